@@ -1,0 +1,41 @@
+"""Sources of events with their labels and positions."""
+
+from connectors.arrow import ArrowSource
+from connectors.encoding import Encoder
+from connectors.errors import (
+    MissingColumnError,
+    NoFeaturesError,
+    NotReadableError,
+    SchemaChangedError,
+    SnapshotError,
+    SourceAborted,
+    SourceError,
+    SourceNotFoundError,
+)
+from connectors.memory import MemorySource
+from connectors.parquet import ParquetSource
+from connectors.simulated import SimulatedStream
+from connectors.source import Batch, Event, Position, Source, TimedSource
+from connectors.tabular import TabularSource
+
+__all__ = [
+    "ArrowSource",
+    "Batch",
+    "Encoder",
+    "Event",
+    "MemorySource",
+    "MissingColumnError",
+    "NoFeaturesError",
+    "NotReadableError",
+    "ParquetSource",
+    "Position",
+    "SchemaChangedError",
+    "SimulatedStream",
+    "SnapshotError",
+    "Source",
+    "SourceAborted",
+    "SourceError",
+    "SourceNotFoundError",
+    "TabularSource",
+    "TimedSource",
+]

@@ -1,0 +1,214 @@
+"""Events from Arrow data: tables, record batches, data frames, and Arrow IPC (Feather) files."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import ipc
+
+from connectors.columns import plain_batch
+from connectors.cursor import Chunk
+from connectors.errors import NotReadableError, SnapshotError, SourceError, SourceNotFoundError
+from connectors.source import DEFAULT_BATCH_SIZE, Position
+from connectors.tabular import TabularSource
+
+_FILE_MAGIC = b"ARROW1"
+_STREAM_MAGIC = b"\xff\xff\xff\xff"
+# Rows decoded at once: a table in memory may be one batch of any size.
+_PIECE = 65_536
+_FOREIGN = {
+    b"PAR1": "it is a Parquet file: use ParquetSource",
+    b"FEA1": "it is in the old Feather V1 format: write it again with pyarrow.feather",
+}
+
+
+class ArrowSource(TabularSource):
+    """Events from Arrow data in memory or in an IPC file.
+
+    Parameters
+    ----------
+    data
+        A `pyarrow.Table` or `RecordBatch`; a data frame of pandas, polars or anything else with
+        ``__arrow_c_stream__``; a `RecordBatchReader`, which can be read only once (going back
+        raises, going forward skips rows); or the path of an Arrow IPC file or IPC stream (which
+        one is detected; Feather files are IPC files).
+    target
+        The column of labels; None = no labels.
+    columns
+        The feature columns; None = all but target and timestamp.
+    batch_size
+        Rows a batch, at least 1; 4096 hides Arrow's cost a call and stays in the cache.
+    shuffle_buffer
+        Shuffle within blocks of so many rows; 0 = in order.
+    seed
+        Seed of the shuffling; None = drawn once and kept in the snapshots.
+    timestamp
+        The column that says when an event happened.
+    max_categories
+        Values of a text column that get a feature of their own, see `Encoder`.
+
+    Raises
+    ------
+    SourceNotFoundError
+        No such file.
+    NotReadableError
+        Not Arrow data, truncated, empty, or a column type that cannot be used.
+    MissingColumnError, NoFeaturesError, SourceError
+        See `TabularSource`.
+
+    Examples
+    --------
+    >>> table = pa.table({"size": [1, 2], "colour": ["red", None], "label": [True, False]})
+    >>> for x, y, position in ArrowSource(table, "label").events():
+    ...     (x, y, str(position))
+    ({'size': 1.0, 'colour=red': 1.0}, True, 'row 0')
+    ({'size': 2.0}, False, 'row 1')
+
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        target: str | None,
+        *,
+        columns: Sequence[str] | None = None,
+        batch_size: int = DEFAULT_BATCH_SIZE,
+        shuffle_buffer: int = 0,
+        seed: int | None = None,
+        timestamp: str | None = None,
+        max_categories: int = 1000,
+    ) -> None:
+        self._data = Path(data) if isinstance(data, str | PathLike) else data
+        self._taken = 0
+        self._n_rows: int | None = None
+        schema = self._inspect()
+        file = self._data.name if isinstance(self._data, Path) else None
+        super().__init__(
+            schema,
+            name=file or type(data).__name__,
+            start=Position(file, 0),
+            target=target,
+            columns=columns,
+            batch_size=batch_size,
+            shuffle_buffer=shuffle_buffer,
+            seed=seed,
+            timestamp=timestamp,
+            max_categories=max_categories,
+        )
+
+    @property
+    def n_rows(self) -> int | None:
+        """All rows, None for an IPC stream or a reader, which only know at their end."""
+        return self._n_rows
+
+    def _inspect(self) -> pa.Schema:
+        """Return the schema, noting the number of rows where it is cheap to know."""
+        data = self._data
+        if isinstance(data, pa.RecordBatchReader):
+            return data.schema
+        if isinstance(data, pa.Table | pa.RecordBatch):
+            self._n_rows = data.num_rows
+            return data.schema
+        if isinstance(data, Path):
+            with _opened(data) as reader:
+                if isinstance(reader, ipc.RecordBatchFileReader):
+                    self._n_rows = reader.count_rows()
+                return reader.schema
+        if not hasattr(data, "__arrow_c_stream__"):
+            raise NotReadableError(
+                f"cannot read events from a {type(data).__name__}; accepted are a pyarrow Table, "
+                "RecordBatch or RecordBatchReader, a data frame with __arrow_c_stream__, "
+                "and the path of an Arrow IPC file"
+            )
+        shape = getattr(data, "shape", None)
+        self._n_rows = shape[0] if isinstance(shape, tuple) else None
+        return pa.RecordBatchReader.from_stream(data).schema
+
+    def _check(self, position: Position) -> None:
+        if position.file != self._start.file:
+            raise SnapshotError(
+                f"the snapshot continues in `{position.file}`, this source reads "
+                f"`{self._start.file or self.name}`"
+            )
+        if self._n_rows is not None and not 0 <= position.row <= self._n_rows:
+            raise SnapshotError(
+                f"the snapshot continues at row {position.row} of `{self.name}`, "
+                f"which has {self._n_rows} rows: the data have changed"
+            )
+        if position.row < self._taken:
+            raise SourceError(
+                f"a RecordBatchReader can be read only once: {self._taken} rows have been taken "
+                f"from it, so it cannot go back to row {position.row}; "
+                "give ArrowSource a table (reader.read_all()) or a file instead"
+            )
+
+    def _read(self, start: Position) -> Iterator[Chunk]:
+        # An error inside the reading makes the cursor come back here, not through resume().
+        self._check(start)
+        row = self._taken
+        for batch in self._record_batches():
+            if isinstance(self._data, pa.RecordBatchReader):
+                self._taken += batch.num_rows
+            batch = self._select(batch)
+            for at in range(min(max(start.row - row, 0), batch.num_rows), batch.num_rows, _PIECE):
+                piece = plain_batch(batch.slice(at, _PIECE), Position(start.file, row + at))
+                rows = np.arange(row + at, row + at + piece.num_rows, dtype=np.int64)
+                yield Chunk(piece, rows, start.file)
+            row += batch.num_rows
+
+    def _select(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return only the columns in use: joining and shuffling would copy the others as well."""
+        used = {*self.features, self.target, self.timestamp}
+        return batch.select([i for i, name in enumerate(batch.schema.names) if name in used])
+
+    def _record_batches(self) -> Iterator[pa.RecordBatch]:
+        if isinstance(self._data, pa.Table):
+            yield from self._data.to_batches()
+        elif isinstance(self._data, pa.RecordBatch):
+            yield self._data
+        elif isinstance(self._data, pa.RecordBatchReader):
+            yield from self._data
+        elif isinstance(self._data, Path):
+            with _opened(self._data) as reader:
+                try:
+                    yield from _batches_of(reader)
+                except (pa.ArrowException, OSError) as error:
+                    raise NotReadableError(
+                        f"`{self._data}` is damaged or truncated: {error}"
+                    ) from error
+        else:
+            with closing(pa.RecordBatchReader.from_stream(self._data)) as reader:
+                yield from reader
+
+
+def _batches_of(reader: Any) -> Iterator[pa.RecordBatch]:
+    if isinstance(reader, ipc.RecordBatchFileReader):
+        return (reader.get_batch(i) for i in range(reader.num_record_batches))
+    return iter(reader)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """Open an IPC file or IPC stream, whichever it is, and close it after use."""
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise SourceNotFoundError(f"Arrow file `{path}` {what}; give the path of an IPC file")
+    with pa.memory_map(str(path)) if path.stat().st_size else path.open("rb") as file:
+        start = file.read(len(_FILE_MAGIC))
+        file.seek(0)
+        if not start:
+            raise NotReadableError(f"`{path}` is empty (0 bytes)")
+        if start[:4] in _FOREIGN:
+            raise NotReadableError(f"`{path}` is not an Arrow IPC file: {_FOREIGN[start[:4]]}")
+        if start != _FILE_MAGIC and not start.startswith(_STREAM_MAGIC):
+            raise NotReadableError(f"`{path}` is not an Arrow IPC file or stream")
+        try:
+            reader = (ipc.open_file if start == _FILE_MAGIC else ipc.open_stream)(file)
+        except (pa.ArrowException, OSError) as error:
+            raise NotReadableError(f"`{path}` is damaged or truncated: {error}") from error
+        with reader:
+            yield reader

@@ -1,0 +1,96 @@
+"""Which columns of tabular data are features, which one is the target, and their plain form."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from connectors.errors import MissingColumnError, NotReadableError, SourceError
+from connectors.kinds import kind_of, plain, plain_type
+from connectors.source import Position
+
+# pandas stores the index of a filtered or sorted frame under this name: row numbers, no feature.
+_PANDAS_INDEX = "__index_level_"
+
+
+def feature_columns(
+    schema: pa.Schema,
+    name: str,
+    target: str | None,
+    columns: Sequence[str] | None,
+    timestamp: str | None,
+) -> list[str]:
+    """Return the names of the feature columns; refuse names that are missing or ambiguous.
+
+    The parameters and errors are those of `TabularSource`.
+    """
+    if isinstance(columns, str):
+        raise SourceError(f"columns must be a list of names, not the text {columns!r}")
+    asked = [("columns", column) for column in columns or ()]
+    for role, column in (("target", target), ("timestamp", timestamp), *asked):
+        if column is not None and column not in schema.names:
+            raise MissingColumnError(column, schema.names, name, role)
+    if target is not None and target in (columns or ()):
+        raise SourceError(
+            f"target `{target}` is also listed in columns=, which would give the answer away"
+        )
+    if columns is None:
+        own = (target, timestamp)
+        chosen = [c for c in schema.names if c not in own and not c.startswith(_PANDAS_INDEX)]
+    else:
+        chosen = list(dict.fromkeys(columns))
+    for column in {*chosen, target, timestamp} - {None}:
+        if schema.names.count(column) > 1:
+            raise NotReadableError(f"`{name}` has several columns named `{column}`; rename them")
+    if timestamp is not None and kind_of(schema.field(timestamp).type) not in ("time", "number"):
+        raise NotReadableError(
+            f"timestamp `{timestamp}` has type {schema.field(timestamp).type}; "
+            "it must be a timestamp, a date, or a number of seconds"
+        )
+    return chosen
+
+
+def plain_batch(batch: pa.RecordBatch, position: Position) -> pa.RecordBatch:
+    """Return a record batch of plain columns (see `kinds.plain`), the same one if it is already.
+
+    Parameters
+    ----------
+    batch
+        Raw columns.
+    position
+        Of the first row, for the message.
+
+    Raises
+    ------
+    NotReadableError
+        A text column holds bytes that are not text.
+
+    """
+    columns = [plain(column) for column in batch.columns]
+    for name, column in zip(batch.schema.names, columns, strict=True):
+        if kind_of(column.type) == "text":
+            try:
+                column.validate(full=True)
+            except pa.ArrowInvalid as error:
+                raise NotReadableError(
+                    f"text column `{name}` is not UTF-8 at or after {position} ({error}); "
+                    "convert it, or leave it out with columns="
+                ) from error
+    if [column.type for column in columns] == batch.schema.types:
+        return batch
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def target_type(schema: pa.Schema, target: str | None) -> pa.DataType:
+    """Return the type of the labels; refuse a column that cannot be one.
+
+    The parameters and errors are those of `TabularSource`.
+    """
+    if target is None:
+        return pa.null()
+    type_ = schema.field(target).type
+    if kind_of(type_) is None:
+        raise NotReadableError(
+            f"target `{target}` has type {type_}, which cannot be a label "
+            "(numbers, booleans, times and text can)"
+        )
+    return plain_type(type_)

@@ -1,0 +1,194 @@
+"""A place in a stream of raw rows: looking ahead, taking rows, and knowing the next unread one."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from connectors.errors import SnapshotError
+from connectors.source import Position
+
+
+class Chunk(NamedTuple):
+    """Raw rows of one file, in stream order, with their row numbers in that file."""
+
+    data: pa.RecordBatch
+    rows: npt.NDArray[np.int64]
+    file: str | None
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows (right even if the file has none of the columns)."""
+        return len(self.rows)
+
+    @property
+    def end(self) -> Position:
+        """The position after the last row of a chunk that is not shuffled."""
+        return Position(self.file, int(self.rows[-1]) + 1)
+
+    def slice(self, offset: int, length: int | None = None) -> "Chunk":
+        """Return a part of the chunk, without copying."""
+        end = self.num_rows if length is None else min(self.num_rows, offset + length)
+        return Chunk(self.data.slice(offset, end - offset), self.rows[offset:end], self.file)
+
+    def take(self, order: npt.NDArray[np.int64]) -> "Chunk":
+        """Return the rows in another order."""
+        return Chunk(self.data.take(pa.array(order)), self.rows[order], self.file)
+
+
+class Place(NamedTuple):
+    """The next unread row: a position, or for shuffled rows an offset in a block.
+
+    `position` is then the block's first row; `block` counts the blocks from the start of the
+    stream: it is part of their seed.
+    """
+
+    position: Position
+    block: int = 0
+    offset: int = 0
+
+
+Reader = Callable[[Position], Iterator[Chunk]]
+"""Gives the chunks of a stream, in order, from a position on."""
+
+
+class Cursor:
+    """Rows in stream order, in pieces of any size.
+
+    Parameters
+    ----------
+    read
+        Opens the stream at a position. Its chunks may have any size.
+    start
+        Where the stream starts.
+
+    Attributes
+    ----------
+    version
+        Changes whenever the next unread row does: how an iterator learns that another one, or a
+        resume, has moved the cursor under it.
+
+    """
+
+    def __init__(self, read: Reader, start: Position) -> None:
+        self._read = read
+        self.version = 0
+        self.move(Place(start))
+
+    @property
+    def place(self) -> Place:
+        """The place of the next unread row."""
+        if self._front is None or self._offset == 0:
+            return self._place
+        return Place(Position(self._front.file, int(self._front.rows[self._offset - 1]) + 1))
+
+    def move(self, place: Place) -> None:
+        """Continue at another place; the stream is reopened there at the next `peek`."""
+        self._place = place
+        self._front: Chunk | None = None
+        self._offset = 0
+        self._rest: Chunk | None = None
+        self._chunks: Iterator[Chunk] | None = None
+        self.version += 1
+
+    def peek(self, size: int) -> Chunk | None:
+        """Return the next rows, leaving them unread: at most `size`, of one file; None = end."""
+        front = self._front
+        unread = 0 if front is None else front.num_rows - self._offset
+        if front is None or unread < size:
+            pieces = [front.slice(self._offset)] if front is not None and unread else []
+            pieces += self._gather(size - unread, pieces[0].file if pieces else None)
+            # Kept, so that peeking again costs nothing.
+            self._place, self._front, self._offset = self.place, _joined(pieces), 0
+        return None if self._front is None else self._front.slice(self._offset, size)
+
+    def advance(self, count: int) -> None:
+        """Take `count` of the rows that `peek` gave."""
+        self._offset += count
+        self.version += 1
+
+    def _gather(self, size: int, file: str | None = None) -> list[Chunk]:
+        """Take the next raw chunks, up to `size` rows of one file (`file`, if not None)."""
+        pieces: list[Chunk] = []
+        while size > 0 and (chunk := self._next_chunk()) is not None:
+            file = chunk.file if file is None else file
+            if chunk.file != file:
+                self._rest = chunk
+                break
+            piece = chunk.slice(0, size)
+            if piece.num_rows < chunk.num_rows:
+                self._rest = chunk.slice(size)
+            size -= piece.num_rows
+            pieces.append(piece)
+        return pieces
+
+    def _next_chunk(self) -> Chunk | None:
+        if self._rest is not None:
+            chunk, self._rest = self._rest, None
+            return chunk
+        try:
+            if self._chunks is None:
+                self._chunks = self._read(self._place.position)
+            return next((chunk for chunk in self._chunks if chunk.num_rows), None)
+        except BaseException:
+            # A generator that raised looks exhausted: reopen at the next unread row instead.
+            self.move(self.place)
+            raise
+
+
+class ShuffledCursor(Cursor):
+    """Rows shuffled within blocks; the blocks end at the ends of files.
+
+    A block is a permutation drawn from (seed, number of the block): any row of any block can be
+    found again without what came before.
+
+    Parameters
+    ----------
+    read, start
+        As of `Cursor`.
+    size
+        Rows a block, at least 1; they are held in memory.
+    seed
+        At least 0.
+
+    """
+
+    def __init__(self, read: Reader, start: Position, size: int, seed: int) -> None:
+        self._size = size
+        self.seed = seed
+        super().__init__(read, start)
+
+    @property
+    def place(self) -> Place:
+        """The place of the next unread row."""
+        if self._front is None:
+            return self._place
+        if self._offset == self._front.num_rows:
+            return Place(self._end, self._place.block + 1)
+        return Place(self._place.position, self._place.block, self._offset)
+
+    def peek(self, size: int) -> Chunk | None:
+        """Return the next rows, leaving them unread: at most `size`, of one block; None = end."""
+        if self._front is None or self._offset == self._front.num_rows:
+            place = self.place
+            block = _joined(self._gather(self._size))
+            if place.offset > (0 if block is None else block.num_rows):
+                raise SnapshotError(
+                    f"the snapshot continues in a shuffled block of {self._size} rows from "
+                    f"{place.position}, which has fewer rows now: the data have changed"
+                )
+            self._place, self._front, self._offset = place, None, place.offset
+            if block is not None:
+                rng = np.random.default_rng((self.seed, place.block))
+                self._end = block.end
+                self._front = block.take(rng.permutation(block.num_rows))
+        return None if self._front is None else self._front.slice(self._offset, size)
+
+
+def _joined(chunks: list[Chunk]) -> Chunk | None:
+    if len(chunks) < 2:
+        return chunks[0] if chunks else None
+    data = pa.concat_batches([chunk.data for chunk in chunks])
+    return Chunk(data, np.concatenate([chunk.rows for chunk in chunks]), chunks[0].file)

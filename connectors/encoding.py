@@ -1,0 +1,215 @@
+"""Raw Arrow columns to features: numbers as they are, text as one-hot."""
+
+from collections.abc import Iterator, Mapping
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from connectors.errors import NoFeaturesError, NotReadableError, SnapshotError
+from connectors.kinds import Kind, cells, kind_of, plain, record_batch, to_float64
+
+OTHER = "<other>"
+"""Stands for every value of a text column beyond its first `max_categories`."""
+
+# First row in which a feature occurs, its source column, and the column itself.
+_Found = tuple[int, int, pa.Field, pa.Array]
+
+
+class Encoder:
+    """Turn raw record batches into float64 features, as columns or as events.
+
+    * Numbers, booleans and decimals become float64 (integers beyond 2**53 are rounded); times
+      become seconds since 1970, durations and times of day seconds; null = missing; NaN stays NaN.
+    * Text becomes one feature a value, named ``column=value``: 1.0 where the row has it. The first
+      `max_categories` values of a column, in stream order, get a feature of their own; all later
+      ones share ``column=<other>``. A null has no active feature.
+
+    `encode` and `events` agree row for row, and both meet new features in the same order: by first
+    row, then by column.
+
+    Parameters
+    ----------
+    schema
+        The columns to encode, in order. A batch may lack some of them: their values are missing.
+    max_categories
+        At least 1. One-hot columns of free text would grow without end; 1000 holds every real
+        category list (countries, professions) and bounds a batch of 4096 rows to 32 MB a column.
+
+    Raises
+    ------
+    NotReadableError
+        A column is nested or binary, or its name could be taken for a value of a text column.
+    NoFeaturesError
+        No column can be a feature.
+
+    Examples
+    --------
+    >>> batch = pa.record_batch({"age": [39, None], "sex": ["f", "m"]})
+    >>> encoder = Encoder(batch.schema)
+    >>> list(encoder.events(batch))
+    [{'age': 39.0, 'sex=f': 1.0}, {'sex=m': 1.0}]
+    >>> encoder.encode(batch).to_pydict()
+    {'age': [39.0, None], 'sex=f': [1.0, 0.0], 'sex=m': [0.0, 1.0]}
+
+    """
+
+    def __init__(self, schema: pa.Schema, *, max_categories: int = 1000) -> None:
+        if max_categories < 1:
+            raise ValueError(f"max_categories must be at least 1, not {max_categories}")
+        self.max_categories = max_categories
+        self._kinds = _feature_kinds(schema)
+        self._fields: dict[str, pa.Field] = {}
+        # Of each text column: value -> feature name, in order of first appearance.
+        self._vocabulary: dict[str, dict[str, str]] = {}
+        self.rewind()
+
+    def encode(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the features of a batch as float64 columns, ordered by first appearance.
+
+        Features that no row of the batch has are left out.
+        """
+        found: list[_Found] = []
+        for index, name, column in self._columns(batch):
+            if self._kinds[name] == "text":
+                found += self._one_hot(index, name, column)
+            elif column.null_count < len(column):
+                first = int(column.is_valid().index(True).as_py()) if column.null_count else 0
+                found.append((first, index, self._field(name, index), to_float64(column)))
+        found.sort(key=itemgetter(0, 1))
+        fields = [field for _, _, field, _ in found]
+        return record_batch([column for *_, column in found], fields, batch.num_rows)
+
+    def events(self, batch: pa.RecordBatch) -> Iterator[dict[str, float]]:
+        """Return the features of each row; a new category is noted when its row is handed out."""
+        names: list[str] = []
+        vocabularies: list[dict[str, str] | None] = []
+        columns: list[list[Any]] = []
+        complete = True
+        for _, name, column in self._columns(batch):
+            text = self._kinds[name] == "text"
+            names.append(name)
+            vocabularies.append(self._vocabulary[name] if text else None)
+            columns.append(column.to_pylist() if text else cells(to_float64(column)))
+            complete = complete and not text and not column.null_count
+        if not columns:
+            yield from ({} for _ in range(batch.num_rows))
+            return
+        if complete:
+            # The common case, twice as fast: numbers everywhere.
+            yield from (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
+            return
+        for row in zip(*columns, strict=True):
+            x: dict[str, float] = {}
+            for name, vocabulary, value in zip(names, vocabularies, row, strict=True):
+                if value is None:
+                    continue
+                if vocabulary is None:
+                    x[name] = value
+                else:
+                    x[vocabulary.get(value) or self._feature(name, value)] = 1.0
+            yield x
+
+    def snapshot(self) -> dict[str, list[str]]:
+        """Return the values that have features of their own, by text column."""
+        return {name: list(values) for name, values in self._vocabulary.items()}
+
+    def resume(self, vocabulary: Mapping[str, list[str]]) -> None:
+        """Take over the vocabulary of a snapshot.
+
+        Raises
+        ------
+        SnapshotError
+            The snapshot has other text columns.
+
+        """
+        if set(vocabulary) != set(self._vocabulary):
+            raise SnapshotError(
+                f"the snapshot is of a source with the text columns {sorted(vocabulary)}, "
+                f"this one has {sorted(self._vocabulary)}: give it the source it was taken from"
+            )
+        for name, values in vocabulary.items():
+            self._vocabulary[name] = {value: f"{name}={value}" for value in values}
+
+    def rewind(self) -> None:
+        """Forget all categories."""
+        self._vocabulary = {name: {} for name, kind in self._kinds.items() if kind == "text"}
+
+    def _columns(self, batch: pa.RecordBatch) -> Iterator[tuple[int, str, pa.Array]]:
+        """Give index, name and plain values of the columns that the batch has."""
+        for index, name in enumerate(self._kinds):
+            at = batch.schema.get_field_index(name)
+            if at >= 0 and not pa.types.is_null(batch.schema.field(at).type):
+                yield index, name, plain(batch.column(at))
+
+    def _feature(self, name: str, value: str) -> str:
+        """Return the feature of a text value, noting the value while there is room."""
+        vocabulary = self._vocabulary[name]
+        if value not in vocabulary:
+            if len(vocabulary) >= self.max_categories:
+                return f"{name}={OTHER}"
+            vocabulary[value] = f"{name}={value}"
+        return vocabulary[value]
+
+    def _one_hot(self, index: int, name: str, column: pa.Array) -> list[_Found]:
+        coded = column.dictionary_encode()
+        codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        values = coded.dictionary.to_pylist()
+        n = len(codes)
+        # Assigning backwards leaves each code's first row; the last slot (-1) takes the nulls.
+        first = np.full(len(values) + 1, n)
+        first[codes[::-1]] = np.arange(n - 1, -1, -1)
+        slots: dict[str, int] = {}
+        starts: list[int] = []
+        slot_of = np.zeros(len(values) + 1, dtype=np.intp)
+        # Python visits distinct values, never rows.
+        for code in np.argsort(first[:-1], kind="stable").tolist():
+            feature = self._feature(name, values[code])
+            if feature not in slots:
+                slots[feature] = len(slots)
+                starts.append(int(first[code]))
+            slot_of[code] = slots[feature]
+        matrix = np.zeros((len(slots), n))
+        active = np.flatnonzero(codes >= 0)
+        matrix[slot_of[codes[active]], active] = 1.0
+        return [
+            (starts[slot], index, self._field(feature, index, one_hot=name), pa.array(matrix[slot]))
+            for feature, slot in slots.items()
+        ]
+
+    def _field(self, feature: str, index: int, one_hot: str | None = None) -> pa.Field:
+        """Return the Arrow field of a feature; its metadata lets a batch give back its events."""
+        field = self._fields.get(feature)
+        if field is None:
+            metadata = {"column": str(index)} | ({"one_hot": one_hot} if one_hot else {})
+            field = self._fields[feature] = pa.field(feature, pa.float64(), metadata=metadata)
+        return field
+
+
+def _feature_kinds(schema: pa.Schema) -> dict[str, Kind]:
+    """Return the kind of each feature column; refuse what cannot be one."""
+    kinds: dict[str, Kind] = {}
+    for field in schema:
+        kind = kind_of(field.type)
+        if kind is None:
+            raise NotReadableError(
+                f"column `{field.name}` has type {field.type}, which cannot be a feature "
+                "(numbers, booleans, times and text can); leave it out with columns="
+            )
+        if kind != "null":
+            kinds[field.name] = kind
+    if not kinds:
+        listed = ", ".join(f"`{field.name}` {field.type}" for field in schema) or "none"
+        raise NoFeaturesError(
+            f"no column can be a feature (columns beside the target: {listed}); "
+            "a feature is a column of numbers, booleans, times or text"
+        )
+    for text in (name for name, kind in kinds.items() if kind == "text"):
+        for name in kinds:
+            if name.startswith(f"{text}="):
+                raise NotReadableError(
+                    f"column `{name}` could be mistaken for a value of the text column `{text}`; "
+                    "rename one of them or leave it out with columns="
+                )
+    return kinds

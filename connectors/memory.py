@@ -1,0 +1,196 @@
+"""Events from a list: for tests and for small data."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from connectors.errors import NotReadableError, SnapshotError, SourceAborted
+from connectors.kinds import record_batch
+from connectors.source import DEFAULT_BATCH_SIZE, Batch, Event, Position, Snapshot
+
+
+class _Eof:
+    """The source ends here for now; reading again continues after it."""
+
+
+class _Abort:
+    """Reading raises SourceAborted here, once."""
+
+    def __init__(self) -> None:
+        self.done = False
+
+
+class MemorySource:
+    """Events from (x, y) pairs in memory.
+
+    `events` passes every x through untouched, strings, None and all, so that tests can feed what a
+    real stream would have to be protected from. `batches` makes text one-hot and leaves out None.
+
+    Marks among the pairs make a restart a unit test: at `MemorySource.EOF` the iterator ends and
+    the next one continues after it; at `MemorySource.ABORT` reading raises `SourceAborted` once.
+    A resume skips marks directly before the next unread pair, as the run that took the snapshot has
+    met them. ``MemorySource.ABORT()``, with parentheses, is one mark for all sources made from the
+    same list: it aborts the first of them only.
+
+    Parameters
+    ----------
+    events
+        The pairs; y = None is a missing label.
+    name
+        What to call the source on a screen.
+
+    Examples
+    --------
+    >>> source = MemorySource([({"a": 1.0}, True), MemorySource.EOF, ({"a": 2.0}, False)])
+    >>> [y for _, y, _ in source.events()]
+    [True]
+    >>> [y for _, y, _ in source.events()]
+    [False]
+
+    """
+
+    EOF = _Eof
+    ABORT = _Abort
+
+    def __init__(self, events: Iterable[Any], name: str = "memory") -> None:
+        self._items: list[Any] = [_Abort() if item is _Abort else item for item in events]
+        self._name = name
+        self._next = 0
+        self._row = 0
+
+    @property
+    def name(self) -> str:
+        """What to call the source on a screen."""
+        return self._name
+
+    @property
+    def n_rows(self) -> int:
+        """The number of pairs."""
+        return sum(not _is_mark(item) for item in self._items)
+
+    def events(self) -> Iterator[Event]:
+        """Return the unread events, one by one, up to the next mark."""
+        while not self._stopped():
+            x, y = self._items[self._next]
+            event = Event(x, y, Position(None, self._row))
+            self._next += 1
+            self._row += 1
+            yield event
+
+    def batches(self, size: int | None = None) -> Iterator[Batch]:
+        """Return the unread events in batches of at most `size` rows (None = 4096), up to a mark.
+
+        Raises
+        ------
+        NotReadableError
+            A value is neither number, text nor None, or the labels have several types.
+
+        """
+        most = DEFAULT_BATCH_SIZE if size is None else size
+        if most < 1:
+            raise ValueError(f"size must be at least 1, not {size}")
+        while not self._stopped():
+            pairs = []
+            for item in self._items[self._next : self._next + most]:
+                if _is_mark(item):
+                    break
+                pairs.append(item)
+            batch = _batch(pairs, self._row)
+            self._next += len(pairs)
+            self._row += len(pairs)
+            yield batch
+
+    def snapshot(self) -> Snapshot:
+        """Return the position of the next unread event."""
+        return {"source": "MemorySource", "row": self._row}
+
+    def resume(self, snapshot: Mapping[str, Any]) -> None:
+        """Continue from a snapshot.
+
+        Raises
+        ------
+        SnapshotError
+            The snapshot is of another source.
+
+        """
+        row = snapshot.get("row")
+        if snapshot.get("source") != "MemorySource" or not isinstance(row, int):
+            raise SnapshotError(f"not a snapshot of a MemorySource: {dict(snapshot)}")
+        if not 0 <= row <= self.n_rows:
+            raise SnapshotError(
+                f"the snapshot continues at row {row} of `{self.name}`, "
+                f"which has {self.n_rows} rows"
+            )
+        places = [i for i, item in enumerate(self._items) if not _is_mark(item)]
+        self._next = 0 if row == 0 else [*places, len(self._items)][row]
+        self._row = row
+
+    def rewind(self) -> None:
+        """Go back to the start."""
+        self._next = self._row = 0
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to release."""
+
+    def __enter__(self) -> Self:
+        """Return the source."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the source."""
+        self.close()
+
+    def _stopped(self) -> bool:
+        """Act on the marks before the next pair; tell whether the iterator ends here."""
+        while self._next < len(self._items) and _is_mark(item := self._items[self._next]):
+            self._next += 1
+            if not isinstance(item, _Abort):
+                return True
+            if not item.done:
+                item.done = True
+                raise SourceAborted(f"`{self.name}` aborted before {Position(None, self._row)}")
+        return self._next >= len(self._items)
+
+
+def _is_mark(item: Any) -> bool:
+    return item is _Eof or isinstance(item, _Eof | _Abort)
+
+
+def _batch(pairs: list[Any], row: int) -> Batch:
+    columns: dict[str, list[float | None]] = {}
+    one_hot: dict[str, str] = {}
+    for i, (x, _) in enumerate(pairs):
+        for name, value in x.items():
+            if isinstance(value, str):
+                one_hot[f"{name}={value}"] = name
+                columns.setdefault(f"{name}={value}", [0.0] * len(pairs))[i] = 1.0
+            elif isinstance(value, float | int | np.number | np.bool_):
+                columns.setdefault(name, [None] * len(pairs))[i] = float(value)
+            elif value is not None:
+                raise NotReadableError(
+                    f"feature `{name}` of row {row + i} is a {type(value).__name__}; "
+                    "batches hold numbers and text: use events() for anything else"
+                )
+    fields = [
+        pa.field(name, pa.float64(), metadata={"one_hot": one_hot[name]} if name in one_hot else {})
+        for name in columns
+    ]
+    arrays = [pa.array(column, pa.float64()) for column in columns.values()]
+    features = record_batch(arrays, fields, len(pairs))
+    try:
+        labels = pa.array([y for _, y in pairs])
+    except (pa.ArrowException, TypeError) as error:
+        raise NotReadableError(
+            f"the labels from row {row} on are of several types or of none that a batch can hold "
+            f"({error}): use events()"
+        ) from error
+    rows = np.arange(row, row + len(pairs), dtype=np.int64)
+    return Batch(features, labels, rows, None)

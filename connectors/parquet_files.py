@@ -1,0 +1,132 @@
+"""The files of a Parquet source: finding them, and comparing their schemas by their footers."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from connectors.errors import NotReadableError, SchemaChangedError, SourceNotFoundError
+from connectors.hive import folder_columns
+from connectors.kinds import kind_of
+
+_MAGIC = b"PAR1"
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetPart:
+    """One file: its name in positions, its size, its schema, and what its folders say."""
+
+    path: Path
+    name: str
+    num_rows: int
+    schema: pa.Schema
+    folders: dict[str, pa.Scalar]
+
+    @property
+    def fields(self) -> list[pa.Field]:
+        """The columns of the file, then those of its folders (a stored column wins)."""
+        told = [pa.field(key, value.type) for key, value in self.folders.items()]
+        return [*self.schema, *(field for field in told if field.name not in self.schema.names)]
+
+
+def find_parts(path: Path) -> list[ParquetPart]:
+    """Open the footers of a file, or of all ``*.parquet`` files below a folder in sorted order.
+
+    Names that start with ``_`` or ``.`` are left out, as every writer of folders means them to be.
+
+    Raises
+    ------
+    SourceNotFoundError
+        No such file or folder, or no Parquet file in the folder.
+    NotReadableError
+        One of the files is no Parquet file, truncated or empty.
+
+    """
+    if path.is_file():
+        return [_part(path, path.name, {})]
+    if not path.is_dir():
+        raise SourceNotFoundError(
+            f"`{path}` does not exist; give a Parquet file or a folder of them"
+        )
+    names = sorted(
+        name.as_posix()
+        for name in (file.relative_to(path) for file in path.rglob("*.parquet") if file.is_file())
+        if not any(part.startswith(("_", ".")) for part in name.parts)
+    )
+    if not names:
+        raise SourceNotFoundError(
+            f"folder `{path}` has no file named *.parquet (names starting with _ or . are ignored)"
+        )
+    folders = folder_columns(names)
+    return [_part(path / n, n, told) for n, told in zip(names, folders, strict=True)]
+
+
+def merged_schema(parts: Sequence[ParquetPart], used: Collection[str | None] | None) -> pa.Schema:
+    """Return all columns of all files, in order of first appearance.
+
+    A column that some files lack is missing there. Kinds of numbers may change from file to file.
+
+    Parameters
+    ----------
+    parts
+        At least one file.
+    used
+        The columns that must keep their kind; None = all.
+
+    Raises
+    ------
+    SchemaChangedError
+        A used column is, say, text in one file and a number in another.
+
+    """
+    fields: dict[str, tuple[pa.Field, ParquetPart]] = {}
+    repeated: list[pa.Field] = []
+    for part in parts:
+        seen: set[str] = set()
+        for field in part.fields:
+            if field.name in seen:
+                repeated.append(field)
+            seen.add(field.name)
+            first, where = fields.setdefault(field.name, (field, part))
+            if pa.types.is_null(first.type):
+                fields[field.name] = (field, part)
+            elif used is None or field.name in used:
+                _compare(first, where, field, part)
+    # Names that a file has twice are kept twice: the source refuses those that it would use.
+    return pa.schema([field for field, _ in fields.values()] + repeated)
+
+
+def _compare(first: pa.Field, where: ParquetPart, field: pa.Field, part: ParquetPart) -> None:
+    if not pa.types.is_null(field.type) and kind_of(first.type) != kind_of(field.type):
+        raise SchemaChangedError(
+            f"column `{field.name}` is {first.type} in `{where.name}` but {field.type} in "
+            f"`{part.name}`; convert one of the files, or leave the column out with columns="
+        )
+
+
+def _part(path: Path, name: str, folders: dict[str, pa.Scalar]) -> ParquetPart:
+    try:
+        with pq.ParquetFile(path) as file:
+            return ParquetPart(path, name, file.metadata.num_rows, file.schema_arrow, folders)
+    except PermissionError as error:
+        raise NotReadableError(f"`{path}` may not be read by this user (permissions)") from error
+    except (pa.ArrowException, OSError) as error:
+        raise NotReadableError(_diagnosis(path, error)) from error
+
+
+def _diagnosis(path: Path, error: Exception) -> str:
+    """Say what is wrong with a file whose footer cannot be read."""
+    with path.open("rb") as file:
+        start = file.read(len(_MAGIC))
+        size = file.seek(0, 2)
+        file.seek(max(0, size - len(_MAGIC)))
+        end = file.read()
+    if not size:
+        return f"`{path}` is empty (0 bytes)"
+    if start != _MAGIC:
+        return f"`{path}` is not a Parquet file (it does not start with PAR1)"
+    if end != _MAGIC:
+        return f"`{path}` is truncated: it starts as a Parquet file but has no end; copy it again"
+    return f"`{path}` is a damaged Parquet file: {error}"

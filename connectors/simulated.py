@@ -1,0 +1,261 @@
+"""Replay a source as if its events were happening now."""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from connectors.errors import SourceError
+from connectors.source import DEFAULT_BATCH_SIZE, Batch, Event, Snapshot, Source, TimedSource
+
+# Longest that a row waits for the rest of its batch, in seconds: a screen still looks live.
+_LONGEST_HOLD = 0.1
+
+
+class SimulatedStream:
+    """A source whose events come at a given pace.
+
+    Each event is due at a time counted from the start of reading (and again from every `resume` or
+    `rewind`), so waits do not add up to a drift. Who is late is not made to wait until the lag is
+    caught up. Nothing is taken from the source before it is due: a snapshot taken while waiting, or
+    after an interrupted wait, loses nothing.
+
+    Parameters
+    ----------
+    source
+        Where the events come from.
+    rate
+        Events a second, above 0. None, and `speed` None as well = as fast as they are read.
+    speed
+        Factor on the recorded pace, above 0: at 2.0 an hour of the source's timestamps takes half
+        an hour. Steps back in time and missing timestamps are not waited for. Needs a source with
+        a timestamp column.
+    clock, sleep
+        Seconds that never run backwards, and waiting for so many of them; tests bring their own.
+
+    Raises
+    ------
+    ValueError
+        A pace that is not above 0, or two of them.
+    SourceError
+        `speed` without timestamps.
+
+    Examples
+    --------
+    >>> from connectors.memory import MemorySource
+    >>> now = [0.0]
+    >>> def sleep(seconds):
+    ...     now[0] += seconds
+    >>> events = [({"a": 1.0}, True)] * 3
+    >>> stream = SimulatedStream(
+    ...     MemorySource(events), rate=2, clock=lambda: now[0], sleep=sleep
+    ... )
+    >>> [now[0] for event in stream.events()]
+    [0.0, 0.5, 1.0]
+
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        rate: float | None = None,
+        speed: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        if rate is not None and speed is not None:
+            raise ValueError("give rate (events a second) or speed (recorded pace), not both")
+        for parameter, value in (("rate", rate), ("speed", speed)):
+            if value is not None and not 0 < value < math.inf:
+                raise ValueError(f"{parameter} must be a number above 0, not {value}")
+        self.source = source
+        self.rate = rate
+        self.speed = speed
+        self._clock = clock
+        self._sleep = sleep
+        self._pace: _Pace | None = None
+        if rate is not None:
+            self._pace = _Steady(rate)
+        if speed is not None:
+            self._pace = _Recorded(_timed(source, speed), speed)
+        self._begun: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The source's name."""
+        return self.source.name
+
+    @property
+    def n_rows(self) -> int | None:
+        """The source's number of rows."""
+        return self.source.n_rows
+
+    def events(self) -> Iterator[Event]:
+        """Return the unread events, each when it is due."""
+        if self._pace is None:
+            yield from self.source.events()
+            return
+        events = self.source.events()
+        while len(due := self._pace.due(1)):
+            self._wait_until(self._start() + float(due[0]))
+            event = next(events, None)
+            if event is None:
+                return
+            self._pace.advance(1)
+            yield event
+
+    def batches(self, size: int | None = None) -> Iterator[Batch]:
+        """Return the unread events in batches, each when its last row is due.
+
+        Parameters
+        ----------
+        size
+            Most rows a batch, at least 1; None = 4096. At a slow pace batches are smaller: no row
+            waits more than .1 s for the rest of its batch.
+
+        """
+        if size is not None and size < 1:
+            raise ValueError(f"size must be at least 1, not {size}")
+        return self.source.batches(size) if self._pace is None else self._batches(size, self._pace)
+
+    def snapshot(self) -> Snapshot:
+        """Return the source's position: of the next event that was not handed out."""
+        return self.source.snapshot()
+
+    def resume(self, snapshot: Mapping[str, Any]) -> None:
+        """Continue the source from a snapshot; its next event is due at once."""
+        self.source.resume(snapshot)
+        self._begin_anew()
+
+    def rewind(self) -> None:
+        """Go back to the start of the source, whose first event is due at once."""
+        self.source.rewind()
+        self._begin_anew()
+
+    def close(self) -> None:
+        """Close the source."""
+        self.source.close()
+
+    def __enter__(self) -> Self:
+        """Return the stream."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the source."""
+        self.close()
+
+    def _batches(self, size: int | None, pace: "_Pace") -> Iterator[Batch]:
+        most = DEFAULT_BATCH_SIZE if size is None else size
+        while len(due := pace.due(most)):
+            start = self._start()
+            # After a lag, all rows that are due already may go at once.
+            horizon = max(self._clock() - start, float(due[0])) + _LONGEST_HOLD
+            count = max(1, int(np.searchsorted(due, horizon, side="right")))
+            self._wait_until(start + float(due[count - 1]))
+            batch = next(islice(self.source.batches(count), 1), None)
+            if batch is None:
+                return
+            pace.advance(len(batch))
+            yield batch
+
+    def _start(self) -> float:
+        """Return the clock's time when reading began."""
+        if self._begun is None:
+            self._begun = self._clock()
+        return self._begun
+
+    def _begin_anew(self) -> None:
+        self._begun = None
+        if self._pace is not None:
+            self._pace.reset()
+
+    def _wait_until(self, due: float) -> None:
+        wait = due - self._clock()
+        if wait > 0:
+            self._sleep(wait)
+
+
+class _Pace(Protocol):
+    """When the next rows are due, in seconds from the start; never decreasing."""
+
+    def due(self, limit: int) -> npt.NDArray[np.float64]: ...
+
+    def advance(self, count: int) -> None: ...
+
+    def reset(self) -> None: ...
+
+
+class _Steady:
+    """So many rows a second."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._count = 0
+
+    def due(self, limit: int) -> npt.NDArray[np.float64]:
+        return np.arange(self._count, self._count + limit) / self._rate
+
+    def advance(self, count: int) -> None:
+        self._count += count
+
+    def reset(self) -> None:
+        self._count = 0
+
+
+class _Recorded:
+    """The pace of the timestamps: the sum of their steps forward."""
+
+    # Rows looked ahead at once: a look costs the same for one row as for these.
+    _AHEAD = 1024
+
+    def __init__(self, source: TimedSource, speed: float) -> None:
+        self._source = source
+        self._speed = speed
+        # The rows looked at: when they are due, and their timestamps without gaps.
+        self._due: npt.NDArray[np.float64] = np.empty(0)
+        self._filled: npt.NDArray[np.float64] = np.empty(0)
+        self.reset()
+
+    def due(self, limit: int) -> npt.NDArray[np.float64]:
+        if len(self._due) < limit:
+            stamps = self._source.upcoming_timestamps(max(limit, self._AHEAD))
+            if stamps is not None and len(stamps):
+                self._due, self._filled = self._steps(stamps)
+        return self._due[:limit]
+
+    def advance(self, count: int) -> None:
+        self._elapsed = float(self._due[count - 1])
+        self._last = float(self._filled[count - 1])
+        self._due, self._filled = self._due[count:], self._filled[count:]
+
+    def reset(self) -> None:
+        self._elapsed = 0.0
+        self._last = math.nan
+        self._due = self._filled = np.empty(0)
+
+    def _steps(self, stamps: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], ...]:
+        """Return due times, and the timestamps with missing ones taken from the row before."""
+        filled = np.concatenate([[self._last], stamps])
+        known = np.where(np.isfinite(filled), np.arange(len(filled)), 0)
+        filled = filled[np.maximum.accumulate(known)]
+        forward = np.nan_to_num(np.maximum(np.diff(filled), 0.0))
+        return self._elapsed + np.cumsum(forward) / self._speed, filled[1:]
+
+
+def _timed(source: Source, speed: float) -> TimedSource:
+    if isinstance(source, TimedSource) and source.upcoming_timestamps(1) is not None:
+        return source
+    raise SourceError(
+        f"speed={speed} replays at the recorded pace, but `{source.name}` has no timestamp column; "
+        "give the source timestamp=, or the stream rate= instead"
+    )

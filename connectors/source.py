@@ -1,0 +1,212 @@
+"""What a source is: events or batches, and the position of the next unread one.
+
+One convention settles the off-by-one for the whole package: **an item counts as read when the
+iterator hands it out**. A snapshot is the position of the next *unread* item, so the snapshot taken
+while event k is being processed names event k + 1. Whoever saves it together with the model must
+save after learning event k, not before.
+
+Events and batches share that one position: the two ways of reading can be mixed.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import repeat
+from types import TracebackType
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from connectors.kinds import cells
+
+Snapshot: TypeAlias = dict[str, Any]
+"""A position as JSON values: strings, integers, None, lists and dicts of them."""
+
+DEFAULT_BATCH_SIZE = 4096
+"""Rows a batch: large enough to hide Arrow's cost a call, small enough to stay in the cache."""
+
+
+class Position(NamedTuple):
+    """Where an event came from: a file (None if it came from memory) and a row of it.
+
+    Rows count from 0 and are rows of the file as stored: neither filters nor shuffling renumber
+    them.
+
+    Examples
+    --------
+    >>> str(Position("adult.parquet", 17))
+    'adult.parquet: row 17'
+    >>> str(Position(None, 17))
+    'row 17'
+
+    """
+
+    file: str | None
+    row: int
+
+    def __str__(self) -> str:
+        """Return the words for a message: ``file: row n``."""
+        return f"row {self.row}" if self.file is None else f"{self.file}: row {self.row}"
+
+
+class Event(NamedTuple):
+    """One example: features by name, its label (None if missing), and where it came from.
+
+    A missing value is a missing key. Text is one-hot: ``{"colour=red": 1.0}``.
+    """
+
+    x: dict[str, float]
+    y: Any
+    position: Position
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Consecutive events of one file, as columns.
+
+    Parameters
+    ----------
+    features
+        One float64 column a feature, in the order in which a reader of the events would first meet
+        them; null = the event lacks that feature; 1.0 / 0.0 where text was made one-hot.
+    labels
+        One label a row, not dictionary encoded; null = missing.
+    rows
+        The row number in the file of each row, before filters and shuffling; int64.
+    file
+        The file, None for memory.
+    timestamps
+        Seconds, float64, NaN = missing; None if the source has no timestamp column.
+
+    """
+
+    features: pa.RecordBatch
+    labels: pa.Array
+    rows: npt.NDArray[np.int64]
+    file: str | None
+    timestamps: npt.NDArray[np.float64] | None = None
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.rows)
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows (right even if no row has any feature)."""
+        return len(self.rows)
+
+    def position(self, i: int) -> Position:
+        """Return where row i of the batch came from."""
+        return Position(self.file, int(self.rows[i]))
+
+    def slice(self, offset: int, length: int | None = None) -> "Batch":
+        """Return a part of the batch, without copying.
+
+        Parameters
+        ----------
+        offset
+            First row of the part, from 0.
+        length
+            Rows of the part; None = up to the end.
+
+        """
+        end = len(self) if length is None else min(len(self), offset + length)
+        return Batch(
+            features=self.features.slice(offset, end - offset),
+            labels=self.labels.slice(offset, end - offset),
+            rows=self.rows[offset:end],
+            file=self.file,
+            timestamps=None if self.timestamps is None else self.timestamps[offset:end],
+        )
+
+    def events(self) -> Iterator[Event]:
+        """Return the event of each row, as the source's own ``events()`` would give it."""
+        names, columns = self._columns()
+        rows: Iterator[tuple[Any, ...]] = zip(*columns, strict=True) if columns else repeat(())
+        positions = map(Position, repeat(self.file), self.rows.tolist())
+        # The positions are the shortest: without any column, `rows` never ends.
+        for position, y, row in zip(positions, self.labels.to_pylist(), rows, strict=False):
+            x = {n: v for n, v in zip(names, row, strict=True) if v is not None}
+            yield Event(x, y, position)
+
+    def _columns(self) -> tuple[list[str], list[list[Any]]]:
+        """Names and cells in the source's column order; None where an event lacks the feature."""
+        found = []
+        for field, column in zip(self.features.schema, self.features.columns, strict=True):
+            metadata = field.metadata or {}
+            values = cells(column)
+            if b"one_hot" in metadata:
+                values = [value or None for value in values]
+            found.append((int(metadata.get(b"column", 0)), field.name, values))
+        found.sort(key=lambda item: item[0])
+        return [item[1] for item in found], [item[2] for item in found]
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Anything that gives events with positions, one by one or in batches.
+
+    After an iterator is exhausted, ``events()`` and ``batches()`` give nothing more until
+    `rewind` or `resume`.
+    """
+
+    @property
+    def name(self) -> str:
+        """What to call the source on a screen."""
+        ...
+
+    @property
+    def n_rows(self) -> int | None:
+        """All rows from start to end if that is cheap to know, for a progress bar."""
+        ...
+
+    def events(self) -> Iterator[Event]:
+        """Return the unread events, one by one."""
+        ...
+
+    def batches(self, size: int | None = None) -> Iterator[Batch]:
+        """Return the unread events in batches of at most `size` rows (None = the source's own)."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """Return the position of the next unread item, ready for ``json.dumps``."""
+        ...
+
+    def resume(self, snapshot: Mapping[str, Any]) -> None:
+        """Continue from a snapshot, from this or an earlier process."""
+        ...
+
+    def rewind(self) -> None:
+        """Go back to the start, for another epoch."""
+        ...
+
+    def close(self) -> None:
+        """Release files; reading again reopens them where reading stopped."""
+        ...
+
+    def __enter__(self) -> Self:
+        """Return the source."""
+        ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the source."""
+        ...
+
+
+@runtime_checkable
+class TimedSource(Source, Protocol):
+    """A source that knows when its events happened, so that they can be replayed at that pace."""
+
+    def upcoming_timestamps(self, limit: int) -> npt.NDArray[np.float64] | None:
+        """Return the seconds of the next unread rows, leaving them unread.
+
+        At least one and at most `limit`; none at the end; NaN = missing; None without a timestamp
+        column.
+        """
+        ...

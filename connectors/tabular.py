@@ -1,0 +1,288 @@
+"""The part that all sources of Arrow columns share: everything but reading the raw rows."""
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from connectors.columns import feature_columns, target_type
+from connectors.cursor import Chunk, Cursor, Place, ShuffledCursor
+from connectors.encoding import Encoder
+from connectors.errors import SnapshotError
+from connectors.kinds import to_float64
+from connectors.source import DEFAULT_BATCH_SIZE, Batch, Event, Position, Snapshot
+
+
+class TabularSource(ABC):
+    """A source of rows with a target column and feature columns.
+
+    A subclass gives the raw rows from any position (`_read`) and says which positions exist
+    (`_check`); splitting off the target, encoding, shuffling and snapshots happen here.
+
+    Parameters
+    ----------
+    schema
+        All columns of the data, in order.
+    name
+        What to call the source in messages.
+    start
+        The position of the first row.
+    target
+        The column of labels, given as Python values of their own type; None = no labels.
+    columns
+        The feature columns, in this order; None = all but the target and the timestamp (and
+        pandas' stored index).
+    batch_size
+        Rows a batch, at least 1.
+    shuffle_buffer
+        Rows a shuffled block, held in memory; blocks end at the ends of files. 0 = file order.
+    seed
+        Seed of the shuffling, at least 0; None = drawn once and kept in the snapshots.
+    timestamp
+        The column that says when an event happened (time or number of seconds). It is a feature
+        only if `columns` lists it.
+    max_categories
+        See `Encoder`.
+    filters
+        What was filtered, in words: a snapshot is refused by a source with another filter.
+
+    Raises
+    ------
+    MissingColumnError
+        The target, the timestamp or one of `columns` is not among the data.
+    NotReadableError
+        A column has a type that cannot be what it is asked to be, or two columns share a name.
+    NoFeaturesError
+        No column can be a feature.
+    SourceError
+        The target is also listed in `columns`.
+
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        *,
+        name: str,
+        start: Position,
+        target: str | None,
+        columns: Sequence[str] | None = None,
+        batch_size: int = DEFAULT_BATCH_SIZE,
+        shuffle_buffer: int = 0,
+        seed: int | None = None,
+        timestamp: str | None = None,
+        max_categories: int = 1000,
+        filters: str | None = None,
+    ) -> None:
+        for parameter, value, least in (
+            ("batch_size", batch_size, 1),
+            ("shuffle_buffer", shuffle_buffer, 0),
+            ("seed", seed, 0),
+        ):
+            if value is not None and operator.index(value) < least:
+                raise ValueError(f"{parameter} must be at least {least}, not {value}")
+        self._name = name
+        self._start = start
+        self.target = target
+        self.timestamp = timestamp
+        self.batch_size = batch_size
+        self.features = feature_columns(schema, name, target, columns, timestamp)
+        self._target_type = target_type(schema, target)
+        self._encoder = Encoder(
+            pa.schema([schema.field(column) for column in self.features]),
+            max_categories=max_categories,
+        )
+        self._seed = None if seed is None else int(seed)
+        self._cursor: Cursor
+        if shuffle_buffer:
+            drawn = int(np.random.SeedSequence().generate_state(1)[0])
+            seed = drawn if self._seed is None else self._seed
+            self._cursor = ShuffledCursor(self._read, start, shuffle_buffer, seed)
+        else:
+            self._cursor = Cursor(self._read, start)
+        # What must be equal for a snapshot to mean the same events here.
+        self._settings = {
+            "target": target,
+            "columns": None if columns is None else list(columns),
+            "filters": filters,
+            "shuffle_buffer": int(shuffle_buffer),
+            "max_categories": int(max_categories),
+        }
+
+    @abstractmethod
+    def _read(self, start: Position) -> Iterator[Chunk]:
+        """Give the raw rows from a position on, as chunks of plain columns (see `plain_batch`)."""
+
+    @abstractmethod
+    def _check(self, position: Position) -> None:
+        """Raise if reading cannot start at a position: SnapshotError if there is no such row."""
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int | None:
+        """All rows from start to end if that is cheap to know, for a progress bar."""
+
+    @property
+    def name(self) -> str:
+        """What to call the source on a screen."""
+        return self._name
+
+    def events(self) -> Iterator[Event]:
+        """Return the unread events, one by one."""
+        cursor = self._cursor
+        while (chunk := cursor.peek(self.batch_size)) is not None:
+            version = cursor.version
+            for event in self._decoded(chunk):
+                cursor.advance(1)
+                version += 1
+                yield event
+                if cursor.version != version:
+                    # Someone else read on, resumed or rewound in between.
+                    break
+
+    def batches(self, size: int | None = None) -> Iterator[Batch]:
+        """Return the unread events in batches.
+
+        Parameters
+        ----------
+        size
+            Rows a batch, at least 1; fewer at the ends of files and of shuffled blocks. None = the
+            source's `batch_size`.
+
+        """
+        rows = self.batch_size if size is None else size
+        if rows < 1:
+            raise ValueError(f"size must be at least 1, not {size}")
+        return self._batches(rows)
+
+    def snapshot(self) -> Snapshot:
+        """Return the position of the next unread event, ready for ``json.dumps``."""
+        place = self._cursor.place
+        return {
+            "source": type(self).__name__,
+            "file": place.position.file,
+            "row": place.position.row,
+            "block": place.block,
+            "offset": place.offset,
+            "seed": self._cursor.seed if isinstance(self._cursor, ShuffledCursor) else None,
+            "settings": dict(self._settings),
+            "vocabulary": self._encoder.snapshot(),
+        }
+
+    def resume(self, snapshot: Mapping[str, Any]) -> None:
+        """Continue from a snapshot, from this or an earlier process.
+
+        Raises
+        ------
+        SnapshotError
+            The snapshot is of another source, or of this one with other settings.
+
+        """
+        place = self._place_of(snapshot)
+        self._check(place.position)
+        self._encoder.resume(snapshot["vocabulary"])
+        if isinstance(self._cursor, ShuffledCursor):
+            self._cursor.seed = snapshot["seed"]
+        self._cursor.move(place)
+
+    def rewind(self) -> None:
+        """Go back to the start, for another epoch of the very same events."""
+        self._check(self._start)
+        self._encoder.rewind()
+        self._cursor.move(Place(self._start))
+
+    def close(self) -> None:
+        """Release files; reading again reopens them where reading stopped."""
+        self._cursor.move(self._cursor.place)
+
+    def upcoming_timestamps(self, limit: int) -> npt.NDArray[np.float64] | None:
+        """Return the seconds of the next unread rows, leaving them unread.
+
+        At least one and at most `limit`; none at the end; NaN = missing; None without a timestamp
+        column.
+        """
+        if self.timestamp is None:
+            return None
+        chunk = self._cursor.peek(limit)
+        return np.empty(0) if chunk is None else self._timestamps(chunk)
+
+    def __enter__(self) -> Self:
+        """Return the source."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the source."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Return the kind of source, its name, and where it stands."""
+        return f"<{type(self).__name__} {self._name!r} at {self._cursor.place.position}>"
+
+    def _batches(self, size: int) -> Iterator[Batch]:
+        cursor = self._cursor
+        while (chunk := cursor.peek(size)) is not None:
+            batch = Batch(
+                features=self._encoder.encode(chunk.data),
+                labels=self._labels(chunk),
+                rows=chunk.rows,
+                file=chunk.file,
+                timestamps=self._timestamps(chunk),
+            )
+            cursor.advance(chunk.num_rows)
+            yield batch
+
+    def _decoded(self, chunk: Chunk) -> Iterator[Event]:
+        labels = self._labels(chunk).to_pylist()
+        rows = chunk.rows.tolist()
+        file = chunk.file
+        for x, y, row in zip(self._encoder.events(chunk.data), labels, rows, strict=True):
+            yield Event(x, y, Position(file, row))
+
+    def _labels(self, chunk: Chunk) -> pa.Array:
+        at = -1 if self.target is None else chunk.data.schema.get_field_index(self.target)
+        if at < 0:
+            return pa.nulls(chunk.num_rows, self._target_type)
+        return chunk.data.column(at)
+
+    def _timestamps(self, chunk: Chunk) -> npt.NDArray[np.float64] | None:
+        if self.timestamp is None:
+            return None
+        at = chunk.data.schema.get_field_index(self.timestamp)
+        if at < 0:
+            return np.full(chunk.num_rows, np.nan)
+        seconds: npt.NDArray[np.float64] = to_float64(chunk.data.column(at)).to_numpy(
+            zero_copy_only=False
+        )
+        return seconds
+
+    def _place_of(self, snapshot: Mapping[str, Any]) -> Place:
+        """Return the place that a snapshot names, once it is known to be of this source."""
+        kind = type(self).__name__
+        missing = {"source", *self.snapshot()} - set(snapshot)
+        if missing or snapshot["source"] != kind:
+            raise SnapshotError(
+                f"not a snapshot of a {kind}: "
+                + (f"it lacks {sorted(missing)}" if missing else f"it is of {snapshot['source']!r}")
+            )
+        settings = {**snapshot["settings"], "seed": snapshot["seed"]}
+        own = {**self._settings, "seed": snapshot["seed"] if self._seed is None else self._seed}
+        if not self._settings["shuffle_buffer"]:
+            own["seed"] = None
+        for setting, value in own.items():
+            if settings.get(setting) != value:
+                raise SnapshotError(
+                    f"the snapshot was taken with {setting}={settings.get(setting)!r}, this source "
+                    f"has {setting}={value!r}: give it the same {setting}, or start anew"
+                )
+        position = Position(snapshot["file"], snapshot["row"])
+        return Place(position, snapshot["block"], snapshot["offset"])

@@ -1,0 +1,129 @@
+"""How everything compiled is compiled: the only file that names the compiler's decorator.
+
+Numba stamps a cached function with the content of its own file alone, so that an edit (or an
+upgrade) of another file leaves old machine code running. Here every function is stamped with a
+digest of *all* compiled sources, of the functions users registered, of numba's version and of the
+settings that change the code. Compiled code is kept in ``__pycache__`` beside the sources; where
+that cannot be written, in the user's cache folder; where that fails too, in memory only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+from numba.core import config
+from numba.core.caching import FunctionCache
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+JIT = not config.DISABLE_JIT
+"""Whether functions are compiled at all (``NUMBA_DISABLE_JIT=1`` runs them as plain Python)."""
+
+_FOLDERS = ("kernels", "losses", "support", "selection", "structured", "solvers", "learners")
+_compiled: list[Any] = []
+_registered: list[str] = []
+
+
+def _digest_of_sources() -> str:
+    digest = hashlib.sha256()
+    root = Path(__file__).parent
+    for path in sorted([Path(__file__), *(p for f in _FOLDERS for p in (root / f).glob("*.py"))]):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+_SOURCES = _digest_of_sources()
+
+
+def stamp() -> tuple[str, ...]:
+    """Return what a cached function must have been compiled from to be used."""
+    users = hashlib.sha256("\0".join(sorted(_registered)).encode()).hexdigest()
+    return (_SOURCES, users, numba.__version__, f"bounds={bool(config.BOUNDSCHECK)}")
+
+
+def _variant() -> str:
+    """Name the cache files of an unusual configuration, so that it displaces nobody else's."""
+    users = hashlib.sha256(stamp()[1].encode()).hexdigest()[:8] if _registered else ""
+    return users + ("-bounds" if config.BOUNDSCHECK else "")
+
+
+class _StampedCache(FunctionCache):
+    """Numba's on-disk cache, stamped with `stamp()` and never a reason to fail."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._plain_name = self._impl.filename_base
+        self.restamp()
+
+    def restamp(self) -> None:
+        variant = _variant()
+        name = f"{self._plain_name}.{variant}" if variant else self._plain_name
+        self._cache_file = type(self._cache_file)(self._cache_path, name, stamp())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        # A file cut short by a crash, or written by another build: compile again.
+        try:
+            return super().load_overload(sig, target_context)
+        except (OSError, EOFError, pickle.UnpicklingError, ValueError, ImportError, AttributeError):
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError:
+            # A full or read-only disk costs a compilation in the next process, nothing else.
+            self.disable()
+
+    def is_empty(self) -> bool:
+        try:
+            return not self._cache_file._load_index()
+        except (OSError, EOFError, pickle.UnpicklingError):
+            return True
+
+
+def _cached(function: Function, **options: Any) -> Function:
+    dispatcher = numba.njit(error_model="numpy", nogil=True, **options)(function)
+    if JIT:
+        try:
+            dispatcher._cache = _StampedCache(function)
+        except (RuntimeError, OSError, AttributeError):
+            # No folder can be written, or numba's internals moved: compile in every process.
+            return dispatcher
+        _compiled.append(dispatcher)
+    return dispatcher
+
+
+def compiled(function: Function) -> Function:
+    """Compile `function` on its first call, and keep the machine code on disk.
+
+    Floating-point results are those of the written order of operations; the interpreter's lock
+    is released while the function runs.
+    """
+    return _cached(function)
+
+
+def compiled_leaf(function: Function) -> Function:
+    """Compile a small loop in which the order of a sum or of a maximum may change.
+
+    Sums are reassociated and contracted so that they vectorise. Only for functions whose callers
+    do not depend on the last bits, or that are the only place where their value is computed.
+    """
+    return _cached(function, fastmath={"reassoc", "contract", "nsz", "nnan"})
+
+
+def add_source(text: str) -> None:
+    """Make the source of a user's registered function part of every stamp."""
+    _registered.append(text)
+    for dispatcher in _compiled:
+        dispatcher._cache.restamp()
+
+
+def is_cold(function: Callable[..., Any]) -> bool:
+    """Tell whether calling `function` will have to compile it first (as far as can be known)."""
+    cache = getattr(function, "_cache", None)
+    return JIT and not (isinstance(cache, _StampedCache) and not cache.is_empty())

@@ -1,0 +1,57 @@
+"""The exceptions of streamsvm.
+
+::
+
+    StreamSVMError
+    ├── ParameterError (ValueError)        a constructor argument out of its range
+    ├── BadEventError (ValueError)         one event cannot be used; the model is unchanged
+    │   ├── FeatureError (TypeError)       a feature that is no finite number
+    │   └── LabelError                     a missing label, or one class too many
+    ├── ModelFileError (ValueError)        a model file cannot be read
+    │   ├── NotAModelFileError             foreign or empty
+    │   ├── DamagedModelFileError          truncated or altered
+    │   └── NewerModelFileError            written by a later release
+    └── MissingPackageError (ImportError)  an optional package is not installed
+"""
+
+from __future__ import annotations
+
+
+class StreamSVMError(Exception):
+    """Base of all errors that the library raises on purpose."""
+
+
+class ParameterError(StreamSVMError, ValueError):
+    """A parameter is out of its range; the message names it, the value and the range."""
+
+
+class BadEventError(StreamSVMError, ValueError):
+    """An event cannot be used. The model has not changed."""
+
+
+class FeatureError(BadEventError, TypeError):
+    """A feature is not a finite number; the message names it."""
+
+
+class LabelError(BadEventError):
+    """A label is missing, or is a third class for a binary learner."""
+
+
+class ModelFileError(StreamSVMError, ValueError):
+    """A model file cannot be read."""
+
+
+class NotAModelFileError(ModelFileError):
+    """The file is not one of ours."""
+
+
+class DamagedModelFileError(ModelFileError):
+    """The file is truncated, or its content does not match its checksum."""
+
+
+class NewerModelFileError(ModelFileError):
+    """The file was written by a later release in a format that this one does not know."""
+
+
+class MissingPackageError(StreamSVMError, ImportError):
+    """An optional package is not installed; the message says how to install it."""

@@ -1,0 +1,8 @@
+"""Kernels: named float parameters and one compiled function each."""
+
+from streamsvm.kernels.linear import Linear
+from streamsvm.kernels.polynomial import Polynomial
+from streamsvm.kernels.rbf import RBF
+from streamsvm.kernels.registry import check_kernel, evaluate, product_of, register
+
+__all__ = ["RBF", "Linear", "Polynomial", "check_kernel", "evaluate", "product_of", "register"]

@@ -1,0 +1,43 @@
+"""The linear kernel: k(x, z) = scale * <x, z>."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from streamsvm.errors import ParameterError
+from streamsvm.kernels.registry import register
+
+
+class _Parameters(NamedTuple):
+    scale: float
+
+
+class Linear(_Parameters):
+    """Linear kernel, k(x, z) = scale * <x, z>.
+
+    Parameters
+    ----------
+    scale
+        Positive factor; 1 (the plain dot product) by default. A scale of s is the same problem
+        as a C that is s times as large.
+
+    Examples
+    --------
+    >>> from streamsvm import kernels
+    >>> kernels.Linear()
+    Linear(scale=1.0)
+
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, scale: float = 1.0) -> Linear:
+        """Check and make the kernel."""
+        if not 0.0 < scale < float("inf"):
+            raise ParameterError(f"scale={scale!r}: use a positive number")
+        return super().__new__(cls, float(scale))
+
+
+@register(Linear, of="dot")
+def _linear(kernel, product):  # type: ignore[no-untyped-def]
+    return kernel.scale * product

@@ -1,0 +1,297 @@
+"""LASVM: an online soft-margin SVM with bias (Bordes, thesis 2010, section 4.2, Algorithms 11-13).
+
+Problem (thesis, 4.1), over the examples kept::
+
+    max_alpha  D(alpha) = sum_s alpha_s y_s - 1/2 sum_{s,t} alpha_s alpha_t k(x_s, x_t)
+    with       sum_s alpha_s = 0,   A_s <= alpha_s <= B_s,
+               A_s = min(0, C_s y_s),   B_s = max(0, C_s y_s)
+
+Given: examples (x, y) one after the other, y = +1 or -1, each with its own C_s = C x class weight x
+example weight. Kept: a set S of slots with the signed alpha_s and g_s = dD/dalpha_s
+= y_s - sum_t alpha_t k(x_t, x_s), both up to date after every step.
+
+Symbols: a pair (i, j) is tau-violating if alpha_i < B_i, alpha_j > A_j and g_i - g_j > tau. A step
+on it takes lambda = min((g_i - g_j) / eta, B_i - alpha_i, alpha_j - A_j), eta = k_ii + k_jj - 2 k_ij,
+adds it to alpha_i and takes it from alpha_j. b = (g_max + g_min) / 2, delta = g_max - g_min.
+
+Steps carry the paper's names. Beyond it: the partner of a pair may be chosen by second-order gain;
+REPROCESS may be repeated until delta <= delta_max; a removed example leaves its place as a dead
+slot until an eighth of all are dead (see `dense_store`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import compiled, compiled_leaf
+from streamsvm.solvers.extremes import best_partner, update_gradient
+from streamsvm.solvers.lasvm_state import (
+    BLOCK,
+    is_dead,
+    refresh_extremes,
+    squeeze,
+)
+from streamsvm.support.dense_store import put
+from streamsvm.support.kernel_values import kernel_values
+from streamsvm.support.row_cache import free, keep, kernel_row
+
+SEEDS = 5
+"""Examples kept while there is no pair yet: the seeds of Algorithm 13, line 1."""
+
+_TINY = 1e-12
+
+
+class Schedule(NamedTuple):
+    """When to step; floats all, so that one compiled version serves every schedule."""
+
+    tau: float  # a pair that violates by less is left alone
+    reprocess: float  # REPROCESS calls after each PROCESS
+    delta_max: float  # more of them until delta <= delta_max, ...
+    max_reprocess: float  # ... but at most so many an example
+    second_order: float  # 1: partner by gain, 0: by gradient (the papers')
+
+
+@compiled_leaf
+def expansion(alpha, row, n):  # type: ignore[no-untyped-def]
+    """Return sum_s alpha_s k_s over s < n; alpha float64, row float32."""
+    total = 0.0
+    for s in range(n):
+        total += alpha[s] * np.float64(row[s])
+    return total
+
+
+@compiled
+def bias(state):  # type: ignore[no-untyped-def]
+    """Return b: the middle of [g_min, g_max], or what is known of it with one class so far."""
+    info = state.info[0]
+    if info.i >= 0 and info.j >= 0:
+        return 0.5 * (info.g_max + info.g_min)
+    if info.i >= 0:
+        return info.g_max
+    if info.j >= 0:
+        return info.g_min
+    return 0.0
+
+
+@compiled
+def delta(state):  # type: ignore[no-untyped-def]
+    """Return g_max - g_min, the uncertainty of b; 0 without a pair."""
+    info = state.info[0]
+    if info.i < 0 or info.j < 0:
+        return 0.0
+    return info.g_max - info.g_min
+
+
+@compiled
+def pair_step(state, kernel, i, j, n, d):  # type: ignore[no-untyped-def]
+    """Make the step of length lambda on the pair (i, j), among the first n slots."""
+    row_i = state.cache.values[kernel_row(state.cache, kernel, state.store, i, n, d)]
+    row_j = state.cache.values[kernel_row(state.cache, kernel, state.store, j, n, d)]
+    eta = max(np.float64(state.diagonal[i] + state.diagonal[j] - 2.0 * row_i[j]), _TINY)
+    slope = state.gradient[i] - state.gradient[j]
+    room_i, room_j = state.upper[i] - state.alpha[i], state.alpha[j] - state.lower[j]
+    step = min(slope / eta, room_i, room_j)
+    info = state.info[0]
+    info.n_zero -= (state.alpha[i] == 0.0) + (state.alpha[j] == 0.0)
+    # A coefficient that meets its bound meets it exactly.
+    state.alpha[i] = state.upper[i] if step == room_i else state.alpha[i] + step
+    state.alpha[j] = state.lower[j] if step == room_j else state.alpha[j] - step
+    info.n_zero += (state.alpha[i] == 0.0) + (state.alpha[j] == 0.0)
+    info.dual += step * (slope - 0.5 * step * eta)
+    info.n_steps += 1
+    update_gradient(state, row_i, row_j, step, n)
+
+
+@compiled
+def insert(state, x, y, box, weight, gradient, diagonal, row):  # type: ignore[no-untyped-def]
+    """Add an example to S with alpha = 0; `row` holds its kernel values with all other slots."""
+    info = state.info[0]
+    k = info.n
+    put(state.store, k, x)
+    state.store.entered[k] = info.n_seen
+    state.store.weight[k] = weight
+    state.alpha[k] = 0.0
+    state.gradient[k] = gradient
+    state.y[k] = y
+    state.lower[k] = min(0.0, box * y)
+    state.upper[k] = max(0.0, box * y)
+    state.diagonal[k] = diagonal
+    info.n = k + 1
+    info.n_zero += 1
+    row[k] = diagonal
+    keep(state.cache, k, row, k + 1)
+    return k
+
+
+@compiled
+def process(state, kernel, x, y, box, weight, row, f, diagonal, schedule):  # type: ignore[no-untyped-def]
+    """PROCESS (Algorithm 11): try to make a fresh example a support vector.
+
+    Parameters
+    ----------
+    state, kernel
+        The state and its kernel.
+    x
+        float32 (d,): the row.
+    y, box, weight
+        Label, +1.0 or -1.0; its C_s; the example weight in it.
+    row
+        float32 (capacity,): kernel values with all slots.
+    f
+        sum_s alpha_s k(x, x_s), without bias.
+    diagonal
+        k(x, x).
+    schedule
+        A `Schedule`.
+
+    Returns
+    -------
+    Whether a step was made.
+
+    """
+    info = state.info[0]
+    info.n_seen += 1
+    g = y - f
+    rising = y > 0.0
+    partner = info.j if rising else info.i
+    if partner < 0:
+        if info.n - info.n_dead < SEEDS:
+            insert(state, x, y, box, weight, g, diagonal, row)
+            refresh_extremes(state)
+        return False
+    violation = g - info.g_min if rising else info.g_max - g
+    if violation <= schedule.tau or box <= 0.0:
+        info.n_null += 1
+        return False
+    if schedule.second_order > 0.0:
+        partner = best_partner(state, row, g, np.float32(diagonal), rising, info.n)
+    k = insert(state, x, y, box, weight, g, diagonal, row)
+    if rising:
+        pair_step(state, kernel, k, partner, info.n, x.size)
+    else:
+        pair_step(state, kernel, partner, k, info.n, x.size)
+    return True
+
+
+@compiled
+def reprocess(state, kernel, schedule, n, d):  # type: ignore[no-untyped-def]
+    """REPROCESS (Algorithm 12, lines 1-4): a step on a violating pair among the first n slots.
+
+    Returns whether there was one.
+    """
+    info = state.info[0]
+    if delta(state) <= schedule.tau:
+        info.n_null += 1
+        return False
+    i, j = info.i, info.j
+    if schedule.second_order > 0.0:
+        row = state.cache.values[kernel_row(state.cache, kernel, state.store, i, n, d)]
+        j = best_partner(state, row, state.gradient[i], state.diagonal[i], True, n)
+    pair_step(state, kernel, i, j, n, d)
+    return True
+
+
+@compiled
+def remove_blatant(state):  # type: ignore[no-untyped-def]
+    """Remove blatant non-support vectors (Algorithm 12, lines 5-11): mark their slots as dead."""
+    info = state.info[0]
+    if info.n_zero == 0 or info.i < 0 or info.j < 0:
+        return
+    lost_extreme = False
+    for s in range(info.n):
+        if state.alpha[s] != 0.0 or is_dead(state, s):
+            continue
+        g = state.gradient[s]
+        if (state.y[s] < 0.0 and g >= info.g_max) or (state.y[s] > 0.0 and g <= info.g_min):
+            state.lower[s] = 0.0
+            state.upper[s] = 0.0
+            free(state.cache, s)
+            info.n_dead += 1
+            info.n_zero -= 1
+            lost_extreme |= s == info.i or s == info.j
+    if lost_extreme:
+        refresh_extremes(state)
+
+
+@compiled
+def _squeeze_block(state, first, n_block):  # type: ignore[no-untyped-def]
+    """Squeeze the state and the rows of the block from `first`; return their new length."""
+    squeeze(state)
+    kept = 0
+    while kept < state.info[0].n and state.order[kept] < n_block:
+        kept += 1
+    for r in range(first, BLOCK):
+        for s in range(kept):
+            state.block[r, s] = state.block[r, state.order[s]]
+    return kept
+
+
+@compiled
+def learn_row(state, kernel, x, y, box, weight, row, diagonal, schedule):  # type: ignore[no-untyped-def]
+    """PROCESS one example, then REPROCESS; return its margin before that."""
+    f = expansion(state.alpha, row, state.info[0].n)
+    margin = f + bias(state)
+    process(state, kernel, x, y, box, weight, row, f, diagonal, schedule)
+    made = 0
+    while made < schedule.reprocess or (
+        made < schedule.max_reprocess and delta(state) > schedule.delta_max
+    ):
+        if not reprocess(state, kernel, schedule, state.info[0].n, x.size):
+            break
+        made += 1
+    remove_blatant(state)
+    return margin
+
+
+@compiled
+def learn_rows(state, kernel, x, y, box, weight, diagonal, schedule, margins):  # type: ignore[no-untyped-def]
+    """Learn rows one after the other, with the kernel values of a block computed together.
+
+    Parameters
+    ----------
+    state, kernel
+        The state and its kernel.
+    x
+        float32 (n, d): rows, finite.
+    y, box, weight
+        float64 (n,): labels +1.0 or -1.0, C_s of each row, example weights.
+    diagonal
+        float32 (n,): k(x, x) of each row.
+    schedule
+        A `Schedule`.
+    margins
+        float64 (n,), written: f(x) + b of each row before it was learnt.
+
+    Returns
+    -------
+    How many rows were learnt; fewer than n when the store is full and must grow first.
+
+    """
+    n_rows, d = x.shape
+    start = 0
+    while start < n_rows:
+        size = min(BLOCK, n_rows - start)
+        n_block = state.info[0].n
+        kernel_values(kernel, state.store, x[start:], size, d, 0, n_block, state.block)
+        for r in range(size):
+            info = state.info[0]
+            at = start + r
+            # When to squeeze must not depend on the capacity, or a loaded model would part ways.
+            if info.n_dead > max(16, info.n // 8):
+                n_block = _squeeze_block(state, r, n_block)
+            n = state.info[0].n
+            if n == state.alpha.size:
+                return at
+            row = state.block[r]
+            kernel_values(
+                kernel, state.store, x[at : at + 1], 1, d, n_block, n, state.block[r : r + 1]
+            )
+            state.info[0].n_values += n
+            margins[at] = learn_row(
+                state, kernel, x[at], y[at], box[at], weight[at], row, diagonal[at], schedule
+            )
+        start += size
+    return n_rows
+

@@ -1,0 +1,173 @@
+"""What LASVM keeps between examples, and how that grows, shrinks and is rebuilt."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import compiled
+from streamsvm.solvers.extremes import LANES, update_gradient
+from streamsvm.support import dense_store, row_cache
+from streamsvm.support.dense_store import DenseStore
+from streamsvm.support.kernel_values import kernel_values
+from streamsvm.support.row_cache import RowCache
+from streamsvm.support.tiles import PANEL
+
+BLOCK = 64
+"""Fresh rows whose kernel values are computed together."""
+
+INFO = np.dtype(
+    [
+        ("n", np.int64),  # slots in use, dead ones included
+        ("n_dead", np.int64),  # slots whose example was removed, not yet squeezed out
+        ("n_zero", np.int64),  # live slots with alpha = 0
+        ("n_seen", np.int64),  # examples given to PROCESS
+        ("n_steps", np.int64),  # pair steps made
+        ("n_null", np.int64),  # PROCESS and REPROCESS calls that found no violating pair
+        ("n_values", np.int64),  # kernel values computed for fresh examples
+        ("i", np.int64),  # slot of g_max, or -1
+        ("j", np.int64),  # slot of g_min, or -1
+        ("g_max", np.float64),  # largest gradient with alpha < B, or -inf
+        ("g_min", np.float64),  # smallest gradient with alpha > A, or +inf
+        ("dual", np.float64),  # the dual objective, summed step by step
+    ]
+)
+
+
+class LASVMState(NamedTuple):
+    """Everything that LASVM knows; a slot is a place in all arrays of length `capacity`."""
+
+    store: DenseStore
+    cache: RowCache
+    alpha: np.ndarray  # float64 (capacity,) signed coefficients, A <= alpha <= B, sum 0
+    gradient: np.ndarray  # float64 (capacity,) g_s = y_s - sum_i alpha_i k(x_i, x_s)
+    lower: np.ndarray  # float64 (capacity,) A = min(0, C y); 0 in dead and unused slots
+    upper: np.ndarray  # float64 (capacity,) B = max(0, C y); 0 in dead and unused slots
+    y: np.ndarray  # float64 (capacity,) +1 or -1
+    diagonal: np.ndarray  # float32 (capacity,) k(x_s, x_s)
+    info: Any  # record array (1,) of INFO
+    block: np.ndarray  # float32 (BLOCK, capacity) scratch: kernel values of fresh rows
+    order: np.ndarray  # int64 (capacity,) scratch
+    lanes: np.ndarray  # float64 (2, LANES) scratch of the reductions
+
+
+_SLOTWISE = ("alpha", "gradient", "lower", "upper", "y", "diagonal")
+
+
+def _allocate(store: DenseStore, cache: RowCache) -> LASVMState:
+    capacity = store.entered.size
+    info = np.zeros(1, INFO).view(np.recarray)
+    info[0].i = info[0].j = -1
+    info[0].g_max, info[0].g_min = -np.inf, np.inf
+    return LASVMState(
+        store,
+        cache,
+        *(np.zeros(capacity) for _ in range(5)),
+        diagonal=np.zeros(capacity, np.float32),
+        info=info,
+        block=np.empty((BLOCK, capacity), np.float32),
+        order=np.empty(capacity, np.int64),
+        lanes=np.empty((2, LANES)),
+    )
+
+
+def new_state(n_features: int, cache_bytes: int, capacity: int = 2 * PANEL) -> LASVMState:
+    """Return an empty state."""
+    store = dense_store.new_store(capacity, n_features)
+    cache = row_cache.new_cache(store.entered.size, n_features, cache_bytes)
+    return _allocate(store, cache)
+
+
+def grown(state: LASVMState, capacity: int, n_features: int, cache_bytes: int) -> LASVMState:
+    """Return a state with room for more slots or features and the same content.
+
+    A new feature is zero in all rows, so that no kernel value of a dot product or a distance
+    changes; kernels of ``"vectors"`` must be rebuilt (see `rebuild`).
+    """
+    store = dense_store.grown(state.store, capacity, n_features)
+    cache = row_cache.resized(state.cache, store.entered.size, n_features, cache_bytes)
+    new = _allocate(store, cache)
+    for name in _SLOTWISE:
+        old = getattr(state, name)
+        getattr(new, name)[: old.size] = old
+    new.info[:] = state.info
+    return new
+
+
+def without_cache(state: LASVMState) -> LASVMState:
+    """Return the state with an empty row cache: what is worth storing or sending."""
+    capacity, n_features = state.store.entered.size, state.store.panels.shape[1]
+    return state._replace(
+        cache=row_cache.new_cache(capacity, n_features, 0),
+        block=np.empty((BLOCK, 0), np.float32),
+    )
+
+
+def with_cache(state: LASVMState, cache_bytes: int) -> LASVMState:
+    """Return a state that `without_cache` stripped, ready to learn again."""
+    return grown(state, state.store.entered.size, state.store.panels.shape[1], cache_bytes)
+
+
+@compiled
+def refresh_extremes(state):  # type: ignore[no-untyped-def]
+    """Find i, j, g_max and g_min anew."""
+    nothing = state.block[0]
+    update_gradient(state, nothing, nothing, 0.0, state.info[0].n)
+
+
+@compiled
+def reorder(state, order, n_kept):  # type: ignore[no-untyped-def]
+    """Let slot order[s] become slot s, for s < n_kept; other slots are gone."""
+    dense_store.reorder(state.store, order, n_kept)
+    row_cache.reorder(state.cache, order, n_kept)
+    for array in (state.alpha, state.gradient, state.lower, state.upper, state.y):
+        copy = array.copy()
+        for s in range(n_kept):
+            array[s] = copy[order[s]]
+        array[n_kept:] = 0.0
+    copy = state.diagonal.copy()
+    for s in range(n_kept):
+        state.diagonal[s] = copy[order[s]]
+    state.info[0].n = n_kept
+
+
+@compiled
+def is_dead(state, s):  # type: ignore[no-untyped-def]
+    """Tell whether the slot's example was removed: its box is a point."""
+    return state.lower[s] == state.upper[s]
+
+
+@compiled
+def squeeze(state):  # type: ignore[no-untyped-def]
+    """Move the living up over the dead; `state.order` tells where each came from."""
+    info = state.info[0]
+    n_kept = 0
+    for s in range(info.n):
+        if not is_dead(state, s):
+            state.order[n_kept] = s
+            n_kept += 1
+    reorder(state, state.order, n_kept)
+    state.info[0].n_dead = 0
+    refresh_extremes(state)
+
+
+@compiled
+def rebuild(state, kernel, d):  # type: ignore[no-untyped-def]
+    """Compute gradients, diagonal and dual from scratch, for another kernel or other boxes."""
+    for slot in range(state.info[0].n):
+        row_cache.free(state.cache, slot)
+    n = state.info[0].n
+    x = np.zeros((1, d), np.float32)
+    dual = 0.0
+    for s in range(n):
+        dense_store.get(state.store, s, x[0])
+        kernel_values(kernel, state.store, x, 1, d, 0, n, state.block)
+        f = 0.0
+        for t in range(n):
+            f += state.alpha[t] * state.block[0, t]
+        state.gradient[s] = state.y[s] - f
+        state.diagonal[s] = state.block[0, s]
+        dual += 0.5 * state.alpha[s] * (state.y[s] + state.gradient[s])
+    state.info[0].dual = dual
+    refresh_extremes(state)

@@ -1,0 +1,91 @@
+"""Where the rows of support vectors live: panels of 32 rows, feature by feature.
+
+Slots 0..n-1 are in use; the solver that owns the store counts them. Rows leave by `reorder`: the
+solver marks slots as dead and, when enough are, has all that stay moved up in one pass over memory;
+cached kernel rows follow by the same order. (Moving the last row into each hole at once would touch
+every cached kernel row at every removal, which is where the original LASVM spends its time.)
+
+A store for sparse rows needs the same five functions: `put`, `get`, `reorder`, `grown` and the
+panel products of `kernel_values`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import compiled
+from streamsvm.support.tiles import PANEL
+
+
+class DenseStore(NamedTuple):
+    """Dense float32 rows; the capacity is a multiple of 32."""
+
+    panels: np.ndarray  # float32 (capacity / 32, feature capacity, 32)
+    entered: np.ndarray  # int64 (capacity,) number of the example that became this row, from 1
+    weight: np.ndarray  # float64 (capacity,) its example weight
+
+
+def new_store(capacity: int, n_features: int) -> DenseStore:
+    """Allocate an empty store for `capacity` rows (rounded up to whole panels)."""
+    n_panels = max(1, -(-capacity // PANEL))
+    return DenseStore(
+        panels=np.zeros((n_panels, max(1, n_features), PANEL), np.float32),
+        entered=np.zeros(n_panels * PANEL, np.int64),
+        weight=np.zeros(n_panels * PANEL, np.float64),
+    )
+
+
+def grown(store: DenseStore, capacity: int, n_features: int) -> DenseStore:
+    """Return a larger copy of the store; new rows and features are zero."""
+    new = new_store(capacity, n_features)
+    n_panels, depth, _ = store.panels.shape
+    new.panels[:n_panels, :depth] = store.panels
+    new.entered[: store.entered.size] = store.entered
+    new.weight[: store.weight.size] = store.weight
+    return new
+
+
+@compiled
+def put(store, slot, x):  # type: ignore[no-untyped-def]
+    """Write row `x`, float32 (n_features,), into a slot."""
+    panel = store.panels[slot // PANEL]
+    lane = slot % PANEL
+    for feature in range(x.size):
+        panel[feature, lane] = x[feature]
+    for feature in range(x.size, panel.shape[0]):
+        panel[feature, lane] = np.float32(0.0)
+
+
+@compiled
+def get(store, slot, out):  # type: ignore[no-untyped-def]
+    """Read a slot into `out`, float32 (n_features,)."""
+    panel = store.panels[slot // PANEL]
+    lane = slot % PANEL
+    for feature in range(out.size):
+        out[feature] = panel[feature, lane]
+
+
+@compiled
+def reorder(store, order, n_kept):  # type: ignore[no-untyped-def]
+    """Let slot order[s] become slot s, for s < n_kept; other slots are gone."""
+    n_panels = (max(n_kept, order[:n_kept].max() + 1 if n_kept else 0) + PANEL - 1) // PANEL
+    panels = store.panels[:n_panels].copy()
+    entered, weight = store.entered.copy(), store.weight.copy()
+    for s in range(n_kept):
+        old = order[s]
+        if old == s:
+            continue
+        source, target = panels[old // PANEL], store.panels[s // PANEL]
+        for feature in range(target.shape[0]):
+            target[feature, s % PANEL] = source[feature, old % PANEL]
+        store.entered[s] = entered[old]
+        store.weight[s] = weight[old]
+
+
+def rows_of(store: DenseStore, n: int, n_features: int) -> np.ndarray:
+    """Return a copy of the first n rows, float32 (n, n_features)."""
+    depth = store.panels.shape[1]
+    rows = store.panels.transpose(0, 2, 1).reshape(-1, depth)[:n, :n_features]
+    return np.ascontiguousarray(rows)

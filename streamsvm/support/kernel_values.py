@@ -1,0 +1,108 @@
+"""Kernel values between fresh rows and stored rows, a panel at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import types
+from numba.extending import overload
+
+from streamsvm._compile import compiled
+from streamsvm.kernels import product_of
+from streamsvm.kernels.registry import value_of_product, value_of_vectors
+from streamsvm.support.tiles import (
+    PANEL,
+    ROWS,
+    distance_1,
+    distance_4,
+    dot_1,
+    dot_4,
+)
+
+
+@compiled
+def _apply(kernel, products):  # type: ignore[no-untyped-def]
+    """Turn products, float32 (m,), into kernel values in place."""
+    for s in range(products.size):
+        products[s] = value_of_product(kernel, products[s])
+
+
+@compiled
+def _dots(kernel, panels, p, x, n_rows, d, out):  # type: ignore[no-untyped-def]
+    r = 0
+    while r + ROWS <= n_rows:
+        dot_4(panels, p, x, r, d, out)
+        r += ROWS
+    while r < n_rows:
+        dot_1(panels, p, x, r, d, out)
+        r += 1
+    for r in range(n_rows):
+        _apply(kernel, out[r, p * PANEL : (p + 1) * PANEL])
+
+
+@compiled
+def _distances(kernel, panels, p, x, n_rows, d, out):  # type: ignore[no-untyped-def]
+    r = 0
+    while r + ROWS <= n_rows:
+        distance_4(panels, p, x, r, d, out)
+        r += ROWS
+    while r < n_rows:
+        distance_1(panels, p, x, r, d, out)
+        r += 1
+    for r in range(n_rows):
+        _apply(kernel, out[r, p * PANEL : (p + 1) * PANEL])
+
+
+@compiled
+def _vectors(kernel, panels, p, x, n_rows, d, out):  # type: ignore[no-untyped-def]
+    for r in range(n_rows):
+        for lane in range(PANEL):
+            out[r, p * PANEL + lane] = value_of_vectors(kernel, x[r, :d], panels[p, :d, lane])
+
+
+_PANEL_VALUES = {"dot": _dots, "distance": _distances, "vectors": _vectors}
+
+
+def _panel_values(kernel: Any, panels: Any, p: int, x: Any, n_rows: int, d: int, out: Any) -> None:
+    _PANEL_VALUES[product_of(type(kernel))](kernel, panels, p, x, n_rows, d, out)
+
+
+@overload(_panel_values)
+def _panel_values_compiled(
+    kernel: Any, panels: Any, p: Any, x: Any, n_rows: Any, d: Any, out: Any
+) -> Any:
+    if not isinstance(kernel, types.BaseNamedTuple):
+        return None
+    values = _PANEL_VALUES[product_of(kernel.instance_class)]
+
+    def chosen(kernel: Any, panels: Any, p: Any, x: Any, n_rows: Any, d: Any, out: Any) -> Any:
+        return values(kernel, panels, p, x, n_rows, d, out)
+
+    return chosen
+
+
+@compiled
+def kernel_values(kernel, store, x, n_rows, d, first, stop, out):  # type: ignore[no-untyped-def]
+    """Fill out[r, s] = k(x_r, row s) for r < n_rows and at least all s in first..stop-1.
+
+    Whole panels are computed: entries of the panels that first and stop-1 lie in are written too.
+
+    Parameters
+    ----------
+    kernel
+        A registered kernel.
+    store
+        A store of rows.
+    x
+        float32 (>= n_rows, >= d): the fresh rows.
+    n_rows, d
+        How many rows and features of `x` count.
+    first, stop
+        The range of slots.
+    out
+        float32 (>= n_rows, capacity of the store).
+
+    """
+    if stop > first:
+        for p in range(first // PANEL, (stop + PANEL - 1) // PANEL):
+            _panel_values(kernel, store.panels, p, x, n_rows, d, out)

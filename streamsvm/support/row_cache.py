@@ -1,0 +1,199 @@
+"""Rows of the kernel matrix between support vectors, least recently used first out.
+
+One line holds k(row of slot i, row of slot s) for s = 0 .. length-1. A line is written when its
+example enters, and made longer only when it is asked for again: entering examples never write a
+column into the lines of others.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import compiled
+from streamsvm.support.dense_store import get
+from streamsvm.support.kernel_values import kernel_values
+from streamsvm.support.tiles import PANEL
+
+NONE = -1
+MIN_LINES = 8
+"""A step needs two lines at once; a few more keep a tiny budget from thrashing."""
+
+HITS, MISSES, EXTENDED, COMPUTED = range(4)
+"""Places in `counts`: rows found whole, rows absent, rows made longer, kernel values computed."""
+
+
+class RowCache(NamedTuple):
+    """Kernel rows in lines, chained from the most to the least recently used."""
+
+    values: np.ndarray  # float32 (n_lines, capacity)
+    length: np.ndarray  # int64 (n_lines,) how many values of the line hold
+    line_of: np.ndarray  # int32 (capacity,) line of a slot, or -1
+    slot_of: np.ndarray  # int32 (n_lines,) slot of a line, or -1
+    older: np.ndarray  # int32 (n_lines + 1,) next in the chain; the last entry is its head
+    newer: np.ndarray  # int32 (n_lines + 1,) previous in the chain; the last entry is its tail
+    row: np.ndarray  # float32 (1, features) scratch: the row whose line is computed
+    counts: np.ndarray  # int64 (4,) see HITS ..
+
+
+def new_cache(capacity: int, n_features: int, budget: int) -> RowCache:
+    """Allocate the lines that `budget` bytes allow, at least `MIN_LINES`, at most one a slot."""
+    n_lines = min(capacity, max(MIN_LINES, budget // (4 * capacity)))
+    chain = np.arange(n_lines + 1, dtype=np.int32)
+    return RowCache(
+        values=np.empty((n_lines, capacity), np.float32),
+        length=np.zeros(n_lines, np.int64),
+        line_of=np.full(capacity, NONE, np.int32),
+        slot_of=np.full(n_lines, NONE, np.int32),
+        older=np.roll(chain, -1),
+        newer=np.roll(chain, 1),
+        row=np.zeros((1, max(1, n_features)), np.float32),
+        counts=np.zeros(4, np.int64),
+    )
+
+
+def resized(cache: RowCache, capacity: int, n_features: int, budget: int) -> RowCache:
+    """Return a cache for a grown store, with the most recent lines of the old one."""
+    new = new_cache(capacity, n_features, budget)
+    new.counts[:] = cache.counts
+    newest_first, head = [], cache.length.size
+    line = int(cache.older[head])
+    while line != head and len(newest_first) < new.length.size:
+        if cache.slot_of[line] != NONE:
+            newest_first.append(line)
+        line = int(cache.older[line])
+    for old in reversed(newest_first):
+        line = _oldest(new)
+        touch(new, line)
+        length, slot = int(cache.length[old]), int(cache.slot_of[old])
+        new.values[line, :length] = cache.values[old, :length]
+        new.length[line], new.slot_of[line], new.line_of[slot] = length, slot, line
+    return new
+
+
+@compiled
+def _oldest(cache):  # type: ignore[no-untyped-def]
+    return cache.newer[cache.length.size]
+
+
+@compiled
+def touch(cache, line):  # type: ignore[no-untyped-def]
+    """Move a line to the head of the chain."""
+    head = cache.length.size
+    if cache.older[head] == line:
+        return
+    before, after = cache.newer[line], cache.older[line]
+    cache.older[before] = after
+    cache.newer[after] = before
+    first = cache.older[head]
+    cache.older[line] = first
+    cache.newer[first] = line
+    cache.newer[line] = head
+    cache.older[head] = line
+
+
+@compiled
+def free(cache, slot):  # type: ignore[no-untyped-def]
+    """Forget the line of a slot; the line stays in the chain, and is as good as any when old."""
+    line = cache.line_of[slot]
+    if line != NONE:
+        cache.slot_of[line] = NONE
+        cache.line_of[slot] = NONE
+        cache.length[line] = 0
+
+
+@compiled
+def take_line(cache, slot):  # type: ignore[no-untyped-def]
+    """Give the least recently used line to a slot, empty."""
+    line = _oldest(cache)
+    if cache.slot_of[line] != NONE:
+        cache.line_of[cache.slot_of[line]] = NONE
+    cache.slot_of[line] = slot
+    cache.line_of[slot] = line
+    cache.length[line] = 0
+    touch(cache, line)
+    return line
+
+
+@compiled
+def keep(cache, slot, values, n):  # type: ignore[no-untyped-def]
+    """Store values[:n], float32, as the line of a slot that has none."""
+    line = take_line(cache, slot)
+    cache.values[line, :n] = values[:n]
+    cache.length[line] = n
+
+
+@compiled
+def _panel_is_cached(cache, slot, first):  # type: ignore[no-untyped-def]
+    """Tell whether the lines of all slots first .. first + PANEL - 1 hold the column `slot`."""
+    for s in range(first, first + PANEL):
+        line = cache.line_of[s]
+        if line == NONE or cache.length[line] <= slot:
+            return False
+    return True
+
+
+@compiled
+def kernel_row(cache, kernel, store, slot, n, d):  # type: ignore[no-untyped-def]
+    """Return the line (its number) of a slot with at least its first n values in place.
+
+    Values that the line lacks are read from the lines of the other slots where a whole panel of
+    them is cached (the matrix is symmetric to the last bit), else computed.
+    """
+    line = cache.line_of[slot]
+    if line == NONE:
+        cache.counts[MISSES] += 1
+        line = take_line(cache, slot)
+    else:
+        touch(cache, line)
+        if cache.length[line] >= n:
+            cache.counts[HITS] += 1
+            return line
+        cache.counts[EXTENDED] += 1
+    get(store, slot, cache.row[0, :d])
+    values = cache.values[line : line + 1]
+    start = cache.length[line]
+    while start < n:
+        panel = start // PANEL * PANEL
+        stop = panel + PANEL
+        if stop <= n and _panel_is_cached(cache, slot, panel):
+            for s in range(start, stop):
+                values[0, s] = cache.values[cache.line_of[s], slot]
+        else:
+            kernel_values(kernel, store, cache.row, 1, d, panel, stop, values)
+            cache.counts[COMPUTED] += min(stop, n) - start
+        start = stop
+    cache.length[line] = n
+    return line
+
+
+@compiled
+def reorder(cache, order, n_kept):  # type: ignore[no-untyped-def]
+    """Let slot order[s] become slot s in every line, for s < n_kept; other slots are gone.
+
+    A line keeps the values up to the first new slot that it lacks.
+    """
+    capacity = cache.line_of.size
+    copy = np.empty(capacity, np.float32)
+    for line in range(cache.length.size):
+        slot, length = cache.slot_of[line], cache.length[line]
+        if slot == NONE:
+            continue
+        copy[:length] = cache.values[line, :length]
+        s = 0
+        while s < n_kept and order[s] < length:
+            cache.values[line, s] = copy[order[s]]
+            s += 1
+        cache.length[line] = s
+        cache.slot_of[line] = NONE
+    old_line = cache.line_of.copy()
+    cache.line_of[:] = NONE
+    for s in range(n_kept):
+        line = old_line[order[s]]
+        if line != NONE:
+            cache.line_of[s] = line
+            cache.slot_of[line] = s
+    for line in range(cache.length.size):
+        if cache.slot_of[line] == NONE:
+            cache.length[line] = 0

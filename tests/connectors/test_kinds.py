@@ -1,0 +1,83 @@
+"""Which types can be features, and their values."""
+
+import datetime as dt
+import math
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from connectors.kinds import cells, kind_of, plain, record_batch, to_float64
+
+UTC = dt.UTC
+
+
+@pytest.mark.parametrize(
+    ("values", "type_", "expected"),
+    [
+        ([1, None, -3], pa.int8(), [1.0, None, -3.0]),
+        ([2**64 - 1], pa.uint64(), [2.0**64]),
+        ([2**53 + 1], pa.int64(), [2.0**53]),
+        ([True, None, False], pa.bool_(), [1.0, None, 0.0]),
+        ([0.5, None], pa.float16(), [0.5, None]),
+        ([0.5, None], pa.float32(), [0.5, None]),
+        ([Decimal("1.25"), None], pa.decimal128(9, 2), [1.25, None]),
+        ([Decimal("1.25"), None], pa.decimal256(40, 2), [1.25, None]),
+        ([dt.date(1970, 1, 3), None], pa.date32(), [172800.0, None]),
+        ([dt.date(1970, 1, 3), None], pa.date64(), [172800.0, None]),
+        ([1500, None], pa.timestamp("ms"), [1.5, None]),
+        ([-1], pa.timestamp("s"), [-1.0]),
+        ([1_600_000_000_250_000], pa.timestamp("us", "UTC"), [1_600_000_000.25]),
+        ([250_000_000], pa.timestamp("ns"), [0.25]),
+        ([90], pa.time32("s"), [90.0]),
+        ([90_500_000], pa.time64("us"), [90.5]),
+        ([1500], pa.duration("ms"), [1.5]),
+        ([None], pa.null(), [None]),
+    ],
+    ids=lambda value: str(value) if isinstance(value, pa.DataType) else "",
+)
+def test_values_as_floats(values, type_, expected):
+    floats = to_float64(pa.array(values, type_))
+    assert floats.type == pa.float64()
+    assert cells(floats) == expected
+
+
+def test_nan_is_not_null():
+    first, second = cells(pa.array([float("nan"), None]))
+    assert math.isnan(first)
+    assert second is None
+
+
+@pytest.mark.parametrize(
+    ("type_", "kind"),
+    [
+        (pa.int8(), "number"),
+        (pa.bool_(), "number"),
+        (pa.decimal128(5, 1), "number"),
+        (pa.date32(), "time"),
+        (pa.duration("s"), "duration"),
+        (pa.large_string(), "text"),
+        (pa.string_view(), "text"),
+        (pa.dictionary(pa.int8(), pa.string()), "text"),
+        (pa.dictionary(pa.int8(), pa.float32()), "number"),
+        (pa.null(), "null"),
+        (pa.binary(), None),
+        (pa.list_(pa.int8()), None),
+        (pa.struct({"a": pa.int8()}), None),
+    ],
+    ids=str,
+)
+def test_kinds(type_, kind):
+    assert kind_of(type_) == kind
+
+
+def test_plain_columns_are_left_alone_and_others_decoded():
+    column = pa.array(["a", None])
+    assert plain(column) is column
+    assert plain(column.dictionary_encode()).equals(column)
+    assert plain(column.cast(pa.string_view())).equals(column)
+    assert plain(column.cast(pa.string_view()).dictionary_encode()).equals(column)
+
+
+def test_record_batch_without_columns_knows_its_rows():
+    assert record_batch([], [], 3).num_rows == 3

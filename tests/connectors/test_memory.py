@@ -1,0 +1,104 @@
+"""Events from a list, and its marks."""
+
+import pytest
+
+from connectors import MemorySource, NotReadableError, Position, SnapshotError, SourceAborted
+
+PAIRS = [({"a": 1, "t": "x"}, True), ({"a": None}, False), ({"b": 2.5, "t": "y"}, None)]
+
+
+def test_events_pass_through_untouched():
+    events = list(MemorySource(PAIRS).events())
+    assert [(x, y) for x, y, _ in events] == PAIRS
+    assert events[0].x is PAIRS[0][0]
+    assert [p for _, _, p in events] == [Position(None, row) for row in range(3)]
+
+
+def test_batches_hold_the_union_of_the_features():
+    batch = next(MemorySource(PAIRS).batches())
+    assert batch.features.to_pydict() == {
+        "a": [1.0, None, None],
+        "t=x": [1.0, 0.0, 0.0],
+        "b": [None, None, 2.5],
+        "t=y": [0.0, 0.0, 1.0],
+    }
+    assert batch.labels.to_pylist() == [True, False, None]
+    assert [x for x, _, _ in batch.events()] == [
+        {"a": 1.0, "t=x": 1.0},
+        {},
+        {"b": 2.5, "t=y": 1.0},
+    ]
+
+
+def test_batches_have_the_size_asked_for():
+    source = MemorySource(PAIRS)
+    assert [len(batch) for batch in source.batches(2)] == [2, 1]
+    assert source.n_rows == 3
+    assert source.name == "memory"
+    with pytest.raises(ValueError, match="size must be at least 1, not 0"):
+        next(source.batches(0))
+
+
+def test_events_without_features():
+    batch = next(MemorySource([({}, 1), ({}, 0)]).batches())
+    assert len(list(batch.events())) == batch.features.num_rows == 2
+
+
+def test_what_a_batch_cannot_hold_is_refused():
+    with pytest.raises(NotReadableError, match="feature `a` of row 1 is a list; batches hold"):
+        next(MemorySource([({"a": 1}, 1), ({"a": []}, 1)]).batches())
+    with pytest.raises(NotReadableError, match="labels from row 0 on are of several types"):
+        next(MemorySource([({"a": 1}, 1), ({"a": 1}, "b")]).batches())
+
+
+@pytest.mark.parametrize("path", ["events", "batches"])
+def test_eof_stops_and_the_next_reading_continues(path):
+    source = MemorySource([PAIRS[0], MemorySource.EOF, PAIRS[1], PAIRS[2]])
+    assert len(list(getattr(source, path)())) == 1
+    assert source.snapshot()["row"] == 1
+    rest = list(source.events())
+    assert [p.row for _, _, p in rest] == [1, 2]
+
+
+def test_resume_continues_after_the_mark_that_stopped_the_first_run():
+    items = [PAIRS[0], MemorySource.EOF, PAIRS[1]]
+    first = MemorySource(items)
+    list(first.events())
+    second = MemorySource(items)
+    second.resume(first.snapshot())
+    assert [p.row for _, _, p in second.events()] == [1]
+
+
+@pytest.mark.parametrize("path", ["events", "batches"])
+def test_abort_raises_once_after_all_before_it_was_handed_out(path):
+    source = MemorySource([PAIRS[0], MemorySource.ABORT, PAIRS[1]])
+    taken = []
+    with pytest.raises(SourceAborted, match="`memory` aborted before row 1"):
+        taken.extend(getattr(source, path)())
+    assert len(taken) == 1
+    source.rewind()
+    assert len(list(source.events())) == 2
+
+
+def test_restart_after_an_abort_from_an_older_snapshot():
+    items = [PAIRS[0], PAIRS[1], MemorySource.ABORT(), PAIRS[2]]
+    first = MemorySource(items)
+    with pytest.raises(SourceAborted):
+        for event in first.events():
+            if event.position.row == 0:
+                snapshot = first.snapshot()
+    second = MemorySource(items)
+    second.resume(snapshot)
+    assert [p.row for _, _, p in second.events()] == [1, 2]
+
+
+def test_foreign_snapshots_are_refused():
+    with pytest.raises(SnapshotError, match="not a snapshot of a MemorySource"):
+        MemorySource(PAIRS).resume({"source": "ArrowSource", "row": 0})
+    with pytest.raises(SnapshotError, match="row 4 of `memory`, which has 3 rows"):
+        MemorySource(PAIRS).resume({"source": "MemorySource", "row": 4})
+
+
+def test_with_statement():
+    with MemorySource(PAIRS, name="mine") as source:
+        assert source.name == "mine"

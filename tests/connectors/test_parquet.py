@@ -1,0 +1,330 @@
+"""Parquet files and folders."""
+
+import json
+import subprocess
+import sys
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connectors import MissingColumnError, ParquetSource, Position, SnapshotError, SourceError
+
+N = 50
+TABLE = pa.table(
+    {
+        "n": pa.array([i if i % 7 else None for i in range(N)], pa.int32()),
+        "t": [("a", "b", None, "c")[i * i % 4] for i in range(N)],
+        "f": [i / 4 for i in range(N)],
+        "y": [i % 3 == 0 for i in range(N)],
+    }
+)
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def rows(source):
+    return [position.row for _, _, position in source.events()]
+
+
+def test_one_file(write):
+    source = ParquetSource(write("a.parquet", TABLE), "y", batch_size=8)
+    assert source.name == "a.parquet"
+    assert source.n_rows == N
+    events = list(source.events())
+    assert events[1] == ({"n": 1.0, "t=b": 1.0, "f": 0.25}, False, Position("a.parquet", 1))
+    assert [event.position.row for event in events] == list(range(N))
+
+
+@pytest.mark.parametrize("row_group_size", [1, 7, 8, 20, N])
+def test_batches_have_their_size_whatever_the_row_groups(write, row_group_size):
+    path = write("a.parquet", TABLE, row_group_size=row_group_size)
+    source = ParquetSource(path, "y", batch_size=8)
+    assert [len(batch) for batch in source.batches()] == [8] * 6 + [2]
+    source.rewind()
+    assert [len(batch) for batch in source.batches(30)] == [30, 20]
+
+
+def test_folder_in_sorted_order_without_hidden_files(write, tmp_path):
+    for name in ("b.parquet", "a.parquet", "sub/c.parquet", "_meta.parquet", ".x/d.parquet"):
+        write(name, TABLE.slice(0, 3))
+    write("readme.txt", TABLE)
+    source = ParquetSource(tmp_path, "y")
+    assert [str(p) for _, _, p in source.events()][::3] == [
+        "a.parquet: row 0",
+        "b.parquet: row 0",
+        "sub/c.parquet: row 0",
+    ]
+    assert source.n_rows == 9
+    source.rewind()
+    assert [(batch.file, len(batch)) for batch in source.batches()] == [
+        ("a.parquet", 3),
+        ("b.parquet", 3),
+        ("sub/c.parquet", 3),
+    ]
+
+
+def test_folders_tell_columns(write, tmp_path):
+    for year, land in ((2021, "it"), (2020, "de"), (2020, "__HIVE_DEFAULT_PARTITION__")):
+        write(f"year={year}/land={land}/part.parquet", TABLE.slice(1, 1))
+    events = list(ParquetSource(tmp_path, "y", columns=["f", "year", "land"]).events())
+    assert [x for x, _, _ in events] == [
+        {"f": 0.25, "year": 2020.0},
+        {"f": 0.25, "year": 2020.0, "land=de": 1.0},
+        {"f": 0.25, "year": 2021.0, "land=it": 1.0},
+    ]
+    assert [y for _, y, _ in ParquetSource(tmp_path, "year").events()] == [2020, 2020, 2021]
+    filtered = ParquetSource(tmp_path, "y", columns=["f"], filters=[("year", "=", 2021)])
+    assert [str(p) for _, _, p in filtered.events()] == ["year=2021/land=it/part.parquet: row 0"]
+
+
+def test_a_stored_column_wins_over_its_folder(write, tmp_path):
+    write("year=1999/a.parquet", {"year": [2021, 2022], "y": [True, False]})
+    source = ParquetSource(tmp_path, "y", filters=[("year", ">", 2021)])
+    assert [x for x, _, _ in source.events()] == [{"year": 2022.0}]
+
+
+FILTERS = [
+    [("f", ">", 6.0)],
+    [("n", "in", [3, 20, 33])],
+    [[("t", "==", "a"), ("f", "<", 4)], [("t", "==", "c")]],
+    ds.field("n").is_null() & (ds.field("f") > 2),
+    [("f", ">", 1000)],
+]
+
+
+@pytest.mark.parametrize("filters", FILTERS, ids=range(len(FILTERS)))
+@pytest.mark.parametrize("row_group_size", [1, 7, N])
+def test_filters_keep_exactly_the_rows_that_pyarrow_keeps(write, filters, row_group_size):
+    numbered = TABLE.append_column("row", pa.array(range(N)))
+    path = write("a.parquet", numbered, row_group_size=row_group_size)
+    expected = pq.read_table(path, filters=filters)["row"].to_pylist()
+    source = ParquetSource(path, "y", columns=["f"], filters=filters, batch_size=8)
+    assert rows(source) == expected
+    assert source.n_rows is None
+    source.rewind()
+    batches = list(source.batches())
+    assert [row for batch in batches for row in batch.rows.tolist()] == expected
+    assert [len(batch) for batch in batches[:-1]] == [8] * (len(batches) - 1)
+
+
+def test_filters_skip_row_groups_by_their_statistics(write, monkeypatch):
+    path = write("a.parquet", TABLE, row_group_size=10)
+    read = []
+    original = pq.ParquetFile.iter_batches
+
+    def spy(self, *args, **kwargs):
+        read.extend(kwargs["row_groups"])
+        return original(self, *args, **kwargs)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", spy)
+    rows(ParquetSource(path, "y", filters=[("f", ">=", 10.0)]))
+    assert read == [4]
+
+
+def test_a_resume_skips_row_groups(write, monkeypatch):
+    path = write("a.parquet", TABLE, row_group_size=10)
+    first = ParquetSource(path, "y")
+    next(first.batches(34))
+    read = []
+    original = pq.ParquetFile.iter_batches
+
+    def spy(self, *args, **kwargs):
+        read.extend(kwargs["row_groups"])
+        return original(self, *args, **kwargs)
+
+    second = ParquetSource(path, "y")
+    second.resume(first.snapshot())
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", spy)
+    assert rows(second) == list(range(34, N))
+    assert read == [3, 4]
+
+
+def test_only_the_columns_in_use_are_read(write, monkeypatch):
+    path = write("a.parquet", TABLE)
+    read = []
+    original = pq.ParquetFile.iter_batches
+
+    def spy(self, *args, **kwargs):
+        read.append(set(kwargs["columns"]))
+        return original(self, *args, **kwargs)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", spy)
+    list(ParquetSource(path, "y", columns=["f"]).events())
+    list(ParquetSource(path, "y", columns=["f"], filters=[("n", ">", 3)]).events())
+    assert read == [{"f", "y"}, {"f", "y", "n"}]
+
+
+def test_filters_on_dictionary_columns(write):
+    table = TABLE.set_column(1, "t", TABLE["t"].combine_chunks().dictionary_encode())
+    source = ParquetSource(write("a.parquet", table), "y", filters=[("t", "==", "b")])
+    assert {name for x, _, _ in source.events() for name in x if "=" in name} == {"t=b"}
+
+
+def test_wrong_filters(write):
+    path = write("a.parquet", TABLE)
+    with pytest.raises(MissingColumnError, match="filter column `tt` is not a column of `a.parq"):
+        ParquetSource(path, "y", filters=[("tt", ">", 1)])
+    for filters in (ds.field("zz") > 1, [("t", ">", 1)], [("n", "~", 1)], [("n", ">")], []):
+        with pytest.raises(
+            SourceError, match="(?s)the filters cannot be applied to `a.parquet`: .*acc"
+        ):
+            ParquetSource(path, "y", filters=filters)
+
+
+def test_numbers_may_change_kind_and_columns_may_be_missing_between_files(write, tmp_path):
+    write("a.parquet", {"n": pa.array([1], pa.int32()), "t": ["u"], "y": ["p"]})
+    write("b.parquet", {"n": [0.5], "y": pa.array(["q"], pa.large_string())})
+    write("c.parquet", {"n": pa.nulls(1), "t": pa.array(["v"]).dictionary_encode()})
+    source = ParquetSource(tmp_path, "y", filters=[[("n", "<", 5)], [("t", "==", "v")]])
+    expected = [({"n": 1.0, "t=u": 1.0}, "p"), ({"n": 0.5}, "q"), ({"t=v": 1.0}, None)]
+    assert [(x, y) for x, y, _ in source.events()] == expected
+    source.rewind()
+    batches = source.batches()
+    assert [(x, y) for batch in batches for x, y, _ in batch.events()] == expected
+
+
+def test_a_file_without_any_of_the_columns_gives_empty_events(write, tmp_path):
+    write("a.parquet", {"n": [1], "y": [True]})
+    write("b.parquet", {"other": [1, 2]}, row_group_size=1)
+    source = ParquetSource(tmp_path, "y", columns=["n"])
+    assert [x for x, _, _ in source.events()] == [{"n": 1.0}, {}, {}]
+    for buffer in (0, 2):
+        shuffled = ParquetSource(tmp_path, "y", columns=["n"], shuffle_buffer=buffer)
+        assert [len(batch) for batch in shuffled.batches()] == [1, 2]
+    filtered = ParquetSource(tmp_path, "y", columns=["n"], filters=ds.field("n").is_null())
+    assert [str(p) for _, _, p in filtered.events()] == ["b.parquet: row 0", "b.parquet: row 1"]
+
+
+def test_a_file_without_rows_is_an_empty_source(write, tmp_path):
+    empty = ParquetSource(write("a.parquet", TABLE.slice(0, 0)), "y")
+    assert list(empty.events()) == list(empty.batches()) == []
+    assert empty.n_rows == 0
+    assert empty.snapshot()["row"] == 0
+    write("b.parquet", TABLE.slice(0, 2))
+    assert len(list(ParquetSource(tmp_path, "y").events())) == 2
+
+
+def test_columns_of_all_kinds(write):
+    table = pa.table(
+        {
+            "i": pa.array([1, None], pa.int64()),
+            "b": pa.array([True, None]),
+            "d": pc.cast(pa.array([1.25, None]), pa.decimal128(9, 2)),
+            "s": pa.array([1500, None], pa.timestamp("ms")),
+            "c": pa.array(["x", None]).dictionary_encode(),
+            "y": [1, 0],
+        }
+    )
+    events = ParquetSource(write("a.parquet", table), "y").events()
+    x = {"i": 1.0, "b": 1.0, "d": 1.25, "s": 1.5, "c=x": 1.0}
+    assert [x for x, _, _ in events] == [x, {}]
+
+
+def test_a_snapshot_of_another_file_is_refused(write):
+    first, second = write("a.parquet", TABLE), write("b.parquet", TABLE.slice(0, 5))
+    source = ParquetSource(first, "y")
+    next(source.batches(9))
+    with pytest.raises(
+        SnapshotError, match="continues in `a.parquet`, which is not a file of `b.p"
+    ):
+        ParquetSource(second, "y").resume(source.snapshot())
+    write("a.parquet", TABLE.slice(0, 5))
+    with pytest.raises(SnapshotError, match="row 9 of `a.parquet`, which has 5 rows: the file has"):
+        ParquetSource(first, "y").resume(source.snapshot())
+    with pytest.raises(SnapshotError, match="taken with filters=None, this source has filters="):
+        ParquetSource(second, "y", filters=[("f", ">", 1)]).resume(source.snapshot())
+
+
+TURNS = st.lists(st.tuples(st.booleans(), st.integers(1, 12)), max_size=8)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """The same rows in three files, in row groups of several sizes."""
+    made = {}
+    for size in (1, 7, N):
+        made[size] = tmp_path_factory.mktemp(f"groups{size}")
+        for name, offset, length in (("a", 0, 23), ("b", 23, 0), ("c", 23, N)):
+            table = TABLE.slice(offset, length)
+            pq.write_table(table, made[size] / f"{name}.parquet", row_group_size=size)
+    return made
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    turns=st.tuples(TURNS, TURNS),
+    groups=st.tuples(*[st.sampled_from([1, 7, N])] * 2),
+    buffer=st.sampled_from([0, 5, 40]),
+    filters=st.sampled_from([None, *FILTERS[:3]]),
+    size=st.integers(1, 15),
+    cap=st.integers(1, 3),
+)
+def test_a_resumed_stream_is_the_stream_that_never_stopped(
+    folders, read_mixed, turns, groups, buffer, filters, size, cap
+):
+    options = {"shuffle_buffer": buffer, "filters": filters, "max_categories": cap, "seed": 0}
+    whole = read_mixed(ParquetSource(folders[N], "y", **options))
+    stopped = ParquetSource(folders[groups[0]], "y", batch_size=size, **options)
+    taken = 0
+    for one_by_one, count in turns[0]:
+        if one_by_one:
+            taken += len(list(islice(stopped.events(), count)))
+        else:
+            taken += len(next(stopped.batches(count), ()))
+    resumed = ParquetSource(folders[groups[1]], "y", **options)
+    resumed.resume(json.loads(json.dumps(stopped.snapshot())))
+    assert read_mixed(resumed, turns[1]) == whole[taken:]
+    assert read_mixed(stopped, turns[1]) == whole[taken:]
+
+
+def test_real_mixed_data(data_file):
+    source = ParquetSource(data_file("adult_raw_train.parquet"), "label")
+    events = list(source.events())
+    assert len(events) == source.n_rows == 32_561
+    assert events[0].x["age"] == 39.0
+    assert events[0].x["workclass=State-gov"] == 1.0
+    source.rewind()
+    assert [event for batch in source.batches() for event in batch.events()] == events
+
+
+def test_real_numbers_in_several_row_groups(data_file):
+    source = ParquetSource(data_file("elec2.parquet"), "label")
+    assert {len(batch) for batch in source.batches()} == {4096, 45_312 % 4096}
+
+
+READ = """
+import sys
+from connectors import ParquetSource
+
+def peak():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024
+
+sum(len(batch) for batch in ParquetSource(sys.argv[1], "y").batches())
+before = peak()
+print(sum(len(batch) for batch in ParquetSource(sys.argv[2], "y").batches()), peak() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc (Linux)")
+def test_a_huge_row_group_is_read_in_little_memory(write):
+    n = 2_000_000
+    # One array for all columns: the test itself must not need the memory that it forbids.
+    numbers = pa.array(np.random.default_rng(0).standard_normal(n))
+    columns = {f"c{i}": numbers for i in range(20)} | {"y": pa.repeat(True, n)}
+    big = write("big.parquet", columns, row_group_size=n, use_dictionary=False, compression="none")
+    small = write("small.parquet", pa.table(columns).slice(0, 10_000), use_dictionary=False)
+    assert big.stat().st_size > 320e6
+    command = [sys.executable, "-c", READ, str(small), str(big)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    rows_read, growth = done.stdout.split()
+    assert int(rows_read) == n
+    # The row group takes 320 MB.
+    assert float(growth) < 64

@@ -1,0 +1,274 @@
+"""What all tabular sources share: target, columns, shuffling, snapshots."""
+
+import json
+from itertools import islice
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connectors import (
+    ArrowSource,
+    MissingColumnError,
+    NoFeaturesError,
+    NotReadableError,
+    Position,
+    SnapshotError,
+    SourceError,
+)
+
+TABLE = pa.table(
+    {
+        "n": pa.array([i if i % 4 else None for i in range(20)]),
+        "t": [("a", "b", None, "c", "d")[i % 5] for i in range(20)],
+        "when": pa.array(range(20), pa.timestamp("s")),
+        "y": [i % 3 for i in range(20)],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[1, None, 0], [True, None, False], ["a", None, "b"], [0.5, None, 1.5]],
+    ids=["int", "bool", "text", "float"],
+)
+def test_labels_keep_their_type(labels):
+    for column in (pa.array(labels), pa.array(labels).dictionary_encode()):
+        source = ArrowSource(pa.table({"a": [1, 2, 3], "y": column}), "y")
+        given_back = [y for _, y, _ in source.events()]
+        assert given_back == labels
+        assert [type(y) for y in given_back] == [type(y) for y in labels]
+        source.rewind()
+        assert next(source.batches()).labels.equals(pa.array(labels))
+
+
+def test_without_a_target_there_are_no_labels():
+    source = ArrowSource(pa.table({"a": [1, 2]}), None)
+    assert [(x, y) for x, y, _ in source.events()] == [({"a": 1.0}, None), ({"a": 2.0}, None)]
+    source.rewind()
+    assert next(source.batches()).labels.null_count == 2
+
+
+def test_columns_choose_and_order_the_features():
+    source = ArrowSource(TABLE, "y", columns=["t", "n"])
+    assert [list(x) for x, _, _ in islice(source.events(), 2)] == [["t=a"], ["t=b", "n"]]
+
+
+def test_the_timestamp_is_a_feature_only_if_listed():
+    assert ArrowSource(TABLE, "y", timestamp="when").features == ["n", "t"]
+    assert ArrowSource(TABLE, "y").features == ["n", "t", "when"]
+    listed = ArrowSource(TABLE, "y", timestamp="when", columns=["when"])
+    assert next(listed.events()).x == {"when": 0.0}
+    assert next(listed.batches(3)).timestamps.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_the_index_that_pandas_stores_is_no_feature_unless_listed():
+    table = pa.table({"a": [1], "__index_level_0__": [7], "y": [1]})
+    assert ArrowSource(table, "y").features == ["a"]
+    assert ArrowSource(table, "y", columns=["__index_level_0__"]).features == ["__index_level_0__"]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"target": "Y"}, MissingColumnError, "target `Y` is not a column of `Table` (columns:"),
+        ({"timestamp": "whn"}, MissingColumnError, "timestamp `whn` .*did you mean `when`?"),
+        ({"columns": ["n", "z"]}, MissingColumnError, "columns `z` is not a column of `Table`"),
+        ({"columns": "n"}, SourceError, "columns must be a list of names, not the text 'n'"),
+        ({"columns": ["y"]}, SourceError, "target `y` is also listed in columns="),
+        ({"columns": []}, NoFeaturesError, "no column can be a feature"),
+        (
+            {"timestamp": "t"},
+            NotReadableError,
+            "timestamp `t` has type string; it must be a timest",
+        ),
+        ({"batch_size": 0}, ValueError, "batch_size must be at least 1, not 0"),
+        ({"shuffle_buffer": -1}, ValueError, "shuffle_buffer must be at least 0, not -1"),
+        ({"seed": -1}, ValueError, "seed must be at least 0, not -1"),
+        ({"max_categories": 0}, ValueError, "max_categories must be at least 1, not 0"),
+    ],
+)
+def test_wrong_options(options, error, text):
+    with pytest.raises(error) as caught:
+        ArrowSource(TABLE, **{"target": "y", **options})
+    for part in text.split(".*"):
+        assert part in str(caught.value)
+
+
+def test_a_nested_target_is_refused():
+    table = pa.table({"a": [1], "y": [[1]]})
+    with pytest.raises(NotReadableError, match="target `y` has type list.*cannot be a label"):
+        ArrowSource(table, "y")
+
+
+def test_columns_that_share_a_name_are_refused():
+    table = pa.Table.from_arrays([pa.array([1])] * 3, names=["a", "a", "y"])
+    with pytest.raises(NotReadableError, match="several columns named `a`; rename them"):
+        ArrowSource(table, "y")
+
+
+def test_size_must_be_positive():
+    with pytest.raises(ValueError, match="size must be at least 1, not 0"):
+        ArrowSource(TABLE, "y").batches(0)
+
+
+def test_an_event_counts_as_read_when_it_is_handed_out():
+    source = ArrowSource(TABLE, "y")
+    for k, _ in enumerate(source.events()):
+        assert source.snapshot()["row"] == k + 1
+    assert list(source.events()) == []
+    source.rewind()
+    assert source.snapshot()["row"] == 0
+    assert len(list(source.events())) == 20
+
+
+def test_the_snapshot_is_the_same_by_both_paths():
+    for k in range(21):
+        one, many = ArrowSource(TABLE, "y"), ArrowSource(TABLE, "y")
+        list(islice(one.events(), k))
+        if k:
+            next(many.batches(k))
+        assert one.snapshot() == many.snapshot()
+
+
+def test_an_iterator_follows_when_the_source_is_moved_under_it():
+    source = ArrowSource(TABLE, "y")
+    events = source.events()
+    assert next(events).position.row == 0
+    next(source.batches(5))
+    assert next(events).position.row == 6
+    source.rewind()
+    assert next(events).position.row == 0
+
+
+def test_shuffling_is_reproducible_and_keeps_the_row_numbers():
+    rows = [
+        [p.row for _, _, p in ArrowSource(TABLE, "y", shuffle_buffer=8, seed=s).events()]
+        for s in (1, 1, 2)
+    ]
+    assert rows[0] == rows[1] != rows[2]
+    assert sorted(rows[0][:8]) == list(range(8))
+    labels = TABLE["y"].to_pylist()
+    for _, y, position in ArrowSource(TABLE, "y", shuffle_buffer=8, seed=1).events():
+        assert y == labels[position.row]
+
+
+def test_a_drawn_seed_travels_in_the_snapshot():
+    first = ArrowSource(TABLE, "y", shuffle_buffer=20)
+    head = list(islice(first.events(), 7))
+    snapshot = json.loads(json.dumps(first.snapshot()))
+    second = ArrowSource(TABLE, "y", shuffle_buffer=20)
+    second.resume(snapshot)
+    tail = list(second.events())
+    assert tail == list(first.events())
+    second.rewind()
+    assert list(second.events()) == head + tail
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"target": "n"}, "taken with target='y', this source has target='n'"),
+        ({"columns": ["n"]}, "taken with columns=None, this source has columns=['n']"),
+        ({"shuffle_buffer": 5}, "taken with shuffle_buffer=4, this source has shuffle_buffer=5"),
+        ({"seed": 2}, "taken with seed=1, this source has seed=2: give it the same seed"),
+        ({"max_categories": 9}, "taken with max_categories=1000, this source has max_categories=9"),
+    ],
+)
+def test_a_snapshot_with_other_settings_is_refused(options, text):
+    base = {"target": "y", "shuffle_buffer": 4, "seed": 1}
+    snapshot = ArrowSource(TABLE, **base).snapshot()
+    with pytest.raises(SnapshotError) as caught:
+        ArrowSource(TABLE, **{**base, **options}).resume(snapshot)
+    assert text in str(caught.value)
+
+
+def test_foreign_snapshots_are_refused():
+    source = ArrowSource(TABLE, "y")
+    with pytest.raises(SnapshotError, match="not a snapshot of a ArrowSource: it lacks"):
+        source.resume({"row": 1})
+    with pytest.raises(SnapshotError, match="it is of 'ParquetSource'"):
+        source.resume({**source.snapshot(), "source": "ParquetSource"})
+    with pytest.raises(SnapshotError, match="row 21 of `Table`, which has 20 rows"):
+        source.resume({**source.snapshot(), "row": 21})
+    with pytest.raises(
+        SnapshotError, match="continues in `other.arrow`, this source reads `Table`"
+    ):
+        source.resume({**source.snapshot(), "file": "other.arrow"})
+
+
+def test_text_that_is_not_text_is_refused_where_it_is_met():
+    broken = pa.Array.from_buffers(
+        pa.string(), 2, [None, pa.array([0, 1, 2], pa.int32()).buffers()[1], pa.py_buffer(b"a\xff")]
+    )
+    table = pa.table({"t": broken, "a": [1, 2], "y": [1, 0]})
+    with pytest.raises(
+        NotReadableError, match="text column `t` is not UTF-8 at or after row 0 .Inv"
+    ):
+        list(ArrowSource(table, "y").batches())
+    assert len(list(ArrowSource(table, "y", columns=["a"]).events())) == 2
+
+
+def test_numpy_integers_as_options_leave_the_snapshot_json():
+    source = ArrowSource(TABLE, "y", shuffle_buffer=np.int64(4), seed=np.int64(3))
+    assert json.loads(json.dumps(source.snapshot()))["seed"] == 3
+
+
+def test_close_keeps_the_place():
+    with ArrowSource(TABLE, "y") as source:
+        next(source.batches(3))
+    assert next(source.events()).position == Position(None, 3)
+    assert repr(source) == "<ArrowSource 'Table' at row 4>"
+
+
+def test_upcoming_timestamps_are_left_unread():
+    source = ArrowSource(TABLE, "y", timestamp="when")
+    next(source.batches(2))
+    assert source.upcoming_timestamps(3).tolist() == [2.0, 3.0, 4.0]
+    assert next(source.events()).position.row == 2
+    list(source.events())
+    assert source.upcoming_timestamps(3).tolist() == []
+    assert ArrowSource(TABLE, "y").upcoming_timestamps(3) is None
+
+
+def test_a_missing_time_is_nan():
+    table = pa.table({"a": [1, 2], "when": [1.5, None], "y": [1, 0]})
+    times = ArrowSource(table, "y", timestamp="when").upcoming_timestamps(9)
+    np.testing.assert_equal(times, [1.5, np.nan])
+
+
+TURNS = st.lists(st.tuples(st.booleans(), st.integers(1, 6)), max_size=8)
+
+
+@settings(deadline=None)
+@given(
+    before=TURNS,
+    after=TURNS,
+    buffer=st.sampled_from([0, 1, 6, 100]),
+    size=st.integers(1, 8),
+    pieces=st.integers(1, 7),
+    cap=st.integers(1, 4),
+)
+def test_a_resumed_stream_is_the_stream_that_never_stopped(
+    read_mixed, before, after, buffer, size, pieces, cap
+):
+    def fresh(batch_size):
+        table = pa.Table.from_batches(TABLE.to_batches(max_chunksize=pieces))
+        return ArrowSource(
+            table, "y", batch_size=batch_size, shuffle_buffer=buffer, seed=5, max_categories=cap
+        )
+
+    whole = read_mixed(fresh(4))
+    stopped = fresh(size)
+    taken = 0
+    for one_by_one, count in before:
+        if one_by_one:
+            taken += len(list(islice(stopped.events(), count)))
+        else:
+            taken += len(next(stopped.batches(count), ()))
+    resumed = fresh(3)
+    resumed.resume(json.loads(json.dumps(stopped.snapshot())))
+    assert read_mixed(resumed, after) == whole[taken:]
+    assert read_mixed(stopped, after) == whole[taken:]
