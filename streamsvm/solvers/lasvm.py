@@ -62,6 +62,15 @@ def expansion(alpha, row, n):  # type: ignore[no-untyped-def]
     return total
 
 
+@compiled_leaf
+def holds(entered, number, n):  # type: ignore[no-untyped-def]
+    """Tell whether `number` is among the first n of `entered`, int64."""
+    found = 0
+    for s in range(n):
+        found += entered[s] == number
+    return found > 0
+
+
 @compiled
 def bias(state):  # type: ignore[no-untyped-def]
     """Return b: the middle of [g_min, g_max], or what is known of it with one class so far."""
@@ -105,12 +114,12 @@ def pair_step(state, kernel, i, j, n, d):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def insert(state, x, y, box, weight, gradient, diagonal, row):  # type: ignore[no-untyped-def]
+def insert(state, x, y, box, weight, number, gradient, diagonal, row):  # type: ignore[no-untyped-def]
     """Add an example to S with alpha = 0; `row` holds its kernel values with all other slots."""
     info = state.info[0]
     k = info.n
     put(state.store, k, x)
-    state.store.entered[k] = info.n_seen
+    state.store.entered[k] = number
     state.store.weight[k] = weight
     state.alpha[k] = 0.0
     state.gradient[k] = gradient
@@ -126,7 +135,7 @@ def insert(state, x, y, box, weight, gradient, diagonal, row):  # type: ignore[n
 
 
 @compiled
-def process(state, kernel, x, y, box, weight, row, f, diagonal, schedule):  # type: ignore[no-untyped-def]
+def process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule):  # type: ignore[no-untyped-def]
     """PROCESS (Algorithm 11): try to make a fresh example a support vector.
 
     Parameters
@@ -135,8 +144,8 @@ def process(state, kernel, x, y, box, weight, row, f, diagonal, schedule):  # ty
         The state and its kernel.
     x
         float32 (d,): the row.
-    y, box, weight
-        Label, +1.0 or -1.0; its C_s; the example weight in it.
+    y, box, weight, number
+        Label, +1.0 or -1.0; its C_s; the example weight in it; what tells it from other examples.
     row
         float32 (capacity,): kernel values with all slots.
     f
@@ -153,12 +162,15 @@ def process(state, kernel, x, y, box, weight, row, f, diagonal, schedule):  # ty
     """
     info = state.info[0]
     info.n_seen += 1
+    if holds(state.store.entered, number, info.n):
+        info.n_null += 1
+        return False
     g = y - f
     rising = y > 0.0
     partner = info.j if rising else info.i
     if partner < 0:
         if info.n - info.n_dead < SEEDS:
-            insert(state, x, y, box, weight, g, diagonal, row)
+            insert(state, x, y, box, weight, number, g, diagonal, row)
             refresh_extremes(state)
         return False
     violation = g - info.g_min if rising else info.g_max - g
@@ -167,7 +179,7 @@ def process(state, kernel, x, y, box, weight, row, f, diagonal, schedule):  # ty
         return False
     if schedule.second_order > 0.0:
         partner = best_partner(state, row, g, np.float32(diagonal), rising, info.n)
-    k = insert(state, x, y, box, weight, g, diagonal, row)
+    k = insert(state, x, y, box, weight, number, g, diagonal, row)
     if rising:
         pair_step(state, kernel, k, partner, info.n, x.size)
     else:
@@ -207,6 +219,7 @@ def remove_blatant(state):  # type: ignore[no-untyped-def]
         if (state.y[s] < 0.0 and g >= info.g_max) or (state.y[s] > 0.0 and g <= info.g_min):
             state.lower[s] = 0.0
             state.upper[s] = 0.0
+            state.store.entered[s] = 0
             free(state.cache, s)
             info.n_dead += 1
             info.n_zero -= 1
@@ -229,11 +242,11 @@ def _squeeze_block(state, first, n_block):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def learn_row(state, kernel, x, y, box, weight, row, diagonal, schedule):  # type: ignore[no-untyped-def]
+def learn_row(state, kernel, x, y, box, weight, number, row, diagonal, schedule):  # type: ignore[no-untyped-def]
     """PROCESS one example, then REPROCESS; return its margin before that."""
     f = expansion(state.alpha, row, state.info[0].n)
     margin = f + bias(state)
-    process(state, kernel, x, y, box, weight, row, f, diagonal, schedule)
+    process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule)
     made = 0
     while made < schedule.reprocess or (
         made < schedule.max_reprocess and delta(state) > schedule.delta_max
@@ -246,7 +259,7 @@ def learn_row(state, kernel, x, y, box, weight, row, diagonal, schedule):  # typ
 
 
 @compiled
-def learn_rows(state, kernel, x, y, box, weight, diagonal, schedule, margins):  # type: ignore[no-untyped-def]
+def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):  # type: ignore[no-untyped-def]
     """Learn rows one after the other, with the kernel values of a block computed together.
 
     Parameters
@@ -257,6 +270,9 @@ def learn_rows(state, kernel, x, y, box, weight, diagonal, schedule, margins):  
         float32 (n, d): rows, finite.
     y, box, weight
         float64 (n,): labels +1.0 or -1.0, C_s of each row, example weights.
+    numbers
+        int64 (n,), positive: PROCESS bails out for a number that is in S already, so that the same
+        examples can come again in further epochs.
     diagonal
         float32 (n,): k(x, x) of each row.
     schedule
@@ -290,8 +306,58 @@ def learn_rows(state, kernel, x, y, box, weight, diagonal, schedule, margins):  
             )
             state.info[0].n_values += n
             margins[at] = learn_row(
-                state, kernel, x[at], y[at], box[at], weight[at], row, diagonal[at], schedule
+                state,
+                kernel,
+                x[at],
+                y[at],
+                box[at],
+                weight[at],
+                numbers[at],
+                row,
+                diagonal[at],
+                schedule,
             )
         start += size
     return n_rows
 
+
+
+@compiled
+def margins_of(state, kernel, x, out):  # type: ignore[no-untyped-def]
+    """Write f(x) + b of rows x, float32 (n, d), into out, float64 (n,), a block at a time.
+
+    The block of the state is scratch here too: not for two threads at once.
+    """
+    n_rows, d = x.shape
+    b, n = bias(state), state.info[0].n
+    start = 0
+    while start < n_rows:
+        size = min(BLOCK, n_rows - start)
+        kernel_values(kernel, state.store, x[start:], size, d, 0, n, state.block)
+        for r in range(size):
+            out[start + r] = expansion(state.alpha, state.block[r], n) + b
+        start += size
+
+
+@compiled
+def diagonal_of(kernel, store, x, row, out):  # type: ignore[no-untyped-def]
+    """Write k(x_r, x_r) of rows x, float32 (n, d), into out, float32 (n,).
+
+    Parameters
+    ----------
+    kernel
+        A registered kernel.
+    store
+        A scratch store with at least one slot and d features.
+    x
+        float32 (n, d).
+    row
+        float32 (1, >= capacity of the store) scratch.
+    out
+        float32 (n,), written.
+
+    """
+    for r in range(x.shape[0]):
+        put(store, 0, x[r])
+        kernel_values(kernel, store, x[r : r + 1], 1, x.shape[1], 0, 1, row)
+        out[r] = row[0, 0]

@@ -159,7 +159,7 @@ def rebuild(state, kernel, d):  # type: ignore[no-untyped-def]
         row_cache.free(state.cache, slot)
     n = state.info[0].n
     x = np.zeros((1, d), np.float32)
-    dual = 0.0
+    dual, n_zero = 0.0, 0
     for s in range(n):
         dense_store.get(state.store, s, x[0])
         kernel_values(kernel, state.store, x, 1, d, 0, n, state.block)
@@ -169,5 +169,7 @@ def rebuild(state, kernel, d):  # type: ignore[no-untyped-def]
         state.gradient[s] = state.y[s] - f
         state.diagonal[s] = state.block[0, s]
         dual += 0.5 * state.alpha[s] * (state.y[s] + state.gradient[s])
+        n_zero += state.alpha[s] == 0.0 and not is_dead(state, s)
     state.info[0].dual = dual
+    state.info[0].n_zero = n_zero
     refresh_extremes(state)

@@ -1,0 +1,239 @@
+"""What all binary learners share: events, batches, labels, probabilities, numbering of examples."""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from river import base
+
+from streamsvm.errors import BadEventError, ParameterError
+from streamsvm.learners import frames
+from streamsvm.learners.calibration import new_calibration, probability, update_calibration
+from streamsvm.learners.labels import BinaryLabels
+from streamsvm.learners.schema import Name, Schema
+
+
+class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
+    """A binary classifier over rows of floats; a subclass adds the solver.
+
+    A subclass gives `_margins`, `_learn_rows` and `_turn_signs`, and calls ``super().__init__()``.
+    """
+
+    def __init__(self) -> None:
+        self._schema = Schema()
+        self._labels = BinaryLabels()
+        self._calibration = new_calibration()
+        self._n_examples = 0
+
+    @abc.abstractmethod
+    def _margins(self, x: np.ndarray) -> np.ndarray:
+        """Return the margins of rows, float32 (n, d)."""
+
+    @abc.abstractmethod
+    def _check_rows(self, x: np.ndarray) -> None:
+        """Refuse finite rows that this learner cannot use all the same."""
+
+    @abc.abstractmethod
+    def _learn_rows(
+        self, x: np.ndarray, y: np.ndarray, labels: list[Any], w: np.ndarray, numbers: np.ndarray
+    ) -> np.ndarray:
+        """Learn rows with signs `y`; return the margins from before each was learnt."""
+
+    @abc.abstractmethod
+    def _turn_signs(self) -> None:
+        """Exchange +1 and -1 in what was learnt with one class only."""
+
+    # Events
+
+    def learn_one(self, x: Mapping[Name, Any], y: base.typing.ClfTarget, w: float = 1.0) -> None:
+        """Learn one event.
+
+        Parameters
+        ----------
+        x
+            Features by name; a missing one counts 0.
+        y
+            The label: any hashable.
+        w
+            Weight of the example, at least 0: it multiplies C. 0 learns nothing.
+
+        Raises
+        ------
+        FeatureError, LabelError, ParameterError
+            The event cannot be used; the model has not changed.
+
+        """
+        labels = self._labels.check([y])
+        weights = self._weights(w, 1)
+        # Checked against a copy of nothing: a refused event leaves no new names behind.
+        row = self._schema.row(x, grow=False)
+        self._check_rows(row)
+        row = self._schema.row(x, grow=True)
+        self._learn_checked(row, labels, weights, None)
+
+    def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
+        """Return the label on whose side of the margin an event lies; False before any label."""
+        return self._labels.label(self.decision_function_one(x))
+
+    def decision_function_one(self, x: Mapping[Name, Any]) -> float:
+        """Return the signed margin f(x) + b; above 0 is the larger label, 0.0 before any label."""
+        row = self._schema.row(x, grow=False)
+        return float(self._margins(row)[0]) if self._labels.seen else 0.0
+
+    def predict_proba_one(self, x: Mapping[Name, Any], **kwargs: Any) -> dict[Any, float]:
+        """Return {label: probability}, calibrated on margins from before each was learnt.
+
+        Before any label the keys are False and True, at one half each.
+        """
+        margin = self.decision_function_one(x)
+        return self._labels.probabilities(float(probability(self._calibration, margin)))
+
+    # Batches
+
+    def learn_many(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> None:
+        """Learn the rows of a batch in their order: the same model as by `learn_one`, faster.
+
+        Parameters
+        ----------
+        X
+            NumPy array (n, d), Arrow RecordBatch or Table, pandas or polars frame.
+        y
+            n labels.
+        w
+            One weight for all, or n weights.
+        ids
+            Optional n positive whole numbers that tell the rows apart. Showing the same rows with
+            the same ids again is a further epoch: a row that is a support vector already is passed
+            over, as the algorithm wants. Use ids in all batches or in none.
+
+        Raises
+        ------
+        FeatureError, LabelError, ParameterError
+            A row cannot be used; the model has not changed.
+
+        """
+        self.predict_then_learn_many(X, y, w=w, ids=ids)
+
+    def predict_then_learn_many(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> list[Any]:
+        """Learn like `learn_many`; return the labels predicted for each row before it was learnt.
+
+        Progressive validation at the price of learning alone: the margin is a by-product.
+        """
+        matrix = frames.matrix_of(X, self._schema)
+        labels = self._labels.check(frames.labels_of(y, len(matrix.values)))
+        weights = self._weights(w, len(labels))
+        numbers = _numbers(ids, len(labels))
+        self._check_rows(self._schema.rows(*matrix, grow=False))
+        return self._learn_checked(self._schema.rows(*matrix, grow=True), labels, weights, numbers)
+
+    def predict_many(self, X: Any) -> Any:
+        """Return the predicted label of each row, in the kind of container that `X` is."""
+        margins = self.decision_function_many(X)
+        return frames.like(X, [self._labels.label(m) for m in margins.tolist()])
+
+    def decision_function_many(self, X: Any) -> np.ndarray:
+        """Return the signed margins of the rows, float64 (n,)."""
+        x = self._schema.rows(*frames.matrix_of(X, self._schema), grow=False)
+        return self._margins(x) if self._labels.seen else np.zeros(len(x))
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """Return a frame with a column a label and a row of probabilities a row.
+
+        A dict of arrays for NumPy, an Arrow Table for Arrow, else a frame like `X`.
+        """
+        margins = self.decision_function_many(X)
+        p = np.array([probability(self._calibration, m) for m in margins])
+        rows = [self._labels.probabilities(value) for value in p.tolist()]
+        keys = list(self._labels.probabilities(0.5))
+        return frames.columns_like(X, {key: np.array([row[key] for row in rows]) for key in keys})
+
+    # Shared parts
+
+    @property
+    def n_examples(self) -> int:
+        """How many examples were learnt."""
+        return self._n_examples
+
+    @property
+    def feature_names(self) -> list[Name]:
+        """The features seen, in the order of `support_vectors().rows`."""
+        return list(self._schema.names)
+
+    @property
+    def labels(self) -> tuple[Any, Any]:
+        """The labels of margins below and above 0; None where not seen yet."""
+        return self._labels.negative, self._labels.positive
+
+    def _weights(self, w: Any, n: int) -> np.ndarray:
+        try:
+            weights = np.broadcast_to(np.asarray(w, np.float64), (n,))
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"w={w!r}: use one number, or one a row ({n})") from error
+        if not (np.isfinite(weights).all() and (weights >= 0.0).all()):
+            raise ParameterError(f"w={w!r}: weights are finite numbers of at least 0")
+        return weights
+
+    def _learn_checked(
+        self, x: np.ndarray, labels: list[Any], w: np.ndarray, numbers: np.ndarray | None
+    ) -> list[Any]:
+        """Learn rows that cannot be refused any more, in runs between new classes."""
+        if not labels:
+            return []
+        predicted: list[Any] = []
+        for start, stop in _runs(labels, self._labels.seen):
+            # A new class begins a run, and is not known yet when its first example is predicted.
+            before = self._labels.label(0.0) if len(self._labels.seen) < 2 else None
+            if self._labels.add(labels[start]):
+                self._turn_signs()
+            run = labels[start:stop]
+            signs = np.array([self._labels.sign(label) for label in run])
+            given = (
+                np.arange(self._n_examples + 1, self._n_examples + 1 + len(run))
+                if numbers is None
+                else numbers[start:stop]
+            )
+            margins = self._learn_rows(x[start:stop], signs, run, w[start:stop], given)
+            self._n_examples += len(run)
+            if len(self._labels.seen) == 2:
+                update_calibration(self._calibration, margins, signs)
+            predicted += [self._labels.label(margin) for margin in margins.tolist()]
+            if before is not None:
+                predicted[-len(run)] = before
+        return predicted
+
+
+def _runs(labels: list[Any], seen: list[Any]) -> Iterator[tuple[int, int]]:
+    """Cut a batch where a class appears for the first time."""
+    known = set(seen)
+    starts = [0] if labels else []
+    for i, label in enumerate(labels):
+        if label not in known:
+            known.add(label)
+            if i:
+                starts.append(i)
+        if len(known) == 2:
+            break
+    yield from zip(starts, [*starts[1:], len(labels)], strict=True)
+
+
+def _numbers(ids: Any, n: int) -> np.ndarray | None:
+    if ids is None:
+        return None
+    numbers = np.asarray(ids)
+    if numbers.shape != (n,) or numbers.dtype.kind not in "iu" or (n and numbers.min() < 1):
+        raise ParameterError(f"ids: use {n} whole numbers of at least 1, one a row")
+    return numbers.astype(np.int64)
+
+
+def check_number(name: str, value: Any, low: float, high: float = math.inf) -> float:
+    """Return a parameter as a float, or refuse it with its name and range."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise ParameterError(f"{name}={value!r}: use a number")
+    if not low <= value <= high:
+        end = "" if high == math.inf else f" and at most {high:g}"
+        raise ParameterError(f"{name}={value!r}: use a number of at least {low:g}{end}")
+    return float(value)

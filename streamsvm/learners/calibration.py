@@ -1,0 +1,50 @@
+"""Probabilities from margins, fitted as the stream goes (Platt scaling, online).
+
+P(+1 | f) = 1 / (1 + exp(-(slope f + offset))). Each margin is one that the model gave *before* it
+learnt the example, so that the fit is honest. The update is an online Newton step on the log loss:
+the curvature is a discounted sum (examples of the last few thousand count), so that the fit follows
+a drifting model.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamsvm._compile import compiled
+
+_DISCOUNT = 0.9995
+_PRIOR = 1.0
+_SMALLEST_SLOPE = 1e-3
+
+
+def new_calibration() -> np.ndarray:
+    """Return the state, float64 (5,): slope, offset and the curvature (a, b, d) of [[a, b], [b, d]]."""
+    return np.array([2.0, 0.0, _PRIOR, 0.0, _PRIOR])
+
+
+@compiled
+def probability(calibration, margin):  # type: ignore[no-untyped-def]
+    """Return P(+1) at a margin."""
+    z = calibration[0] * margin + calibration[1]
+    # Beyond 30 the result is 0 or 1 to all digits that matter, and exp might overflow.
+    return 1.0 / (1.0 + np.exp(-min(30.0, max(-30.0, z))))
+
+
+@compiled
+def update_calibration(calibration, margins, y):  # type: ignore[no-untyped-def]
+    """Learn margins, float64 (n,), with labels y, float64 (n,) of +1 and -1, in order."""
+    for r in range(y.size):
+        # A margin far outside says no more than one that is clearly outside.
+        f = min(5.0, max(-5.0, margins[r]))
+        p = probability(calibration, f)
+        error = (1.0 if y[r] > 0.0 else 0.0) - p
+        weight = max(p * (1.0 - p), 1e-4)
+        fresh = (1.0 - _DISCOUNT) * _PRIOR
+        calibration[2] = _DISCOUNT * calibration[2] + fresh + weight * f * f
+        calibration[3] = _DISCOUNT * calibration[3] + weight * f
+        calibration[4] = _DISCOUNT * calibration[4] + fresh + weight
+        a, b, d = calibration[2], calibration[3], calibration[4]
+        determinant = a * d - b * b
+        slope = calibration[0] + error * (d * f - b) / determinant
+        calibration[0] = max(slope, _SMALLEST_SLOPE)
+        calibration[1] += error * (a - b * f) / determinant

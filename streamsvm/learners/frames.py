@@ -1,0 +1,164 @@
+"""What `learn_many` and `predict_many` accept: NumPy, Arrow, pandas, polars, lists of events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamsvm.errors import FeatureError
+from streamsvm.learners.schema import Name, Schema, _sorted
+
+
+class Matrix(NamedTuple):
+    """Columns by name; missing values are 0."""
+
+    names: list[Name]
+    values: np.ndarray  # numbers (n, len(names))
+    order: list[Name] | None  # names by first appearance; None = all in the first row
+
+
+def matrix_of(X: Any, schema: Schema) -> Matrix:
+    """Read a batch.
+
+    Parameters
+    ----------
+    X
+        A NumPy array (n, d), whose features are named 0 .. d-1; an Arrow Table or RecordBatch; a
+        pandas, polars or other frame that narwhals knows. Arrow nulls and pandas NA are missing
+        features and count 0; NaN is refused like in an event. Zeros of an Arrow column whose
+        field has the metadata ``one_hot`` are features that the event lacks.
+    schema
+        What the model has seen: an array can only follow arrays.
+
+    Raises
+    ------
+    FeatureError
+        The batch is of another type, or a column is not numeric.
+
+    """
+    if isinstance(X, np.ndarray):
+        return _of_array(X, schema)
+    if isinstance(X, (pa.RecordBatch, pa.Table)):
+        return _of_arrow(X)
+    if isinstance(X, Sequence) and all(isinstance(x, Mapping) for x in X):
+        raise FeatureError("a list of events: use learn_one or predict_one for each, or a frame")
+    try:
+        frame = nw.from_native(X, eager_only=True)
+    except TypeError as error:
+        raise FeatureError(
+            f"{type(X).__name__} is no batch: use a NumPy array (n, d), an Arrow Table or "
+            "RecordBatch, or a pandas or polars frame"
+        ) from error
+    return _of_frame(frame)
+
+
+def _of_array(X: np.ndarray, schema: Schema) -> Matrix:
+    if X.ndim != 2:
+        raise FeatureError(f"an array of shape {X.shape}: use two dimensions, (rows, features)")
+    if X.dtype.kind not in "fiub":
+        raise FeatureError(f"an array of dtype {X.dtype}: use numbers")
+    named = [name for name in schema.names if not isinstance(name, int)]
+    if named:
+        raise FeatureError(
+            f"a NumPy array has no feature names, and this model knows its features by name "
+            f"({named[0]!r}, ...): pass a frame or an Arrow RecordBatch"
+        )
+    return Matrix(list(range(X.shape[1])), X, None)
+
+
+def _of_arrow(X: pa.RecordBatch | pa.Table) -> Matrix:
+    values = np.zeros((X.num_rows, X.num_columns))
+    first = np.zeros(X.num_columns, np.int64)
+    for c, field in enumerate(X.schema):
+        column = X.column(c)
+        if not (
+            pa.types.is_integer(field.type)
+            or pa.types.is_floating(field.type)
+            or pa.types.is_boolean(field.type)
+            or pa.types.is_decimal(field.type)
+        ):
+            raise FeatureError(f"column {field.name!r} is {field.type}: only numbers are features")
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        if not pa.types.is_float64(column.type):
+            column = pc.cast(column, pa.float64(), safe=False)
+        if column.null_count:
+            first[c] = np.argmax(column.is_valid().to_numpy(zero_copy_only=False))
+            column = column.fill_null(0.0)
+        values[:, c] = column.to_numpy(zero_copy_only=False)
+        if field.metadata and b"one_hot" in field.metadata:
+            first[c] = np.argmax(values[:, c] != 0.0)
+    names: list[Name] = list(X.schema.names)
+    rank = {name: i for i, name in enumerate(_sorted(names))}
+    order = sorted(range(len(names)), key=lambda c: (first[c], rank[names[c]]))
+    return Matrix(names, values, [names[c] for c in order])
+
+
+def _of_frame(frame: Any) -> Matrix:
+    values = np.zeros(frame.shape)
+    for c, name in enumerate(frame.columns):
+        column = frame[name]
+        if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
+            raise FeatureError(f"column {name!r} is {column.dtype}: only numbers are features")
+        native = column.to_native()
+        if frame.implementation.is_pandas_like():
+            # A nullable column's NA is a missing feature; a plain float column's NaN is not.
+            extension = not isinstance(native.dtype, np.dtype)
+            values[:, c] = native.to_numpy(float, na_value=0.0) if extension else native.to_numpy()
+        else:
+            values[:, c] = column.fill_null(0).to_numpy()
+    return Matrix(list(frame.columns), values, None)
+
+
+def labels_of(y: Any, n_rows: int) -> list[Any]:
+    """Return labels as a list of Python values.
+
+    Raises
+    ------
+    FeatureError
+        There are not as many as rows.
+
+    """
+    if isinstance(y, (pa.Array, pa.ChunkedArray)):
+        labels = y.to_pylist()
+    elif hasattr(y, "tolist"):
+        labels = y.tolist()
+    elif hasattr(y, "to_list"):
+        labels = y.to_list()
+    else:
+        labels = list(y)
+    if len(labels) != n_rows:
+        raise FeatureError(f"{len(labels)} labels for {n_rows} rows")
+    return labels
+
+
+def like(X: Any, values: list[Any], name: str | None = None) -> Any:
+    """Return predictions in the kind of container that the batch came in."""
+    if isinstance(X, np.ndarray):
+        return np.array(values) if values else np.zeros(0, bool)
+    if isinstance(X, (pa.RecordBatch, pa.Table)):
+        return pa.array(values)
+    frame = nw.from_native(X, eager_only=True)
+    if frame.implementation.is_pandas_like():
+        return frame.implementation.to_native_namespace().Series(
+            values, index=X.index, name=name
+        )
+    return nw.new_series(name or "", values, backend=frame.implementation).to_native()
+
+
+def columns_like(X: Any, columns: dict[Any, np.ndarray]) -> Any:
+    """Return columns as a dict for NumPy, an Arrow Table for Arrow, else a frame like `X`."""
+    if isinstance(X, np.ndarray):
+        return columns
+    if isinstance(X, (pa.RecordBatch, pa.Table)):
+        return pa.table({str(key): values for key, values in columns.items()})
+    frame = nw.from_native(X, eager_only=True)
+    if frame.implementation.is_pandas_like():
+        return frame.implementation.to_native_namespace().DataFrame(columns, index=X.index)
+    named = {str(key): values for key, values in columns.items()}
+    return nw.from_dict(named, backend=frame.implementation).to_native()

@@ -1,0 +1,128 @@
+"""The two classes of a binary learner, learnt from the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from streamsvm.errors import LabelError
+
+Label = Hashable
+
+
+def plain(label: Any) -> Any:
+    """Return a label as a plain Python value (``numpy.bool_`` as bool, and so on)."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def check_label(label: Any) -> Any:
+    """Return a usable label as a plain value.
+
+    Raises
+    ------
+    LabelError
+        It is None, NaN or not hashable.
+
+    """
+    label = plain(label)
+    if label is None or label != label:
+        raise LabelError(f"the label is missing ({label!r}): learn needs one, predict does not")
+    try:
+        hash(label)
+    except TypeError as error:
+        raise LabelError(f"the label {label!r} is not hashable: use a string or a number") from error
+    return label
+
+
+def _is_positive_alone(label: Any) -> bool:
+    """Guess the side of a label before the other one is known."""
+    return isinstance(label, (bool, int, float)) and label > 0
+
+
+class BinaryLabels:
+    """Maps two labels to -1.0 and +1.0.
+
+    Of two labels the larger is positive (True, 1, "yes" rather than "no"); of two that cannot be
+    compared, the one seen second.
+    """
+
+    def __init__(self, seen: list[Any] | None = None) -> None:
+        self.seen: list[Any] = list(seen or [])
+
+    @property
+    def positive(self) -> Any:
+        """The label of margins above 0, or None while only the other one is known."""
+        return self._sides()[1]
+
+    @property
+    def negative(self) -> Any:
+        """The label of margins below 0, or None while only the other one is known."""
+        return self._sides()[0]
+
+    def _sides(self) -> tuple[Any, Any]:
+        if not self.seen:
+            return None, None
+        if len(self.seen) == 1:
+            label = self.seen[0]
+            return (None, label) if _is_positive_alone(label) else (label, None)
+        first, second = self.seen
+        try:
+            return (first, second) if first < second else (second, first)
+        except TypeError:
+            return first, second
+
+    def check(self, labels: list[Any]) -> list[Any]:
+        """Return the labels as plain values if all of them can be learnt.
+
+        Raises
+        ------
+        LabelError
+            A label is missing, or is a third class.
+
+        """
+        known = list(self.seen)
+        checked = []
+        for label in labels:
+            label = check_label(label)
+            if label not in known:
+                if len(known) == 2:
+                    raise LabelError(
+                        f"a third class {label!r} after {known[0]!r} and {known[1]!r}: this "
+                        "learner is binary; wrap it in river.multiclass.OneVsRestClassifier"
+                    )
+                known.append(label)
+            checked.append(label)
+        return checked
+
+    def add(self, label: Any) -> bool:
+        """Take note of a checked label; return whether that turned the known one's sign."""
+        if label in self.seen:
+            return False
+        before = self.positive
+        self.seen.append(label)
+        return len(self.seen) == 2 and self.seen[0] == (
+            self.negative if before is not None else self.positive
+        )
+
+    def sign(self, label: Any) -> float:
+        """Return +1.0 or -1.0 for a label that was added."""
+        return 1.0 if label == self.positive and self.positive is not None else -1.0
+
+    def label(self, margin: float) -> Any:
+        """Return the label that a margin predicts; False before any label (River's habit)."""
+        if len(self.seen) < 2:
+            return self.seen[0] if self.seen else False
+        return self.positive if margin > 0.0 else self.negative
+
+    def probabilities(self, p: float) -> dict[Any, float]:
+        """Return {label: probability}, from the probability of the positive one."""
+        if not self.seen:
+            return {False: 0.5, True: 0.5}
+        if len(self.seen) == 2:
+            return {self.negative: 1.0 - p, self.positive: p}
+        label = self.seen[0]
+        if isinstance(label, (bool, int)) and label in (0, 1):
+            return {False: float(not label), True: float(bool(label))}
+        return {label: 1.0}

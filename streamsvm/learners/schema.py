@@ -1,0 +1,168 @@
+"""Features by name: events and frames become rows of one growing matrix layout.
+
+A feature that an event lacks counts 0 there; one that was never seen before gets the next column,
+and counts 0 in all earlier rows. New names are taken in the order in which they appear, sorted
+within one event, so that neither the order of a dict nor batching changes a model.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Hashable, Iterable, Mapping
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from streamsvm._compile import compiled
+from streamsvm.errors import FeatureError
+
+Name = Hashable
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def _sorted(names: Iterable[Name]) -> list[Name]:
+    names = list(names)
+    try:
+        return sorted(names, key=lambda name: (type(name).__name__, name))
+    except TypeError:
+        return sorted(names, key=repr)
+
+
+@compiled
+def first_bad(x):  # type: ignore[no-untyped-def]
+    """Return row * width + column of the first value of x, float32 (n, d), not finite, or -1."""
+    for r in range(x.shape[0]):
+        total = np.float32(0.0)
+        for c in range(x.shape[1]):
+            # Only NaN and infinity give NaN here; the sum vectorises nowhere but costs little.
+            total += x[r, c] * np.float32(0.0)
+        if not total == np.float32(0.0):
+            for c in range(x.shape[1]):
+                if not np.isfinite(x[r, c]):
+                    return r * x.shape[1] + c
+    return -1
+
+
+class Schema:
+    """The names of the columns, and the fast ways in."""
+
+    def __init__(self, names: Iterable[Name] = ()) -> None:
+        self.names: list[Name] = []
+        self.index: dict[Name, int] = {}
+        self._extend(names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getstate__(self) -> list[Name]:
+        return self.names
+
+    def __setstate__(self, names: list[Name]) -> None:
+        self.__init__(names)  # type: ignore[misc]
+
+    def _extend(self, names: Iterable[Name]) -> None:
+        for name in names:
+            self.index[name] = len(self.names)
+            self.names.append(name)
+        width = len(self.names)
+        self._pack = struct.Struct(f"{width}d")
+        self._get = itemgetter(*self.names) if width > 1 else None
+
+    def row(self, x: Mapping[Name, Any], *, grow: bool) -> np.ndarray:
+        """Return an event as float32 (1, d).
+
+        With `grow`, unseen features become columns; else they count 0, as they do for all that is
+        stored. Nothing changes when a feature is refused.
+
+        Raises
+        ------
+        FeatureError
+            A value is a string, None or anything else that is no number; NaN, infinite, or beyond
+            single precision.
+
+        """
+        width = len(self.names)
+        if self._get is not None and len(x) == width:
+            try:
+                values = np.frombuffer(self._pack.pack(*self._get(x)), np.float64)
+            except (KeyError, struct.error, TypeError):
+                return self._slow_row(x, grow)
+            row = values.astype(np.float32)[None, :]
+            if first_bad(row) >= 0:
+                return self._slow_row(x, grow)
+            return row
+        return self._slow_row(x, grow)
+
+    def _slow_row(self, x: Mapping[Name, Any], grow: bool) -> np.ndarray:
+        if not isinstance(x, Mapping):
+            raise FeatureError(f"an event is a dict of features, not {type(x).__name__}: {x!r:.80}")
+        checked = {name: _number(name, value) for name, value in x.items()}
+        if grow and any(name not in self.index for name in checked):
+            self._extend(_sorted(name for name in checked if name not in self.index))
+        row = np.zeros((1, len(self.names)), np.float32)
+        for name, value in checked.items():
+            column = self.index.get(name)
+            if column is not None:
+                row[0, column] = value
+        return row
+
+    def rows(self, names: list[Name], values: np.ndarray, order: list[Name] | None, *,
+             grow: bool) -> np.ndarray:
+        """Return a matrix with its own column names as float32 (n, d).
+
+        Parameters
+        ----------
+        names
+            The columns of `values`.
+        values
+            Numbers, (n, len(names)); missing ones are 0 already.
+        order
+            The names in the order in which events one by one would show them; None = all in the
+            first row.
+        grow
+            As in `row`.
+
+        """
+        with np.errstate(over="ignore"):
+            x = np.ascontiguousarray(values, dtype=np.float32)
+        bad = first_bad(x)
+        if bad >= 0:
+            r, c = divmod(bad, x.shape[1])
+            raise FeatureError(f"row {r}: {_refusal(names[c], values[r, c])}")
+        if names == self.names:
+            return x
+        if grow:
+            candidates = _sorted(names) if order is None else order
+            new = [name for name in candidates if name not in self.index]
+            if new:
+                self._extend(new)
+            if names == self.names:
+                return x
+        out = np.zeros((len(x), len(self.names)), np.float32)
+        for c, name in enumerate(names):
+            column = self.index.get(name)
+            if column is not None:
+                out[:, column] = x[:, c]
+        return out
+
+
+def _refusal(name: Name, value: Any) -> str:
+    if isinstance(value, (float, np.floating)) and abs(value) > _LARGEST and np.isfinite(value):
+        return f"feature {name!r} is {value!r}: beyond single precision (3.4e38); scale it first"
+    return (
+        f"feature {name!r} is {value!r}: only finite numbers are accepted; leave a missing feature "
+        "out, one-hot encode text"
+    )
+
+
+def _number(name: Name, value: Any) -> float:
+    if isinstance(value, (str, bytes, complex)) or value is None:
+        raise FeatureError(_refusal(name, value))
+    try:
+        number = float(value)
+    except (TypeError, ValueError) as error:
+        raise FeatureError(_refusal(name, value)) from error
+    if not abs(number) <= _LARGEST:
+        raise FeatureError(_refusal(name, number))
+    return number

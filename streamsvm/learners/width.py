@@ -1,0 +1,43 @@
+"""A kernel width from the data seen so far.
+
+gamma = 1 / (sum over features of their variance): half the inverse of the mean squared distance
+between two examples, scikit-learn's ``gamma="scale"`` for centred data, and 1 / d for standardised
+features. It is set anew when the number of examples reaches a power of two, up to 1024, and then
+stays: at most ten rebuilds of a small model.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamsvm._compile import compiled
+
+LAST_SET = 1024
+_LEAST_CHANGE = 0.05
+
+
+def new_moments(n_features: int) -> np.ndarray:
+    """Return the state, float64 (2, n_features): means and sums of squared deviations."""
+    return np.zeros((2, n_features))
+
+
+@compiled
+def update_moments(moments, n_before, x):  # type: ignore[no-untyped-def]
+    """Learn rows x, float32 (n, d), one after the other, after `n_before` others."""
+    for r in range(x.shape[0]):
+        count = n_before + r + 1.0
+        for c in range(x.shape[1]):
+            change = x[r, c] - moments[0, c]
+            moments[0, c] += change / count
+            moments[1, c] += change * (x[r, c] - moments[0, c])
+
+
+def gamma_of(moments: np.ndarray, n: int) -> float:
+    """Return 1 / total variance, or 1 / d while all examples are the same."""
+    total = float(moments[1].sum()) / max(n, 1)
+    return 1.0 / total if total > 1e-12 else 1.0 / max(1, moments.shape[1])
+
+
+def is_worth_it(old: float, new: float) -> bool:
+    """Tell whether a change of gamma is worth a rebuild."""
+    return abs(new - old) > _LEAST_CHANGE * old
