@@ -2,6 +2,8 @@
 
 from streamsvm import kernels
 from streamsvm.learners.lasvm import LASVMClassifier
+from streamsvm.learners.model_file import load, save
+from streamsvm.learners.scaler import StandardScaler
 
-__all__ = ["LASVMClassifier", "kernels"]
+__all__ = ["LASVMClassifier", "StandardScaler", "kernels", "load", "save"]
 __version__ = "0.1.0"

@@ -10,7 +10,8 @@
     ├── ModelFileError (ValueError)        a model file cannot be read
     │   ├── NotAModelFileError             foreign or empty
     │   ├── DamagedModelFileError          truncated or altered
-    │   └── NewerModelFileError            written by a later release
+    │   ├── NewerModelFileError            written by a later release
+    │   └── UnwritableModelFileError       (OSError) saving failed; an older file is untouched
     └── MissingPackageError (ImportError)  an optional package is not installed
 """
 
@@ -51,6 +52,10 @@ class DamagedModelFileError(ModelFileError):
 
 class NewerModelFileError(ModelFileError):
     """The file was written by a later release in a format that this one does not know."""
+
+
+class UnwritableModelFileError(ModelFileError, OSError):
+    """The model cannot be saved there; an older file is untouched."""
 
 
 class MissingPackageError(StreamSVMError, ImportError):

@@ -100,6 +100,11 @@ def product_of(kernel_type: type) -> Product:
     return _products[kernel_type]
 
 
+def registered() -> dict[str, type]:
+    """Return the registered kernel types by name."""
+    return {kernel_type.__name__: kernel_type for kernel_type in _values}
+
+
 def check_kernel(kernel: Any) -> None:
     """Refuse what is not a registered kernel with finite float parameters."""
     if type(kernel) not in _values:

@@ -123,12 +123,12 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
 
         Progressive validation at the price of learning alone: the margin is a by-product.
         """
-        matrix = frames.matrix_of(X, self._schema)
+        matrix = X if isinstance(X, frames.Matrix) else frames.matrix_of(X, self._schema)
         labels = self._labels.check(frames.labels_of(y, len(matrix.values)))
         weights = self._weights(w, len(labels))
         numbers = _numbers(ids, len(labels))
-        self._check_rows(self._schema.rows(*matrix, grow=False))
-        return self._learn_checked(self._schema.rows(*matrix, grow=True), labels, weights, numbers)
+        self._check_rows(self._schema.rows(*matrix[:3], grow=False))
+        return self._learn_checked(self._schema.rows(*matrix[:3], grow=True), labels, weights, numbers)
 
     def predict_many(self, X: Any) -> Any:
         """Return the predicted label of each row, in the kind of container that `X` is."""
@@ -137,7 +137,8 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
 
     def decision_function_many(self, X: Any) -> np.ndarray:
         """Return the signed margins of the rows, float64 (n,)."""
-        x = self._schema.rows(*frames.matrix_of(X, self._schema), grow=False)
+        matrix = X if isinstance(X, frames.Matrix) else frames.matrix_of(X, self._schema)
+        x = self._schema.rows(*matrix[:3], grow=False)
         return self._margins(x) if self._labels.seen else np.zeros(len(x))
 
     def predict_proba_many(self, X: Any) -> Any:

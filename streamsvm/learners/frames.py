@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamsvm.errors import FeatureError
-from streamsvm.learners.schema import Name, Schema, _sorted
+from streamsvm.learners.schema import Name, Schema, in_order
 
 
 class Matrix(NamedTuple):
@@ -20,6 +20,7 @@ class Matrix(NamedTuple):
     names: list[Name]
     values: np.ndarray  # numbers (n, len(names))
     order: list[Name] | None  # names by first appearance; None = all in the first row
+    absent: np.ndarray | None = None  # bool, like values: where an event lacks the feature
 
 
 def matrix_of(X: Any, schema: Schema) -> Matrix:
@@ -74,6 +75,7 @@ def _of_array(X: np.ndarray, schema: Schema) -> Matrix:
 def _of_arrow(X: pa.RecordBatch | pa.Table) -> Matrix:
     values = np.zeros((X.num_rows, X.num_columns))
     first = np.zeros(X.num_columns, np.int64)
+    absent = None
     for c, field in enumerate(X.schema):
         column = X.column(c)
         if not (
@@ -88,15 +90,18 @@ def _of_arrow(X: pa.RecordBatch | pa.Table) -> Matrix:
         if not pa.types.is_float64(column.type):
             column = pc.cast(column, pa.float64(), safe=False)
         if column.null_count:
-            first[c] = np.argmax(column.is_valid().to_numpy(zero_copy_only=False))
+            valid = column.is_valid().to_numpy(zero_copy_only=False)
+            first[c] = np.argmax(valid)
+            absent = np.zeros(values.shape, bool) if absent is None else absent
+            absent[:, c] = ~valid
             column = column.fill_null(0.0)
         values[:, c] = column.to_numpy(zero_copy_only=False)
         if field.metadata and b"one_hot" in field.metadata:
             first[c] = np.argmax(values[:, c] != 0.0)
     names: list[Name] = list(X.schema.names)
-    rank = {name: i for i, name in enumerate(_sorted(names))}
+    rank = {name: i for i, name in enumerate(in_order(names))}
     order = sorted(range(len(names)), key=lambda c: (first[c], rank[names[c]]))
-    return Matrix(names, values, [names[c] for c in order])
+    return Matrix(names, values, [names[c] for c in order], absent)
 
 
 def _of_frame(frame: Any) -> Matrix:

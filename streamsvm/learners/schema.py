@@ -21,7 +21,8 @@ Name = Hashable
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-def _sorted(names: Iterable[Name]) -> list[Name]:
+def in_order(names: Iterable[Name]) -> list[Name]:
+    """Return names sorted, by type first, so that the order of a dict does not matter."""
     names = list(names)
     try:
         return sorted(names, key=lambda name: (type(name).__name__, name))
@@ -50,7 +51,7 @@ class Schema:
     def __init__(self, names: Iterable[Name] = ()) -> None:
         self.names: list[Name] = []
         self.index: dict[Name, int] = {}
-        self._extend(names)
+        self.extend(names)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -61,10 +62,17 @@ class Schema:
     def __setstate__(self, names: list[Name]) -> None:
         self.__init__(names)  # type: ignore[misc]
 
-    def _extend(self, names: Iterable[Name]) -> None:
+    def extend(self, names: Iterable[Name]) -> None:
+        """Append the names that are new, in their order."""
+        before = len(self.names)
         for name in names:
-            self.index[name] = len(self.names)
-            self.names.append(name)
+            if name not in self.index:
+                self.index[name] = len(self.names)
+                self.names.append(name)
+        if len(self.names) > before or not before:
+            self._compile_access()
+
+    def _compile_access(self) -> None:
         width = len(self.names)
         self._pack = struct.Struct(f"{width}d")
         self._get = itemgetter(*self.names) if width > 1 else None
@@ -97,9 +105,9 @@ class Schema:
     def _slow_row(self, x: Mapping[Name, Any], grow: bool) -> np.ndarray:
         if not isinstance(x, Mapping):
             raise FeatureError(f"an event is a dict of features, not {type(x).__name__}: {x!r:.80}")
-        checked = {name: _number(name, value) for name, value in x.items()}
+        checked = {name: check_number_feature(name, value) for name, value in x.items()}
         if grow and any(name not in self.index for name in checked):
-            self._extend(_sorted(name for name in checked if name not in self.index))
+            self.extend(in_order(checked))
         row = np.zeros((1, len(self.names)), np.float32)
         for name, value in checked.items():
             column = self.index.get(name)
@@ -107,8 +115,9 @@ class Schema:
                 row[0, column] = value
         return row
 
-    def rows(self, names: list[Name], values: np.ndarray, order: list[Name] | None, *,
-             grow: bool) -> np.ndarray:
+    def rows(
+        self, names: list[Name], values: np.ndarray, order: list[Name] | None, *, grow: bool
+    ) -> np.ndarray:
         """Return a matrix with its own column names as float32 (n, d).
 
         Parameters
@@ -133,10 +142,7 @@ class Schema:
         if names == self.names:
             return x
         if grow:
-            candidates = _sorted(names) if order is None else order
-            new = [name for name in candidates if name not in self.index]
-            if new:
-                self._extend(new)
+            self.extend(in_order(names) if order is None else order)
             if names == self.names:
                 return x
         out = np.zeros((len(x), len(self.names)), np.float32)
@@ -156,7 +162,15 @@ def _refusal(name: Name, value: Any) -> str:
     )
 
 
-def _number(name: Name, value: Any) -> float:
+def check_number_feature(name: Name, value: Any) -> float:
+    """Return a feature's value as a float.
+
+    Raises
+    ------
+    FeatureError
+        It is no number, not finite, or beyond single precision.
+
+    """
     if isinstance(value, (str, bytes, complex)) or value is None:
         raise FeatureError(_refusal(name, value))
     try:

@@ -168,22 +168,23 @@ def process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule
     g = y - f
     rising = y > 0.0
     partner = info.j if rising else info.i
-    if partner < 0:
-        if info.n - info.n_dead < SEEDS:
-            insert(state, x, y, box, weight, number, g, diagonal, row)
-            refresh_extremes(state)
-        return False
-    violation = g - info.g_min if rising else info.g_max - g
-    if violation <= schedule.tau or box <= 0.0:
-        info.n_null += 1
-        return False
-    if schedule.second_order > 0.0:
-        partner = best_partner(state, row, g, np.float32(diagonal), rising, info.n)
-    k = insert(state, x, y, box, weight, number, g, diagonal, row)
-    if rising:
-        pair_step(state, kernel, k, partner, info.n, x.size)
+    seeding = partner < 0
+    if seeding:
+        if info.n - info.n_dead >= SEEDS:
+            return False
     else:
-        pair_step(state, kernel, partner, k, info.n, x.size)
+        violation = g - info.g_min if rising else info.g_max - g
+        if violation <= schedule.tau or box <= 0.0:
+            info.n_null += 1
+            return False
+        if schedule.second_order > 0.0:
+            partner = best_partner(state, row, g, np.float32(diagonal), rising, info.n)
+    k = insert(state, x, y, box, weight, number, g, diagonal, row)
+    if seeding:
+        refresh_extremes(state)
+        return False
+    i, j = (k, partner) if rising else (partner, k)
+    pair_step(state, kernel, i, j, info.n, x.size)
     return True
 
 
@@ -200,7 +201,7 @@ def reprocess(state, kernel, schedule, n, d):  # type: ignore[no-untyped-def]
     i, j = info.i, info.j
     if schedule.second_order > 0.0:
         row = state.cache.values[kernel_row(state.cache, kernel, state.store, i, n, d)]
-        j = best_partner(state, row, state.gradient[i], state.diagonal[i], True, n)
+        j = best_partner(state, row, state.gradient[i], state.diagonal[i], info.i >= 0, n)
     pair_step(state, kernel, i, j, n, d)
     return True
 
@@ -242,20 +243,16 @@ def _squeeze_block(state, first, n_block):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def learn_row(state, kernel, x, y, box, weight, number, row, diagonal, schedule):  # type: ignore[no-untyped-def]
-    """PROCESS one example, then REPROCESS; return its margin before that."""
-    f = expansion(state.alpha, row, state.info[0].n)
-    margin = f + bias(state)
-    process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule)
+def reprocess_some(state, kernel, schedule, d):  # type: ignore[no-untyped-def]
+    """REPROCESS as often as the schedule wants after an example, then remove."""
     made = 0
     while made < schedule.reprocess or (
         made < schedule.max_reprocess and delta(state) > schedule.delta_max
     ):
-        if not reprocess(state, kernel, schedule, state.info[0].n, x.size):
+        if not reprocess(state, kernel, schedule, state.info[0].n, d):
             break
         made += 1
     remove_blatant(state)
-    return margin
 
 
 @compiled
@@ -305,7 +302,9 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
                 kernel, state.store, x[at : at + 1], 1, d, n_block, n, state.block[r : r + 1]
             )
             state.info[0].n_values += n
-            margins[at] = learn_row(
+            f = expansion(state.alpha, row, n)
+            margins[at] = f + bias(state)
+            process(
                 state,
                 kernel,
                 x[at],
@@ -314,9 +313,11 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
                 weight[at],
                 numbers[at],
                 row,
+                f,
                 diagonal[at],
                 schedule,
             )
+            reprocess_some(state, kernel, schedule, d)
         start += size
     return n_rows
 

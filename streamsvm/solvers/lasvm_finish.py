@@ -68,7 +68,9 @@ def _shrink(state, caught_up, n_active):  # type: ignore[no-untyped-def]
     if active == n_active:
         return n_active
     reorder(state, order, n)
-    caught_up[:n] = caught_up[:n][order]
+    before = caught_up.copy()
+    for s in range(n):
+        caught_up[s] = before[order[s]]
     return active
 
 

@@ -125,7 +125,8 @@ def reorder(state, order, n_kept):  # type: ignore[no-untyped-def]
         copy = array.copy()
         for s in range(n_kept):
             array[s] = copy[order[s]]
-        array[n_kept:] = 0.0
+        for s in range(n_kept, array.size):
+            array[s] = 0.0
     copy = state.diagonal.copy()
     for s in range(n_kept):
         state.diagonal[s] = copy[order[s]]

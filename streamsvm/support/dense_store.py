@@ -70,8 +70,10 @@ def get(store, slot, out):  # type: ignore[no-untyped-def]
 @compiled
 def reorder(store, order, n_kept):  # type: ignore[no-untyped-def]
     """Let slot order[s] become slot s, for s < n_kept; other slots are gone."""
-    n_panels = (max(n_kept, order[:n_kept].max() + 1 if n_kept else 0) + PANEL - 1) // PANEL
-    panels = store.panels[:n_panels].copy()
+    last = 0
+    for s in range(n_kept):
+        last = max(last, order[s])
+    panels = store.panels[: last // PANEL + 1].copy()
     entered, weight = store.entered.copy(), store.weight.copy()
     for s in range(n_kept):
         old = order[s]

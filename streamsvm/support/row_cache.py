@@ -120,7 +120,8 @@ def take_line(cache, slot):  # type: ignore[no-untyped-def]
 def keep(cache, slot, values, n):  # type: ignore[no-untyped-def]
     """Store values[:n], float32, as the line of a slot that has none."""
     line = take_line(cache, slot)
-    cache.values[line, :n] = values[:n]
+    for s in range(n):
+        cache.values[line, s] = values[s]
     cache.length[line] = n
 
 
@@ -180,7 +181,8 @@ def reorder(cache, order, n_kept):  # type: ignore[no-untyped-def]
         slot, length = cache.slot_of[line], cache.length[line]
         if slot == NONE:
             continue
-        copy[:length] = cache.values[line, :length]
+        for s in range(length):
+            copy[s] = cache.values[line, s]
         s = 0
         while s < n_kept and order[s] < length:
             cache.values[line, s] = copy[order[s]]
@@ -188,7 +190,8 @@ def reorder(cache, order, n_kept):  # type: ignore[no-untyped-def]
         cache.length[line] = s
         cache.slot_of[line] = NONE
     old_line = cache.line_of.copy()
-    cache.line_of[:] = NONE
+    for s in range(capacity):
+        cache.line_of[s] = NONE
     for s in range(n_kept):
         line = old_line[order[s]]
         if line != NONE:

@@ -1,0 +1,187 @@
+"""Model files: one Arrow IPC file of data, never code.
+
+The file holds one record batch with one row. Each column is an array of one part of the model, as
+raw bytes, with its dtype and shape in the field's metadata. The schema's metadata hold the format's
+version, the library's version, the parts as JSON (class, parameters, scalars) and a SHA-256 of the
+whole file, computed with the digest's own places zeroed: no byte can change unnoticed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from river import compose
+
+from streamsvm.errors import (
+    DamagedModelFileError,
+    ModelFileError,
+    NewerModelFileError,
+    NotAModelFileError,
+    UnwritableModelFileError,
+)
+from streamsvm.learners import lasvm_file, scaler_file
+from streamsvm.learners.lasvm import LASVMClassifier
+from streamsvm.learners.scaler import StandardScaler
+
+FORMAT = 1
+"""The newest format that this release reads and the one that it writes."""
+
+_MAGIC = b"ARROW1"
+_KEY = b"streamsvm.sha256."
+_ZEROS = b"0" * 64
+
+_PARTS: dict[str, tuple[type, Any]] = {
+    "LASVMClassifier": (LASVMClassifier, lasvm_file),
+    "StandardScaler": (StandardScaler, scaler_file),
+}
+
+
+def save(model: Any, path: str | Path) -> None:
+    """Write a learner, or a River pipeline of ours, to a file.
+
+    Parameters
+    ----------
+    model
+        A learner, or a pipeline of `StandardScaler` and a learner.
+    path
+        Where; an older file is replaced in one step, or left untouched on any failure.
+
+    Raises
+    ------
+    UnwritableModelFileError
+        The folder or the disk refuses.
+    ModelFileError
+        The model has a part that cannot be written.
+
+    """
+    steps = list(model.steps.values()) if isinstance(model, compose.Pipeline) else [model]
+    described, arrays = [], {}
+    for i, step in enumerate(steps):
+        name = type(step).__name__
+        if name not in _PARTS or type(step) is not _PARTS[name][0]:
+            raise ModelFileError(
+                f"a {name} cannot be saved: model files hold {', '.join(sorted(_PARTS))} and "
+                "pipelines of them (pickle the others)"
+            )
+        content, own = _PARTS[name][1].to_file(step)
+        described.append({"class": name, **content})
+        arrays |= {f"{i}.{key}": array for key, array in own.items()}
+    _write(Path(path), _stamped(_encoded(described, arrays)))
+
+
+def _encoded(described: list[dict[str, Any]], arrays: dict[str, np.ndarray]) -> bytes:
+    from streamsvm import __version__
+
+    fields, columns = [], []
+    for name, array in arrays.items():
+        shape = {"dtype": array.dtype.str, "shape": json.dumps(array.shape)}
+        fields.append(pa.field(name, pa.large_binary(), metadata=shape))
+        columns.append(pa.array([np.ascontiguousarray(array).tobytes()], pa.large_binary()))
+    metadata = {
+        "streamsvm.format": str(FORMAT),
+        "streamsvm.version": __version__,
+        "streamsvm.parts": json.dumps(described, allow_nan=True),
+        "streamsvm.digest": (_KEY + _ZEROS).decode(),
+    }
+    schema = pa.schema(fields, metadata=metadata)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, schema) as writer:
+        writer.write_batch(pa.record_batch(columns, schema=schema))
+    return sink.getvalue().to_pybytes()
+
+
+def _stamped(content: bytes) -> bytes:
+    digest = hashlib.sha256(content).hexdigest().encode()
+    return content.replace(_KEY + _ZEROS, _KEY + digest)
+
+
+def _write(path: Path, content: bytes) -> None:
+    temporary: str | None = None
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+        raise UnwritableModelFileError(
+            f"cannot save the model to {path}: {error.strerror or error}; "
+            "a file that was there before is unchanged"
+        ) from error
+
+
+def load(path: str | Path) -> Any:
+    """Read a model that `save` wrote.
+
+    Returns
+    -------
+    The learner, ready to predict and to learn on as if it had never been saved; a
+    ``river.compose.Pipeline`` if a pipeline was saved.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    NotAModelFileError, DamagedModelFileError, NewerModelFileError
+        It is something else; it is truncated or altered; it needs a later release.
+
+    """
+    content = Path(path).read_bytes()
+    if not content.startswith(_MAGIC):
+        what = "empty" if not content else "not an Arrow file"
+        raise NotAModelFileError(f"{path} is no streamsvm model: it is {what}")
+    at = content.find(_KEY)
+    if at < 0 and content.endswith(_MAGIC):
+        raise NotAModelFileError(f"{path} is an Arrow file, but no streamsvm model")
+    stated = content[at + len(_KEY) : at + len(_KEY) + 64]
+    plain = content.replace(_KEY + stated, _KEY + _ZEROS)
+    if at < 0 or hashlib.sha256(plain).hexdigest().encode() != stated:
+        raise DamagedModelFileError(
+            f"{path} is damaged: its checksum does not match (truncated or altered); "
+            "restore it from a copy"
+        )
+    with pa.ipc.open_file(content) as reader:
+        metadata = {k.decode(): v.decode() for k, v in (reader.schema.metadata or {}).items()}
+        if int(metadata["streamsvm.format"]) > FORMAT:
+            raise NewerModelFileError(
+                f"{path} was written by streamsvm {metadata['streamsvm.version']} in format "
+                f"{metadata['streamsvm.format']}; this release reads up to {FORMAT}: upgrade"
+            )
+        batch = reader.get_batch(0)
+    return _rebuilt(path, json.loads(metadata["streamsvm.parts"]), batch)
+
+
+def _rebuilt(path: str | Path, described: list[dict[str, Any]], batch: pa.RecordBatch) -> Any:
+    steps = []
+    for i, content in enumerate(described):
+        if content["class"] not in _PARTS:
+            raise ModelFileError(f"{path} holds a {content['class']!r}, unknown to this release")
+        own = {}
+        for field, column in zip(batch.schema, batch.columns, strict=True):
+            part, _, key = field.name.partition(".")
+            if part == str(i):
+                dtype = np.dtype(field.metadata[b"dtype"].decode())
+                shape = json.loads(field.metadata[b"shape"])
+                own[key] = np.frombuffer(column[0].as_py(), dtype).reshape(shape).copy()
+        try:
+            steps.append(_PARTS[content["class"]][1].from_file(content, own))
+        except (KeyError, ValueError, TypeError) as error:
+            if isinstance(error, ModelFileError):
+                raise
+            raise DamagedModelFileError(f"{path} does not hold together: {error}") from error
+    return steps[0] if len(steps) == 1 else compose.Pipeline(*steps)
