@@ -5,4 +5,13 @@ from streamsvm.kernels.polynomial import Polynomial
 from streamsvm.kernels.rbf import RBF
 from streamsvm.kernels.registry import check_kernel, evaluate, product_of, register, registered
 
-__all__ = ["RBF", "Linear", "Polynomial", "check_kernel", "evaluate", "product_of", "register", "registered"]
+__all__ = [
+    "RBF",
+    "Linear",
+    "Polynomial",
+    "check_kernel",
+    "evaluate",
+    "product_of",
+    "register",
+    "registered",
+]

@@ -128,7 +128,9 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         weights = self._weights(w, len(labels))
         numbers = _numbers(ids, len(labels))
         self._check_rows(self._schema.rows(*matrix[:3], grow=False))
-        return self._learn_checked(self._schema.rows(*matrix[:3], grow=True), labels, weights, numbers)
+        return self._learn_checked(
+            self._schema.rows(*matrix[:3], grow=True), labels, weights, numbers
+        )
 
     def predict_many(self, X: Any) -> Any:
         """Return the predicted label of each row, in the kind of container that `X` is."""
@@ -168,6 +170,14 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
     def labels(self) -> tuple[Any, Any]:
         """The labels of margins below and above 0; None where not seen yet."""
         return self._labels.negative, self._labels.positive
+
+    def label_of(self, margin: float) -> Any:
+        """Return the label that a margin predicts."""
+        return self._labels.label(margin)
+
+    def probability_of(self, margin: float) -> float:
+        """Return the calibrated probability of the positive label at a margin."""
+        return float(probability(self._calibration, margin))
 
     def _weights(self, w: Any, n: int) -> np.ndarray:
         try:

@@ -150,9 +150,7 @@ def like(X: Any, values: list[Any], name: str | None = None) -> Any:
         return pa.array(values)
     frame = nw.from_native(X, eager_only=True)
     if frame.implementation.is_pandas_like():
-        return frame.implementation.to_native_namespace().Series(
-            values, index=X.index, name=name
-        )
+        return frame.implementation.to_native_namespace().Series(values, index=X.index, name=name)
     return nw.new_series(name or "", values, backend=frame.implementation).to_native()
 
 

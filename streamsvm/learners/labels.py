@@ -32,7 +32,9 @@ def check_label(label: Any) -> Any:
     try:
         hash(label)
     except TypeError as error:
-        raise LabelError(f"the label {label!r} is not hashable: use a string or a number") from error
+        raise LabelError(
+            f"the label {label!r} is not hashable: use a string or a number"
+        ) from error
     return label
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,22 +12,12 @@ from streamsvm import kernels
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.learners import width
 from streamsvm.learners.binary import BinaryLearner, check_number
-from streamsvm.learners.schema import Name
+from streamsvm.learners.support_vectors import SupportVectors, arrays_of
 from streamsvm.solvers import boxes, lasvm, lasvm_finish, lasvm_state
 from streamsvm.support import dense_store
 
 _FINISH_STEPS = 20_000
 _LARGEST_DIAGONAL = 1e30
-
-
-class SupportVectors(NamedTuple):
-    """The examples of the expansion f(x) = sum_s coefficient_s k(x, row_s) + bias."""
-
-    features: list[Name]  # names of the columns of `rows`
-    rows: np.ndarray  # float32 (n, d)
-    coefficients: np.ndarray  # float64 (n,), signed: positive for the positive label
-    labels: list[Any]  # label of each
-    entered: np.ndarray  # int64 (n,): the number of the example, from 1, or the id given with it
 
 
 class LASVMClassifier(BinaryLearner):
@@ -321,7 +311,7 @@ class LASVMClassifier(BinaryLearner):
     @property
     def memory_usage(self) -> int:
         """Bytes of all arrays, cached kernel rows and scratch included."""
-        return sum(array.nbytes for array in _arrays(self._state))
+        return sum(array.nbytes for array in arrays_of(self._state))
 
     @property
     def counters(self) -> dict[str, int]:
@@ -397,14 +387,6 @@ _COUNTERS = (
 def _next_power_of_two(n: int) -> int:
     """Return the smallest power of two above n."""
     return 1 << int(n).bit_length()
-
-
-def _arrays(part: Any) -> Iterator[np.ndarray]:
-    if isinstance(part, np.ndarray):
-        yield part
-    elif isinstance(part, tuple):
-        for field in part:
-            yield from _arrays(field)
 
 
 def _check_class_weight(class_weight: Any) -> None:

@@ -54,4 +54,3 @@ def turn_signs(state):  # type: ignore[no-untyped-def]
         state.lower[s] = -state.upper[s]
         state.upper[s] = -lower
     refresh_extremes(state)
-

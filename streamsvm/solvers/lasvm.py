@@ -322,7 +322,6 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
     return n_rows
 
 
-
 @compiled
 def margins_of(state, kernel, x, out):  # type: ignore[no-untyped-def]
     """Write f(x) + b of rows x, float32 (n, d), into out, float64 (n,), a block at a time.

@@ -1,0 +1,106 @@
+"""What happens to events that cannot be used: raise, skip, or keep as dead letters.
+
+Whatever the policy, a bad event never reaches the model, and is counted by its reason.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol, TextIO
+
+from streamsvm.errors import BadEventError, ParameterError
+
+OnError = str | Callable[[dict[str, Any]], None]
+
+
+class EventLike(Protocol):
+    """An event of a source: features, label, position."""
+
+    x: Mapping[str, Any]
+    y: Any
+    position: Any
+
+
+class BadEvents:
+    """Takes the events that cannot be used.
+
+    Parameters
+    ----------
+    on_error
+        ``"raise"``: stop with a `BadEventError`; ``"skip"``: count only; ``"dead-letter"``: append
+        to `path` as JSON lines; or a callable that is given each as a dict with ``position``,
+        ``reason``, ``x`` and ``y``.
+    path
+        The file of dead letters; made when the first one comes.
+
+    """
+
+    def __init__(
+        self, on_error: OnError = "raise", path: str | Path = "dead_letters.jsonl"
+    ) -> None:
+        if not callable(on_error) and on_error not in ("raise", "skip", "dead-letter"):
+            raise ParameterError(
+                f"on_error={on_error!r}: use 'raise', 'skip', 'dead-letter' or a callable"
+            )
+        self.on_error = on_error
+        self.path = Path(path)
+        self.counts: Counter[str] = Counter()
+        self._file: TextIO | None = None
+
+    @property
+    def total(self) -> int:
+        """How many there were."""
+        return self.counts.total()
+
+    def take(self, event: EventLike, kind: str, reason: str) -> None:
+        """Handle one bad event.
+
+        Parameters
+        ----------
+        event
+            The event as the source gave it.
+        kind
+            A few words to count it under.
+        reason
+            What is wrong with it.
+
+        """
+        self.counts[kind] += 1
+        if self.on_error == "raise":
+            raise BadEventError(
+                f"{event.position}: {reason} (on_error='skip' or 'dead-letter' goes on)"
+            )
+        if self.on_error == "skip":
+            return
+        letter = {
+            "position": _as_json(event.position),
+            "reason": reason,
+            "x": {str(name): _as_json(value) for name, value in event.x.items()},
+            "y": _as_json(event.y),
+        }
+        if callable(self.on_error):
+            self.on_error(letter)
+            return
+        if self._file is None:
+            self._file = self.path.open("a", encoding="utf-8")
+        self._file.write(json.dumps(letter) + "\n")
+
+    def close(self) -> None:
+        """Write what is buffered."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if hasattr(value, "_asdict"):
+        return {key: _as_json(item) for key, item in value._asdict().items()}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return str(value)

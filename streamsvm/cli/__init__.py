@@ -1,0 +1,1 @@
+"""The `streamsvm` command, one file a subcommand."""

@@ -1,0 +1,50 @@
+"""A model on a file of its own: predictions without learning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from connectors import Source
+from streamsvm.learners import frames
+from streamsvm.learners.frames import Matrix
+from streamsvm.runner import parts_of
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray]]:
+    """Yield each batch with its margins; NaN where a row has a feature that is not finite."""
+    scaler, learner = parts_of(model)
+    assert learner is not None
+    for batch in source.batches():
+        matrix = frames.matrix_of(batch.features, learner._schema)
+        if not matrix.names:
+            matrix = Matrix([], np.zeros((len(batch), 0)), None)
+        with np.errstate(invalid="ignore"):
+            usable = (np.abs(matrix.values) <= _LARGEST).all(axis=1)
+        matrix.values[~usable] = 0.0
+        if scaler is not None:
+            matrix = scaler.transform_matrix(matrix)
+        values = learner.decision_function_many(matrix)
+        values[~usable] = np.nan
+        yield batch, values
+
+
+def test_error(model: Any, source: Source, positive: str | None) -> tuple[float, int]:
+    """Return the share of wrong predictions and the number of rows with a label."""
+    _, learner = parts_of(model)
+    assert learner is not None
+    wrong = rows = 0
+    for batch, values in margins(model, source):
+        labels = frames.labels_of(batch.labels, len(batch))
+        for y, margin in zip(labels, values.tolist(), strict=True):
+            if y is None:
+                continue
+            truth = y if positive is None else str(y) == positive
+            rows += 1
+            # A row that cannot be predicted counts as wrong.
+            wrong += margin != margin or learner.label_of(margin) != truth
+    return (wrong / rows if rows else float("nan")), rows

@@ -1,0 +1,44 @@
+"""The command's entrance: arguments, exit codes, one line for each foreseen error.
+
+Exit codes: 0 done; 1 the data or a file cannot be used; 2 wrong arguments; 130 interrupted (the
+report was printed and the model saved).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from connectors import SourceError
+from streamsvm import __version__
+from streamsvm.cli import predict, replay, warm
+from streamsvm.errors import ParameterError, StreamSVMError
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command."""
+    main_parser = argparse.ArgumentParser(
+        prog="streamsvm", description="Online support vector machines for real streams."
+    )
+    main_parser.add_argument("--version", action="version", version=f"streamsvm {__version__}")
+    subcommands = main_parser.add_subparsers(required=True, metavar="COMMAND")
+    for module in (replay, predict, warm):
+        module.add_parser(subcommands)
+    return main_parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    options = parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except ParameterError as error:
+        print(f"streamsvm: {error}", file=sys.stderr)
+        return 2
+    except (StreamSVMError, SourceError, OSError) as error:
+        print(f"streamsvm: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("streamsvm: interrupted", file=sys.stderr)
+        return 130

@@ -1,0 +1,100 @@
+"""`streamsvm predict`: a saved model on a file, predictions to Parquet."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streamsvm.cli.evaluate import margins
+from streamsvm.cli.sources import open_source
+from streamsvm.errors import ParameterError
+from streamsvm.learners.model_file import load
+from streamsvm.runner import parts_of
+
+
+def add_parser(subcommands: Any) -> None:
+    """Add the subcommand's arguments."""
+    parser = subcommands.add_parser(
+        "predict",
+        help="predict the rows of a file with a saved model",
+        description="Writes one row for each row read: file, row, prediction, decision_function "
+        "and probability (of the predicted label). A row that cannot be predicted has nulls.",
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("model", help="file written by --save")
+    parser.add_argument("file", help="Parquet file or folder, or .arrow/.feather file")
+    parser.add_argument("-o", "--output", required=True, metavar="OUT.parquet")
+    parser.add_argument(
+        "--columns", metavar="A,B,...", help="features; default: all columns that the model knows"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Predict and write; return the exit code."""
+    model = load(options.model)
+    _, learner = parts_of(model)
+    if learner is None:
+        raise ParameterError(f"{options.model} holds no learner that predicts")
+    output = Path(options.output)
+    columns = options.columns.split(",") if options.columns else _known(options.file, learner)
+    source = open_source(options.file, None, columns=columns)
+    # Beside the output and renamed at the end: an interrupted run leaves no half file behind.
+    partial = output.with_name(f".{output.name}.partial")
+    rows = unusable = 0
+    try:
+        writer = None
+        for batch, values in margins(model, source):
+            table = _table(batch, values, learner)
+            writer = writer or pq.ParquetWriter(partial, table.schema)
+            writer.write_table(table)
+            rows += len(batch)
+            unusable += int(np.isnan(values).sum())
+        if writer is None:
+            raise ParameterError(f"{options.file} has no rows")
+        writer.close()
+        os.replace(partial, output)
+    finally:
+        partial.unlink(missing_ok=True)
+    note = f", {unusable:,} of them without a prediction (not finite)" if unusable else ""
+    print(f"{rows:,} rows{note} -> {output}", file=sys.stderr)
+    return 0
+
+
+def _known(path: str, learner: Any) -> list[str] | None:
+    """Return the columns of the file that the model has features of."""
+    names = open_source(path, None).features
+    wanted = {str(name) for name in learner.feature_names}
+    # The one-hot features of a text column are named column=value.
+    wanted |= {name.partition("=")[0] for name in wanted if "=" in name}
+    wanted -= {name for name in wanted if "=" in name}
+    missing = sorted(wanted - set(names))
+    if missing:
+        print(f"not in {path}, so 0 everywhere: {', '.join(missing)}", file=sys.stderr)
+    return [name for name in names if name in wanted] or None
+
+
+def _table(batch: Any, values: np.ndarray, learner: Any) -> pa.Table:
+    predicted = [None if m != m else learner.label_of(m) for m in values.tolist()]
+    positive = np.array([learner.probability_of(m) for m in values])
+    own = np.where(values > 0.0, positive, 1.0 - positive)
+    usable = ~np.isnan(values)
+    return pa.table(
+        {
+            "file": pa.array([batch.file] * len(batch), pa.string()),
+            "row": pa.array(batch.rows),
+            "prediction": pa.array(predicted, _arrow_type(learner)),
+            "decision_function": pa.array(values, mask=~usable),
+            "probability": pa.array(own, mask=~usable),
+        }
+    )
+
+
+def _arrow_type(learner: Any) -> pa.DataType:
+    return pa.array([label for label in learner.labels if label is not None]).type

@@ -1,0 +1,221 @@
+"""`streamsvm replay`: a file as a stream through a learner."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from rich.console import Console
+
+from connectors import Source
+from streamsvm import LASVMClassifier, StandardScaler, __version__, _compile, kernels
+from streamsvm import save as save_model
+from streamsvm.bad_events import BadEvents
+from streamsvm.cli import evaluate, history
+from streamsvm.cli.screen import Screen, report_table
+from streamsvm.cli.sources import add_pace_options, open_source, paced
+from streamsvm.errors import ParameterError
+from streamsvm.run_report import RunReport
+from streamsvm.runner import Run
+from streamsvm.solvers.lasvm import learn_rows
+
+LEARNERS = {"lasvm": LASVMClassifier}
+
+
+def add_parser(subcommands: Any) -> None:
+    """Add the subcommand's arguments."""
+    parser = subcommands.add_parser(
+        "replay",
+        help="replay a Parquet or Arrow file as a stream through a learner, and report",
+        description="Replay a Parquet file, a folder of them, or an Arrow file as a stream: each "
+        "row is predicted, scored, then learnt. Text columns become one-hot features.",
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("file", help="Parquet file or folder, or .arrow/.feather file")
+    parser.add_argument("--target", required=True, metavar="COLUMN", help="column of the label")
+    data = parser.add_argument_group("data")
+    data.add_argument("--columns", metavar="A,B,...", help="features; default: all other columns")
+    data.add_argument("--positive", metavar="LABEL", help="learn this label against all others")
+    data.add_argument("--limit", type=int, metavar="ROWS", help="read only so many rows")
+    data.add_argument("--epochs", type=int, default=1, help="readings of the file; default 1")
+    add_pace_options(data)
+    data.add_argument("--seed", type=int, default=0, help="of the shuffle buffer; default 0")
+    _add_learner_options(parser.add_argument_group("learner"))
+    output = parser.add_argument_group("output")
+    output.add_argument("--finish", action="store_true", help="end at the optimum (delta <= tau)")
+    output.add_argument("--test", metavar="FILE", help="report the error on this file at the end")
+    output.add_argument("--save", metavar="MODEL", help="write the model to this file")
+    output.add_argument("--report", metavar="DIR", help="write report, history and plots there")
+    output.add_argument("--json", action="store_true", help="print the report as JSON")
+    output.add_argument("--quiet", action="store_true", help="show no progress")
+    output.add_argument(
+        "--on-error",
+        choices=("raise", "skip", "dead-letter"),
+        default="dead-letter",
+        help="rows that cannot be used: stop, count, or keep in a file (default)",
+    )
+    output.add_argument(
+        "--dead-letters",
+        metavar="FILE",
+        default="dead_letters.jsonl",
+        help="where they are kept; default dead_letters.jsonl, made when there are any",
+    )
+
+
+def _add_learner_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--learner", choices=sorted(LEARNERS), default="lasvm")
+    group.add_argument("--kernel", choices=("rbf", "linear", "polynomial"), default="rbf")
+    group.add_argument(
+        "--gamma",
+        type=float,
+        help="width (rbf) or factor (polynomial); default for rbf: from the data seen",
+    )
+    group.add_argument("--degree", type=int, default=3, help="polynomial; default 3")
+    group.add_argument("--coef0", type=float, default=1.0, help="polynomial; default 1")
+    group.add_argument("--C", type=float, default=1.0, help="cost of an error; default 1")
+    group.add_argument("--tau", type=float, default=1e-3, help="tolerance; default .001")
+    group.add_argument("--reprocess", type=int, default=1, help="steps after a row; default 1")
+    group.add_argument(
+        "--delta-max", type=float, default=1.0, help="more steps until delta is below; default 1"
+    )
+    group.add_argument("--class-weight", choices=("balanced",), help="weigh classes by counts")
+    group.add_argument("--cache-mb", type=float, default=200.0, help="kernel rows; default 200")
+    group.add_argument(
+        "--scale",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="standardise numeric features online; default on",
+    )
+
+
+def kernel_from(options: argparse.Namespace) -> Any:
+    """Return the kernel of the options; None = RBF with a width from the data."""
+    if options.kernel == "linear":
+        return kernels.Linear()
+    if options.kernel == "polynomial":
+        gamma = 1.0 if options.gamma is None else options.gamma
+        return kernels.Polynomial(degree=options.degree, gamma=gamma, coef0=options.coef0)
+    return None if options.gamma is None else kernels.RBF(gamma=options.gamma)
+
+
+def model_from(options: argparse.Namespace) -> Any:
+    """Return the learner of the options, behind a scaler if asked for."""
+    learner = LEARNERS[options.learner](
+        kernel=kernel_from(options),
+        C=options.C,
+        tau=options.tau,
+        reprocess=options.reprocess,
+        delta_max=options.delta_max,
+        class_weight=options.class_weight,
+        cache_mb=options.cache_mb,
+        seed=options.seed,
+    )
+    return StandardScaler() | learner if options.scale else learner
+
+
+def run(options: argparse.Namespace) -> int:
+    """Replay, report, save; return the exit code."""
+    model = model_from(options)
+    columns = options.columns.split(",") if options.columns else None
+    source = open_source(
+        options.file,
+        options.target,
+        columns=columns,
+        timestamp=options.timestamp,
+        shuffle_buffer=options.shuffle_buffer,
+        seed=options.seed,
+    )
+    if options.speed is not None and options.timestamp is None:
+        raise ParameterError("--speed needs --timestamp COLUMN")
+    # What would only fail at the end fails now, before hours of work.
+    test = open_source(options.test, options.target, columns=columns) if options.test else None
+    for path in filter(None, (options.save, options.report)):
+        if not Path(path).absolute().parent.is_dir():
+            raise FileNotFoundError(f"the folder of {path} does not exist: make it first")
+
+    bad = BadEvents(options.on_error, options.dead_letters)
+    total = None if source.n_rows is None else source.n_rows * options.epochs
+    if options.limit is not None:
+        total = (
+            options.limit * options.epochs
+            if total is None
+            else min(total, options.limit * options.epochs)
+        )
+    screen = Screen(f"replay {source.name}", total, quiet=options.quiet)
+    with screen, _stop_on_signals() as stop:
+        if _compile.is_cold(learn_rows):
+            screen.phase("compiling for this machine: once, some 10 s ...")
+        report = Run(
+            paced(source, options),
+            model,
+            epochs=options.epochs,
+            limit=options.limit,
+            positive=options.positive,
+            bad_events=bad,
+            finish=options.finish,
+            on_progress=screen.show,
+            should_stop=lambda: bool(stop),
+        ).execute()
+    return _conclude(options, screen, model, report, test, bad)
+
+
+def _conclude(
+    options: argparse.Namespace,
+    screen: Screen,
+    model: Any,
+    report: RunReport,
+    test: Source | None,
+    bad: BadEvents,
+) -> int:
+    """Save, test and print what a run gave."""
+    learner = model[LASVMClassifier.__name__] if options.scale else model
+    extra: dict[str, Any] = {"learner": f"{options.learner}, {learner.kernel_!r}, C={options.C:g}"}
+    if report.interrupted:
+        extra["interrupted"] = "the report is of the rows up to there"
+    if options.save:
+        save_model(model, options.save)
+        extra["saved"] = options.save
+    result: dict[str, Any] = {"version": __version__, **report.as_dict()}
+    result |= {"learner": options.learner, "kernel": repr(learner.kernel_), "C": options.C}
+    if test is not None and not report.interrupted:
+        error, n = evaluate.test_error(model, test, options.positive)
+        extra["test error"] = f"{error:.2%} of {n:,} rows of {options.test}"
+        result |= {"test_error": error, "test_rows": n}
+    if bad.total and options.on_error == "dead-letter":
+        extra["dead letters"] = options.dead_letters
+    if options.report:
+        extra["written"] = ", ".join(history.write(options.report, report, result))
+    if options.json:
+        print(json.dumps(result))
+    else:
+        # Off a terminal nothing is wrapped: one line a figure, for logs and scripts.
+        console = Console(file=sys.stdout)
+        if not console.is_terminal:
+            console.width = 1000
+        console.print(report_table(report, extra))
+    return 130 if report.interrupted else 0
+
+
+@contextmanager
+def _stop_on_signals() -> Iterator[list[int]]:
+    """Collect SIGINT and SIGTERM in a list; a second one interrupts at once."""
+    received: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(number)
+
+    before = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

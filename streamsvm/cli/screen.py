@@ -1,0 +1,128 @@
+"""What a run shows: a live line on a terminal, plain lines elsewhere, a table at the end."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as Bar
+from rich.table import Table
+
+from streamsvm.run_report import Progress, RunReport
+
+_PLAIN_EVERY = 2.0
+
+
+def figures(now: Progress) -> str:
+    """Return the figures of a moment in one line."""
+    return (
+        f"{now.rows_per_second:,.0f} rows/s  accuracy {now.accuracy:.2%}  "
+        f"balanced {now.balanced_accuracy:.2%}  {now.n_support_vectors:,} SV  "
+        f"delta {now.delta:.3g}" + (f"  {now.n_bad:,} bad" if now.n_bad else "")
+    )
+
+
+class Screen:
+    """Shows a run on standard error, so that standard output stays for results.
+
+    Parameters
+    ----------
+    title
+        What is run.
+    total
+        Rows in all, if known.
+    quiet
+        Show nothing.
+
+    """
+
+    def __init__(self, title: str, total: int | None, *, quiet: bool = False) -> None:
+        self.console = Console(file=sys.stderr, quiet=quiet)
+        self.title = title
+        self._live = self.console.is_terminal and not quiet
+        self._bar = Bar(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[figures]}"),
+            TimeRemainingColumn(),
+            console=self.console,
+            disable=not self._live,
+            transient=True,
+        )
+        self._task = self._bar.add_task(title, total=total, figures="")
+        self._last = 0.0
+
+    def __enter__(self) -> Screen:
+        """Start showing."""
+        self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Stop showing."""
+        self._bar.stop()
+
+    def say(self, text: str) -> None:
+        """Show a line that stays."""
+        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def phase(self, text: str) -> None:
+        """Show what goes on now: beside the bar, or as a line where there is none."""
+        if self._live:
+            self._bar.update(self._task, figures=text)
+        else:
+            self.say(text)
+
+    def show(self, now: Progress) -> None:
+        """Show a moment of the run."""
+        text = figures(now)
+        if now.phase == "finishing":
+            text = f"finishing: {now.n_support_vectors:,} SV  delta {now.delta:.3g}"
+        if self._live:
+            self._bar.update(self._task, completed=now.rows, figures=text)
+        elif time.monotonic() - self._last >= _PLAIN_EVERY:
+            self._last = time.monotonic()
+            self.say(f"{now.rows:,} rows  {text}")
+
+
+def report_table(report: RunReport, extra: dict[str, Any]) -> Table:
+    """Return the final report."""
+    table = Table(title="Report", title_justify="left", show_header=False, box=None, padding=(0, 2))
+    seconds = max(report.seconds, 1e-9)
+    classes = ", ".join(f"{label} ({n:,})" for label, n in report.labels.items())
+    rows = [
+        (
+            "rows",
+            f"{report.rows:,} in {report.seconds:.2f} s: {report.rows / seconds:,.0f} a second",
+        ),
+        ("classes", classes),
+        (
+            "progressive accuracy",
+            f"{report.accuracy:.2%}  (each row predicted before it was learnt)",
+        ),
+        ("balanced accuracy", f"{report.balanced_accuracy:.2%}  (mean over the classes)"),
+        ("support vectors", f"{report.n_support_vectors:,}"),
+        ("delta", f"{report.delta:.4g}  (uncertainty of the bias; at most tau = optimal)"),
+        ("dual objective", f"{report.dual:.6g}"),
+        ("memory of the model", f"{report.memory_bytes / 1e6:.1f} MB"),
+    ]
+    if report.finished:
+        rows.append(("finishing", f"{report.finish_seconds:.2f} s"))
+    if report.bad:
+        reasons = ", ".join(f"{n:,} {reason}" for reason, n in report.bad.items())
+        rows.append(("bad events", reasons))
+    rows += [(name, str(value)) for name, value in extra.items()]
+    for name, value in rows:
+        table.add_row(name, escape(value))
+    return table

@@ -1,0 +1,41 @@
+"""From a path and options to a source."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from connectors import ArrowSource, ParquetSource, SimulatedStream, Source
+
+_ARROW_ENDINGS = (".arrow", ".arrows", ".feather", ".ipc")
+
+
+def open_source(path: str, target: str | None, **options: Any) -> ArrowSource | ParquetSource:
+    """Open a Parquet file or folder, or an Arrow file by its ending."""
+    if Path(path).suffix.lower() in _ARROW_ENDINGS:
+        return ArrowSource(path, target, **options)
+    return ParquetSource(path, target, **options)
+
+
+def add_pace_options(group: argparse._ArgumentGroup) -> None:
+    """Add the options of a simulated stream."""
+    group.add_argument("--rate", type=float, help="rows a second; default: as fast as possible")
+    group.add_argument("--timestamp", metavar="COLUMN", help="column of recorded times")
+    group.add_argument(
+        "--speed", type=float, help="replay at the recorded pace times this factor (--timestamp)"
+    )
+    group.add_argument(
+        "--shuffle-buffer",
+        type=int,
+        default=0,
+        metavar="ROWS",
+        help="shuffle within blocks of so many rows, by --seed; default 0: the file's order",
+    )
+
+
+def paced(source: Source, options: argparse.Namespace) -> Source:
+    """Return the source at the pace asked for."""
+    if options.rate is None and options.speed is None:
+        return source
+    return SimulatedStream(source, rate=options.rate, speed=options.speed)

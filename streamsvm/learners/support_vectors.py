@@ -1,0 +1,29 @@
+"""What a kernel learner shows of its support vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm.learners.schema import Name
+
+
+class SupportVectors(NamedTuple):
+    """The examples of the expansion f(x) = sum_s coefficient_s k(x, row_s) + bias."""
+
+    features: list[Name]  # names of the columns of `rows`
+    rows: np.ndarray  # float32 (n, d)
+    coefficients: np.ndarray  # float64 (n,), signed: positive for the positive label
+    labels: list[Any]  # label of each
+    entered: np.ndarray  # int64 (n,): the number of the example, from 1, or the id given with it
+
+
+def arrays_of(part: Any) -> Iterator[np.ndarray]:
+    """Yield all arrays of a state."""
+    if isinstance(part, np.ndarray):
+        yield part
+    elif isinstance(part, tuple):
+        for field in part:
+            yield from arrays_of(field)

@@ -1,0 +1,56 @@
+"""What a run tells while it goes on, and at its end."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass
+class Progress:
+    """Where a run is; also what its history is made of."""
+
+    phase: str  # "learning" or "finishing"
+    epoch: int  # from 1
+    rows: int  # read in all epochs
+    seconds: float
+    accuracy: float
+    balanced_accuracy: float
+    n_support_vectors: int
+    delta: float
+    dual: float
+    n_bad: int
+
+    @property
+    def rows_per_second(self) -> float:
+        """Rows a second since the start."""
+        return self.rows / self.seconds if self.seconds > 0 else 0.0
+
+
+@dataclass
+class RunReport:
+    """What a run did and learnt."""
+
+    rows: int = 0
+    learnt: int = 0
+    bad: dict[str, int] = field(default_factory=dict)
+    epochs: int = 0
+    seconds: float = 0.0
+    finish_seconds: float = 0.0
+    finished: bool = False
+    interrupted: bool = False
+    accuracy: float = 0.0
+    balanced_accuracy: float = 0.0
+    labels: dict[str, int] = field(default_factory=dict)
+    n_support_vectors: int = 0
+    delta: float = 0.0
+    dual: float = 0.0
+    memory_bytes: int = 0
+    counters: dict[str, int] = field(default_factory=dict)
+    history: list[Progress] = field(default_factory=list, repr=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as JSON values, without the history."""
+        values = asdict(self)
+        del values["history"]
+        return values

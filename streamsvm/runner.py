@@ -1,0 +1,361 @@
+"""The loop: a source's events are predicted, scored, learnt and reported.
+
+Batches go to the learner without passing through dicts. The order of things for each row is that of
+progressive validation: scale (the scaler sees a row before the learner does, never its label),
+predict, score, learn.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+from river import compose, metrics
+
+from streamsvm.bad_events import BadEvents
+from streamsvm.errors import BadEventError, FeatureError, LabelError, ParameterError
+from streamsvm.learners import frames
+from streamsvm.learners.binary import BinaryLearner
+from streamsvm.learners.frames import Matrix
+from streamsvm.learners.labels import plain
+from streamsvm.learners.scaler import StandardScaler
+from streamsvm.run_report import Progress, RunReport
+
+CHUNK = 1000
+"""Rows between two looks at the clock, the keyboard and the history."""
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+class BatchSource(Protocol):
+    """What a source must offer to be run (`connectors` has them)."""
+
+    def batches(self, size: int | None = None) -> Iterator[Any]:
+        """Give batches with `features`, `labels`, `events()`, `slice()` and a length."""
+
+    def rewind(self) -> None:
+        """Start again, for the next epoch."""
+
+
+class Run:
+    """One run of a source through a model.
+
+    Parameters
+    ----------
+    source
+        Where events come from.
+    model
+        A learner of ours, a pipeline of `StandardScaler` and one, or any River classifier (which is
+        given the events one by one).
+    epochs
+        How often the source is read; the score is of the first reading alone, in which every
+        prediction is made before its label is learnt.
+    limit
+        Rows to read in each epoch; None = all.
+    positive
+        A label, as text: learn it (True) against all others (False).
+    bad_events
+        What happens to events that cannot be used; `BadEvents("raise")` by default.
+    finish
+        Whether to end with the learner's `finish`.
+    on_progress
+        Called with a `Progress` after each chunk of rows, and while finishing.
+    should_stop
+        Asked after each chunk; True ends the run early, with its report.
+
+    Examples
+    --------
+    >>> from connectors import MemorySource
+    >>> from streamsvm import LASVMClassifier
+    >>> from streamsvm.runner import Run
+    >>> events = [({"a": float(i % 7)}, i % 7 > 3) for i in range(200)]
+    >>> report = Run(MemorySource(events), LASVMClassifier()).execute()
+    >>> report.rows, report.accuracy > 0.9
+    (200, True)
+
+    """
+
+    def __init__(
+        self,
+        source: BatchSource,
+        model: Any,
+        *,
+        epochs: int = 1,
+        limit: int | None = None,
+        positive: str | None = None,
+        bad_events: BadEvents | None = None,
+        finish: bool = False,
+        on_progress: Callable[[Progress], None] = lambda progress: None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        if epochs < 1:
+            raise ParameterError(f"epochs={epochs!r}: use a whole number of at least 1")
+        if limit is not None and limit < 1:
+            raise ParameterError(f"limit={limit!r}: use a whole number of at least 1, or None")
+        self.source, self.model = source, model
+        self.scaler, self.learner = parts_of(model)
+        self.epochs, self.limit, self.positive = epochs, limit, positive
+        self.bad = bad_events or BadEvents()
+        self.finish = finish
+        self.on_progress, self.should_stop = on_progress, should_stop
+        self.report = RunReport()
+        self._confusion = metrics.ConfusionMatrix()
+        self._accuracy = metrics.Accuracy(cm=self._confusion)
+        self._balanced = metrics.BalancedAccuracy(cm=self._confusion)
+        self._seen: Counter[Any] = Counter()
+
+    def execute(self) -> RunReport:
+        """Run, and return the report.
+
+        Raises
+        ------
+        BadEventError
+            An event cannot be used, and `bad_events` raises.
+        LabelError
+            The target has more than two classes in its first rows, or fewer than two in all of
+            them.
+
+        """
+        start = time.perf_counter()
+        report = self.report
+        try:
+            for epoch in range(1, self.epochs + 1):
+                if epoch > 1:
+                    self.source.rewind()
+                for batch, first in self._chunks():
+                    self._learn(batch, first, epoch)
+                    report.seconds = time.perf_counter() - start
+                    self._tell("learning", epoch)
+                    if self.should_stop():
+                        report.interrupted = True
+                        break
+                report.epochs = epoch
+                if report.interrupted:
+                    break
+        finally:
+            self.bad.close()
+            report.seconds = time.perf_counter() - start
+            self._complete()
+        if not report.interrupted:
+            self._check_classes()
+            if self.finish:
+                self._finish()
+        self._complete()
+        return report
+
+    def _chunks(self) -> Iterator[tuple[Any, int]]:
+        """Yield parts of at most CHUNK rows, with the number of their first row in the epoch."""
+        first = 0
+        for batch in self.source.batches():
+            offset = 0
+            while offset < len(batch):
+                size = min(CHUNK, len(batch) - offset)
+                if self.limit is not None:
+                    size = min(size, self.limit - first)
+                if size == 0:
+                    return
+                yield batch.slice(offset, size), first
+                offset += size
+                first += size
+
+    def _learn(self, batch: Any, first: int, epoch: int) -> None:
+        """Predict, score and learn the rows of a chunk."""
+        labels = self._labels_of(batch)
+        if self.report.rows == 0:
+            _check_target(labels, self.learner)
+        self.report.rows += len(labels)
+        if self.learner is None:
+            predicted = self._learn_one_by_one(batch, labels)
+        else:
+            predicted = self._learn_many(batch, labels, first)
+        if epoch == 1:
+            pairs = Counter((y, p) for y, p in predicted if p is not None)
+            for (y, p), count in pairs.items():
+                self._confusion.update(y, p, count)
+        self.report.learnt += len(predicted)
+        self._seen.update(y for y, _ in predicted)
+
+    def _labels_of(self, batch: Any) -> list[Any]:
+        labels = frames.labels_of(batch.labels, len(batch))
+        if self.positive is not None:
+            labels = [None if y is None else str(y) == self.positive for y in labels]
+        return [None if y != y else y for y in labels]
+
+    def _learn_many(self, batch: Any, labels: list[Any], first: int) -> list[tuple[Any, Any]]:
+        """Return (label, prediction) of the rows learnt; prediction None before any label."""
+        assert self.learner is not None
+        matrix = frames.matrix_of(batch.features, self.learner._schema)
+        if not matrix.names:
+            matrix = Matrix([], np.zeros((len(labels), 0)), None)
+        with np.errstate(invalid="ignore"):
+            usable = (np.abs(matrix.values) <= _LARGEST).all(axis=1)
+        usable &= self._usable_labels(batch, labels)
+        for i in np.flatnonzero(~usable).tolist():
+            self._reject(batch, i, labels[i], matrix)
+        kept = np.flatnonzero(usable)
+        if not len(kept):
+            return []
+        matrix = _take(matrix, kept)
+        if self.scaler is not None:
+            matrix = self.scaler.learn_transform_many(matrix)
+        ys = [labels[i] for i in kept.tolist()]
+        ids = first + 1 + kept if self.epochs > 1 else None
+        unknown = self.learner.labels == (None, None)
+        try:
+            predicted: list[Any] = self.learner.predict_then_learn_many(matrix, ys, ids=ids)
+        except FeatureError:
+            # A row that the kernel cannot take: find it, and learn the others.
+            return self._learn_each(batch, matrix, ys, kept, ids)
+        if unknown:
+            predicted[0] = None
+        return list(zip(ys, predicted, strict=True))
+
+    def _learn_each(
+        self, batch: Any, matrix: Matrix, ys: list[Any], kept: np.ndarray, ids: np.ndarray | None
+    ) -> list[tuple[Any, Any]]:
+        assert self.learner is not None
+        pairs = []
+        for i, y in enumerate(ys):
+            one = np.array([i])
+            unknown = self.learner.labels == (None, None)
+            number = None if ids is None else ids[one]
+            try:
+                predicted = self.learner.predict_then_learn_many(
+                    _take(matrix, one), [y], ids=number
+                )
+            except FeatureError as error:
+                self.bad.take(_event(batch, int(kept[i])), "kernel value", str(error))
+            else:
+                pairs.append((y, None if unknown else predicted[0]))
+        return pairs
+
+    def _usable_labels(self, batch: Any, labels: list[Any]) -> np.ndarray:
+        """Return which labels are there and are not a third class."""
+        assert self.learner is not None
+        known = {y for y in self.learner.labels if y is not None}
+        usable = np.ones(len(labels), bool)
+        for i, y in enumerate(labels):
+            if y is None or (len(known) == 2 and y not in known):
+                usable[i] = False
+            else:
+                known.add(y)
+        return usable
+
+    def _reject(self, batch: Any, i: int, label: Any, matrix: Matrix) -> None:
+        event = _event(batch, i)
+        if label is None:
+            self.bad.take(event, "missing label", "the label is missing")
+            return
+        with np.errstate(invalid="ignore"):
+            bad = np.flatnonzero(~(np.abs(matrix.values[i]) <= _LARGEST))
+        if len(bad):
+            name, value = matrix.names[bad[0]], float(matrix.values[i, bad[0]])
+            self.bad.take(event, "bad feature", f"feature {name!r} is {value}: not a finite number")
+        else:
+            self.bad.take(event, "third class", f"label {label!r} is a third class")
+
+    def _learn_one_by_one(self, batch: Any, labels: list[Any]) -> list[tuple[Any, Any]]:
+        """Give each event to a River classifier that is not ours."""
+        pairs = []
+        for event, y in zip(batch.events(), labels, strict=True):
+            if y is None:
+                self.bad.take(event, "missing label", "the label is missing")
+                continue
+            try:
+                predicted = self.model.predict_one(event.x)
+                self.model.learn_one(event.x, y)
+            except BadEventError as error:
+                self.bad.take(event, "bad event", str(error))
+            else:
+                pairs.append((y, predicted))
+        return pairs
+
+    def _finish(self) -> None:
+        if self.learner is None:
+            raise ParameterError(f"{self.model}: only learners of streamsvm can finish")
+        start = time.perf_counter()
+
+        def progress(delta: float, n_support_vectors: int) -> None:
+            self._tell("finishing", self.report.epochs)
+            if self.should_stop():
+                raise KeyboardInterrupt
+
+        try:
+            self.learner.finish(progress)  # type: ignore[attr-defined]
+            self.report.finished = True
+        except KeyboardInterrupt:
+            self.report.interrupted = True
+        self.report.finish_seconds = time.perf_counter() - start
+
+    def _tell(self, phase: str, epoch: int) -> None:
+        learner = self.learner
+        now = Progress(
+            phase,
+            epoch,
+            self.report.rows,
+            self.report.seconds,
+            self._accuracy.get(),
+            self._balanced.get(),
+            getattr(learner, "n_support_vectors", 0),
+            getattr(learner, "delta", 0.0),
+            getattr(learner, "dual", 0.0),
+            self.bad.total,
+        )
+        if phase == "learning":
+            self.report.history.append(now)
+        self.on_progress(now)
+
+    def _complete(self) -> None:
+        report, learner = self.report, self.learner
+        report.bad = dict(self.bad.counts)
+        report.accuracy, report.balanced_accuracy = self._accuracy.get(), self._balanced.get()
+        report.labels = {str(plain(y)): n for y, n in sorted(self._seen.items(), key=repr)}
+        if learner is not None:
+            report.n_support_vectors = getattr(learner, "n_support_vectors", 0)
+            report.delta = getattr(learner, "delta", 0.0)
+            report.dual = getattr(learner, "dual", 0.0)
+            report.memory_bytes = getattr(learner, "memory_usage", 0)
+            report.counters = getattr(learner, "counters", {})
+
+    def _check_classes(self) -> None:
+        if self.report.rows == 0:
+            raise LabelError("there are no rows to learn from")
+        if len(self._seen) < 2:
+            only = ", ".join(repr(plain(y)) for y in self._seen) or "none at all"
+            raise LabelError(
+                f"the target has one value only ({only}) in {self.report.rows} rows: "
+                "a classifier needs two classes"
+            )
+
+
+def parts_of(model: Any) -> tuple[StandardScaler | None, BinaryLearner | None]:
+    """Return the scaler and the learner of a model that takes batches; (None, None) for others."""
+    steps = list(model.steps.values()) if isinstance(model, compose.Pipeline) else [model]
+    if len(steps) == 1 and isinstance(steps[0], BinaryLearner):
+        return None, steps[0]
+    if len(steps) == 2 and type(steps[0]) is StandardScaler and isinstance(steps[1], BinaryLearner):
+        return steps[0], steps[1]
+    return None, None
+
+
+def _check_target(labels: list[Any], learner: BinaryLearner | None) -> None:
+    classes = list(dict.fromkeys(y for y in labels if y is not None))
+    if learner is not None and len(classes) > 2:
+        shown = ", ".join(repr(y) for y in classes[:5]) + (", ..." if len(classes) > 5 else "")
+        raise LabelError(
+            f"the target has {len(classes)} classes in its first {len(labels)} rows ({shown}): "
+            f"{type(learner).__name__} learns two; name one of them with positive= (--positive) to "
+            "learn it against the rest"
+        )
+
+
+def _take(matrix: Matrix, rows: np.ndarray) -> Matrix:
+    absent = None if matrix.absent is None else matrix.absent[rows]
+    return matrix._replace(values=matrix.values[rows], absent=absent)
+
+
+def _event(batch: Any, i: int) -> Any:
+    return next(iter(batch.slice(i, 1).events()))
