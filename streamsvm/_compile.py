@@ -21,7 +21,8 @@ from numba.core.caching import FunctionCache
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-JIT = not config.DISABLE_JIT
+JIT = not config.DISABLE_JIT  # type: ignore[attr-defined]
+BOUNDS_CHECKED = bool(config.BOUNDSCHECK)  # type: ignore[attr-defined]
 """Whether functions are compiled at all (``NUMBA_DISABLE_JIT=1`` runs them as plain Python)."""
 
 _FOLDERS = ("kernels", "losses", "support", "selection", "structured", "solvers", "learners")
@@ -43,13 +44,13 @@ _SOURCES = _digest_of_sources()
 def stamp() -> tuple[str, ...]:
     """Return what a cached function must have been compiled from to be used."""
     users = hashlib.sha256("\0".join(sorted(_registered)).encode()).hexdigest()
-    return (_SOURCES, users, numba.__version__, f"bounds={bool(config.BOUNDSCHECK)}")
+    return (_SOURCES, users, numba.__version__, f"bounds={BOUNDS_CHECKED}")
 
 
 def _variant() -> str:
     """Name the cache files of an unusual configuration, so that it displaces nobody else's."""
     users = hashlib.sha256(stamp()[1].encode()).hexdigest()[:8] if _registered else ""
-    return users + ("-bounds" if config.BOUNDSCHECK else "")
+    return users + ("-bounds" if BOUNDS_CHECKED else "")
 
 
 class _StampedCache(FunctionCache):

@@ -39,7 +39,7 @@ def _power_of_two_plain(n: np.int32) -> np.float32:
     return np.float32(2.0 ** int(n))
 
 
-_power_of_two = _power_of_two_compiled if JIT else _power_of_two_plain
+_power_of_two: Any = _power_of_two_compiled if JIT else _power_of_two_plain
 
 
 @compiled

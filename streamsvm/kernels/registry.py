@@ -62,7 +62,7 @@ def register(kernel_type: type, of: Product = "vectors") -> Callable[[Value], Va
     0.5
 
     """
-    if not (issubclass(kernel_type, tuple) and getattr(kernel_type, "_fields", ())):
+    if not (issubclass(kernel_type, tuple) and getattr(kernel_type, "_fields", None)):
         raise ParameterError(
             f"{kernel_type!r} is not a kernel type: use a typing.NamedTuple with at least one float"
         )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from river import base
 
-from streamsvm.errors import BadEventError, ParameterError
+from streamsvm.errors import ParameterError
 from streamsvm.learners import frames
 from streamsvm.learners.calibration import new_calibration, probability, update_calibration
 from streamsvm.learners.labels import BinaryLabels

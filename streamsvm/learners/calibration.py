@@ -18,7 +18,7 @@ _SMALLEST_SLOPE = 1e-3
 
 
 def new_calibration() -> np.ndarray:
-    """Return the state, float64 (5,): slope, offset and the curvature (a, b, d) of [[a, b], [b, d]]."""
+    """Return the state, float64 (5,): slope, offset, and a, b, d of the curvature."""
     return np.array([2.0, 0.0, _PRIOR, 0.0, _PRIOR])
 
 

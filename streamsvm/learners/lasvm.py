@@ -315,7 +315,7 @@ class LASVMClassifier(BinaryLearner):
 
     @property
     def counters(self) -> dict[str, int]:
-        """Counts since the first example: steps, null steps, kernel values, cache hits and misses."""
+        """Counts since the first example: steps, kernel values, how cached rows were found."""
         if self._state is None:
             return dict.fromkeys(_COUNTERS, 0)
         info, cache = self._state.info[0], self._state.cache.counts

@@ -63,7 +63,8 @@ def save(model: Any, path: str | Path) -> None:
 
     """
     steps = list(model.steps.values()) if isinstance(model, compose.Pipeline) else [model]
-    described, arrays = [], {}
+    described: list[dict[str, Any]] = []
+    arrays: dict[str, np.ndarray] = {}
     for i, step in enumerate(steps):
         name = type(step).__name__
         if name not in _PARTS or type(step) is not _PARTS[name][0]:

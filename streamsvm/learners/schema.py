@@ -7,6 +7,7 @@ within one event, so that neither the order of a dict nor batching changes a mod
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Hashable, Iterable, Mapping
 from operator import itemgetter
@@ -154,7 +155,7 @@ class Schema:
 
 
 def _refusal(name: Name, value: Any) -> str:
-    if isinstance(value, (float, np.floating)) and abs(value) > _LARGEST and np.isfinite(value):
+    if isinstance(value, float | np.floating) and math.isfinite(value) and abs(value) > _LARGEST:
         return f"feature {name!r} is {value!r}: beyond single precision (3.4e38); scale it first"
     return (
         f"feature {name!r} is {value!r}: only finite numbers are accepted; leave a missing feature "

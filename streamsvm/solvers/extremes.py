@@ -32,7 +32,7 @@ def _update_lanes(alpha, lower, upper, g, row_i, row_j, step, n, high, low):  # 
 
 
 @compiled
-def update_gradient(state, row_i, row_j, step, n):  # type: ignore[no-untyped-def]
+def update_gradient(state, row_i, row_j, step, n):  # type: ignore
     """Take g_s -= step (k(x_i, x_s) - k(x_j, x_s)) for s < n; find i, j, g_max and g_min anew.
 
     Parameters
@@ -97,9 +97,8 @@ def _gain_lanes(alpha, bound, g, row, diagonal, g_fixed, k_fixed, sign, n, best)
             gap = np.float32(sign * (g_fixed - g[s]))
             eta = k_fixed + diagonal[s] - np.float32(2.0) * row[s]
             eta = eta if eta > _TINY else _TINY
-            gain = gap * gap / eta
             possible = (gap > np.float32(0.0)) & (sign * (alpha[s] - bound[s]) > 0.0)
-            gain = np.float64(gain) if possible else 0.0
+            gain = np.float64(gap * gap / eta) if possible else np.float64(0.0)
             best[lane] = gain if gain > best[lane] else best[lane]
 
 
@@ -141,7 +140,7 @@ def best_partner(state, row, g_fixed, k_fixed, rising, n):  # type: ignore[no-un
     lane = np.argmax(best)
     if best[lane] <= 0.0:
         return -1
-    s, found, most = lane, -1, -1.0
+    s, found, most = np.int64(lane), np.int64(-1), -1.0
     while s < n:
         if sign * (g_fixed - state.gradient[s]) > 0.0 and sign * (state.alpha[s] - bound[s]) > 0.0:
             gain = _gain_of(state.gradient, row, state.diagonal, g_fixed, k_fixed, sign, s)

@@ -11,8 +11,8 @@ example weight. Kept: a set S of slots with the signed alpha_s and g_s = dD/dalp
 = y_s - sum_t alpha_t k(x_t, x_s), both up to date after every step.
 
 Symbols: a pair (i, j) is tau-violating if alpha_i < B_i, alpha_j > A_j and g_i - g_j > tau. A step
-on it takes lambda = min((g_i - g_j) / eta, B_i - alpha_i, alpha_j - A_j), eta = k_ii + k_jj - 2 k_ij,
-adds it to alpha_i and takes it from alpha_j. b = (g_max + g_min) / 2, delta = g_max - g_min.
+on it adds lambda = min((g_i - g_j) / eta, B_i - alpha_i, alpha_j - A_j) to alpha_i and takes it
+from alpha_j, with eta = k_ii + k_jj - 2 k_ij. b = (g_max + g_min) / 2, delta = g_max - g_min.
 
 Steps carry the paper's names. Beyond it: the partner of a pair may be chosen by second-order gain;
 REPROCESS may be repeated until delta <= delta_max; a removed example leaves its place as a dead

@@ -13,7 +13,7 @@ import numpy as np
 
 from streamsvm._compile import compiled
 from streamsvm.solvers.extremes import LANES
-from streamsvm.solvers.lasvm import delta, remove_blatant, reprocess
+from streamsvm.solvers.lasvm import remove_blatant, reprocess
 from streamsvm.solvers.lasvm_state import refresh_extremes, reorder, squeeze
 from streamsvm.support.row_cache import kernel_row
 

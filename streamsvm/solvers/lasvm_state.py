@@ -61,14 +61,18 @@ def _allocate(store: DenseStore, cache: RowCache) -> LASVMState:
     info[0].i = info[0].j = -1
     info[0].g_max, info[0].g_min = -np.inf, np.inf
     return LASVMState(
-        store,
-        cache,
-        *(np.zeros(capacity) for _ in range(5)),
+        store=store,
+        cache=cache,
+        alpha=np.zeros(capacity),
+        gradient=np.zeros(capacity),
+        lower=np.zeros(capacity),
+        upper=np.zeros(capacity),
+        y=np.zeros(capacity),
         diagonal=np.zeros(capacity, np.float32),
         info=info,
         block=np.empty((BLOCK, capacity), np.float32),
-        order=np.empty(capacity, np.int64),
-        lanes=np.empty((2, LANES)),
+        order=np.zeros(capacity, np.int64),
+        lanes=np.zeros((2, LANES)),
     )
 
 

@@ -1,0 +1,1 @@
+"""Where examples live: rows, cached kernel rows, seeded draws."""

@@ -73,7 +73,7 @@ def _panel_values_compiled(
 ) -> Any:
     if not isinstance(kernel, types.BaseNamedTuple):
         return None
-    values = _PANEL_VALUES[product_of(kernel.instance_class)]
+    values = _PANEL_VALUES[product_of(kernel.instance_class)]  # type: ignore[attr-defined]
 
     def chosen(kernel: Any, panels: Any, p: Any, x: Any, n_rows: Any, d: Any, out: Any) -> Any:
         return values(kernel, panels, p, x, n_rows, d, out)

@@ -57,7 +57,8 @@ def resized(cache: RowCache, capacity: int, n_features: int, budget: int) -> Row
     """Return a cache for a grown store, with the most recent lines of the old one."""
     new = new_cache(capacity, n_features, budget)
     new.counts[:] = cache.counts
-    newest_first, head = [], cache.length.size
+    newest_first: list[int] = []
+    head = cache.length.size
     line = int(cache.older[head])
     while line != head and len(newest_first) < new.length.size:
         if cache.slot_of[line] != NONE:

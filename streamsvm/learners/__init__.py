@@ -1,0 +1,1 @@
+"""River-compatible learners around the solvers."""
