@@ -155,7 +155,7 @@ class Schema:
 
 
 def _refusal(name: Name, value: Any) -> str:
-    if isinstance(value, float | np.floating) and math.isfinite(value) and abs(value) > _LARGEST:
+    if isinstance(value, float | np.floating) and _LARGEST < abs(float(value)) < math.inf:
         return f"feature {name!r} is {value!r}: beyond single precision (3.4e38); scale it first"
     return (
         f"feature {name!r} is {value!r}: only finite numbers are accepted; leave a missing feature "

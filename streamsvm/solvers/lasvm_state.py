@@ -70,7 +70,7 @@ def _allocate(store: DenseStore, cache: RowCache) -> LASVMState:
         y=np.zeros(capacity),
         diagonal=np.zeros(capacity, np.float32),
         info=info,
-        block=np.empty((BLOCK, capacity), np.float32),
+        block=np.zeros((BLOCK, capacity), np.float32),
         order=np.zeros(capacity, np.int64),
         lanes=np.zeros((2, LANES)),
     )

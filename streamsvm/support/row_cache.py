@@ -42,7 +42,7 @@ def new_cache(capacity: int, n_features: int, budget: int) -> RowCache:
     n_lines = min(capacity, max(MIN_LINES, budget // (4 * capacity)))
     chain = np.arange(n_lines + 1, dtype=np.int32)
     return RowCache(
-        values=np.empty((n_lines, capacity), np.float32),
+        values=np.zeros((n_lines, capacity), np.float32),
         length=np.zeros(n_lines, np.int64),
         line_of=np.full(capacity, NONE, np.int32),
         slot_of=np.full(n_lines, NONE, np.int32),
