@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamsvm._compile import compiled
-from streamsvm.solvers.lasvm_state import is_dead, rebuild, refresh_extremes
+from streamsvm.solvers.lasvm_state import rebuild, refresh_extremes
 
 
 @compiled
@@ -22,7 +22,7 @@ def set_boxes(state, kernel, c_negative, c_positive, d):  # type: ignore[no-unty
     changed = False
     rising, falling = 0.0, 0.0
     for s in range(state.info[0].n):
-        if is_dead(state, s):
+        if state.lower[s] == state.upper[s]:
             continue
         c = c_positive if state.y[s] > 0.0 else c_negative
         box = c * state.store.weight[s]

@@ -29,7 +29,6 @@ from streamsvm._compile import compiled, compiled_leaf
 from streamsvm.solvers.extremes import best_partner, update_gradient
 from streamsvm.solvers.lasvm_state import (
     BLOCK,
-    is_dead,
     refresh_extremes,
     squeeze,
 )
@@ -214,7 +213,7 @@ def remove_blatant(state):  # type: ignore[no-untyped-def]
         return
     lost_extreme = False
     for s in range(info.n):
-        if state.alpha[s] != 0.0 or is_dead(state, s):
+        if state.alpha[s] != 0.0 or state.lower[s] == state.upper[s]:
             continue
         g = state.gradient[s]
         if (state.y[s] < 0.0 and g >= info.g_max) or (state.y[s] > 0.0 and g <= info.g_min):
@@ -230,19 +229,6 @@ def remove_blatant(state):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _squeeze_block(state, first, n_block):  # type: ignore[no-untyped-def]
-    """Squeeze the state and the rows of the block from `first`; return their new length."""
-    squeeze(state)
-    kept = 0
-    while kept < state.info[0].n and state.order[kept] < n_block:
-        kept += 1
-    for r in range(first, BLOCK):
-        for s in range(kept):
-            state.block[r, s] = state.block[r, state.order[s]]
-    return kept
-
-
-@compiled
 def reprocess_some(state, kernel, schedule, d):  # type: ignore[no-untyped-def]
     """REPROCESS as often as the schedule wants after an example, then remove."""
     made = 0
@@ -253,6 +239,18 @@ def reprocess_some(state, kernel, schedule, d):  # type: ignore[no-untyped-def]
             break
         made += 1
     remove_blatant(state)
+
+
+@compiled
+def _squeezed(block, order, first, n_block, n):  # type: ignore[no-untyped-def]
+    """Let the columns of the block's rows from `first` follow a squeeze; return their number."""
+    kept = np.int64(0)
+    while kept < n and order[kept] < n_block:
+        kept += 1
+    for r in range(first, block.shape[0]):
+        for s in range(kept):
+            block[r, s] = block[r, order[s]]
+    return kept
 
 
 @compiled
@@ -287,19 +285,27 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
     while start < n_rows:
         size = min(BLOCK, n_rows - start)
         n_block = state.info[0].n
-        kernel_values(kernel, state.store, x[start:], size, d, 0, n_block, state.block)
+        kernel_values(kernel, state.store, x[start:], size, d, np.int64(0), n_block, state.block)
         for r in range(size):
             info = state.info[0]
             at = start + r
             # When to squeeze must not depend on the capacity, or a loaded model would part ways.
             if info.n_dead > max(16, info.n // 8):
-                n_block = _squeeze_block(state, r, n_block)
+                squeeze(state)
+                n_block = _squeezed(state.block, state.order, r, n_block, state.info[0].n)
             n = state.info[0].n
             if n == state.alpha.size:
                 return at
             row = state.block[r]
             kernel_values(
-                kernel, state.store, x[at : at + 1], 1, d, n_block, n, state.block[r : r + 1]
+                kernel,
+                state.store,
+                x[at : at + 1],
+                np.int64(1),
+                d,
+                n_block,
+                n,
+                state.block[r : r + 1],
             )
             state.info[0].n_values += n
             f = expansion(state.alpha, row, n)
@@ -333,7 +339,7 @@ def margins_of(state, kernel, x, out):  # type: ignore[no-untyped-def]
     start = 0
     while start < n_rows:
         size = min(BLOCK, n_rows - start)
-        kernel_values(kernel, state.store, x[start:], size, d, 0, n, state.block)
+        kernel_values(kernel, state.store, x[start:], size, d, np.int64(0), n, state.block)
         for r in range(size):
             out[start + r] = expansion(state.alpha, state.block[r], n) + b
         start += size
@@ -357,7 +363,8 @@ def diagonal_of(kernel, store, x, row, out):  # type: ignore[no-untyped-def]
         float32 (n,), written.
 
     """
+    one = np.int64(1)
     for r in range(x.shape[0]):
-        put(store, 0, x[r])
-        kernel_values(kernel, store, x[r : r + 1], 1, x.shape[1], 0, 1, row)
+        put(store, np.int64(0), x[r])
+        kernel_values(kernel, store, x[r : r + 1], one, x.shape[1], np.int64(0), one, row)
         out[r] = row[0, 0]

@@ -42,8 +42,8 @@ class LASVMState(NamedTuple):
     cache: RowCache
     alpha: np.ndarray  # float64 (capacity,) signed coefficients, A <= alpha <= B, sum 0
     gradient: np.ndarray  # float64 (capacity,) g_s = y_s - sum_i alpha_i k(x_i, x_s)
-    lower: np.ndarray  # float64 (capacity,) A = min(0, C y); 0 in dead and unused slots
-    upper: np.ndarray  # float64 (capacity,) B = max(0, C y); 0 in dead and unused slots
+    lower: np.ndarray  # float64 (capacity,) A = min(0, C y)
+    upper: np.ndarray  # float64 (capacity,) B = max(0, C y); A = B marks dead and unused slots
     y: np.ndarray  # float64 (capacity,) +1 or -1
     diagonal: np.ndarray  # float32 (capacity,) k(x_s, x_s)
     info: Any  # record array (1,) of INFO
@@ -138,18 +138,12 @@ def reorder(state, order, n_kept):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def is_dead(state, s):  # type: ignore[no-untyped-def]
-    """Tell whether the slot's example was removed: its box is a point."""
-    return state.lower[s] == state.upper[s]
-
-
-@compiled
 def squeeze(state):  # type: ignore[no-untyped-def]
     """Move the living up over the dead; `state.order` tells where each came from."""
-    info = state.info[0]
-    n_kept = 0
-    for s in range(info.n):
-        if not is_dead(state, s):
+    # Not a literal: a literal makes one more version of all that is called with it.
+    n_kept = np.int64(0)
+    for s in range(state.info[0].n):
+        if state.lower[s] != state.upper[s]:
             state.order[n_kept] = s
             n_kept += 1
     reorder(state, state.order, n_kept)
@@ -167,14 +161,14 @@ def rebuild(state, kernel, d):  # type: ignore[no-untyped-def]
     dual, n_zero = 0.0, 0
     for s in range(n):
         dense_store.get(state.store, s, x[0])
-        kernel_values(kernel, state.store, x, 1, d, 0, n, state.block)
+        kernel_values(kernel, state.store, x, x.shape[0], d, np.int64(0), n, state.block)
         f = 0.0
         for t in range(n):
             f += state.alpha[t] * state.block[0, t]
         state.gradient[s] = state.y[s] - f
         state.diagonal[s] = state.block[0, s]
         dual += 0.5 * state.alpha[s] * (state.y[s] + state.gradient[s])
-        n_zero += state.alpha[s] == 0.0 and not is_dead(state, s)
+        n_zero += state.alpha[s] == 0.0 and state.lower[s] != state.upper[s]
     state.info[0].dual = dual
     state.info[0].n_zero = n_zero
     refresh_extremes(state)

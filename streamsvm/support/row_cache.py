@@ -37,12 +37,21 @@ class RowCache(NamedTuple):
     counts: np.ndarray  # int64 (4,) see HITS ..
 
 
+def _n_lines(capacity: int, budget: int) -> int:
+    return min(capacity, max(MIN_LINES, budget // (4 * capacity)))
+
+
 def new_cache(capacity: int, n_features: int, budget: int) -> RowCache:
     """Allocate the lines that `budget` bytes allow, at least `MIN_LINES`, at most one a slot."""
-    n_lines = min(capacity, max(MIN_LINES, budget // (4 * capacity)))
+    return _over(np.zeros((_n_lines(capacity, budget), capacity), np.float32), n_features)
+
+
+def _over(values: np.ndarray, n_features: int) -> RowCache:
+    """Return an empty cache that keeps its lines in `values`."""
+    n_lines, capacity = values.shape
     chain = np.arange(n_lines + 1, dtype=np.int32)
     return RowCache(
-        values=np.zeros((n_lines, capacity), np.float32),
+        values=values,
         length=np.zeros(n_lines, np.int64),
         line_of=np.full(capacity, NONE, np.int32),
         slot_of=np.full(n_lines, NONE, np.int32),
@@ -54,7 +63,17 @@ def new_cache(capacity: int, n_features: int, budget: int) -> RowCache:
 
 
 def resized(cache: RowCache, capacity: int, n_features: int, budget: int) -> RowCache:
-    """Return a cache for a grown store, with the most recent lines of the old one."""
+    """Return a cache for a grown store, with the most recent lines of the old one.
+
+    Once the budget is reached, the memory of the old one is used again, and its lines are lost:
+    copying would need twice the budget for a moment.
+    """
+    n_lines = _n_lines(capacity, budget)
+    if n_lines < capacity and n_lines * capacity <= cache.values.size:
+        values = cache.values.reshape(-1)[: n_lines * capacity].reshape(n_lines, capacity)
+        new = _over(values, n_features)
+        new.counts[:] = cache.counts
+        return new
     new = new_cache(capacity, n_features, budget)
     new.counts[:] = cache.counts
     newest_first: list[int] = []
@@ -163,7 +182,7 @@ def kernel_row(cache, kernel, store, slot, n, d):  # type: ignore[no-untyped-def
             for s in range(start, stop):
                 values[0, s] = cache.values[cache.line_of[s], slot]
         else:
-            kernel_values(kernel, store, cache.row, 1, d, panel, stop, values)
+            kernel_values(kernel, store, cache.row, cache.row.shape[0], d, panel, stop, values)
             cache.counts[COMPUTED] += min(stop, n) - start
         start = stop
     cache.length[line] = n

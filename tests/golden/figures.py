@@ -82,7 +82,9 @@ def main() -> None:
             )
         if options.libsvm:
             error, n, seconds = _libsvm(problem)
-            print(f"{name:10} LIBSVM         {error:6.2f} %  {n:6,} SV  {seconds:.2f} s", flush=True)
+            print(
+                f"{name:10} LIBSVM         {error:6.2f} %  {n:6,} SV  {seconds:.2f} s", flush=True
+            )
 
 
 if __name__ == "__main__":
