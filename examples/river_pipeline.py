@@ -1,0 +1,18 @@
+"""LASVM in a River pipeline, event by event."""
+
+from river import datasets, metrics
+
+from streamsvm import LASVMClassifier, StandardScaler
+
+
+def main() -> None:
+    model = StandardScaler() | LASVMClassifier()
+    metric = metrics.Accuracy() + metrics.BalancedAccuracy()
+    for x, y in datasets.Phishing():
+        metric.update(y, model.predict_one(x))
+        model.learn_one(x, y)
+    print(metric)
+
+
+if __name__ == "__main__":
+    main()
