@@ -1,4 +1,4 @@
-"""A kernel of your own: a NamedTuple of floats and one function, compiled like the built-in ones."""
+"""A kernel of your own: a NamedTuple of floats and one function, compiled like the others."""
 
 import math
 from typing import NamedTuple
