@@ -5,13 +5,14 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from river import base
 
 from streamsvm.errors import ParameterError
-from streamsvm.learners import frames
+from streamsvm.learners import frames, model_file
 from streamsvm.learners.calibration import new_calibration, probability, update_calibration
 from streamsvm.learners.labels import BinaryLabels
 from streamsvm.learners.schema import Name, Schema
@@ -153,6 +154,22 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         rows = [self._labels.probabilities(value) for value in p.tolist()]
         keys = list(self._labels.probabilities(0.5))
         return frames.columns_like(X, {key: np.array([row[key] for row in rows]) for key in keys})
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file of data (no code): see `streamsvm.load`.
+
+        The file is written beside `path` and put in its place when it is complete: a failure leaves
+        an older file untouched.
+
+        Raises
+        ------
+        UnwritableModelFileError
+            The file cannot be written.
+        ModelFileError
+            A label or feature name is of a type that a file cannot hold.
+
+        """
+        model_file.save(self, path)
 
     # Shared parts
 

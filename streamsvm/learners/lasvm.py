@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from streamsvm import kernels
 from streamsvm.errors import FeatureError, ParameterError
-from streamsvm.learners import width
+from streamsvm.learners import lasvm_file, model_file, width
 from streamsvm.learners.binary import BinaryLearner, check_number
 from streamsvm.learners.support_vectors import SupportVectors, arrays_of
 from streamsvm.solvers import boxes, lasvm, lasvm_finish, lasvm_state
@@ -343,24 +342,6 @@ class LASVMClassifier(BinaryLearner):
 
     # Copies
 
-    def save(self, path: str | Path) -> None:
-        """Write the model to a file of data (no code): see `streamsvm.load`.
-
-        The file is written beside `path` and put in its place when it is complete: a failure leaves
-        an older file untouched.
-
-        Raises
-        ------
-        OSError
-            The file cannot be written.
-        ModelFileError
-            A label or feature name is of a type that a file cannot hold.
-
-        """
-        from streamsvm.learners.model_file import save
-
-        save(self, path)
-
     def __getstate__(self) -> dict[str, Any]:
         # Cached rows are recomputed to the last bit: they need not travel.
         contents = self.__dict__.copy()
@@ -398,3 +379,6 @@ def _check_class_weight(class_weight: Any) -> None:
         )
     for label, factor in class_weight.items():
         check_number(f"class_weight[{label!r}]", factor, 0)
+
+
+model_file.register(LASVMClassifier, lasvm_file)

@@ -8,7 +8,6 @@ import numpy as np
 
 from streamsvm.learners.json_values import as_json, kernel_as_json, kernel_from_json
 from streamsvm.learners.labels import BinaryLabels
-from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.learners.schema import Schema
 from streamsvm.solvers import lasvm_state
 from streamsvm.support import dense_store
@@ -26,7 +25,7 @@ _PLAIN = (
 )
 
 
-def to_file(model: LASVMClassifier) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def to_file(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return JSON content and arrays: all that the model knows, but for cached kernel rows."""
     weight = model.class_weight
     content: dict[str, Any] = {
@@ -58,10 +57,10 @@ def to_file(model: LASVMClassifier) -> tuple[dict[str, Any], dict[str, np.ndarra
     return content, arrays
 
 
-def from_file(content: dict[str, Any], arrays: dict[str, np.ndarray]) -> LASVMClassifier:
-    """Return the learner."""
+def from_file(cls: type, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    """Return the learner of that class."""
     weight = content["class_weight"]
-    model = LASVMClassifier(
+    model = cls(
         kernel=kernel_from_json(content["kernel"]),
         class_weight=dict(map(tuple, weight)) if isinstance(weight, list) else weight,
         **content["parameters"],

@@ -14,7 +14,7 @@ import json
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -27,9 +27,6 @@ from streamsvm.errors import (
     NotAModelFileError,
     UnwritableModelFileError,
 )
-from streamsvm.learners import lasvm_file, scaler_file
-from streamsvm.learners.lasvm import LASVMClassifier
-from streamsvm.learners.scaler import StandardScaler
 
 FORMAT = 1
 """The newest format that this release reads and the one that it writes."""
@@ -38,10 +35,25 @@ _MAGIC = b"ARROW1"
 _KEY = b"streamsvm.sha256."
 _ZEROS = b"0" * 64
 
-_PARTS: dict[str, tuple[type, Any]] = {
-    "LASVMClassifier": (LASVMClassifier, lasvm_file),
-    "StandardScaler": (StandardScaler, scaler_file),
-}
+
+class PartFile(Protocol):
+    """A module that turns one class into JSON values and arrays, and back."""
+
+    @staticmethod
+    def to_file(part: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return JSON content and arrays."""
+
+    @staticmethod
+    def from_file(cls: type, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+        """Return the object; ValueError if the arrays do not fit together."""
+
+
+_parts: dict[str, tuple[type, PartFile]] = {}
+
+
+def register(cls: type, part_file: Any) -> None:
+    """Let model files hold objects of a class, by the functions of a module."""
+    _parts[cls.__name__] = (cls, part_file)
 
 
 def save(model: Any, path: str | Path) -> None:
@@ -67,12 +79,12 @@ def save(model: Any, path: str | Path) -> None:
     arrays: dict[str, np.ndarray] = {}
     for i, step in enumerate(steps):
         name = type(step).__name__
-        if name not in _PARTS or type(step) is not _PARTS[name][0]:
+        if name not in _parts or type(step) is not _parts[name][0]:
             raise ModelFileError(
-                f"a {name} cannot be saved: model files hold {', '.join(sorted(_PARTS))} and "
+                f"a {name} cannot be saved: model files hold {', '.join(sorted(_parts))} and "
                 "pipelines of them (pickle the others)"
             )
-        content, own = _PARTS[name][1].to_file(step)
+        content, own = _parts[name][1].to_file(step)
         described.append({"class": name, **content})
         arrays |= {f"{i}.{key}": array for key, array in own.items()}
     _write(Path(path), _stamped(_encoded(described, arrays)))
@@ -170,8 +182,9 @@ def load(path: str | Path) -> Any:
 def _rebuilt(path: str | Path, described: list[dict[str, Any]], batch: pa.RecordBatch) -> Any:
     steps = []
     for i, content in enumerate(described):
-        if content["class"] not in _PARTS:
+        if content["class"] not in _parts:
             raise ModelFileError(f"{path} holds a {content['class']!r}, unknown to this release")
+        cls, part_file = _parts[content["class"]]
         own = {}
         for field, column in zip(batch.schema, batch.columns, strict=True):
             part, _, key = field.name.partition(".")
@@ -180,7 +193,7 @@ def _rebuilt(path: str | Path, described: list[dict[str, Any]], batch: pa.Record
                 shape = json.loads(field.metadata[b"shape"])
                 own[key] = np.frombuffer(column[0].as_py(), dtype).reshape(shape).copy()
         try:
-            steps.append(_PARTS[content["class"]][1].from_file(content, own))
+            steps.append(part_file.from_file(cls, content, own))
         except (KeyError, ValueError, TypeError) as error:
             if isinstance(error, ModelFileError):
                 raise

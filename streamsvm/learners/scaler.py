@@ -11,7 +11,7 @@ from river import base
 
 from streamsvm._compile import compiled
 from streamsvm.errors import FeatureError
-from streamsvm.learners import frames
+from streamsvm.learners import frames, model_file, scaler_file
 from streamsvm.learners.frames import Matrix
 from streamsvm.learners.schema import Name, Schema, check_number_feature
 
@@ -153,3 +153,6 @@ def _is_one_hot(name: Name) -> bool:
 def _matrix_of_event(x: Mapping[Name, Any]) -> Matrix:
     values = np.array([[check_number_feature(name, value) for name, value in x.items()]])
     return Matrix(list(x), values.reshape(1, len(x)), None)
+
+
+model_file.register(StandardScaler, scaler_file)

@@ -40,7 +40,7 @@ def update_gradient(state, row_i, row_j, step, n):  # type: ignore
     state
         The state; alpha is up to date.
     row_i, row_j
-        float32 (>= n rounded up to 16,): kernel rows. With `step` 0 they only need to be there.
+        float32 (>= n rounded up to 16,): kernel rows, finite.
     step
         lambda.
     n
@@ -49,13 +49,9 @@ def update_gradient(state, row_i, row_j, step, n):  # type: ignore
     """
     high, low = state.lanes[0], state.lanes[1]
     info = state.info[0]
-    if step == 0.0:
-        # Scratch in the place of rows may hold NaN, which 0 would not silence.
-        _scan_lanes(state.alpha, state.lower, state.upper, state.gradient, n, high, low)
-    else:
-        _update_lanes(
-            state.alpha, state.lower, state.upper, state.gradient, row_i, row_j, step, n, high, low
-        )
+    _update_lanes(
+        state.alpha, state.lower, state.upper, state.gradient, row_i, row_j, step, n, high, low
+    )
     i = np.argmax(high)
     j = np.argmin(low)
     info.g_max, info.g_min = high[i], low[j]
@@ -71,20 +67,6 @@ def update_gradient(state, row_i, row_j, step, n):  # type: ignore
         while not (state.gradient[j] == low[j % LANES] and state.alpha[j] > state.lower[j]):
             j += LANES
         info.j = j
-
-
-@compiled_leaf
-def _scan_lanes(alpha, lower, upper, g, n, high, low):  # type: ignore[no-untyped-def]
-    for lane in range(LANES):
-        high[lane] = -np.inf
-        low[lane] = np.inf
-    for chunk in range((n + LANES - 1) // LANES):
-        for lane in range(LANES):
-            s = chunk * LANES + lane
-            up = g[s] if alpha[s] < upper[s] else -np.inf
-            down = g[s] if alpha[s] > lower[s] else np.inf
-            high[lane] = up if up > high[lane] else high[lane]
-            low[lane] = down if down < low[lane] else low[lane]
 
 
 @compiled_leaf

@@ -116,8 +116,8 @@ def with_cache(state: LASVMState, cache_bytes: int) -> LASVMState:
 @compiled
 def refresh_extremes(state):  # type: ignore[no-untyped-def]
     """Find i, j, g_max and g_min anew."""
-    nothing = state.block[0]
-    update_gradient(state, nothing, nothing, 0.0, state.info[0].n)
+    # A step of length 0, along rows that are surely finite.
+    update_gradient(state, state.diagonal, state.diagonal, 0.0, state.info[0].n)
 
 
 @compiled
