@@ -125,14 +125,14 @@ class Run:
             for epoch in range(1, self.epochs + 1):
                 if epoch > 1:
                     self.source.rewind()
+                report.epochs = epoch
                 for batch, first in self._chunks():
                     self._learn(batch, first, epoch)
                     report.seconds = time.perf_counter() - start
                     self._tell("learning", epoch)
-                    if self.should_stop():
+                    if report.interrupted or self.should_stop():
                         report.interrupted = True
                         break
-                report.epochs = epoch
                 if report.interrupted:
                     break
         finally:
@@ -149,7 +149,16 @@ class Run:
     def _chunks(self) -> Iterator[tuple[Any, int]]:
         """Yield parts of at most CHUNK rows, with the number of their first row in the epoch."""
         first = 0
-        for batch in self.source.batches():
+        batches = self.source.batches()
+        while True:
+            try:
+                batch = next(batches, None)
+            except KeyboardInterrupt:
+                # While waiting for rows: nothing is half learnt.
+                self.report.interrupted = True
+                return
+            if batch is None:
+                return
             offset = 0
             while offset < len(batch):
                 size = min(CHUNK, len(batch) - offset)

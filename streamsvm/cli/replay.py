@@ -21,7 +21,7 @@ from streamsvm.bad_events import BadEvents
 from streamsvm.cli import evaluate, history
 from streamsvm.cli.screen import Screen, report_table
 from streamsvm.cli.sources import add_pace_options, open_source, paced
-from streamsvm.errors import ParameterError
+from streamsvm.errors import ParameterError, UnwritableModelFileError
 from streamsvm.run_report import RunReport
 from streamsvm.runner import Run
 from streamsvm.solvers.lasvm import learn_rows
@@ -153,7 +153,7 @@ def run(options: argparse.Namespace) -> int:
         if _compile.is_cold(learn_rows):
             screen.phase("compiling for this machine: once, some 10 s ...")
         report = Run(
-            paced(source, options),
+            paced(source, options, stop),
             model,
             epochs=options.epochs,
             limit=options.limit,
@@ -179,15 +179,20 @@ def _conclude(
     extra: dict[str, Any] = {"learner": f"{options.learner}, {learner.kernel_!r}, C={options.C:g}"}
     if report.interrupted:
         extra["interrupted"] = "the report is of the rows up to there"
+    unsaved: UnwritableModelFileError | None = None
     if options.save:
-        save_model(model, options.save)
-        extra["saved"] = options.save
+        try:
+            save_model(model, options.save)
+            extra["saved"] = options.save
+        except UnwritableModelFileError as error:
+            # The report is worth having all the same.
+            unsaved = error
     result: dict[str, Any] = {"version": __version__, **report.as_dict()}
     result |= {"learner": options.learner, "kernel": repr(learner.kernel_), "C": options.C}
     if test is not None and not report.interrupted:
-        error, n = evaluate.test_error(model, test, options.positive)
-        extra["test error"] = f"{error:.2%} of {n:,} rows of {options.test}"
-        result |= {"test_error": error, "test_rows": n}
+        wrong, n = evaluate.test_error(model, test, options.positive)
+        extra["test error"] = f"{wrong:.2%} of {n:,} rows of {options.test}"
+        result |= {"test_error": wrong, "test_rows": n}
     if bad.total and options.on_error == "dead-letter":
         extra["dead letters"] = options.dead_letters
     if options.report:
@@ -200,6 +205,8 @@ def _conclude(
         if not console.is_terminal:
             console.width = 1000
         console.print(report_table(report, extra))
+    if unsaved is not None:
+        raise unsaved
     return 130 if report.interrupted else 0
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import time
 from pathlib import Path
 from typing import Any
 
 from connectors import ArrowSource, ParquetSource, SimulatedStream, Source
 
+# How long Ctrl-C may go unnoticed while nothing is due, in seconds.
+_LONGEST_SLEEP = 0.1
 _ARROW_ENDINGS = (".arrow", ".arrows", ".feather", ".ipc")
 
 
@@ -34,8 +37,16 @@ def add_pace_options(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def paced(source: Source, options: argparse.Namespace) -> Source:
-    """Return the source at the pace asked for."""
+def paced(source: Source, options: argparse.Namespace, stop: list[int]) -> Source:
+    """Return the source at the pace asked for; waiting ends when something is in `stop`."""
     if options.rate is None and options.speed is None:
         return source
-    return SimulatedStream(source, rate=options.rate, speed=options.speed)
+
+    def sleep(seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if stop:
+                raise KeyboardInterrupt
+            time.sleep(min(left, _LONGEST_SLEEP))
+
+    return SimulatedStream(source, rate=options.rate, speed=options.speed, sleep=sleep)

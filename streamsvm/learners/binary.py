@@ -257,11 +257,17 @@ def _numbers(ids: Any, n: int) -> np.ndarray | None:
     return numbers.astype(np.int64)
 
 
-def check_number(name: str, value: Any, low: float, high: float = math.inf) -> float:
+def check_number(name: str, value: Any, low: float) -> float:
     """Return a parameter as a float, or refuse it with its name and range."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
         raise ParameterError(f"{name}={value!r}: use a number")
-    if not low <= value <= high:
-        end = "" if high == math.inf else f" and at most {high:g}"
-        raise ParameterError(f"{name}={value!r}: use a number of at least {low:g}{end}")
+    if not low <= value < math.inf:
+        raise ParameterError(f"{name}={value!r}: use a finite number of at least {low:g}")
+    return float(value)
+
+
+def check_positive(name: str, value: Any) -> float:
+    """Return a parameter as a float above 0, or refuse it with its name and range."""
+    if check_number(name, value, -math.inf) <= 0.0:
+        raise ParameterError(f"{name}={value!r}: use a number above 0")
     return float(value)

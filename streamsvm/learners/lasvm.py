@@ -10,7 +10,7 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.learners import lasvm_file, model_file, width
-from streamsvm.learners.binary import BinaryLearner, check_number
+from streamsvm.learners.binary import BinaryLearner, check_number, check_positive
 from streamsvm.learners.support_vectors import SupportVectors, arrays_of
 from streamsvm.solvers import boxes, lasvm, lasvm_finish, lasvm_state
 from streamsvm.support import dense_store
@@ -111,11 +111,11 @@ class LASVMClassifier(BinaryLearner):
         self.cache_mb = cache_mb
         self.seed = seed
         self.kernel_ = kernel if kernel is not None else kernels.RBF(gamma=1.0)
-        self._C = check_number("C", C, 1e-12)
+        self._C = check_positive("C", C)
         self._schedule = lasvm.Schedule(
-            tau=check_number("tau", tau, 1e-12),
+            tau=check_positive("tau", tau),
             reprocess=check_number("reprocess", reprocess, 0),
-            delta_max=np.inf if delta_max is None else check_number("delta_max", delta_max, 1e-12),
+            delta_max=np.inf if delta_max is None else check_positive("delta_max", delta_max),
             max_reprocess=check_number("max_reprocess", max_reprocess, 0),
             second_order=float(bool(second_order)),
         )
