@@ -70,10 +70,9 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         """
         labels = self._labels.check([y])
         weights = self._weights(w, 1)
-        # Checked against a copy of nothing: a refused event leaves no new names behind.
-        row = self._schema.row(x, grow=False)
+        row, new = self._schema.wider_row(x)
         self._check_rows(row)
-        row = self._schema.row(x, grow=True)
+        self._schema.extend(new)
         self._learn_checked(row, labels, weights, None)
 
     def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
@@ -82,7 +81,7 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
 
     def decision_function_one(self, x: Mapping[Name, Any]) -> float:
         """Return the signed margin f(x) + b; above 0 is the larger label, 0.0 before any label."""
-        row = self._schema.row(x, grow=False)
+        row = self._schema.row(x)
         return float(self._margins(row)[0]) if self._labels.seen else 0.0
 
     def predict_proba_one(self, x: Mapping[Name, Any], **kwargs: Any) -> dict[Any, float]:
@@ -128,10 +127,10 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         labels = self._labels.check(frames.labels_of(y, len(matrix.values)))
         weights = self._weights(w, len(labels))
         numbers = _numbers(ids, len(labels))
-        self._check_rows(self._schema.rows(*matrix[:3], grow=False))
-        return self._learn_checked(
-            self._schema.rows(*matrix[:3], grow=True), labels, weights, numbers
-        )
+        x, new = self._schema.wider_rows(matrix.names, matrix.values, matrix.order)
+        self._check_rows(x)
+        self._schema.extend(new)
+        return self._learn_checked(x, labels, weights, numbers)
 
     def predict_many(self, X: Any) -> Any:
         """Return the predicted label of each row, in the kind of container that `X` is."""
@@ -141,7 +140,7 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
     def decision_function_many(self, X: Any) -> np.ndarray:
         """Return the signed margins of the rows, float64 (n,)."""
         matrix = X if isinstance(X, frames.Matrix) else frames.matrix_of(X, self._schema)
-        x = self._schema.rows(*matrix[:3], grow=False)
+        x = self._schema.rows(matrix.names, matrix.values)
         return self._margins(x) if self._labels.seen else np.zeros(len(x))
 
     def predict_proba_many(self, X: Any) -> Any:

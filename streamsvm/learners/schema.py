@@ -32,17 +32,22 @@ def in_order(names: Iterable[Name]) -> list[Name]:
 
 
 @compiled
+def narrow(values, row):  # type: ignore[no-untyped-def]
+    """Copy values, float64 (d,), into row, float32 (d,); return whether all are finite there."""
+    finite = True
+    for c in range(values.size):
+        row[c] = values[c]
+        finite &= np.isfinite(row[c])
+    return finite
+
+
+@compiled
 def first_bad(x):  # type: ignore[no-untyped-def]
     """Return row * width + column of the first value of x, float32 (n, d), not finite, or -1."""
     for r in range(x.shape[0]):
-        total = np.float32(0.0)
         for c in range(x.shape[1]):
-            # Only NaN and infinity give NaN here; the sum vectorises nowhere but costs little.
-            total += x[r, c] * np.float32(0.0)
-        if not total == np.float32(0.0):
-            for c in range(x.shape[1]):
-                if not np.isfinite(x[r, c]):
-                    return r * x.shape[1] + c
+            if not np.isfinite(x[r, c]):
+                return r * x.shape[1] + c
     return -1
 
 
@@ -70,7 +75,7 @@ class Schema:
             if name not in self.index:
                 self.index[name] = len(self.names)
                 self.names.append(name)
-        if len(self.names) > before or not before:
+        if len(self.names) > before or not hasattr(self, "_pack"):
             self._compile_access()
 
     def _compile_access(self) -> None:
@@ -78,11 +83,8 @@ class Schema:
         self._pack = struct.Struct(f"{width}d")
         self._get = itemgetter(*self.names) if width > 1 else None
 
-    def row(self, x: Mapping[Name, Any], *, grow: bool) -> np.ndarray:
-        """Return an event as float32 (1, d).
-
-        With `grow`, unseen features become columns; else they count 0, as they do for all that is
-        stored. Nothing changes when a feature is refused.
+    def row(self, x: Mapping[Name, Any]) -> np.ndarray:
+        """Return an event as float32 (1, d); unseen features count 0, as in all that is stored.
 
         Raises
         ------
@@ -91,35 +93,45 @@ class Schema:
             single precision.
 
         """
+        return np.ascontiguousarray(self.wider_row(x)[0][:, : len(self.names)])
+
+    def wider_row(self, x: Mapping[Name, Any]) -> tuple[np.ndarray, list[Name]]:
+        """Return an event with unseen features as further columns, and their names.
+
+        Nothing is taken note of until `extend` is called with the names: an event may still be
+        refused for another reason.
+        """
         width = len(self.names)
         if self._get is not None and len(x) == width:
+            row = np.empty((1, width), np.float32)
             try:
                 values = np.frombuffer(self._pack.pack(*self._get(x)), np.float64)
             except (KeyError, struct.error, TypeError):
-                return self._slow_row(x, grow)
-            row = values.astype(np.float32)[None, :]
-            if first_bad(row) >= 0:
-                return self._slow_row(x, grow)
-            return row
-        return self._slow_row(x, grow)
+                return self._checked_row(x)
+            if narrow(values, row[0]):
+                return row, []
+        return self._checked_row(x)
 
-    def _slow_row(self, x: Mapping[Name, Any], grow: bool) -> np.ndarray:
+    def _checked_row(self, x: Mapping[Name, Any]) -> tuple[np.ndarray, list[Name]]:
         if not isinstance(x, Mapping):
             raise FeatureError(f"an event is a dict of features, not {type(x).__name__}: {x!r:.80}")
         checked = {name: check_number_feature(name, value) for name, value in x.items()}
-        if grow and any(name not in self.index for name in checked):
-            self.extend(in_order(checked))
-        row = np.zeros((1, len(self.names)), np.float32)
+        new = in_order(name for name in checked if name not in self.index)
+        columns = self.index | {name: len(self.names) + i for i, name in enumerate(new)}
+        row = np.zeros((1, len(columns)), np.float32)
         for name, value in checked.items():
-            column = self.index.get(name)
-            if column is not None:
-                row[0, column] = value
-        return row
+            row[0, columns[name]] = value
+        return row, new
 
-    def rows(
-        self, names: list[Name], values: np.ndarray, order: list[Name] | None, *, grow: bool
-    ) -> np.ndarray:
-        """Return a matrix with its own column names as float32 (n, d).
+    def rows(self, names: list[Name], values: np.ndarray) -> np.ndarray:
+        """Return a matrix with its own column names as float32 (n, d): see `row`."""
+        x, _ = self.wider_rows(names, values, None)
+        return np.ascontiguousarray(x[:, : len(self.names)])
+
+    def wider_rows(
+        self, names: list[Name], values: np.ndarray, order: list[Name] | None
+    ) -> tuple[np.ndarray, list[Name]]:
+        """Return a matrix with unseen features as further columns, and their names.
 
         Parameters
         ----------
@@ -130,8 +142,6 @@ class Schema:
         order
             The names in the order in which events one by one would show them; None = all in the
             first row.
-        grow
-            As in `row`.
 
         """
         with np.errstate(over="ignore"):
@@ -139,19 +149,17 @@ class Schema:
         bad = first_bad(x)
         if bad >= 0:
             r, c = divmod(bad, x.shape[1])
-            raise FeatureError(f"row {r}: {_refusal(names[c], values[r, c])}")
-        if names == self.names:
-            return x
-        if grow:
-            self.extend(in_order(names) if order is None else order)
-            if names == self.names:
-                return x
-        out = np.zeros((len(x), len(self.names)), np.float32)
+            raise FeatureError(f"row {r}: {_refusal(names[c], values[r, c].item())}")
+        candidates = in_order(names) if order is None else order
+        new = [name for name in candidates if name not in self.index]
+        all_names = self.names + new
+        if names == all_names:
+            return x, new
+        columns = self.index | {name: len(self.names) + i for i, name in enumerate(new)}
+        out = np.zeros((len(x), len(all_names)), np.float32)
         for c, name in enumerate(names):
-            column = self.index.get(name)
-            if column is not None:
-                out[:, column] = x[:, c]
-        return out
+            out[:, columns[name]] = x[:, c]
+        return out, new
 
 
 def _refusal(name: Name, value: Any) -> str:

@@ -161,7 +161,7 @@ def process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule
     """
     info = state.info[0]
     info.n_seen += 1
-    if holds(state.store.entered, number, info.n):
+    if box <= 0.0 or holds(state.store.entered, number, info.n):
         info.n_null += 1
         return False
     g = y - f
@@ -173,7 +173,7 @@ def process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule
             return False
     else:
         violation = g - info.g_min if rising else info.g_max - g
-        if violation <= schedule.tau or box <= 0.0:
+        if violation <= schedule.tau:
             info.n_null += 1
             return False
         if schedule.second_order > 0.0:
