@@ -9,6 +9,7 @@ that cannot be written, in the user's cache folder; where that fails too, in mem
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import pickle
 from collections.abc import Callable
@@ -26,6 +27,8 @@ BOUNDS_CHECKED = bool(config.BOUNDSCHECK)  # type: ignore[attr-defined]
 """Whether functions are compiled at all (``NUMBA_DISABLE_JIT=1`` runs them as plain Python)."""
 
 _FOLDERS = ("kernels", "losses", "support", "selection", "structured", "solvers", "learners")
+# What a damaged or foreign cache file makes numba raise.
+_UNREADABLE = (OSError, EOFError, pickle.UnpicklingError, ValueError, ImportError, AttributeError)
 _compiled: list[Any] = []
 _registered: list[str] = []
 
@@ -67,23 +70,25 @@ class _StampedCache(FunctionCache):
         self._cache_file = type(self._cache_file)(self._cache_path, name, stamp())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        # A file cut short by a crash, or written by another build: compile again.
         try:
             return super().load_overload(sig, target_context)
-        except (OSError, EOFError, pickle.UnpicklingError, ValueError, ImportError, AttributeError):
+        except _UNREADABLE:
+            # Cut short by a crash, or written by another build: compile again, over it.
+            with contextlib.suppress(OSError):
+                self.flush()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
             super().save_overload(sig, data)
-        except OSError:
+        except _UNREADABLE:
             # A full or read-only disk costs a compilation in the next process, nothing else.
             self.disable()
 
     def is_empty(self) -> bool:
         try:
             return not self._cache_file._load_index()
-        except (OSError, EOFError, pickle.UnpicklingError):
+        except _UNREADABLE:
             return True
 
 

@@ -1,0 +1,116 @@
+"""LASVM as Algorithms 11-13 of the thesis write it: a full Gram matrix, a list S, plain NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+SEEDS = 5
+
+
+class SlowLASVM:
+    """Given the whole Gram matrix, float64; examples are named by their index in it."""
+
+    def __init__(self, gram, y, box, tau, second_order=False):
+        self.K, self.y, self.tau, self.second_order = gram, y, tau, second_order
+        self.A, self.B = np.minimum(0, box * y), np.maximum(0, box * y)
+        self.alpha, self.g = np.zeros(len(y)), np.zeros(len(y))
+        self.S: list[int] = []
+        # Set when a choice hung on rounding: two candidates as good as equal
+        # (gains are compared in single precision).
+        self.ambiguous = False
+
+    def _choose(self, candidates, worth):
+        ranked = sorted(candidates, key=worth, reverse=True)
+        if len(ranked) > 1:
+            first, second = worth(ranked[0]), worth(ranked[1])
+            self.ambiguous |= abs(first - second) <= 1e-5 * (1.0 + abs(first))
+        return ranked[0] if ranked else None
+
+    def _extremes(self):
+        rising = [s for s in self.S if self.alpha[s] < self.B[s]]
+        falling = [s for s in self.S if self.alpha[s] > self.A[s]]
+        return (
+            self._choose(rising, lambda s: self.g[s]),
+            self._choose(falling, lambda s: -self.g[s]),
+        )
+
+    def _gain(self, i, j):
+        eta = self.K[i, i] + self.K[j, j] - 2 * self.K[i, j]
+        return (self.g[i] - self.g[j]) ** 2 / max(eta, 1e-12)
+
+    def _step(self, i, j):
+        eta = max(self.K[i, i] + self.K[j, j] - 2 * self.K[i, j], 1e-12)
+        room_i, room_j = self.B[i] - self.alpha[i], self.alpha[j] - self.A[j]
+        step = min((self.g[i] - self.g[j]) / eta, room_i, room_j)
+        self.alpha[i] = self.B[i] if step == room_i else self.alpha[i] + step
+        self.alpha[j] = self.A[j] if step == room_j else self.alpha[j] - step
+        self.g[self.S] -= step * (self.K[i, self.S] - self.K[j, self.S])
+
+    def process(self, k):
+        if k in self.S:
+            return
+        i, j = self._extremes()
+        partner = j if self.y[k] > 0 else i
+        if partner is None and len(self.S) >= SEEDS:
+            return
+        self.g[k] = self.y[k] - self.K[k, self.S] @ self.alpha[self.S]
+        if partner is None:
+            self.S.append(k)
+            return
+        if self.y[k] > 0 and self.g[k] - self.g[partner] <= self.tau:
+            return
+        if self.y[k] < 0 and self.g[partner] - self.g[k] <= self.tau:
+            return
+        if self.second_order:
+            partner = self._best(k)
+        self.S.append(k)
+        self._step(*((k, partner) if self.y[k] > 0 else (partner, k)))
+
+    def _best(self, k):
+        if self.y[k] > 0:
+            others = [s for s in self.S if self.alpha[s] > self.A[s] and self.g[s] < self.g[k]]
+            return self._choose(others, lambda s: self._gain(k, s))
+        others = [s for s in self.S if self.alpha[s] < self.B[s] and self.g[s] > self.g[k]]
+        return self._choose(others, lambda s: self._gain(s, k))
+
+    def reprocess(self):
+        i, j = self._extremes()
+        if i is None or j is None or self.g[i] - self.g[j] <= self.tau:
+            return False
+        if self.second_order:
+            others = [s for s in self.S if self.alpha[s] > self.A[s] and self.g[s] < self.g[i]]
+            j = self._choose(others, lambda s: self._gain(i, s))
+        self._step(i, j)
+        return True
+
+    def remove(self):
+        i, j = self._extremes()
+        if i is None or j is None:
+            return
+        for s in list(self.S):
+            if self.alpha[s] == 0 and (
+                (self.y[s] < 0 and self.g[s] >= self.g[i])
+                or (self.y[s] > 0 and self.g[s] <= self.g[j])
+            ):
+                self.S.remove(s)
+
+    def learn(self, k):
+        self.process(k)
+        self.reprocess()
+        self.remove()
+
+    def finish(self):
+        while self.reprocess():
+            pass
+        self.remove()
+
+    @property
+    def delta(self):
+        i, j = self._extremes()
+        return 0.0 if i is None or j is None else self.g[i] - self.g[j]
+
+    @property
+    def dual(self):
+        S = self.S
+        a = self.alpha[S]
+        return a @ self.y[S] - 0.5 * a @ self.K[np.ix_(S, S)] @ a

@@ -1,0 +1,70 @@
+"""The structure that the README states."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+# From the bottom up; a file may import its own layer and those below it.
+LAYERS = [
+    {"_compile", "errors"},
+    {"kernels", "losses"},
+    {"support"},
+    {"selection", "structured"},
+    {"solvers"},
+    {"monitor"},
+    {"learners"},
+    {"runner", "run_report", "bad_events"},
+    {"cli"},
+]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+FACES = {"__init__", "__main__"}
+SOURCES = sorted((ROOT / "streamsvm").rglob("*.py"))
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            yield node.module
+
+
+def part_of(path):
+    return path.relative_to(ROOT / "streamsvm").parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_down(path):
+    part = part_of(path)
+    if part in FACES:
+        return
+    for name in imports(path):
+        top, _, rest = name.partition(".")
+        imported = rest.split(".")[0]
+        if top == "streamsvm" and imported in LEVEL:
+            assert LEVEL[imported] <= LEVEL[part], f"{path.name} imports {name}"
+        if top == "river":
+            assert part in ("learners", "runner", "cli"), f"{path.name} imports River"
+        if top == "connectors":
+            assert part == "cli", f"{path.name} imports connectors"
+
+
+def test_connectors_know_nothing_of_streamsvm():
+    for path in (ROOT / "connectors").glob("*.py"):
+        assert not [n for n in imports(path) if n.partition(".")[0] in ("streamsvm", "river")]
+
+
+def test_one_file_says_how_to_compile():
+    saying = [p.name for p in SOURCES if re.search(r"\bn?jit\b(?!\w)", p.read_text())]
+    assert saying == ["_compile.py"]
+
+
+def test_no_file_is_long_and_none_unpickles():
+    for path in [*SOURCES, *(ROOT / "connectors").glob("*.py")]:
+        text = path.read_text()
+        assert text.count("\n") <= 400, path.name
+        assert not re.search(r"pickle\.loads?\(|from pickle", text), path.name
