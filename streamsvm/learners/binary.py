@@ -60,7 +60,7 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         y
             The label: any hashable.
         w
-            Weight of the example, at least 0: it multiplies C. 0 learns nothing.
+            Weight of the example, at least 0: it multiplies C. At 0 only its label is noted.
 
         Raises
         ------
@@ -90,7 +90,7 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         Before any label the keys are False and True, at one half each.
         """
         margin = self.decision_function_one(x)
-        return self._labels.probabilities(float(probability(self._calibration, margin)))
+        return self._labels.probabilities(self.probability_of(margin), self._n_examples)
 
     # Batches
 
@@ -150,8 +150,8 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         """
         margins = self.decision_function_many(X)
         p = np.array([probability(self._calibration, m) for m in margins])
-        rows = [self._labels.probabilities(value) for value in p.tolist()]
-        keys = list(self._labels.probabilities(0.5))
+        rows = [self._labels.probabilities(value, self._n_examples) for value in p.tolist()]
+        keys = list(self._labels.probabilities(0.5, 0))
         return frames.columns_like(X, {key: np.array([row[key] for row in rows]) for key in keys})
 
     def save(self, path: str | Path) -> None:

@@ -118,13 +118,18 @@ class BinaryLabels:
             return self.seen[0] if self.seen else False
         return self.positive if margin > 0.0 else self.negative
 
-    def probabilities(self, p: float) -> dict[Any, float]:
-        """Return {label: probability}, from the probability of the positive one."""
+    def probabilities(self, p: float, n_examples: int) -> dict[Any, float]:
+        """Return {label: probability}, from the probability of the positive one.
+
+        With one class so far, after n examples of it, the other has 1 / (n + 2) (the rule of
+        succession): never certain, so that active learners go on asking.
+        """
         if not self.seen:
             return {False: 0.5, True: 0.5}
         if len(self.seen) == 2:
             return {self.negative: 1.0 - p, self.positive: p}
         label = self.seen[0]
         if isinstance(label, (bool, int)) and label in (0, 1):
-            return {False: float(not label), True: float(bool(label))}
+            other = 1.0 / (n_examples + 2.0)
+            return {False: other if label else 1.0 - other, True: 1.0 - other if label else other}
         return {label: 1.0}

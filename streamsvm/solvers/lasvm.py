@@ -161,7 +161,7 @@ def process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule
     """
     info = state.info[0]
     info.n_seen += 1
-    if box <= 0.0 or holds(state.store.entered, number, info.n):
+    if holds(state.store.entered, number, info.n):
         info.n_null += 1
         return False
     g = y - f
@@ -310,20 +310,22 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
             state.info[0].n_values += n
             f = expansion(state.alpha, row, n)
             margins[at] = f + bias(state)
-            process(
-                state,
-                kernel,
-                x[at],
-                y[at],
-                box[at],
-                weight[at],
-                numbers[at],
-                row,
-                f,
-                diagonal[at],
-                schedule,
-            )
-            reprocess_some(state, kernel, schedule, d)
+            # An example without weight is passed over.
+            if box[at] > 0.0:
+                process(
+                    state,
+                    kernel,
+                    x[at],
+                    y[at],
+                    box[at],
+                    weight[at],
+                    numbers[at],
+                    row,
+                    f,
+                    diagonal[at],
+                    schedule,
+                )
+                reprocess_some(state, kernel, schedule, d)
         start += size
     return n_rows
 

@@ -1,0 +1,334 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.svm import SVC
+
+import streamsvm
+from streamsvm import LASVMClassifier, kernels
+from streamsvm.errors import FeatureError, LabelError, ParameterError
+
+NAMES = ["a", "b", "c"]
+
+
+def rows(n=200, seed=0, noise=0.3):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 3)).astype(np.float32).astype(float)
+    return x, x[:, 0] * x[:, 1] + noise * rng.normal(size=n) > 0
+
+
+def events(x, y):
+    return [
+        (dict(zip(NAMES, row, strict=True)), bool(label)) for row, label in zip(x, y, strict=False)
+    ]
+
+
+def learnt(x, y, model=None):
+    model = model or LASVMClassifier()
+    for event, label in events(x, y):
+        model.learn_one(event, label)
+    return model
+
+
+def same(a, b):
+    np.testing.assert_array_equal(
+        a.support_vectors().coefficients, b.support_vectors().coefficients
+    )
+    np.testing.assert_array_equal(a.support_vectors().entered, b.support_vectors().entered)
+    np.testing.assert_array_equal(a.support_vectors().rows, b.support_vectors().rows)
+    assert (a.bias, a.dual, a.kernel_) == (b.bias, b.dual, b.kernel_)
+    np.testing.assert_array_equal(a._calibration, b._calibration)
+
+
+CONTAINERS = {
+    "pandas": lambda x: pd.DataFrame(x, columns=NAMES),
+    "polars": lambda x: pl.DataFrame(dict(zip(NAMES, x.T, strict=True))),
+    "table": lambda x: pa.table(dict(zip(NAMES, x.T, strict=True))),
+    "batch": lambda x: pa.RecordBatch.from_arrays([pa.array(c) for c in x.T], NAMES),
+}
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(st.integers(1, 150), min_size=1, max_size=4),
+    st.sampled_from([None, kernels.RBF(gamma=1.0), kernels.Linear(), kernels.Polynomial()]),
+    st.sampled_from([None, "balanced", {True: 3.0}]),
+    st.sampled_from(sorted(CONTAINERS)),
+)
+def test_batches_equal_events_to_the_bit(sizes, kernel, class_weight, container):
+    x, y = rows(sum(sizes))
+    parameters = {"kernel": kernel, "class_weight": class_weight}
+    one = learnt(x, y, LASVMClassifier(**parameters))
+    many = LASVMClassifier(**parameters)
+    start = 0
+    for size in sizes:
+        part = slice(start, start + size)
+        many.learn_many(CONTAINERS[container](x[part]), y[part])
+        start += size
+    same(one, many)
+    expected = [one.decision_function_one(event) for event, _ in events(x[:20], y)]
+    np.testing.assert_array_equal(
+        many.decision_function_many(CONTAINERS[container](x[:20])), expected
+    )
+
+
+def test_arrays_name_features_by_number():
+    x, y = rows()
+    one, many = LASVMClassifier(), LASVMClassifier()
+    for row, label in zip(x, y, strict=True):
+        one.learn_one(dict(enumerate(row)), label)
+    many.learn_many(x, y)
+    same(one, many)
+    assert many.predict_many(x).dtype == bool
+    with pytest.raises(FeatureError, match="knows its features by name"):
+        learnt(x, y).predict_many(x)
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_predictions_come_back_in_kind(container):
+    x, y = rows()
+    model, X = learnt(x, y), CONTAINERS[container](x)
+    got = model.predict_many(X)
+    assert isinstance(got, {"pandas": pd.Series, "polars": pl.Series}.get(container, pa.Array))
+    ones = [model.predict_one(event) for event, _ in events(x, y)]
+    assert (got.to_pylist() if hasattr(got, "to_pylist") else got.to_list()) == ones
+    proba = model.predict_proba_many(X)
+    column = proba[True if container == "pandas" else "True"]
+    column = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
+    assert column == [model.predict_proba_one(event)[True] for event, _ in events(x, y)]
+
+
+def test_predictions_are_made_before_learning():
+    x, y = rows(300)
+    one, many = LASVMClassifier(), LASVMClassifier()
+    before = []
+    for event, label in events(x, y):
+        before.append(one.predict_one(event))
+        one.learn_one(event, label)
+    assert many.predict_then_learn_many(CONTAINERS["table"](x), y) == before
+
+
+def test_before_any_label_and_with_one_class():
+    model = LASVMClassifier()
+    assert model.predict_one({"a": 1.0}) is False
+    assert model.predict_proba_one({}) == {False: 0.5, True: 0.5}
+    assert model.decision_function_one({"a": 1.0}) == 0.0
+    for _ in range(30):
+        model.learn_one({"a": 1.0}, True)
+    assert model.predict_one({"a": -5.0}) is True
+    assert model.predict_proba_one({"a": 1.0}) == {False: 1 / 32, True: 31 / 32}
+    assert model.labels == (None, True) and model.n_support_vectors == 0
+    spam = LASVMClassifier()
+    spam.learn_one({"a": 1.0}, "spam")
+    assert spam.predict_one({}) == "spam" and spam.predict_proba_one({}) == {"spam": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("negative", "positive"), [(False, True), (0, 1), (-1, 1), ("no", "yes"), (3, 8), (-2.0, -1.0)]
+)
+@pytest.mark.parametrize("positive_first", [True, False])
+def test_the_larger_label_is_positive(negative, positive, positive_first):
+    model = LASVMClassifier()
+    pair = [({"a": 1.0}, positive), ({"a": -1.0}, negative)]
+    for event, label in (pair if positive_first else pair[::-1]) * 20:
+        model.learn_one(event, label)
+    assert model.labels == (negative, positive)
+    assert model.decision_function_one({"a": 1.0}) > 0.5
+    assert model.decision_function_one({"a": -1.0}) < -0.5
+    assert model.predict_one({"a": 1.0}) == positive
+    assert set(model.predict_proba_one({"a": 1.0})) == {negative, positive}
+
+
+def refused(model, error, words, act):
+    before = pickle.dumps(model)
+    with pytest.raises(error, match=words):
+        act(model)
+    assert pickle.dumps(model) == before
+
+
+@pytest.mark.parametrize(
+    "value", ["1.5", None, b"1", float("nan"), float("inf"), 1e39, {"x": 1}, 1j, [1.0]]
+)
+@pytest.mark.parametrize("known", [True, False], ids=["known", "new"])
+def test_bad_features_change_nothing(value, known):
+    model = learnt(*rows(60))
+    name = "b" if known else "new"
+    bad = {"a": 1.0, "b": 2.0, "c": 3.0, name: value}
+    refused(model, FeatureError, f"'{name}'", lambda m: m.learn_one(bad, True))
+    refused(model, FeatureError, f"'{name}'", lambda m: m.predict_one(bad))
+
+
+def test_bad_labels_weights_and_batches_change_nothing():
+    x, y = rows(60)
+    model, good = learnt(x, y), {"a": 1.0, "new": 1.0}
+    refused(model, LabelError, "missing", lambda m: m.learn_one(good, None))
+    refused(model, LabelError, "missing", lambda m: m.learn_one(good, float("nan")))
+    refused(model, LabelError, "OneVsRestClassifier", lambda m: m.learn_one(good, "maybe"))
+    refused(model, LabelError, "not hashable", lambda m: m.learn_one(good, [1]))
+    refused(model, ParameterError, "w=-1", lambda m: m.learn_one(good, True, w=-1))
+    refused(model, ParameterError, "w=nan", lambda m: m.learn_one(good, True, w=float("nan")))
+    nan = x.copy()
+    nan[7, 1] = np.nan
+    table = CONTAINERS["pandas"]
+    refused(model, FeatureError, "row 7: feature 'b' is nan", lambda m: m.learn_many(table(nan), y))
+    refused(model, FeatureError, "59 labels", lambda m: m.learn_many(table(x), y[:59]))
+    refused(
+        model, ParameterError, "ids", lambda m: m.learn_many(table(x), y, ids=np.zeros(60, int))
+    )
+    text = pd.DataFrame({"a": ["x"] * 60})
+    refused(model, FeatureError, "column 'a'", lambda m: m.learn_many(text, y))
+    refused(model, FeatureError, "no batch", lambda m: m.learn_many(3, y))
+    huge = LASVMClassifier(kernel=kernels.Polynomial())
+    refused(huge, FeatureError, "scale the features", lambda m: m.learn_one({"a": 1e30}, True))
+
+
+def test_missing_new_and_boolean_features():
+    model = learnt(*rows(100))
+    event = {"a": 1.0, "c": 0.5}
+    assert model.decision_function_one(event) == model.decision_function_one({**event, "b": 0.0})
+    assert model.decision_function_one(event) == model.decision_function_one({**event, "z": 9.0})
+    assert model.decision_function_one({**event, "b": True}) == model.decision_function_one(
+        {**event, "b": 1.0}
+    )
+    model.learn_one({"z": 2.0}, True)
+    assert model.feature_names == ["a", "b", "c", "z"]
+    assert model.support_vectors().rows.shape[1] == 4
+    model.learn_one({}, False)
+
+
+def test_nulls_are_missing_features():
+    x, y = rows(80)
+    holes = [[None if i % 5 == 0 else v for v in x[:, j]] for j, i in enumerate((0, 1, 2))]
+    holes = [[v if (r + j) % 4 else None for r, v in enumerate(x[:, j])] for j in range(3)]
+    table = pa.table(dict(zip(NAMES, holes, strict=True)))
+    one, many = LASVMClassifier(), LASVMClassifier()
+    for row, label in zip(table.to_pylist(), y, strict=True):
+        one.learn_one({k: v for k, v in row.items() if v is not None}, bool(label))
+    many.learn_many(table, y)
+    same(one, many)
+    many.learn_many(pd.DataFrame({"a": pd.array([1.0, None], "Float64")}), [True, False])
+
+
+def optimum(x, y, gram, C, **fit):
+    svc = SVC(C=C, kernel="precomputed", tol=1e-6, **fit.pop("new", {})).fit(gram, y, **fit)
+    alpha = np.zeros(len(y))
+    alpha[svc.support_] = svc.dual_coef_[0]
+    return alpha @ np.where(y, 1.0, -1.0) - 0.5 * alpha @ gram @ alpha
+
+
+def epochs(model, x, y, n=8, **more):
+    ids = np.arange(1, len(y) + 1)
+    for _ in range(n):
+        model.learn_many(x, y, ids=ids, **more)
+        model.finish()
+    return model
+
+
+def test_weights_epochs_and_class_weights_reach_libsvms_optimum():
+    x, y = rows(150, seed=3)
+    y[:30] = False
+    gram = np.exp(-0.5 * ((x[:, None] - x[None]) ** 2).sum(axis=2))
+    w = np.random.default_rng(1).uniform(0.1, 3.0, 150)
+    rbf = kernels.RBF(gamma=0.5)
+    plain = epochs(LASVMClassifier(kernel=rbf, C=2.0), x, y)
+    assert plain.dual == pytest.approx(optimum(x, y, gram, 2.0), rel=1e-4)
+    weighted = epochs(LASVMClassifier(kernel=rbf, C=2.0), x, y, w=w)
+    assert weighted.dual == pytest.approx(optimum(x, y, gram, 2.0, sample_weight=w), rel=1e-4)
+    named = epochs(LASVMClassifier(kernel=rbf, C=2.0, class_weight={True: 4.0}), x, y)
+    new = {"class_weight": {True: 4.0}}
+    assert named.dual == pytest.approx(optimum(x, y, gram, 2.0, new=new), rel=1e-4)
+    balanced = epochs(LASVMClassifier(kernel=rbf, C=2.0, class_weight="balanced"), x, y)
+    new = {"class_weight": "balanced"}
+    assert balanced.dual == pytest.approx(optimum(x, y, gram, 2.0, new=new), rel=1e-4)
+
+
+def test_weight_zero_never_becomes_a_support_vector():
+    x, y = rows(50)
+    model = learnt(x, y)
+    before = model.support_vectors().coefficients
+    model.learn_one({"a": 0.0}, True, w=0.0)
+    model.learn_many(CONTAINERS["table"](x), y, w=0.0)
+    np.testing.assert_array_equal(model.support_vectors().coefficients, before)
+
+
+def test_finish_reports_and_may_be_interrupted():
+    x, y = rows(400, noise=2.0)
+    model = LASVMClassifier(C=1000.0, kernel=kernels.RBF(gamma=5.0), delta_max=None, reprocess=0)
+    model.learn_many(x, y)
+    assert model.delta > model.tau
+    calls = []
+
+    def stop(delta, n):
+        calls.append((delta, n))
+        raise KeyboardInterrupt
+
+    streamsvm.learners.lasvm._FINISH_STEPS, kept = 50, streamsvm.learners.lasvm._FINISH_STEPS
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            model.finish(stop)
+    finally:
+        streamsvm.learners.lasvm._FINISH_STEPS = kept
+    assert len(calls) == 1
+    model.finish()
+    assert model.delta <= model.tau
+
+
+def test_looking_inside():
+    x, y = rows(150)
+    model = learnt(x, y, LASVMClassifier(kernel=kernels.RBF(gamma=0.7)))
+    found = model.support_vectors()
+    assert len(found.rows) == model.n_support_vectors == len(found.labels)
+    assert (np.diff(found.entered) > 0).all()
+    np.testing.assert_array_equal(found.rows, x[found.entered - 1].astype(np.float32))
+    assert found.labels == [bool(y[e - 1]) for e in found.entered]
+    squares = ((x[:20, None] - found.rows[None]) ** 2).sum(axis=2)
+    f = np.exp(-0.7 * squares) @ found.coefficients + model.bias
+    np.testing.assert_allclose(
+        model.decision_function_many(CONTAINERS["table"](x[:20])), f, atol=1e-5
+    )
+    assert model.memory_usage > found.rows.nbytes
+    assert model.counters["steps"] > 0
+    assert LASVMClassifier().support_vectors().labels == []
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"C": 0}, "C=0"),
+        ({"C": "1"}, "C='1'"),
+        ({"tau": -1}, "tau=-1"),
+        ({"reprocess": -1}, "reprocess=-1"),
+        ({"delta_max": 0.0}, "delta_max"),
+        ({"cache_mb": float("nan")}, "cache_mb"),
+        ({"class_weight": "even"}, "class_weight='even'"),
+        ({"class_weight": {True: -1.0}}, r"class_weight\[True\]"),
+        ({"kernel": "rbf"}, "kernel='rbf' is not a registered kernel: use one of"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, words):
+    with pytest.raises(ParameterError, match=words):
+        LASVMClassifier(**parameters)
+
+
+def test_probabilities_are_calibrated():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4000, 3))
+    truth = 1.0 / (1.0 + np.exp(-3.0 * x[:, 0]))
+    y = rng.random(4000) < truth
+    model = LASVMClassifier(C=0.1)
+    said = []
+    for event, label in events(x, y):
+        said.append(model.predict_proba_one(event)[True])
+        model.learn_one(event, label)
+    said, late = np.array(said[2000:]), y[2000:]
+    loss = -np.mean(np.log(np.where(late, said, 1 - said)))
+    assert loss < 0.9 * -np.log(0.5)
+    for low in np.arange(0, 1, 0.2):
+        near = (said >= low) & (said < low + 0.2)
+        if near.sum() > 100:
+            assert abs(late[near].mean() - said[near].mean()) < 0.12

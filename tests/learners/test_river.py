@@ -1,0 +1,104 @@
+"""River's contract, and River's tools around our learners."""
+
+import copy
+import pickle
+
+import pytest
+from river import (
+    active,
+    checks,
+    compose,
+    datasets,
+    drift,
+    ensemble,
+    evaluate,
+    metrics,
+    multiclass,
+    preprocessing,
+)
+
+from streamsvm import LASVMClassifier, StandardScaler
+
+MODELS = [LASVMClassifier(**params) for params in LASVMClassifier._unit_test_params()]
+MODELS.append(StandardScaler())
+CHECKS = [
+    pytest.param(model, check, id=f"{type(model).__name__}{i}-{check.__name__}-{j}")
+    for i, model in enumerate(MODELS)
+    for j, check in enumerate(checks.yield_checks(model))
+    if check.__name__ not in model._unit_test_skips()
+]
+
+
+@pytest.mark.parametrize(("model", "check"), CHECKS)
+def test_rivers_checks(model, check):
+    check(model.clone())
+
+
+def test_no_check_of_rivers_is_skipped():
+    assert not any(model._unit_test_skips() for model in MODELS)
+
+
+def test_bananas_with_default_parameters():
+    metric = evaluate.progressive_val_score(
+        datasets.Bananas(), LASVMClassifier(), metrics.Accuracy()
+    )
+    assert metric.get() >= 0.89
+
+
+@pytest.mark.parametrize("scaler", [StandardScaler, preprocessing.StandardScaler])
+def test_in_a_pipeline(scaler):
+    model = compose.Pipeline(scaler(), LASVMClassifier())
+    metric = evaluate.progressive_val_score(datasets.Phishing(), model, metrics.ROCAUC())
+    assert metric.get() > 0.93
+
+
+def test_one_versus_rest():
+    model = StandardScaler() | multiclass.OneVsRestClassifier(LASVMClassifier())
+    metric = evaluate.progressive_val_score(
+        datasets.ImageSegments().take(700), model, metrics.Accuracy()
+    )
+    assert metric.get() > 0.75
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda m: drift.DriftRetrainingClassifier(m, drift.binary.DDM()),
+        lambda m: ensemble.BaggingClassifier(m, n_models=2, seed=0),
+    ],
+    ids=["drift", "bagging"],
+)
+def test_in_wrappers(wrap):
+    model = wrap(LASVMClassifier())
+    metric = evaluate.progressive_val_score(
+        datasets.Bananas().take(1200), model, metrics.Accuracy()
+    )
+    assert metric.get() > 0.8
+
+
+def test_active_learning():
+    sampler = active.EntropySampler(LASVMClassifier(), seed=1)
+    asked = right = 0
+    for x, y in datasets.Bananas().take(1500):
+        predicted, ask = sampler.predict_one(x)
+        right += predicted == y
+        if ask:
+            asked += 1
+            sampler.learn_one(x, y)
+    assert 0 < asked < 1500 and right > 1200
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_copies_go_on_alike(duplicate):
+    events = list(datasets.Phishing().take(400))
+    model = LASVMClassifier(class_weight="balanced")
+    for x, y in events[:200]:
+        model.learn_one(x, y)
+    other = duplicate(model)
+    for x, y in events[200:]:
+        assert model.decision_function_one(x) == other.decision_function_one(x)
+        model.learn_one(x, y)
+        other.learn_one(x, y)
+    model.finish()
+    other.finish()
+    assert model.dual == other.dual and model.bias == other.bias
