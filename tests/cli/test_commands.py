@@ -1,0 +1,242 @@
+"""The command as a person or a script meets it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import streamsvm
+from streamsvm.cli.main import main
+
+BANANAS = Path(__file__).resolve().parents[2] / "examples" / "data" / "bananas.parquet"
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def columns(n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(2, n))
+    return {"a": a, "b": b, "t": rng.choice(["x", "y"], n), "y": a * b > 0}
+
+
+def write(name="data.parquet", **changed):
+    Path(name).parent.mkdir(exist_ok=True)
+    pq.write_table(
+        pa.table({k: v for k, v in (columns() | changed).items() if v is not None}), name
+    )
+    return name
+
+
+def replay(*arguments):
+    return main(["replay", *arguments, "--target", "y"])
+
+
+def test_the_report_is_a_table(capsys):
+    assert main(["replay", str(BANANAS), "--target", "label", "--finish"]) == 0
+    out, err = capsys.readouterr()
+    for words in ("progressive accuracy", "89.", "support vectors", "delta", "5,300", "finishing"):
+        assert words in out
+    assert "rows/s" in err
+
+
+def test_json_and_all_outputs(capsys):
+    write()
+    write("test.parquet", **columns(seed=1))
+    assert replay(
+        "data.parquet", "--json", "--quiet", "--finish", "--epochs", "2", "--limit", "500",
+        "--save", "m.svm", "--report", "rep", "--test", "test.parquet",
+        "--class-weight", "balanced",
+    ) == 0  # fmt: skip
+    out, err = capsys.readouterr()
+    report = json.loads(out)
+    assert report["rows"] == 1000 and report["finished"] and report["test_rows"] == 600
+    assert report["test_error"] < 0.15 and not err
+    assert sorted(os.listdir("rep")) == [
+        "accuracy.png", "delta.png", "history.parquet", "report.json", "support_vectors.png",
+    ]  # fmt: skip
+    assert json.loads(Path("rep/report.json").read_text()) == report
+    history = pq.read_table("rep/history.parquet").to_pydict()
+    assert history["rows"] == [500, 1000] and history["epoch"] == [1, 2]
+    assert not Path("dead_letters.jsonl").exists()
+
+
+def test_predict_gives_the_models_predictions(capsys):
+    write(a=np.where(np.arange(600) == 5, np.nan, columns()["a"]))
+    assert replay("data.parquet", "--save", "m.svm") == 0
+    assert main(["predict", "m.svm", "data.parquet", "-o", "out.parquet"]) == 0
+    assert "600 rows, 1 of them without a prediction" in capsys.readouterr().err
+    table = pq.read_table("out.parquet")
+    assert table.column_names == ["file", "row", "prediction", "decision_function", "probability"]
+    scaler, learner = streamsvm.load("m.svm").steps.values()
+    data = columns()
+    for i in (0, 17, 599):
+        event = {"a": data["a"][i], "b": data["b"][i], f"t={data['t'][i]}": 1.0}
+        x = scaler.transform_one(event)
+        row = table.slice(i, 1).to_pylist()[0]
+        assert row["decision_function"] == learner.decision_function_one(x)
+        assert row["prediction"] is learner.predict_one(x)
+        assert row["probability"] == pytest.approx(learner.predict_proba_one(x)[row["prediction"]])
+    bad = table.slice(5, 1).to_pylist()[0]
+    assert bad["row"] == 5 and bad["prediction"] is None and bad["probability"] is None
+    write("fewer.parquet", b=None, y=None)
+    assert main(["predict", "m.svm", "fewer.parquet", "-o", "out.parquet"]) == 0
+    assert "not in fewer.parquet, so 0 everywhere: b" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--kernel", "linear", "--no-scale"],
+        ["--kernel", "polynomial", "--degree", "2"],
+        ["--gamma", "0.7", "--C", "5", "--tau", "0.01", "--reprocess", "2", "--delta-max", "0.5"],
+        ["--columns", "a,b", "--cache-mb", "1"],
+    ],
+    ids=" ".join,
+)
+def test_learner_options(options, capsys):
+    write()
+    assert replay("data.parquet", "--json", "--quiet", *options) == 0
+    assert json.loads(capsys.readouterr().out)["learnt"] == 600
+
+
+def test_a_seed_is_one_order(capsys):
+    write()
+    results = []
+    for seed in ("1", "1", "2"):
+        replay("data.parquet", "--json", "--quiet", "--shuffle-buffer", "300", "--seed", seed)
+        results.append(json.loads(capsys.readouterr().out)["dual"])
+    assert results[0] == results[1] != results[2]
+
+
+def test_arrow_files_and_folders(capsys):
+    write("parts/1.parquet")
+    write("parts/2.parquet", **columns(seed=2))
+    assert replay("parts", "--json", "--quiet") == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == 1200
+    with pa.ipc.new_file("data.arrow", pa.table(columns()).schema) as writer:
+        writer.write(pa.table(columns()))
+    assert replay("data.arrow", "--quiet") == 0
+
+
+def test_bad_rows_by_policy(capsys):
+    nulls = [None if i % 100 == 0 else bool(v) for i, v in enumerate(columns()["y"])]
+    write(y=nulls)
+    assert replay("data.parquet") == 0
+    assert "6 missing label" in capsys.readouterr().out
+    assert len(Path("dead_letters.jsonl").read_text().splitlines()) == 6
+    assert replay("data.parquet", "--on-error", "raise") == 1
+    assert "data.parquet: row 0: the label is missing" in capsys.readouterr().err
+    assert replay("data.parquet", "--on-error", "skip", "--dead-letters", "no.jsonl") == 0
+    assert not Path("no.jsonl").exists()
+
+
+def _text():
+    Path("data.parquet").write_text("hello")
+
+
+def _empty():
+    Path("data.parquet").write_text("")
+
+
+def _truncated():
+    write()
+    Path("data.parquet").write_bytes(Path("data.parquet").read_bytes()[:2000])
+
+
+def _zero_rows():
+    pq.write_table(pa.table(columns()).slice(0, 0), "data.parquet")
+
+
+def _changing():
+    write("data.parquet/1.parquet")
+    write("data.parquet/2.parquet", a=["text"] * 600)
+
+
+BAD = {
+    "missing file": (lambda: None, "does not exist"),
+    "not Parquet": (_text, "is not a Parquet file"),
+    "truncated": (_truncated, "is truncated"),
+    "empty": (_empty, "is empty"),
+    "no rows": (_zero_rows, "no rows"),
+    "no target": (lambda: write(y=None), "target `y` is not a column"),
+    "one value": (lambda: write(y=[True] * 600), "one value only (True)"),
+    "30 values": (lambda: write(y=np.arange(600) % 30), "30 classes"),
+    "no feature": (lambda: write(a=None, b=None, t=None), "no column can be a feature"),
+    "nested": (lambda: write(a=[[1.0]] * 600), "leave it out with columns="),
+    "changing type": (_changing, "column `a` is double in `1.parquet` but string in `2.parquet`"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_clear_line(name, capsys):
+    make, words = BAD[name]
+    make()
+    assert replay("data.parquet", "--quiet") == 1
+    err = capsys.readouterr().err
+    assert words in err and err.startswith("streamsvm: ") and err.count("\n") == 1
+
+
+def test_files_that_cannot_be_written_or_read(capsys):
+    write()
+    assert replay("data.parquet", "--save", "nowhere/m.svm") == 1
+    assert "make it first" in capsys.readouterr().err
+    Path("folder").mkdir()
+    assert replay("data.parquet", "--save", "folder") == 1
+    out, err = capsys.readouterr()
+    assert "progressive accuracy" in out and "cannot save the model" in err
+    assert replay("data.parquet", "--save", "m.svm") == 0
+    Path("cut.svm").write_bytes(Path("m.svm").read_bytes()[:1000])
+    assert main(["predict", "cut.svm", "data.parquet", "-o", "o.parquet"]) == 1
+    assert "is damaged" in capsys.readouterr().err
+    assert main(["predict", "data.parquet", "data.parquet", "-o", "o.parquet"]) == 1
+    assert "is no streamsvm model" in capsys.readouterr().err
+    assert not Path("o.parquet").exists()
+
+
+def test_wrong_arguments(capsys):
+    write()
+    assert replay("data.parquet", "--C", "-1") == 2
+    assert replay("data.parquet", "--speed", "2") == 2
+    for wrong in (["replay", "data.parquet"], ["nonsense"], []):
+        with pytest.raises(SystemExit) as stopped:
+            main(wrong)
+        assert stopped.value.code == 2
+    assert "--target" in capsys.readouterr().err
+
+
+def test_warm(capsys):
+    assert main(["warm"]) == 0
+    assert "RBF" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_with_report_and_model():
+    root = Path(streamsvm.__file__).parents[1]
+    command = [
+        sys.executable, "-m", "streamsvm", "replay", str(BANANAS), "--target", "label",
+        "--rate", "400", "--save", "m.svm",
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for line in process.stderr:
+        if "rows/s" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in out and "support vectors" in out
+    assert 0 < streamsvm.load("m.svm")["LASVMClassifier"].n_examples < 5300
