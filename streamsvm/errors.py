@@ -7,12 +7,11 @@
     ├── BadEventError (ValueError)         one event cannot be used; the model is unchanged
     │   ├── FeatureError (TypeError)       a feature that is no finite number
     │   └── LabelError                     a missing label, or one class too many
-    ├── ModelFileError (ValueError)        a model file cannot be read
-    │   ├── NotAModelFileError             foreign or empty
-    │   ├── DamagedModelFileError          truncated or altered
-    │   ├── NewerModelFileError            written by a later release
-    │   └── UnwritableModelFileError       (OSError) saving failed; an older file is untouched
-    └── MissingPackageError (ImportError)  an optional package is not installed
+    └── ModelFileError (ValueError)        a model file cannot be read
+        ├── NotAModelFileError             foreign or empty
+        ├── DamagedModelFileError          truncated or altered
+        ├── NewerModelFileError            written by a later release
+        └── UnwritableModelFileError       (OSError) saving failed; an older file is untouched
 """
 
 from __future__ import annotations
@@ -57,6 +56,3 @@ class NewerModelFileError(ModelFileError):
 class UnwritableModelFileError(ModelFileError, OSError):
     """The model cannot be saved there; an older file is untouched."""
 
-
-class MissingPackageError(StreamSVMError, ImportError):
-    """An optional package is not installed; the message says how to install it."""

@@ -1,4 +1,4 @@
-"""Seeded random draws inside compiled code: xorshift64*, one word of state in an array.
+"""Seeded random draws inside compiled code: xorshift64, one word of state in an array.
 
 The generator's state is part of a learner's state, so that it is pickled, saved and copied with it.
 (Passing a NumPy Generator to a compiled function costs 7 microseconds a call.)
@@ -10,8 +10,7 @@ import numpy as np
 
 from streamsvm._compile import compiled
 
-_MULTIPLIER = np.uint64(0x2545F4914F6CDD1D)
-_S12, _S25, _S27, _S11 = np.uint64(12), np.uint64(25), np.uint64(27), np.uint64(11)
+_S7, _S11, _S13, _S17 = np.uint64(7), np.uint64(11), np.uint64(13), np.uint64(17)
 
 
 def new_draws(seed: int | None) -> np.ndarray:
@@ -25,11 +24,12 @@ def new_draws(seed: int | None) -> np.ndarray:
 def uniform(draws):  # type: ignore[no-untyped-def]
     """Return a float in [0, 1) and advance the state."""
     word = draws[0]
-    word ^= word >> _S12
-    word ^= word << _S25
-    word ^= word >> _S27
+    word ^= word << _S13
+    word ^= word >> _S7
+    word ^= word << _S17
     draws[0] = word
-    return np.float64((word * _MULTIPLIER) >> _S11) * (1.0 / 9007199254740992.0)
+    # The upper 53 bits, as many as a float holds.
+    return np.float64(word >> _S11) * (1.0 / 9007199254740992.0)
 
 
 @compiled
