@@ -1,15 +1,14 @@
 """Events from a list: for tests and for small data."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from connectors.errors import NotReadableError, SnapshotError, SourceAborted
 from connectors.kinds import record_batch
-from connectors.source import DEFAULT_BATCH_SIZE, Batch, Event, Position, Snapshot
+from connectors.source import DEFAULT_BATCH_SIZE, Batch, Closing, Event, Position, Snapshot
 
 
 class _Eof:
@@ -23,7 +22,7 @@ class _Abort:
         self.done = False
 
 
-class MemorySource:
+class MemorySource(Closing):
     """Events from (x, y) pairs in memory.
 
     `events` passes every x through untouched, strings, None and all, so that tests can feed what a
@@ -134,19 +133,6 @@ class MemorySource:
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
-
-    def __enter__(self) -> Self:
-        """Return the source."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close the source."""
-        self.close()
 
     def _stopped(self) -> bool:
         """Act on the marks before the next pair; tell whether the iterator ends here."""

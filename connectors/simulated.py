@@ -4,20 +4,27 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from connectors.errors import SourceError
-from connectors.source import DEFAULT_BATCH_SIZE, Batch, Event, Snapshot, Source, TimedSource
+from connectors.source import (
+    DEFAULT_BATCH_SIZE,
+    Batch,
+    Closing,
+    Event,
+    Snapshot,
+    Source,
+    TimedSource,
+)
 
 # Longest that a row waits for the rest of its batch, in seconds: a screen still looks live.
 _LONGEST_HOLD = 0.1
 
 
-class SimulatedStream:
+class SimulatedStream(Closing):
     """A source whose events come at a given pace.
 
     Each event is due at a time counted from the start of reading (and again from every `resume` or
@@ -140,19 +147,6 @@ class SimulatedStream:
     def close(self) -> None:
         """Close the source."""
         self.source.close()
-
-    def __enter__(self) -> Self:
-        """Return the stream."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close the source."""
-        self.close()
 
     def _batches(self, size: int | None, pace: "_Pace") -> Iterator[Batch]:
         most = DEFAULT_BATCH_SIZE if size is None else size

@@ -143,6 +143,26 @@ class Batch:
         return [item[1] for item in found], [item[2] for item in found]
 
 
+class Closing:
+    """What has a `close` is a context manager that calls it."""
+
+    def close(self) -> None:
+        """Release what is held."""
+
+    def __enter__(self) -> Self:
+        """Return the source."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the source."""
+        self.close()
+
+
 @runtime_checkable
 class Source(Protocol):
     """Anything that gives events with positions, one by one or in batches.

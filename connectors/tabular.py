@@ -3,8 +3,7 @@
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +14,10 @@ from connectors.cursor import Chunk, Cursor, Place, ShuffledCursor
 from connectors.encoding import Encoder
 from connectors.errors import SnapshotError
 from connectors.kinds import to_float64
-from connectors.source import DEFAULT_BATCH_SIZE, Batch, Event, Position, Snapshot
+from connectors.source import DEFAULT_BATCH_SIZE, Batch, Closing, Event, Position, Snapshot
 
 
-class TabularSource(ABC):
+class TabularSource(Closing, ABC):
     """A source of rows with a target column and feature columns.
 
     A subclass gives the raw rows from any position (`_read`) and says which positions exist
@@ -210,19 +209,6 @@ class TabularSource(ABC):
             return None
         chunk = self._cursor.peek(limit)
         return np.empty(0) if chunk is None else self._timestamps(chunk)
-
-    def __enter__(self) -> Self:
-        """Return the source."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close the source."""
-        self.close()
 
     def __repr__(self) -> str:
         """Return the kind of source, its name, and where it stands."""

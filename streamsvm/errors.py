@@ -55,4 +55,3 @@ class NewerModelFileError(ModelFileError):
 
 class UnwritableModelFileError(ModelFileError, OSError):
     """The model cannot be saved there; an older file is untouched."""
-
