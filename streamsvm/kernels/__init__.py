@@ -3,7 +3,14 @@
 from streamsvm.kernels.linear import Linear
 from streamsvm.kernels.polynomial import Polynomial
 from streamsvm.kernels.rbf import RBF
-from streamsvm.kernels.registry import check_kernel, evaluate, product_of, register, registered
+from streamsvm.kernels.registry import (
+    check_kernel,
+    evaluate,
+    product_of,
+    register,
+    registered,
+    value_of_product,
+)
 
 __all__ = [
     "RBF",
@@ -14,4 +21,5 @@ __all__ = [
     "product_of",
     "register",
     "registered",
+    "value_of_product",
 ]

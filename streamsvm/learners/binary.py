@@ -35,12 +35,18 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         """Return the margins of rows, float32 (n, d)."""
 
     @abc.abstractmethod
-    def _check_rows(self, x: np.ndarray) -> None:
-        """Refuse finite rows that this learner cannot use all the same."""
+    def _diagonal(self, x: np.ndarray) -> np.ndarray:
+        """Return k(x, x) of finite rows; refuse those that the kernel cannot take."""
 
     @abc.abstractmethod
     def _learn_rows(
-        self, x: np.ndarray, y: np.ndarray, labels: list[Any], w: np.ndarray, numbers: np.ndarray
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        labels: list[Any],
+        w: np.ndarray,
+        numbers: np.ndarray,
+        diagonal: np.ndarray,
     ) -> np.ndarray:
         """Learn rows with signs `y`; return the margins from before each was learnt."""
 
@@ -71,9 +77,9 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         labels = self._labels.check([y])
         weights = self._weights(w, 1)
         row, new = self._schema.wider_row(x)
-        self._check_rows(row)
+        diagonal = self._diagonal(row)
         self._schema.extend(new)
-        self._learn_checked(row, labels, weights, None)
+        self._learn_checked(row, labels, weights, None, diagonal)
 
     def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
         """Return the label on whose side of the margin an event lies; False before any label."""
@@ -128,9 +134,9 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         weights = self._weights(w, len(labels))
         numbers = _numbers(ids, len(labels))
         x, new = self._schema.wider_rows(matrix.names, matrix.values, matrix.order)
-        self._check_rows(x)
+        diagonal = self._diagonal(x)
         self._schema.extend(new)
-        return self._learn_checked(x, labels, weights, numbers)
+        return self._learn_checked(x, labels, weights, numbers, diagonal)
 
     def predict_many(self, X: Any) -> Any:
         """Return the predicted label of each row, in the kind of container that `X` is."""
@@ -196,8 +202,10 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         return float(probability(self._calibration, margin))
 
     def _weights(self, w: Any, n: int) -> np.ndarray:
+        if isinstance(w, float) and w == 1.0:
+            return np.ones(n)
         try:
-            weights = np.broadcast_to(np.asarray(w, np.float64), (n,))
+            weights = np.broadcast_to(np.asarray(w, np.float64), (n,)).copy()
         except (TypeError, ValueError) as error:
             raise ParameterError(f"w={w!r}: use one number, or one a row ({n})") from error
         if not (np.isfinite(weights).all() and (weights >= 0.0).all()):
@@ -205,7 +213,12 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         return weights
 
     def _learn_checked(
-        self, x: np.ndarray, labels: list[Any], w: np.ndarray, numbers: np.ndarray | None
+        self,
+        x: np.ndarray,
+        labels: list[Any],
+        w: np.ndarray,
+        numbers: np.ndarray | None,
+        diagonal: np.ndarray,
     ) -> list[Any]:
         """Learn rows that cannot be refused any more, in runs between new classes."""
         if not labels:
@@ -223,7 +236,8 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
                 if numbers is None
                 else numbers[start:stop]
             )
-            margins = self._learn_rows(x[start:stop], signs, run, w[start:stop], given)
+            part = slice(start, stop)
+            margins = self._learn_rows(x[part], signs, run, w[part], given, diagonal[part])
             self._n_examples += len(run)
             if len(self._labels.seen) == 2:
                 update_calibration(self._calibration, margins, signs)

@@ -135,7 +135,13 @@ class LASVMClassifier(BinaryLearner):
     # The solver
 
     def _learn_rows(
-        self, x: np.ndarray, y: np.ndarray, labels: list[Any], w: np.ndarray, numbers: np.ndarray
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        labels: list[Any],
+        w: np.ndarray,
+        numbers: np.ndarray,
+        diagonal: np.ndarray,
     ) -> np.ndarray:
         margins = np.empty(len(y))
         start = 0
@@ -144,8 +150,10 @@ class LASVMClassifier(BinaryLearner):
             seen = self._n_examples + start
             stop = min(len(y), start + _next_power_of_two(seen) - seen)
             part = slice(start, stop)
-            c = self._c_of(y[part], labels[part])
-            self._learn_some(x[part], y[part], c, w[part], numbers[part], margins[part])
+            box = self._c_of(y[part], labels[part]) * w[part]
+            self._learn_some(
+                x[part], y[part], box, w[part], numbers[part], diagonal[part], margins[part]
+            )
             if self.kernel is None and seen < width.LAST_SET:
                 self._widen_moments(x.shape[1])
                 width.update_moments(self._moments, seen, x[part])
@@ -158,14 +166,14 @@ class LASVMClassifier(BinaryLearner):
         self,
         x: np.ndarray,
         y: np.ndarray,
-        c: np.ndarray,
+        box: np.ndarray,
         w: np.ndarray,
         numbers: np.ndarray,
+        diagonal: np.ndarray,
         margins: np.ndarray,
     ) -> None:
         """Learn rows between two changes of width and weights, growing the store as needed."""
         state = self._state_for(x.shape[1])
-        diagonal = self._diagonal(x)
         done = 0
         while True:
             done += lasvm.learn_rows(
@@ -173,8 +181,8 @@ class LASVMClassifier(BinaryLearner):
                 self.kernel_,
                 x[done:],
                 y[done:],
-                (c * w)[done:],
-                w[done:].copy(),
+                box[done:],
+                w[done:],
                 numbers[done:],
                 diagonal[done:],
                 self._schedule,
@@ -200,16 +208,12 @@ class LASVMClassifier(BinaryLearner):
 
     def _diagonal(self, x: np.ndarray) -> np.ndarray:
         if kernels.product_of(type(self.kernel_)) == "distance":
-            at_zero = kernels.evaluate(self.kernel_, [0.0], [0.0])
-            return np.full(len(x), at_zero, np.float32)
+            # All rows are at distance 0 from themselves.
+            return np.full(len(x), kernels.value_of_product(self.kernel_, 0.0), np.float32)
         diagonal = np.empty(len(x), np.float32)
         store = dense_store.new_store(1, x.shape[1])
         row = np.empty((1, store.entered.size), np.float32)
         lasvm.diagonal_of(self.kernel_, store, x, row, diagonal)
-        return diagonal
-
-    def _check_rows(self, x: np.ndarray) -> None:
-        diagonal = self._diagonal(x)
         good = (diagonal >= 0.0) & (diagonal < _LARGEST_DIAGONAL)
         if not good.all():
             r = int(np.argmin(good))
@@ -217,13 +221,12 @@ class LASVMClassifier(BinaryLearner):
                 f"row {r}: {self.kernel_!r} of the row with itself is {diagonal[r]!r}, which must "
                 "be a moderate number of at least 0; scale the features"
             )
+        return diagonal
 
     def _margins(self, x: np.ndarray) -> np.ndarray:
         margins = np.zeros(len(x))
         if self._state is not None:
-            if x.shape[1] > self._state.store.panels.shape[1]:
-                raise AssertionError("rows are wider than the store")
-            lasvm.margins_of(self._state, self.kernel_, x, margins)
+            lasvm.margins_of(self._state_for(x.shape[1]), self.kernel_, x, margins)
         return margins
 
     def _turn_signs(self) -> None:
@@ -234,16 +237,16 @@ class LASVMClassifier(BinaryLearner):
     # Class weights and kernel width
 
     def _c_of(self, y: np.ndarray, labels: list[Any]) -> np.ndarray:
-        """Return C times the class weight of each row, and count the rows."""
+        """Return C times the class weight of each row, and count the rows if that depends on it."""
+        if self.class_weight is None:
+            return np.full(len(y), self._C)
+        if isinstance(self.class_weight, dict):
+            return self._C * np.array([float(self.class_weight.get(v, 1.0)) for v in labels])
         positive = np.cumsum(y > 0.0) + self._counts[1]
         negative = np.cumsum(y < 0.0) + self._counts[0]
         self._counts = np.array([negative[-1], positive[-1]])
-        if self.class_weight == "balanced":
-            own = np.where(y > 0.0, positive, negative)
-            return self._C * (positive + negative) / (2.0 * own)
-        if isinstance(self.class_weight, dict):
-            return self._C * np.array([float(self.class_weight.get(v, 1.0)) for v in labels])
-        return np.full(len(y), self._C)
+        own = np.where(y > 0.0, positive, negative)
+        return self._C * (positive + negative) / (2.0 * own)
 
     def _adapt(self, n: int) -> None:
         """Set the width and the boxes anew after n examples, a power of two."""
