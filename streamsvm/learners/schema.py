@@ -106,7 +106,7 @@ class Schema:
             row = np.empty((1, width), np.float32)
             try:
                 values = np.frombuffer(self._pack.pack(*self._get(x)), np.float64)
-            except (KeyError, struct.error, TypeError):
+            except (KeyError, struct.error, TypeError, OverflowError):
                 return self._checked_row(x)
             if narrow(values, row[0]):
                 return row, []
@@ -184,7 +184,7 @@ def check_number_feature(name: Name, value: Any) -> float:
         raise FeatureError(_refusal(name, value))
     try:
         number = float(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise FeatureError(_refusal(name, value)) from error
     if not abs(number) <= _LARGEST:
         raise FeatureError(_refusal(name, number))

@@ -152,7 +152,8 @@ def refused(model, error, words, act):
 
 
 @pytest.mark.parametrize(
-    "value", ["1.5", None, b"1", float("nan"), float("inf"), 1e39, {"x": 1}, 1j, [1.0]]
+    "value",
+    ["1.5", None, b"1", float("nan"), float("inf"), 1e39, 10**400, {"x": 1}, 1j, [1.0]],
 )
 @pytest.mark.parametrize("known", [True, False], ids=["known", "new"])
 def test_bad_features_change_nothing(value, known):
