@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -27,8 +26,6 @@ BOUNDS_CHECKED = bool(config.BOUNDSCHECK)  # type: ignore[attr-defined]
 """Whether functions are compiled at all (``NUMBA_DISABLE_JIT=1`` runs them as plain Python)."""
 
 _FOLDERS = ("kernels", "losses", "support", "selection", "structured", "solvers", "learners")
-# What a damaged or foreign cache file makes numba raise.
-_UNREADABLE = (OSError, EOFError, pickle.UnpicklingError, ValueError, ImportError, AttributeError)
 _compiled: list[Any] = []
 _registered: list[str] = []
 
@@ -72,8 +69,8 @@ class _StampedCache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
-        except _UNREADABLE:
-            # Cut short by a crash, or written by another build: compile again, over it.
+        except Exception:
+            # A file cut short by a crash, or of another build, can raise anything: write over it.
             with contextlib.suppress(OSError):
                 self.flush()
             return None
@@ -81,14 +78,14 @@ class _StampedCache(FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
             super().save_overload(sig, data)
-        except _UNREADABLE:
+        except Exception:
             # A full or read-only disk costs a compilation in the next process, nothing else.
             self.disable()
 
     def is_empty(self) -> bool:
         try:
             return not self._cache_file._load_index()
-        except _UNREADABLE:
+        except Exception:
             return True
 
 

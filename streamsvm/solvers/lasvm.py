@@ -313,18 +313,9 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
             # An example without weight is passed over.
             if box[at] > 0.0:
                 process(
-                    state,
-                    kernel,
-                    x[at],
-                    y[at],
-                    box[at],
-                    weight[at],
-                    numbers[at],
-                    row,
-                    f,
-                    diagonal[at],
-                    schedule,
-                )
+                    state, kernel, x[at], y[at], box[at], weight[at], numbers[at], row, f,
+                    diagonal[at], schedule,
+                )  # fmt: skip
                 reprocess_some(state, kernel, schedule, d)
         start += size
     return n_rows
