@@ -6,7 +6,8 @@ import sys
 import time
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
@@ -17,6 +18,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bar
 from rich.table import Table
+from rich.text import Text
 
 from streamsvm.run_report import Progress, RunReport
 
@@ -49,38 +51,46 @@ class Screen:
     def __init__(self, title: str, total: int | None, *, quiet: bool = False) -> None:
         self.console = Console(file=sys.stderr, quiet=quiet)
         self.title = title
-        self._live = self.console.is_terminal and not quiet
         self._bar = Bar(
             SpinnerColumn(),
             TextColumn("{task.description}"),
-            BarColumn(bar_width=20),
+            BarColumn(bar_width=None),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[figures]}"),
             TimeRemainingColumn(),
             console=self.console,
-            disable=not self._live,
-            transient=True,
         )
-        self._task = self._bar.add_task(title, total=total, figures="")
+        self._task = self._bar.add_task(title, total=total)
+        self._figures = ""
+        # Two lines: the figures alone fill a terminal of 80 columns.
+        self._live = Live(
+            get_renderable=lambda: Group(
+                self._bar.get_renderable(), Text(self._figures, no_wrap=True, overflow="ellipsis")
+            ),
+            console=self.console,
+            transient=True,
+            refresh_per_second=8,
+        )
+        self._is_live = self.console.is_terminal and not quiet
         self._last = 0.0
 
     def __enter__(self) -> Screen:
         """Start showing."""
-        self._bar.start()
+        if self._is_live:
+            self._live.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         """Stop showing."""
-        self._bar.stop()
+        self._live.stop()
 
     def say(self, text: str) -> None:
         """Show a line that stays."""
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def phase(self, text: str) -> None:
-        """Show what goes on now: beside the bar, or as a line where there is none."""
-        if self._live:
-            self._bar.update(self._task, figures=text)
+        """Show what goes on now: below the bar, or as a line where there is none."""
+        if self._is_live:
+            self._figures = text
         else:
             self.say(text)
 
@@ -89,8 +99,9 @@ class Screen:
         text = figures(now)
         if now.phase == "finishing":
             text = f"finishing: {now.n_support_vectors:,} SV  delta {now.delta:.3g}"
-        if self._live:
-            self._bar.update(self._task, completed=now.rows, figures=text)
+        if self._is_live:
+            self._figures = text
+            self._bar.update(self._task, completed=now.rows)
         elif time.monotonic() - self._last >= _PLAIN_EVERY:
             self._last = time.monotonic()
             self.say(f"{now.rows:,} rows  {text}")

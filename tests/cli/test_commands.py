@@ -240,3 +240,30 @@ def test_ctrl_c_ends_with_report_and_model():
     assert process.returncode == 130
     assert "interrupted" in out and "support vectors" in out
     assert 0 < streamsvm.load("m.svm")["LASVMClassifier"].n_examples < 5300
+
+
+def test_a_terminal_sees_a_bar_and_figures():
+    import pty
+
+    root = Path(streamsvm.__file__).parents[1]
+    master, slave = pty.openpty()
+    command = [sys.executable, "-m", "streamsvm", "replay", str(BANANAS), "--target", "label"]
+    environment = {**os.environ, "PYTHONPATH": str(root), "TERM": "xterm", "COLUMNS": "80"}
+    process = subprocess.Popen(
+        [*command, "--rate", "4000"], env=environment, stderr=slave, stdout=subprocess.DEVNULL
+    )
+    os.close(slave)
+    shown = b""
+    while True:
+        try:
+            part = os.read(master, 4096)
+        except OSError:  # what Linux says when the other end has closed
+            break
+        if not part:
+            break
+        shown += part
+    assert process.wait() == 0
+    os.close(master)
+    text = shown.decode()
+    assert "replay bananas.parquet" in text and "/5300" in text
+    assert "rows/s" in text and "delta" in text and "…" not in text.split("rows/s")[1][:60]
