@@ -25,6 +25,9 @@ JIT = not config.DISABLE_JIT  # type: ignore[attr-defined]
 BOUNDS_CHECKED = bool(config.BOUNDSCHECK)  # type: ignore[attr-defined]
 """Whether functions are compiled at all (``NUMBA_DISABLE_JIT=1`` runs them as plain Python)."""
 
+watchers: list[Callable[[str], None]] = []
+"""Called with the name of each function that was compiled, not found in the cache."""
+
 _FOLDERS = ("kernels", "losses", "support", "selection", "structured", "solvers", "learners")
 _compiled: list[Any] = []
 _registered: list[str] = []
@@ -76,17 +79,13 @@ class _StampedCache(FunctionCache):
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
+        for watcher in watchers:
+            watcher(self._py_func.__name__)
         try:
             super().save_overload(sig, data)
         except Exception:
             # A full or read-only disk costs a compilation in the next process, nothing else.
             self.disable()
-
-    def is_empty(self) -> bool:
-        try:
-            return not self._cache_file._load_index()
-        except Exception:
-            return True
 
 
 def _cached(function: Function, **options: Any) -> Function:
@@ -124,9 +123,3 @@ def add_source(text: str) -> None:
     _registered.append(text)
     for dispatcher in _compiled:
         dispatcher._cache.restamp()
-
-
-def is_cold(function: Callable[..., Any]) -> bool:
-    """Tell whether calling `function` will have to compile it first (as far as can be known)."""
-    cache = getattr(function, "_cache", None)
-    return JIT and not (isinstance(cache, _StampedCache) and not cache.is_empty())

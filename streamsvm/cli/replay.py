@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from connectors import Source
-from streamsvm import LASVMClassifier, StandardScaler, __version__, _compile, kernels
+from streamsvm import LASVMClassifier, StandardScaler, __version__, kernels
 from streamsvm import save as save_model
 from streamsvm.bad_events import BadEvents
 from streamsvm.cli import evaluate, history
@@ -24,7 +24,6 @@ from streamsvm.cli.sources import add_pace_options, open_source, paced
 from streamsvm.errors import ParameterError, UnwritableModelFileError
 from streamsvm.run_report import RunReport
 from streamsvm.runner import Run
-from streamsvm.solvers.lasvm import learn_rows
 
 LEARNERS = {"lasvm": LASVMClassifier}
 
@@ -150,8 +149,6 @@ def run(options: argparse.Namespace) -> int:
         )
     screen = Screen(f"replay {source.name}", total, quiet=options.quiet)
     with screen, _stop_on_signals() as stop:
-        if _compile.is_cold(learn_rows):
-            screen.phase("compiling for this machine: once, some 10 s ...")
         report = Run(
             paced(source, options, stop),
             model,

@@ -20,6 +20,7 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
+from streamsvm import _compile
 from streamsvm.run_report import Progress, RunReport
 
 _PLAIN_EVERY = 2.0
@@ -71,27 +72,40 @@ class Screen:
             refresh_per_second=8,
         )
         self._is_live = self.console.is_terminal and not quiet
-        self._last = 0.0
+        self._said: dict[str, float] = {}
+        self._compiled = 0
 
     def __enter__(self) -> Screen:
         """Start showing."""
+        _compile.watchers.append(self.compiling)
         if self._is_live:
             self._live.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         """Stop showing."""
+        _compile.watchers.remove(self.compiling)
         self._live.stop()
 
     def say(self, text: str) -> None:
         """Show a line that stays."""
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
-    def phase(self, text: str) -> None:
-        """Show what goes on now: below the bar, or as a line where there is none."""
+    def _is_due(self, kind: str) -> bool:
+        """Tell whether a plain line of a kind may be said: not too many of them."""
+        now = time.monotonic()
+        if now - self._said.get(kind, -_PLAIN_EVERY) < _PLAIN_EVERY:
+            return False
+        self._said[kind] = now
+        return True
+
+    def compiling(self, name: str) -> None:
+        """Show that one more function was compiled."""
+        self._compiled += 1
+        text = f"compiling for this machine, once: function {self._compiled}"
         if self._is_live:
             self._figures = text
-        else:
+        elif self._is_due("compiling"):
             self.say(text)
 
     def show(self, now: Progress) -> None:
@@ -102,8 +116,7 @@ class Screen:
         if self._is_live:
             self._figures = text
             self._bar.update(self._task, completed=now.rows)
-        elif time.monotonic() - self._last >= _PLAIN_EVERY:
-            self._last = time.monotonic()
+        elif self._is_due(now.phase):
             self.say(f"{now.rows:,} rows  {text}")
 
 

@@ -267,3 +267,19 @@ def test_a_terminal_sees_a_bar_and_figures():
     text = shown.decode()
     assert "replay bananas.parquet" in text and "/5300" in text
     assert "rows/s" in text and "delta" in text and "…" not in text.split("rows/s")[1][:60]
+
+
+def test_compiling_is_shown(tmp_path):
+    root = Path(streamsvm.__file__).parents[1]
+    write()
+    done = subprocess.run(
+        [sys.executable, "-m", "streamsvm", "replay", "data.parquet", "--target", "y"],
+        env={**os.environ, "PYTHONPATH": str(root), "NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = done.stderr.splitlines()
+    if streamsvm._compile.JIT:
+        assert lines[0] == "compiling for this machine, once: function 1"
+    assert "600 rows" in lines[-1] and "rows/s" in lines[-1]
