@@ -116,7 +116,8 @@ class ArrowSource(TabularSource):
         if isinstance(data, Path):
             with _opened(data) as reader:
                 if isinstance(reader, ipc.RecordBatchFileReader):
-                    self._n_rows = reader.count_rows()
+                    batches = map(reader.get_batch, range(reader.num_record_batches))
+                    self._n_rows = sum(batch.num_rows for batch in batches)
                 return reader.schema
         if not hasattr(data, "__arrow_c_stream__"):
             raise NotReadableError(

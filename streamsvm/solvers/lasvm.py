@@ -97,7 +97,9 @@ def pair_step(state, kernel, i, j, n, d):  # type: ignore[no-untyped-def]
     """Make the step of length lambda on the pair (i, j), among the first n slots."""
     row_i = state.cache.values[kernel_row(state.cache, kernel, state.store, i, n, d)]
     row_j = state.cache.values[kernel_row(state.cache, kernel, state.store, j, n, d)]
-    eta = max(np.float64(state.diagonal[i] + state.diagonal[j] - 2.0 * row_i[j]), _TINY)
+    # In double precision: near copies of each other leave little of three like values.
+    diagonals = np.float64(state.diagonal[i]) + np.float64(state.diagonal[j])
+    eta = max(diagonals - 2.0 * np.float64(row_i[j]), _TINY)
     slope = state.gradient[i] - state.gradient[j]
     room_i, room_j = state.upper[i] - state.alpha[i], state.alpha[j] - state.lower[j]
     step = min(slope / eta, room_i, room_j)

@@ -22,3 +22,43 @@ def test_below_reaches_every_number(n):
 
 def test_no_seed_is_another_each_time():
     assert new_draws(None)[0] != new_draws(None)[0]
+
+
+def plain(function):
+    return getattr(function, "py_func", function)
+
+
+def test_compiled_draws_are_plain_pythons():
+    a, b = new_draws(11), new_draws(11)
+    for _ in range(500):
+        assert uniform(a) == plain(uniform)(b)
+        assert a[0] == b[0]
+    for n in (1, 10, 2**31):
+        assert below(a, n) == plain(below)(b, n)
+
+
+def test_every_draw_advances_the_state():
+    draws, seen = new_draws(3), set()
+    for _ in range(2000):
+        before = int(draws[0])
+        uniform(draws)
+        assert draws[0] != before
+        seen.add(int(draws[0]))
+        before = int(draws[0])
+        below(draws, 5)
+        assert draws[0] != before
+    assert len(seen) == 2000
+
+
+def test_below_is_roughly_uniform_and_in_range():
+    draws = new_draws(5)
+    drawn = np.array([below(draws, 6) for _ in range(12_000)])
+    assert drawn.min() == 0 and drawn.max() == 5
+    # Six standard deviations of a count.
+    assert np.abs(np.bincount(drawn) - 2000).max() < 6 * np.sqrt(2000 * 5 / 6)
+
+
+def test_successive_draws_are_not_related():
+    draws = new_draws(9)
+    u = np.array([uniform(draws) for _ in range(20_000)])
+    assert abs(np.corrcoef(u[1:], u[:-1])[0, 1]) < 6 / np.sqrt(20_000)
