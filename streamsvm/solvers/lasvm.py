@@ -104,11 +104,11 @@ def pair_step(state, kernel, i, j, n, d):  # type: ignore[no-untyped-def]
     room_i, room_j = state.upper[i] - state.alpha[i], state.alpha[j] - state.lower[j]
     step = min(slope / eta, room_i, room_j)
     info = state.info[0]
-    info.n_zero -= (state.alpha[i] == 0.0) + (state.alpha[j] == 0.0)
+    info.n_zero -= int(state.alpha[i] == 0.0) + int(state.alpha[j] == 0.0)
     # A coefficient that meets its bound meets it exactly.
     state.alpha[i] = state.upper[i] if step == room_i else state.alpha[i] + step
     state.alpha[j] = state.lower[j] if step == room_j else state.alpha[j] - step
-    info.n_zero += (state.alpha[i] == 0.0) + (state.alpha[j] == 0.0)
+    info.n_zero += int(state.alpha[i] == 0.0) + int(state.alpha[j] == 0.0)
     info.dual += step * (slope - 0.5 * step * eta)
     info.n_steps += 1
     update_gradient(state, row_i, row_j, step, n)

