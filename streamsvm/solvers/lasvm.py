@@ -177,8 +177,13 @@ def process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule
         violation = g - info.g_min if rising else info.g_max - g
         if violation <= schedule.tau:
             info.n_null += 1
-            return False
-        if schedule.second_order > 0.0:
+            # It may violate with an example that is still to come, if S alone leaves b an interval
+            # and this one narrows it (case c of the convergence argument, thesis 4.2.3).
+            narrows = info.g_max < g if rising else info.g_min > g
+            seeding = narrows and delta(state) <= 0.0
+            if not seeding:
+                return False
+        elif schedule.second_order > 0.0:
             partner = best_partner(state, row, g, np.float32(diagonal), rising, info.n)
     k = insert(state, x, y, box, weight, number, g, diagonal, row)
     if seeding:
@@ -240,7 +245,9 @@ def reprocess_some(state, kernel, schedule, d):  # type: ignore[no-untyped-def]
         if not reprocess(state, kernel, schedule, state.info[0].n, d):
             break
         made += 1
-    remove_blatant(state)
+    # A REPROCESS that bails out removes nothing.
+    if made > 0:
+        remove_blatant(state)
 
 
 @compiled

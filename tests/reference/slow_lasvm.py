@@ -57,9 +57,12 @@ class SlowLASVM:
         if partner is None:
             self.S.append(k)
             return
-        if self.y[k] > 0 and self.g[k] - self.g[partner] <= self.tau:
-            return
-        if self.y[k] < 0 and self.g[partner] - self.g[k] <= self.tau:
+        violation = self.g[k] - self.g[partner] if self.y[k] > 0 else self.g[partner] - self.g[k]
+        if violation <= self.tau:
+            # Kept for an example still to come, if b is an interval that this one narrows.
+            if i is not None and j is not None and self.g[i] <= self.g[j]:
+                if self.g[k] > self.g[i] if self.y[k] > 0 else self.g[k] < self.g[j]:
+                    self.S.append(k)
             return
         if self.second_order:
             partner = self._best(k)
@@ -96,8 +99,8 @@ class SlowLASVM:
 
     def learn(self, k):
         self.process(k)
-        self.reprocess()
-        self.remove()
+        if self.reprocess():
+            self.remove()
 
     def finish(self):
         while self.reprocess():

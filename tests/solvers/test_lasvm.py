@@ -189,6 +189,20 @@ def test_some_epochs_reach_libsvms_optimum(seed, kernel, C):
     assert stream.state.info[0].dual == pytest.approx(dual, rel=1e-4)
 
 
+def test_examples_that_violate_only_with_each_other_meet():
+    # No support vector is free here: case c of the thesis' convergence argument.
+    for seed in range(60):
+        x, y = problem(seed, 10, 2)
+        stream = Stream(x, y, np.full(10, 0.5), kernels.Linear(), SECOND)
+        for _ in range(30):
+            stream.all().finish()
+        svc = SVC(C=0.5, kernel="precomputed", tol=1e-6).fit(stream.gram, y)
+        alpha = np.zeros(10)
+        alpha[svc.support_] = svc.dual_coef_[0]
+        dual = alpha @ y - 0.5 * alpha @ stream.gram @ alpha
+        assert stream.state.info[0].dual == pytest.approx(dual, rel=1e-4), seed
+
+
 def test_an_example_in_S_is_passed_over():
     x, y = problem(3, 40, 2)
     stream = Stream(x, y, np.full(40, 5.0), kernels.RBF(gamma=0.5), NEAR).all().finish()
