@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from streamsvm import _compile
@@ -67,11 +68,59 @@ def test_bounds_checked_code_is_kept_apart(copy):
     assert run(copy)[1:] == ["1", "0"]
 
 
-def test_damaged_cache_files_are_compiled_again(copy):
+PUT = """
+import sys
+import numpy as np
+from streamsvm.support import dense_store
+store = dense_store.new_store(1, 2)
+try:
+    dense_store.put(store, {slot}, np.ones(2, np.float32))
+    print("put", sum(dense_store.put.stats.cache_hits.values()))
+except IndexError:
+    print("refused", sum(dense_store.put.stats.cache_hits.values()))
+"""
+
+
+def test_a_warm_cache_of_unchecked_code_does_not_hide_a_bad_index(copy):
+    warm, bad = PUT.format(slot=31), PUT.format(slot=32)
+    assert run(copy, warm) == ["put", "0"]
+    assert run(copy, warm) == ["put", "1"]
+    assert run(copy, bad, NUMBA_BOUNDSCHECK="1") == ["refused", "0"]
+    assert run(copy, bad, NUMBA_BOUNDSCHECK="1") == ["refused", "1"]
+
+
+DAMAGES = {
+    "cut short": lambda content: content[:30],
+    "empty": lambda content: b"",
+    "noise": lambda content: bytes(range(256)) * 40,
+    "last bytes lost": lambda content: content[:-5],
+    "a bit turned": lambda content: content[:60] + bytes([content[60] ^ 64]) + content[61:],
+}
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc", "nb[ic]"])
+def test_damaged_cache_files_are_compiled_again(copy, suffix):
+    warm = PUT.format(slot=31)
+    run(copy, warm)
+    kept = {file: file.read_bytes() for file in copy.rglob("*.nb[ic]")}
+    for name, damage in DAMAGES.items():
+        damaged = list(copy.rglob(f"*.{suffix}"))
+        assert damaged
+        for file in damaged:
+            file.write_bytes(damage(file.read_bytes()))
+        assert run(copy, warm)[0] == "put", name
+        for file in copy.rglob("*.nb[ic]"):
+            file.unlink()
+        for file, content in kept.items():
+            file.write_bytes(content)
+
+
+def test_damaged_cache_files_are_written_anew(copy):
     run(copy)
     for file in copy.rglob("*.nb[ic]"):
         file.write_bytes(file.read_bytes()[:30])
-    assert run(copy)[0] == "5.0"
+    assert run(copy) == ["5.0", "0", "1"]
+    assert run(copy) == ["5.0", "1", "0"]
 
 
 def test_read_only_everywhere_still_runs(copy):
@@ -134,3 +183,32 @@ print(round(model.dual, 3), model.n_support_vectors)
 """
     plain = run(copy, program, NUMBA_DISABLE_JIT="1")
     assert plain == run(ROOT, program)
+
+
+def test_without_the_compiler_the_coefficients_are_the_same(copy):
+    program = """
+import numpy as np
+from streamsvm import kernels
+from streamsvm.solvers import lasvm, lasvm_finish, lasvm_state
+rng = np.random.default_rng(1)
+x = rng.normal(size=(100, 2)).astype(np.float32)
+y = np.where(x[:, 0] * x[:, 1] > 0.2, 1.0, -1.0)
+one, kernel = np.ones(100), kernels.RBF(gamma=0.5)
+schedule = lasvm.Schedule(1e-6, 1.0, np.inf, 0.0, 1.0)
+state = lasvm_state.new_state(2, 10**6, 256)
+for epoch in range(3):
+    learnt = lasvm.learn_rows(state, kernel, x, y, one, one, np.arange(1, 101), one.astype("f4"),
+                              schedule, np.zeros(100))
+    assert learnt == 100
+    while not lasvm_finish.finish_some(state, kernel, schedule, 2, 10000):
+        pass
+alpha = np.zeros(101)
+n = int(state.info[0].n)
+alpha[state.store.entered[:n]] = state.alpha[:n]
+print(*alpha[1:], lasvm.bias(state))
+"""
+    plain = np.array(run(copy, program, NUMBA_DISABLE_JIT="1"), float)
+    compiled = np.array(run(ROOT, program), float)
+    assert np.count_nonzero(compiled) > 20
+    # Both within tau = 1e-6 of one optimum, which has a single solution.
+    np.testing.assert_allclose(plain, compiled, atol=1e-4)

@@ -190,6 +190,18 @@ def kernel_row(cache, kernel, store, slot, n, d):  # type: ignore[no-untyped-def
 
 
 @compiled
+def set_column(cache, slot, values):  # type: ignore[no-untyped-def]
+    """Write values[s], float32, as the value of `slot` in the line of each slot s that holds it.
+
+    For a slot that gets another row: its own line must be freed first.
+    """
+    for line in range(cache.length.size):
+        owner = cache.slot_of[line]
+        if owner != NONE and cache.length[line] > slot:
+            cache.values[line, slot] = values[owner]
+
+
+@compiled
 def reorder(cache, order, n_kept):  # type: ignore[no-untyped-def]
     """Let slot order[s] become slot s in every line, for s < n_kept; other slots are gone.
 

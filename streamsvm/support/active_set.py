@@ -1,0 +1,112 @@
+"""The active set: which slots hold an example now, who came when, and which slots are free.
+
+An example stays in its slot until it leaves; the next one takes the freed slot. A uniform draw
+from `members` is a uniform draw from the active set.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import compiled
+
+NONE = -1
+
+COUNTS = np.dtype(
+    [
+        ("n", np.int64),  # slots in use or free, from the first; none beyond was ever used
+        ("n_members", np.int64),
+        ("n_free", np.int64),
+        ("n_offered", np.int64),  # examples offered so far, those that were not admitted included
+    ]
+)
+
+
+class ActiveSet(NamedTuple):
+    """Members, free slots and arrivals, for `capacity` slots."""
+
+    members: np.ndarray  # int64 (capacity,) the slots of the active set, the first n_members
+    place: np.ndarray  # int64 (capacity,) where in `members` a slot stands, or -1
+    free: np.ndarray  # int64 (capacity,) a stack of free slots, the first n_free
+    arrival: np.ndarray  # int64 (capacity,) n_offered when the slot's example came
+    ring: np.ndarray  # int64 (window,) slot of the example that came at a time modulo window
+    counts: Any  # record array (1,) of COUNTS
+
+
+def new_set(capacity: int, window: int) -> ActiveSet:
+    """Return an empty active set; `window` is 0 for one that does not slide."""
+    return ActiveSet(
+        members=np.zeros(capacity, np.int64),
+        place=np.full(capacity, NONE),
+        free=np.zeros(capacity, np.int64),
+        arrival=np.zeros(capacity, np.int64),
+        ring=np.full(window, NONE),
+        counts=np.zeros(1, COUNTS).view(np.recarray),
+    )
+
+
+def grown(active: ActiveSet, capacity: int) -> ActiveSet:
+    """Return the same set with room for more slots."""
+    new = new_set(capacity, active.ring.size)
+    for name in ("members", "place", "free", "arrival", "ring"):
+        old = getattr(active, name)
+        getattr(new, name)[: old.size] = old
+    new.counts[:] = active.counts
+    return new
+
+
+@compiled
+def is_full(active, limit):  # type: ignore[no-untyped-def]
+    """Tell whether one more example needs more capacity than there is; `limit` members at most."""
+    counts = active.counts[0]
+    room = counts.n_free > 0 or counts.n < active.members.size
+    return not room and counts.n_members < limit
+
+
+@compiled
+def enter(active):  # type: ignore[no-untyped-def]
+    """Give a slot to the example that was offered last, and return it."""
+    counts = active.counts[0]
+    if counts.n_free > 0:
+        counts.n_free -= 1
+        slot = active.free[counts.n_free]
+    else:
+        slot = counts.n
+        counts.n += 1
+    active.members[counts.n_members] = slot
+    active.place[slot] = counts.n_members
+    counts.n_members += 1
+    active.arrival[slot] = counts.n_offered
+    if active.ring.size > 0:
+        active.ring[counts.n_offered % active.ring.size] = slot
+    return slot
+
+
+@compiled
+def leave(active, slot):  # type: ignore[no-untyped-def]
+    """Take the example in a slot out of the set; the slot is free from now on."""
+    counts = active.counts[0]
+    at = active.place[slot]
+    last = active.members[counts.n_members - 1]
+    active.members[at] = last
+    active.place[last] = at
+    counts.n_members -= 1
+    active.place[slot] = NONE
+    active.free[counts.n_free] = slot
+    counts.n_free += 1
+
+
+@compiled
+def expired(active):  # type: ignore[no-untyped-def]
+    """Return the slot of the example that leaves the window with the one offered now, or -1."""
+    counts = active.counts[0]
+    if active.ring.size == 0 or counts.n_offered <= active.ring.size:
+        return NONE
+    at = counts.n_offered % active.ring.size
+    slot = active.ring[at]
+    if slot == NONE or active.place[slot] == NONE:
+        return NONE
+    # Another example may have taken the slot since.
+    return slot if active.arrival[slot] == counts.n_offered - active.ring.size else NONE

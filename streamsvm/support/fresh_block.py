@@ -1,0 +1,93 @@
+"""Kernel values of a block of fresh rows, kept right while slots get other rows.
+
+The values of up to 64 rows with all slots are computed together, and those of the 64 among
+themselves. When one of them then takes a slot, the later rows find their value with it in the
+second table; when a slot gets a row that is not of the block (a merged one), that slot's panel is
+computed again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import compiled
+from streamsvm.support import dense_store
+from streamsvm.support.dense_store import DenseStore, put
+from streamsvm.support.kernel_values import kernel_values
+from streamsvm.support.tiles import PANEL
+
+BLOCK = 64
+"""Fresh rows whose kernel values are computed together."""
+
+FOREIGN = -1
+"""The origin of a slot's new row that is no row of the block."""
+
+
+class FreshBlock(NamedTuple):
+    """Scratch for one block; nothing in it outlives the block."""
+
+    values: np.ndarray  # float32 (BLOCK, capacity) k(fresh row, slot)
+    among: np.ndarray  # float32 (BLOCK, BLOCK) k(fresh row, fresh row)
+    rows: DenseStore  # the fresh rows, as stored rows
+    changed: np.ndarray  # int64 (4 BLOCK, 2): slots that got another row, and its origin
+    counts: np.ndarray  # int64 (1,): how many of `changed` count
+
+
+def new_block(capacity: int, n_features: int) -> FreshBlock:
+    """Allocate the scratch for a store of that capacity."""
+    return FreshBlock(
+        values=np.zeros((BLOCK, capacity), np.float32),
+        among=np.zeros((BLOCK, BLOCK), np.float32),
+        rows=dense_store.new_store(BLOCK, n_features),
+        changed=np.zeros((4 * BLOCK, 2), np.int64),
+        counts=np.zeros(1, np.int64),
+    )
+
+
+@compiled
+def begin(block, kernel, store, x, size, n):  # type: ignore[no-untyped-def]
+    """Compute the values of the first `size` rows of x, float32 (>= size, d), with slots < n."""
+    d = x.shape[1]
+    zero = np.int64(0)
+    kernel_values(kernel, store, x, size, d, zero, n, block.values)
+    if size > 1:
+        for r in range(size):
+            put(block.rows, r, x[r])
+        kernel_values(kernel, block.rows, x, size, d, zero, size, block.among)
+    block.counts[0] = 0
+
+
+@compiled
+def has_room(block):  # type: ignore[no-untyped-def]
+    """Tell whether a few more changes can be noted; else begin a new block."""
+    return block.counts[0] + 4 <= block.changed.shape[0]
+
+
+@compiled
+def note(block, slot, origin):  # type: ignore[no-untyped-def]
+    """Note that a slot got row `origin` of the block, or a `FOREIGN` one."""
+    block.changed[block.counts[0], 0] = slot
+    block.changed[block.counts[0], 1] = origin
+    block.counts[0] += 1
+
+
+@compiled
+def values_of(block, kernel, store, x, r):  # type: ignore[no-untyped-def]
+    """Return the values of row r of the block with all slots, float32 (capacity,), up to date.
+
+    `x` holds the rows that `begin` was given.
+    """
+    values = block.values[r]
+    for c in range(block.counts[0]):
+        slot, origin = block.changed[c, 0], block.changed[c, 1]
+        if origin == FOREIGN:
+            panel = slot // PANEL * PANEL
+            out = block.values[r : r + 1]
+            kernel_values(
+                kernel, store, x[r : r + 1], np.int64(1), x.shape[1], panel, panel + PANEL, out
+            )
+        else:
+            values[slot] = block.among[r, origin]
+    return values
