@@ -8,18 +8,17 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm.errors import FeatureError, ParameterError
-from streamsvm.learners import lasvm_file, model_file, width
-from streamsvm.learners.binary import BinaryLearner, check_number, check_positive
-from streamsvm.learners.support_vectors import SupportVectors, arrays_of
+from streamsvm.learners import lasvm_file, model_file
+from streamsvm.learners.binary import check_number, check_positive
+from streamsvm.learners.kernel_learner import KernelLearner
 from streamsvm.solvers import boxes, lasvm, lasvm_finish, lasvm_state
+from streamsvm.solvers.lasvm_state import LASVMState
 from streamsvm.support import dense_store
 
 _FINISH_STEPS = 20_000
-_LARGEST_DIAGONAL = 1e30
 
 
-class LASVMClassifier(BinaryLearner):
+class LASVMClassifier(KernelLearner):
     """Online soft-margin SVM with kernels and a bias: as accurate as a batch SVM after one pass.
 
     Every example is tried once as a support vector (PROCESS); then pairs of support vectors are
@@ -97,21 +96,13 @@ class LASVMClassifier(BinaryLearner):
         cache_mb: float = 200.0,
         seed: int | None = None,
     ) -> None:
-        super().__init__()
-        if kernel is not None:
-            kernels.check_kernel(kernel)
-        self.kernel = kernel
-        self.C = C
+        super().__init__(kernel, C, class_weight, cache_mb)
         self.tau = tau
         self.reprocess = reprocess
         self.delta_max = delta_max
         self.max_reprocess = max_reprocess
         self.second_order = second_order
-        self.class_weight = class_weight
-        self.cache_mb = cache_mb
         self.seed = seed
-        self.kernel_ = kernel if kernel is not None else kernels.RBF(gamma=1.0)
-        self._C = check_positive("C", C)
         self._schedule = lasvm.Schedule(
             tau=check_positive("tau", tau),
             reprocess=check_number("reprocess", reprocess, 0),
@@ -119,12 +110,7 @@ class LASVMClassifier(BinaryLearner):
             max_reprocess=check_number("max_reprocess", max_reprocess, 0),
             second_order=float(bool(second_order)),
         )
-        self._cache_bytes = int(check_number("cache_mb", cache_mb, 0) * 1e6)
-        _check_class_weight(class_weight)
         self._counts = np.zeros(2)  # examples of the negative and the positive class
-        self._moments = width.new_moments(0)
-        # Arrays are made with the first example: clones are cheap.
-        self._state: lasvm_state.LASVMState | None = None
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -134,94 +120,24 @@ class LASVMClassifier(BinaryLearner):
 
     # The solver
 
-    def _learn_rows(
-        self,
-        x: np.ndarray,
-        y: np.ndarray,
-        labels: list[Any],
-        w: np.ndarray,
-        numbers: np.ndarray,
-        diagonal: np.ndarray,
-    ) -> np.ndarray:
-        margins = np.empty(len(y))
-        start = 0
-        while start < len(y):
-            # Width and class weights change at powers of two, however the stream is cut.
-            seen = self._n_examples + start
-            stop = min(len(y), start + _next_power_of_two(seen) - seen)
-            part = slice(start, stop)
-            box = self._c_of(y[part], labels[part]) * w[part]
-            self._learn_some(
-                x[part], y[part], box, w[part], numbers[part], diagonal[part], margins[part]
-            )
-            if self.kernel is None and seen < width.LAST_SET:
-                self._widen_moments(x.shape[1])
-                width.update_moments(self._moments, seen, x[part])
-            start = stop
-            if self._n_examples + stop == _next_power_of_two(seen):
-                self._adapt(self._n_examples + stop)
-        return margins
+    def _new_state(self, n_features: int) -> LASVMState:
+        return lasvm_state.new_state(n_features, self._cache_bytes)
 
-    def _learn_some(
-        self,
-        x: np.ndarray,
-        y: np.ndarray,
-        box: np.ndarray,
-        w: np.ndarray,
-        numbers: np.ndarray,
-        diagonal: np.ndarray,
-        margins: np.ndarray,
-    ) -> None:
-        """Learn rows between two changes of width and weights, growing the store as needed."""
-        state = self._state_for(x.shape[1])
-        done = 0
-        while True:
-            done += lasvm.learn_rows(
-                state,
-                self.kernel_,
-                x[done:],
-                y[done:],
-                box[done:],
-                w[done:],
-                numbers[done:],
-                diagonal[done:],
-                self._schedule,
-                margins[done:],
-            )
-            if done == len(y):
-                return
-            capacity, n_features = 2 * state.alpha.size, state.store.panels.shape[1]
-            state = lasvm_state.grown(state, capacity, n_features, self._cache_bytes)
-            self._state = state
+    def _grown(self, state: LASVMState, capacity: int, n_features: int) -> LASVMState:
+        return lasvm_state.grown(state, capacity, n_features, self._cache_bytes)
 
-    def _state_for(self, n_features: int) -> lasvm_state.LASVMState:
-        """Return the state, made or widened to hold so many features."""
-        if self._state is None:
-            self._state = lasvm_state.new_state(n_features, self._cache_bytes)
-        elif self._state.store.panels.shape[1] < n_features:
-            room = max(n_features, 2 * self._state.store.panels.shape[1])
-            capacity = self._state.alpha.size
-            self._state = lasvm_state.grown(self._state, capacity, room, self._cache_bytes)
-            if kernels.product_of(type(self.kernel_)) == "vectors":
-                lasvm_state.rebuild(self._state, self.kernel_, n_features)
-        return self._state
+    def _rebuild(self) -> None:
+        if self._state is not None:
+            lasvm_state.rebuild(self._state, self.kernel_, len(self._schema))
 
-    def _diagonal(self, x: np.ndarray) -> np.ndarray:
-        if kernels.product_of(type(self.kernel_)) == "distance":
-            # All rows are at distance 0 from themselves.
-            return np.full(len(x), kernels.value_of_product(self.kernel_, 0.0), np.float32)
-        diagonal = np.empty(len(x), np.float32)
-        store = dense_store.new_store(1, x.shape[1])
-        row = np.empty((1, store.entered.size), np.float32)
-        lasvm.diagonal_of(self.kernel_, store, x, row, diagonal)
-        good = (diagonal >= 0.0) & (diagonal < _LARGEST_DIAGONAL)
-        if not good.all():
-            r = int(np.argmin(good))
-            raise FeatureError(
-                f"row {r}: {self.kernel_!r} of the row with itself is {diagonal[r]!r}, which must "
-                "be a moderate number of at least 0; scale the features"
-            )
-        return diagonal
+    def _solve(self, state: LASVMState, rows: tuple[np.ndarray, ...], margins: np.ndarray) -> int:
+        done: int = lasvm.learn_rows(state, self.kernel_, *rows, self._schedule, margins)
+        return done
+
+    def _expansion(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        store, n = self._state.store, int(self._state.info[0].n)
+        rows = dense_store.rows_of(store, n, len(self._schema))
+        return rows, self._state.alpha[:n], store.entered[:n]
 
     def _margins(self, x: np.ndarray) -> np.ndarray:
         margins = np.zeros(len(x))
@@ -234,40 +150,23 @@ class LASVMClassifier(BinaryLearner):
         if self._state is not None:
             boxes.turn_signs(self._state)
 
-    # Class weights and kernel width
+    # Class weights
 
     def _c_of(self, y: np.ndarray, labels: list[Any]) -> np.ndarray:
         """Return C times the class weight of each row, and count the rows if that depends on it."""
-        if self.class_weight is None:
-            return np.full(len(y), self._C)
-        if isinstance(self.class_weight, dict):
-            return self._C * np.array([float(self.class_weight.get(v, 1.0)) for v in labels])
+        if self.class_weight != "balanced":
+            return super()._c_of(y, labels)
         positive = np.cumsum(y > 0.0) + self._counts[1]
         negative = np.cumsum(y < 0.0) + self._counts[0]
         self._counts = np.array([negative[-1], positive[-1]])
         own = np.where(y > 0.0, positive, negative)
         return self._C * (positive + negative) / (2.0 * own)
 
-    def _adapt(self, n: int) -> None:
-        """Set the width and the boxes anew after n examples, a power of two."""
-        assert self._state is not None
-        if self.kernel is None and n <= width.LAST_SET:
-            gamma = width.gamma_of(self._moments, n)
-            if width.is_worth_it(self.kernel_.gamma, gamma):
-                self.kernel_ = kernels.RBF(gamma=gamma)
-                lasvm_state.rebuild(self._state, self.kernel_, len(self._schema))
-        self._rebalance()
-
     def _rebalance(self) -> None:
         if self.class_weight != "balanced" or self._state is None or self._counts.min() == 0:
             return
         c = self._C * self._counts.sum() / (2.0 * self._counts)
         boxes.set_boxes(self._state, self.kernel_, c[0], c[1], len(self._schema))
-
-    def _widen_moments(self, n_features: int) -> None:
-        missing = n_features - self._moments.shape[1]
-        if missing:
-            self._moments = np.pad(self._moments, ((0, 0), (0, missing)))
 
     def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
         """Run REPROCESS until delta <= tau: the optimum over the examples kept.
@@ -291,11 +190,6 @@ class LASVMClassifier(BinaryLearner):
     # Looking inside
 
     @property
-    def n_support_vectors(self) -> int:
-        """How many examples have a coefficient other than 0."""
-        return 0 if self._state is None else int(np.count_nonzero(self._state.alpha))
-
-    @property
     def bias(self) -> float:
         """The constant b of the decision function."""
         return 0.0 if self._state is None else float(lasvm.bias(self._state))
@@ -306,16 +200,6 @@ class LASVMClassifier(BinaryLearner):
         return 0.0 if self._state is None else float(lasvm.delta(self._state))
 
     @property
-    def dual(self) -> float:
-        """The dual objective."""
-        return 0.0 if self._state is None else float(self._state.info[0].dual)
-
-    @property
-    def memory_usage(self) -> int:
-        """Bytes of all arrays, cached kernel rows and scratch included."""
-        return sum(array.nbytes for array in arrays_of(self._state))
-
-    @property
     def counters(self) -> dict[str, int]:
         """Counts since the first example: steps, kernel values, how cached rows were found."""
         if self._state is None:
@@ -323,25 +207,6 @@ class LASVMClassifier(BinaryLearner):
         info, cache = self._state.info[0], self._state.cache.counts
         values = (info.n_steps, info.n_null, info.n_values + cache[3], cache[0], cache[1], cache[2])
         return dict(zip(_COUNTERS, map(int, values), strict=True))
-
-    def support_vectors(self) -> SupportVectors:
-        """Return the support vectors, in the order in which they entered."""
-        width_ = len(self._schema)
-        if self._state is None:
-            empty = np.zeros(0)
-            rows = np.zeros((0, width_), np.float32)
-            return SupportVectors(self.feature_names, rows, empty, [], empty.astype(np.int64))
-        n = int(self._state.info[0].n)
-        kept = np.flatnonzero(self._state.alpha[:n])
-        kept = kept[np.argsort(self._state.store.entered[kept], kind="stable")]
-        alpha = self._state.alpha[kept]
-        return SupportVectors(
-            features=self.feature_names,
-            rows=dense_store.rows_of(self._state.store, n, width_)[kept],
-            coefficients=alpha,
-            labels=[self._labels.label(a) for a in alpha.tolist()],
-            entered=self._state.store.entered[kept],
-        )
 
     # Copies
 
@@ -366,22 +231,6 @@ _COUNTERS = (
     "cached_rows_missed",
     "cached_rows_extended",
 )
-
-
-def _next_power_of_two(n: int) -> int:
-    """Return the smallest power of two above n."""
-    return 1 << int(n).bit_length()
-
-
-def _check_class_weight(class_weight: Any) -> None:
-    if class_weight is None or class_weight == "balanced":
-        return
-    if not isinstance(class_weight, dict):
-        raise ParameterError(
-            f"class_weight={class_weight!r}: use None, 'balanced' or a dict {{label: factor}}"
-        )
-    for label, factor in class_weight.items():
-        check_number(f"class_weight[{label!r}]", factor, 0)
 
 
 model_file.register(LASVMClassifier, lasvm_file)

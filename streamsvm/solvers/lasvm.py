@@ -33,7 +33,7 @@ from streamsvm.solvers.lasvm_state import (
     squeeze,
 )
 from streamsvm.support.dense_store import put
-from streamsvm.support.kernel_values import kernel_values
+from streamsvm.support.kernel_values import expansion, kernel_values
 from streamsvm.support.row_cache import free, keep, kernel_row
 
 SEEDS = 5
@@ -50,15 +50,6 @@ class Schedule(NamedTuple):
     delta_max: float  # more of them until delta <= delta_max, ...
     max_reprocess: float  # ... but at most so many an example
     second_order: float  # 1: partner by gain, 0: by gradient (the papers')
-
-
-@compiled_leaf
-def expansion(alpha, row, n):  # type: ignore[no-untyped-def]
-    """Return sum_s alpha_s k_s over s < n; alpha float64, row float32."""
-    total = 0.0
-    for s in range(n):
-        total += alpha[s] * np.float64(row[s])
-    return total
 
 
 @compiled_leaf
@@ -345,28 +336,3 @@ def margins_of(state, kernel, x, out):  # type: ignore[no-untyped-def]
         for r in range(size):
             out[start + r] = expansion(state.alpha, state.block[r], n) + b
         start += size
-
-
-@compiled
-def diagonal_of(kernel, store, x, row, out):  # type: ignore[no-untyped-def]
-    """Write k(x_r, x_r) of rows x, float32 (n, d), into out, float32 (n,).
-
-    Parameters
-    ----------
-    kernel
-        A registered kernel.
-    store
-        A scratch store with at least one slot and d features.
-    x
-        float32 (n, d).
-    row
-        float32 (1, >= capacity of the store) scratch.
-    out
-        float32 (n,), written.
-
-    """
-    one = np.int64(1)
-    for r in range(x.shape[0]):
-        put(store, np.int64(0), x[r])
-        kernel_values(kernel, store, x[r : r + 1], one, x.shape[1], np.int64(0), one, row)
-        out[r] = row[0, 0]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numba import types
 from numba.extending import overload
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_leaf
 from streamsvm.kernels import product_of
 from streamsvm.kernels.registry import value_of_product, value_of_vectors
 from streamsvm.support.tiles import (
@@ -18,6 +19,15 @@ from streamsvm.support.tiles import (
     dot_1,
     dot_4,
 )
+
+
+@compiled_leaf
+def expansion(alpha, row, n):  # type: ignore[no-untyped-def]
+    """Return sum_s alpha_s k_s over s < n; alpha float64, row float32."""
+    total = 0.0
+    for s in range(n):
+        total += alpha[s] * np.float64(row[s])
+    return total
 
 
 @compiled

@@ -1,0 +1,218 @@
+"""Room for one more example in averaged tracking: removal, projection and merging.
+
+Leaving out example i changes the dual by -a_i g_i - a_i^2 k(x_i, x_i) / 2: the least harmful one is
+where that loss is least, from f alone. Removal stops there. Projection lets the coefficients of its
+nearest neighbours take over, by coordinate steps on them alone (the dual within their span and
+boxes). Merging replaces it and its nearest neighbour of the same label, for RBF kernels, by one
+vector z on the line between them (Wang, Crammer, Vucetic, JMLR 13, 2012), which stands for two
+examples: its box is the sum of theirs. With kappa = k(x_i, x_j) and z = h x_i + (1 - h) x_j
+
+    k(x_i, z) = kappa^((1-h)^2),   k(x_j, z) = kappa^(h^2),   a_z = a_i k(x_i, z) + a_j k(x_j, z)
+
+where h makes a_z, and so the part of w that z takes over, largest. Whatever is done, the dual
+before minus the dual after is added to `lost`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from streamsvm._compile import compiled
+from streamsvm.solvers.tracking_state import add_scaled, enter, leave, shift
+from streamsvm.support import fresh_block, row_cache
+from streamsvm.support.dense_store import get, put
+from streamsvm.support.kernel_values import expansion, kernel_values
+
+REMOVE, SMALLEST, PROJECT, MERGE = 0.0, 1.0, 2.0, 3.0
+"""Policies: the least harmful leaves; the smallest coefficient leaves; see above."""
+
+_GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
+_SECTIONS = 20
+
+
+@compiled
+def removal_loss(state, i):  # type: ignore[no-untyped-def]
+    """Return what the dual loses when example i leaves."""
+    a = state.y[i] * state.alpha[i]
+    g = 1.0 - state.y[i] * state.f[i]
+    return a * g + 0.5 * a * a * np.float64(state.diagonal[i])
+
+
+@compiled
+def remove(state, kernel, i, d):  # type: ignore[no-untyped-def]
+    """Take example i out of the active set."""
+    if state.alpha[i] != 0.0:
+        loss = removal_loss(state, i)
+        state.info[0].dual -= loss
+        state.info[0].lost += loss
+        shift(state, kernel, i, -state.alpha[i], d)
+    # Exactly 0: what is free must not be seen in any sum.
+    state.alpha[i] = 0.0
+    state.average[i] = 0.0
+    leave(state, i)
+
+
+@compiled
+def least_harmful(state):  # type: ignore[no-untyped-def]
+    """Return the member whose removal costs least and that cost; among free ones, least needed."""
+    found, least, useless = np.int64(-1), np.inf, -np.inf
+    for m in range(state.active.counts[0].n_members):
+        i = state.active.members[m]
+        loss = removal_loss(state, i)
+        need = 1.0 - state.y[i] * state.f[i]
+        if loss < least or (loss == least and need < useless):
+            found, least, useless = i, loss, need
+    return found, least
+
+
+@compiled
+def _smallest(state):  # type: ignore[no-untyped-def]
+    found, least = np.int64(-1), np.inf
+    for m in range(state.active.counts[0].n_members):
+        i = state.active.members[m]
+        if abs(state.alpha[i]) < least:
+            found, least = i, abs(state.alpha[i])
+    return found
+
+
+@compiled
+def _nearest(state, row, i):  # type: ignore[no-untyped-def]
+    """Return the member of the same label with the largest k_ij^2 / k_jj, k_ij > 0, or -1."""
+    found, most = np.int64(-1), 0.0
+    for m in range(state.active.counts[0].n_members):
+        j = state.active.members[m]
+        k = np.float64(row[j])
+        if j == i or k <= 0.0 or state.y[j] != state.y[i]:
+            continue
+        worth = k * k / max(np.float64(state.diagonal[j]), 1e-30)
+        if worth > most:
+            found, most = j, worth
+    return found
+
+
+@compiled
+def _widen_box(state, slot, box, weight):  # type: ignore[no-untyped-def]
+    """Let an example stand for one more, whose box and weight are added to its own."""
+    info = state.info[0]
+    info.box_squares += box * (2.0 * state.box[slot] + box)
+    info.box_sum += box
+    state.box[slot] += box
+    state.store.weight[slot] += weight
+
+
+@compiled
+def _project(state, kernel, i, d):  # type: ignore[no-untyped-def]
+    """Remove i, and give its part along its nearest neighbour of the same label to that one."""
+    n = state.active.counts[0].n
+    row_i = state.cache.values[row_cache.kernel_row(state.cache, kernel, state.store, i, n, d)]
+    j = _nearest(state, row_i, i)
+    if j < 0:
+        remove(state, kernel, i, d)
+        return
+    diagonal = np.float64(state.diagonal[j])
+    part = abs(state.alpha[i]) * np.float64(row_i[j]) / max(diagonal, 1e-30)
+    box, weight = state.box[i], state.store.weight[i]
+    remove(state, kernel, i, d)
+    _widen_box(state, j, box, weight)
+    y = state.y[j]
+    step = min(part, state.box[j] - y * state.alpha[j])
+    gain = step * (1.0 - y * state.f[j]) - 0.5 * step * step * diagonal
+    shift(state, kernel, j, y * step, d)
+    state.info[0].dual += gain
+    state.info[0].lost -= gain
+
+
+@compiled
+def best_point(kappa, a_i, a_j):  # type: ignore[no-untyped-def]
+    """Return h in [0, 1] for which a_i kappa^((1-h)^2) + a_j kappa^(h^2) is largest.
+
+    By golden section: with kappa > exp(-2) there is one maximum; below, the better of two is in the
+    half of the larger coefficient.
+    """
+    log = math.log(max(kappa, 1e-30))
+    low, high = (0.5, 1.0) if a_i >= a_j else (0.0, 0.5)
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    for _ in range(_SECTIONS):
+        at_left = a_i * math.exp(log * (1 - left) ** 2) + a_j * math.exp(log * left**2)
+        at_right = a_i * math.exp(log * (1 - right) ** 2) + a_j * math.exp(log * right**2)
+        if at_left > at_right:
+            high, right = right, left
+            left = high - _GOLDEN * (high - low)
+        else:
+            low, left = left, right
+            right = low + _GOLDEN * (high - low)
+    return 0.5 * (low + high)
+
+
+@compiled
+def _merge(state, kernel, i, d):  # type: ignore[no-untyped-def]
+    """Merge i with its nearest neighbour of the same label; remove it if it has none."""
+    info, n = state.info[0], state.active.counts[0].n
+    row_i = state.cache.values[row_cache.kernel_row(state.cache, kernel, state.store, i, n, d)]
+    j = _nearest(state, row_i, i)
+    if j < 0:
+        remove(state, kernel, i, d)
+        return
+    a_i, a_j = abs(state.alpha[i]), abs(state.alpha[j])
+    h = best_point(np.float64(row_i[j]), a_i, a_j)
+    x, z = np.empty((2, d), np.float32), np.empty((1, d), np.float32)
+    get(state.store, i, x[0])
+    get(state.store, j, x[1])
+    for c in range(d):
+        z[0, c] = np.float32(h * x[0, c] + (1.0 - h) * x[1, c])
+    row = np.zeros((1, state.alpha.size), np.float32)
+    kernel_values(kernel, state.store, z, np.int64(1), d, np.int64(0), n, row)
+    y, diagonal = state.y[i], state.diagonal[i]
+    a_z = min(state.box[i] + state.box[j], a_i * row[0, i] + a_j * row[0, j])
+    weight, box = state.store.weight[i] + state.store.weight[j], state.box[i] + state.box[j]
+    number = max(state.store.entered[i], state.store.entered[j])
+    # remove() adds both to `lost`; what z brings back is taken from it.
+    remove(state, kernel, i, d)
+    remove(state, kernel, j, d)
+    f_z = expansion(state.alpha, row[0], n)
+    slot = enter(state, y, box, weight, number, diagonal)
+    put(state.store, slot, z[0])
+    row[0, slot] = diagonal
+    row_cache.free(state.cache, slot)
+    row_cache.set_column(state.cache, slot, row[0])
+    row_cache.keep(state.cache, slot, row[0], n)
+    fresh_block.note(state.block, slot, np.int64(fresh_block.FOREIGN))
+    state.alpha[slot] = state.average[slot] = y * a_z
+    state.f[slot] = f_z
+    add_scaled(state.f, row[0], y * a_z, n)
+    gain = a_z * (1.0 - y * f_z) - 0.5 * a_z * a_z * np.float64(diagonal)
+    info.dual += gain
+    info.lost -= gain
+
+
+@compiled
+def make_room(state, kernel, wanted, policy, d):  # type: ignore[no-untyped-def]
+    """Free a place in a full active set; return whether the fresh example may have it.
+
+    Parameters
+    ----------
+    state, kernel
+        The state and its kernel.
+    wanted
+        Whether a step on the fresh example would raise the dual. If not, it enters only in the
+        place of one that is not missed.
+    policy
+        One of `REMOVE`, `SMALLEST`, `PROJECT`, `MERGE`.
+    d
+        Number of features.
+
+    """
+    i, loss = least_harmful(state)
+    if loss > 0.0 and not wanted:
+        return False
+    if policy == SMALLEST:
+        remove(state, kernel, _smallest(state), d)
+    elif loss <= 0.0 or policy == REMOVE:
+        remove(state, kernel, i, d)
+    elif policy == PROJECT:
+        _project(state, kernel, i, d)
+    else:
+        _merge(state, kernel, i, d)
+    return True

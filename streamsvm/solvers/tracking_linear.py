@@ -1,0 +1,246 @@
+"""Averaged tracking for the linear kernel, with w itself: gradients are computed fresh.
+
+Problem, symbols and algorithms are those of `tracking`. With k(x, z) = scale <x, z> the classifier
+is f(x) = scale <w, x>, w = sum_i alpha_i x_i, and g_i costs one product of d terms (section 5 of
+the paper: "for linear kernels, the effective dimension of the patterns"): a step does not depend on
+the number of examples. Rows lie one after the other, since each step reads one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import compiled, compiled_leaf
+from streamsvm.solvers.tracking import NONE, exact_step
+from streamsvm.solvers.tracking_state import (
+    INFO,
+    account,
+    enter,
+    leave,
+    settle,
+    slot_of,
+    touch,
+)
+from streamsvm.support import active_set
+from streamsvm.support.active_set import ActiveSet
+from streamsvm.support.draws import below, new_draws
+
+
+class RowStore(NamedTuple):
+    """Dense rows, one after the other."""
+
+    rows: np.ndarray  # float32 (capacity, feature capacity)
+    entered: np.ndarray  # int64 (capacity,) number of the example that became this row
+    weight: np.ndarray  # float64 (capacity,) its example weight
+
+
+class LinearTrackingState(NamedTuple):
+    """Everything that averaged tracking with explicit w knows."""
+
+    store: RowStore
+    active: ActiveSet
+    w: np.ndarray  # float64 (feature capacity,)
+    w_average: np.ndarray  # float64 (feature capacity,) its mean over the last iterates
+    alpha: np.ndarray  # float64 (capacity,) signed coefficients
+    average: np.ndarray  # float64 (capacity,) their mean over the last iterates
+    box: np.ndarray  # float64 (capacity,) C_s
+    y: np.ndarray  # float64 (capacity,) +1 or -1
+    diagonal: np.ndarray  # float64 (capacity,) k(x_s, x_s)
+    touched: np.ndarray  # int64 (capacity,) slots where `average` differs from `alpha`
+    is_touched: np.ndarray  # uint8 (capacity,)
+    draws: np.ndarray  # uint64 (1,) the random generator
+    info: Any  # record array (1,) of INFO
+
+
+SLOTWISE = ("alpha", "average", "box", "y", "diagonal", "touched", "is_touched")
+
+
+def new_state(
+    n_features: int, window: int, seed: int | None, capacity: int = 64
+) -> LinearTrackingState:
+    """Return an empty state; `window` is 0 for an active set that does not slide."""
+    return LinearTrackingState(
+        store=RowStore(
+            rows=np.zeros((capacity, max(1, n_features)), np.float32),
+            entered=np.zeros(capacity, np.int64),
+            weight=np.zeros(capacity),
+        ),
+        active=active_set.new_set(capacity, window),
+        w=np.zeros(max(1, n_features)),
+        w_average=np.zeros(max(1, n_features)),
+        alpha=np.zeros(capacity),
+        average=np.zeros(capacity),
+        box=np.zeros(capacity),
+        y=np.zeros(capacity),
+        diagonal=np.zeros(capacity),
+        touched=np.zeros(capacity, np.int64),
+        is_touched=np.zeros(capacity, np.uint8),
+        draws=new_draws(seed),
+        info=np.zeros(1, INFO).view(np.recarray),
+    )
+
+
+def grown(state: LinearTrackingState, capacity: int, n_features: int) -> LinearTrackingState:
+    """Return a state with room for more slots or features and the same content."""
+    new = new_state(n_features, 0, 0, capacity)._replace(
+        active=active_set.grown(state.active, capacity), draws=state.draws
+    )
+    n, d = state.store.rows.shape
+    new.store.rows[:n, :d] = state.store.rows
+    new.store.entered[:n] = state.store.entered
+    new.store.weight[:n] = state.store.weight
+    for name in (*SLOTWISE, "w", "w_average"):
+        old = getattr(state, name)
+        getattr(new, name)[: old.size] = old
+    new.info[:] = state.info
+    return new
+
+
+@compiled_leaf
+def product(w, x):  # type: ignore[no-untyped-def]
+    """Return <w, x>; w float64, x float32, over the length of x."""
+    total = 0.0
+    for c in range(x.size):
+        total += w[c] * np.float64(x[c])
+    return total
+
+
+@compiled_leaf
+def _square(x):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for c in range(x.size):
+        total += np.float64(x[c]) * np.float64(x[c])
+    return total
+
+
+@compiled_leaf
+def _add(w, x, amount):  # type: ignore[no-untyped-def]
+    for c in range(x.size):
+        w[c] += amount * np.float64(x[c])
+
+
+@compiled
+def _step(state, scale, i, share, tau, d):  # type: ignore[no-untyped-def]
+    """Make the coordinate step on slot i; return its gain and whether it was made."""
+    y, x = state.y[i], state.store.rows[i, :d]
+    g = 1.0 - y * scale * product(state.w, x)
+    a = y * state.alpha[i]
+    step = exact_step(a, g, state.box[i], state.diagonal[i])
+    gain = step * (g - 0.5 * step * state.diagonal[i])
+    if step == 0.0 or abs(g) <= tau:
+        return gain, False
+    if step == state.box[i] - a:
+        state.alpha[i] = y * state.box[i]
+    elif step == -a:
+        state.alpha[i] = 0.0
+    else:
+        state.alpha[i] += y * step
+    _add(state.w, x, y * step)
+    _add(state.w_average, x, share * y * step)
+    touch(state, i)
+    state.average[i] += share * y * step
+    state.info[0].dual += gain
+    return gain, True
+
+
+@compiled
+def _remove(state, scale, i, d):  # type: ignore[no-untyped-def]
+    """Take example i out of the active set; what the dual loses is counted."""
+    a = state.y[i] * state.alpha[i]
+    if a != 0.0:
+        x = state.store.rows[i, :d]
+        g = 1.0 - state.y[i] * scale * product(state.w, x)
+        loss = a * g + 0.5 * a * a * state.diagonal[i]
+        state.info[0].dual -= loss
+        state.info[0].lost += loss
+        _add(state.w, x, -state.alpha[i])
+        _add(state.w_average, x, -state.alpha[i])
+    state.alpha[i] = 0.0
+    state.average[i] = 0.0
+    leave(state, i)
+
+
+@compiled
+def _make_room(state, scale, schedule, d):  # type: ignore[no-untyped-def]
+    """Let go who must when one more example comes; return whether it may enter."""
+    old = active_set.expired(state.active)
+    if old != NONE:
+        _remove(state, scale, old, d)
+    counts = state.active.counts[0]
+    if counts.n_members < schedule.limit:
+        return True
+    place = below(state.draws, counts.n_offered)
+    if place >= counts.n_members:
+        return False
+    _remove(state, scale, state.active.members[place], d)
+    return True
+
+
+@compiled
+def _learn_row(state, scale, x, y, box, weight, number, schedule):  # type: ignore[no-untyped-def]
+    d, info = x.size, state.info[0]
+    margin = scale * product(state.w_average if schedule.averaged > 0.0 else state.w, x)
+    if box <= 0.0:
+        return margin
+    settle(state, schedule.keep_zeros > 0.0)
+    state.w_average[:] = state.w
+    counts = state.active.counts[0]
+    counts.n_offered += 1
+    slot = slot_of(state, number)
+    if slot == NONE and _make_room(state, scale, schedule, d):
+        slot = enter(state, y, box, weight, number, scale * _square(x))
+        state.store.rows[slot, :d] = x
+        state.store.rows[slot, d:] = np.float32(0.0)
+    if slot != NONE:
+        touch(state, slot)
+        if schedule.process > 0.0:
+            gain, made = _step(state, scale, slot, 1.0, 0.0, d)
+            info.process_gain += gain if made else 0.0
+    info.n_seen += 1
+    n_members = counts.n_members
+    if n_members == 0:
+        return margin
+    steps = max(schedule.steps, np.ceil(schedule.steps_per_r2 * info.r2))
+    total, k = 0.0, 0.0
+    while k < steps:
+        i = state.active.members[below(state.draws, n_members)]
+        gain, made = _step(state, scale, i, (steps - k) / steps, schedule.tau, d)
+        info.n_steps += 1
+        info.n_null += not made
+        info.skipped += 0.0 if made else gain
+        total += gain
+        k += 1.0
+    account(info, total, steps, n_members)
+    return margin
+
+
+@compiled
+def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):  # type: ignore[no-untyped-def]
+    """Learn rows one after the other; arguments and result as in `tracking.learn_rows`.
+
+    `diagonal` is not used: it is computed in double precision.
+    """
+    for r in range(x.shape[0]):
+        if active_set.is_full(state.active, schedule.limit):
+            return r
+        margins[r] = _learn_row(
+            state, kernel.scale, x[r], y[r], box[r], weight[r], numbers[r], schedule
+        )
+    return x.shape[0]
+
+
+@compiled
+def margins_of(kernel, w, x, out):  # type: ignore[no-untyped-def]
+    """Write f(x) of rows x, float32 (n, d), into out, float64 (n,); w is an average or not."""
+    for r in range(x.shape[0]):
+        out[r] = kernel.scale * product(w, x[r])
+
+
+@compiled
+def turn_signs(state):  # type: ignore[no-untyped-def]
+    """Exchange the classes."""
+    for array in (state.y, state.alpha, state.average, state.w, state.w_average):
+        for s in range(array.size):
+            array[s] = -array[s]
