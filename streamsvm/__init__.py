@@ -4,6 +4,7 @@ from streamsvm import kernels
 from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.learners.model_file import load, save
 from streamsvm.learners.scaler import StandardScaler
+from streamsvm.learners.tracking import TrackingSVMClassifier
 
-__all__ = ["LASVMClassifier", "StandardScaler", "kernels", "load", "save"]
+__all__ = ["LASVMClassifier", "StandardScaler", "TrackingSVMClassifier", "kernels", "load", "save"]
 __version__ = "0.1.0"

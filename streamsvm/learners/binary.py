@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from river import base
@@ -16,6 +17,19 @@ from streamsvm.learners import frames, model_file
 from streamsvm.learners.calibration import new_calibration, probability, update_calibration
 from streamsvm.learners.labels import BinaryLabels
 from streamsvm.learners.schema import Name, Schema
+
+
+class Learnt(NamedTuple):
+    """What a learner tells its monitor of some examples that it has just learnt."""
+
+    x: np.ndarray  # float32 (n, d) rows
+    signs: np.ndarray  # float64 (n,) +1 or -1
+    labels: list[Any]  # the true labels
+    predicted: list[Any]  # the labels predicted before
+    margins: np.ndarray  # float64 (n,) margins from before
+    weights: np.ndarray  # float64 (n,) example weights
+    numbers: np.ndarray  # int64 (n,) numbers of the examples
+    seconds: float  # how long it took
 
 
 class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
@@ -29,6 +43,8 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         self._labels = BinaryLabels()
         self._calibration = new_calibration()
         self._n_examples = 0
+        # A monitor that is told of each example learnt.
+        self._observer: Callable[[Learnt], None] | None = None
 
     @abc.abstractmethod
     def _margins(self, x: np.ndarray) -> np.ndarray:
@@ -176,6 +192,10 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         """
         model_file.save(self, path)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A monitor attaches itself again when it is copied.
+        return {**self.__dict__, "_observer": None}
+
     # Shared parts
 
     @property
@@ -237,6 +257,7 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
                 else numbers[start:stop]
             )
             part = slice(start, stop)
+            began = time.perf_counter()
             margins = self._learn_rows(x[part], signs, run, w[part], given, diagonal[part])
             self._n_examples += len(run)
             if len(self._labels.seen) == 2:
@@ -244,6 +265,10 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
             predicted += [self._labels.label(margin) for margin in margins.tolist()]
             if before is not None:
                 predicted[-len(run)] = before
+            if self._observer is not None:
+                seconds = time.perf_counter() - began
+                learnt = (x[part], signs, run, predicted[-len(run) :], margins, w[part], given)
+                self._observer(Learnt(*learnt, seconds))
         return predicted
 
 

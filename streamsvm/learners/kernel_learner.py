@@ -1,4 +1,4 @@
-"""What all binary kernel learners share: the kernel and its width, class weights, growing states."""
+"""What binary kernel learners share: the kernel and its width, class weights, growing states."""
 
 from __future__ import annotations
 
@@ -41,17 +41,12 @@ class KernelLearner(BinaryLearner):
 
     # What a subclass gives
 
+    _states: Any
+    """The module of the state: `grown`, `rebuild`, `without_cache` and `with_cache`."""
+
     @abc.abstractmethod
     def _new_state(self, n_features: int) -> Any:
         """Return an empty state."""
-
-    @abc.abstractmethod
-    def _grown(self, state: Any, capacity: int, n_features: int) -> Any:
-        """Return the state with more room."""
-
-    @abc.abstractmethod
-    def _rebuild(self) -> None:
-        """Compute everything that depends on the kernel anew."""
 
     @abc.abstractmethod
     def _solve(self, state: Any, rows: tuple[np.ndarray, ...], margins: np.ndarray) -> int:
@@ -101,19 +96,27 @@ class KernelLearner(BinaryLearner):
             done += self._solve(state, tuple(part[done:] for part in rows), margins[done:])
             if done == len(margins):
                 return
-            state = self._grown(state, 2 * state.alpha.size, state.store.panels.shape[1])
-            self._state = state
+            self._grow(2 * state.alpha.size, self._states.n_columns(state))
+            state = self._state
 
     def _state_for(self, n_features: int) -> Any:
         """Return the state, made or widened to hold so many features."""
         if self._state is None:
             self._state = self._new_state(n_features)
-        elif self._state.store.panels.shape[1] < n_features:
-            room = max(n_features, 2 * self._state.store.panels.shape[1])
-            self._state = self._grown(self._state, self._state.alpha.size, room)
+        elif self._states.n_columns(self._state) < n_features:
+            room = max(n_features, 2 * self._states.n_columns(self._state))
+            self._grow(self._state.alpha.size, room)
             if kernels.product_of(type(self.kernel_)) == "vectors":
                 self._rebuild()
         return self._state
+
+    def _grow(self, capacity: int, n_features: int) -> None:
+        self._state = self._states.grown(self._state, capacity, n_features, self._cache_bytes)
+
+    def _rebuild(self) -> None:
+        """Compute everything that depends on the kernel anew."""
+        if self._state is not None:
+            self._states.rebuild(self._state, self.kernel_, len(self._schema))
 
     def _diagonal(self, x: np.ndarray) -> np.ndarray:
         if kernels.product_of(type(self.kernel_)) == "distance":
@@ -184,6 +187,20 @@ class KernelLearner(BinaryLearner):
             labels=[self._labels.label(a) for a in alpha[kept].tolist()],
             entered=entered[kept],
         )
+
+    # Copies
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Cached rows are recomputed to the last bit: they need not travel.
+        contents = super().__getstate__()
+        if self._state is not None:
+            contents["_state"] = self._states.without_cache(self._state)
+        return contents
+
+    def __setstate__(self, contents: dict[str, Any]) -> None:
+        self.__dict__.update(contents)
+        if self._state is not None:
+            self._state = self._states.with_cache(self._state, self._cache_bytes)
 
 
 def _next_power_of_two(n: int) -> int:

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
+from streamsvm.errors import ParameterError
 from streamsvm.learners import lasvm_file, model_file
 from streamsvm.learners.binary import check_number, check_positive
+from streamsvm.learners.bounds import check_size, policy_of
 from streamsvm.learners.kernel_learner import KernelLearner
 from streamsvm.solvers import boxes, lasvm, lasvm_finish, lasvm_state
 from streamsvm.solvers.lasvm_state import LASVMState
@@ -25,8 +27,9 @@ class LASVMClassifier(KernelLearner):
     improved, and those that turned out useless removed (REPROCESS). The problem solved, over the
     examples kept, is that of a batch SVM: maximise
     ``sum_s a_s y_s - 1/2 sum_st a_s a_t k(x_s, x_t)`` with ``sum_s a_s = 0`` and
-    ``0 <= a_s y_s <= C``. Support vectors are not bounded in number: on noisy data they grow with
-    the stream (about twice the share of errors of all examples), and memory with them.
+    ``0 <= a_s y_s <= C``. Without a bound, support vectors grow with the stream on noisy data
+    (about twice the share of errors of all examples), and memory with them: streams without end
+    want `max_support_vectors` or `window`.
 
     Before the first label `predict_one` returns False; with one class so far, that class.
     A feature that an event lacks counts 0, as does one never seen; booleans are 0 and 1; strings,
@@ -59,6 +62,18 @@ class LASVMClassifier(KernelLearner):
         None, a dict {label: factor of C} (1 for labels not named), or "balanced":
         n / (2 n_label) with the counts so far, applied anew to all support vectors when 2, 4, 8,
         ... examples were seen and by `finish`.
+    window
+        Keep the last so many examples only, at least 1; older support vectors leave, and what they
+        carried goes to others. None, the default: no example leaves for its age.
+    max_support_vectors
+        Keep at most so many, at least 2. None, the default: as many as the data ask for; memory
+        and time then grow with the stream.
+    budget
+        What makes room within `max_support_vectors`: "merge" two near vectors of one label into
+        one between them that stands for both (RBF kernels only); "project": the nearest of the
+        same label takes over coefficient and box; "remove" the one that costs the dual least;
+        "smallest": remove the smallest coefficient (for comparison). None, the default, is "merge"
+        for RBF kernels and "project" for others: the best in our measurements.
     cache_mb
         Megabytes for cached kernel rows; 200 by default. Less is slower, never less exact.
     seed
@@ -93,6 +108,9 @@ class LASVMClassifier(KernelLearner):
         max_reprocess: int = 1000,
         second_order: bool = True,
         class_weight: dict[Any, float] | str | None = None,
+        window: int | None = None,
+        max_support_vectors: int | None = None,
+        budget: str | None = None,
         cache_mb: float = 200.0,
         seed: int | None = None,
     ) -> None:
@@ -102,6 +120,9 @@ class LASVMClassifier(KernelLearner):
         self.delta_max = delta_max
         self.max_reprocess = max_reprocess
         self.second_order = second_order
+        self.window = window
+        self.max_support_vectors = max_support_vectors
+        self.budget = budget
         self.seed = seed
         self._schedule = lasvm.Schedule(
             tau=check_positive("tau", tau),
@@ -109,29 +130,40 @@ class LASVMClassifier(KernelLearner):
             delta_max=np.inf if delta_max is None else check_positive("delta_max", delta_max),
             max_reprocess=check_number("max_reprocess", max_reprocess, 0),
             second_order=float(bool(second_order)),
+            window=float(check_size("window", window) or 0),
+            limit=float(check_size("max_support_vectors", max_support_vectors, 2) or np.inf),
+            policy=policy_of(budget, kernel),
         )
         self._counts = np.zeros(2)  # examples of the negative and the positive class
+
+    def predict_then_learn_many(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> list[Any]:
+        """Learn like `learn_many`; return the labels predicted for each row before it was learnt.
+
+        Progressive validation at the price of learning alone: the margin is a by-product.
+        """
+        if ids is not None and self.window is not None:
+            raise ParameterError(
+                "ids: a window holds the last examples, whatever they are; leave one out"
+            )
+        return super().predict_then_learn_many(X, y, w=w, ids=ids)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         """Yield the settings that River's checks run with."""
         yield {"seed": 42}
         yield {"kernel": kernels.Linear(), "C": 0.1, "class_weight": "balanced", "seed": 42}
+        yield {"max_support_vectors": 50, "seed": 42}
+        yield {"window": 200, "seed": 42}
 
     # The solver
+
+    _states = lasvm_state
 
     def _new_state(self, n_features: int) -> LASVMState:
         return lasvm_state.new_state(n_features, self._cache_bytes)
 
-    def _grown(self, state: LASVMState, capacity: int, n_features: int) -> LASVMState:
-        return lasvm_state.grown(state, capacity, n_features, self._cache_bytes)
-
-    def _rebuild(self) -> None:
-        if self._state is not None:
-            lasvm_state.rebuild(self._state, self.kernel_, len(self._schema))
-
     def _solve(self, state: LASVMState, rows: tuple[np.ndarray, ...], margins: np.ndarray) -> int:
-        done: int = lasvm.learn_rows(state, self.kernel_, *rows, self._schedule, margins)
+        done: int = lasvm.learn_rows(state, self.kernel_, *rows, self._schedule, margins)  # type: ignore[call-arg]
         return done
 
     def _expansion(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -192,7 +224,7 @@ class LASVMClassifier(KernelLearner):
     @property
     def bias(self) -> float:
         """The constant b of the decision function."""
-        return 0.0 if self._state is None else float(lasvm.bias(self._state))
+        return 0.0 if self._state is None else float(lasvm_state.bias(self._state))
 
     @property
     def delta(self) -> float:
@@ -207,20 +239,6 @@ class LASVMClassifier(KernelLearner):
         info, cache = self._state.info[0], self._state.cache.counts
         values = (info.n_steps, info.n_null, info.n_values + cache[3], cache[0], cache[1], cache[2])
         return dict(zip(_COUNTERS, map(int, values), strict=True))
-
-    # Copies
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Cached rows are recomputed to the last bit: they need not travel.
-        contents = self.__dict__.copy()
-        if self._state is not None:
-            contents["_state"] = lasvm_state.without_cache(self._state)
-        return contents
-
-    def __setstate__(self, contents: dict[str, Any]) -> None:
-        self.__dict__.update(contents)
-        if self._state is not None:
-            self._state = lasvm_state.with_cache(self._state, self._cache_bytes)
 
 
 _COUNTERS = (

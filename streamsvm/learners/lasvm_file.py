@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.learners.json_values import as_json, kernel_as_json, kernel_from_json
-from streamsvm.learners.labels import BinaryLabels
-from streamsvm.learners.schema import Schema
+from streamsvm.learners.binary_file import (
+    common_from_file,
+    common_to_file,
+    fill_record,
+    record_as_json,
+)
 from streamsvm.solvers import lasvm_state
 from streamsvm.support import dense_store
 
@@ -20,6 +23,9 @@ _PLAIN = (
     "delta_max",
     "max_reprocess",
     "second_order",
+    "window",
+    "max_support_vectors",
+    "budget",
     "cache_mb",
     "seed",
 )
@@ -27,25 +33,8 @@ _PLAIN = (
 
 def to_file(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return JSON content and arrays: all that the model knows, but for cached kernel rows."""
-    weight = model.class_weight
-    content: dict[str, Any] = {
-        "parameters": {name: as_json(getattr(model, name), name) for name in _PLAIN},
-        "kernel": kernel_as_json(model.kernel),
-        "kernel_": kernel_as_json(model.kernel_),
-        "class_weight": (
-            [[as_json(label, "the label"), factor] for label, factor in weight.items()]
-            if isinstance(weight, dict)
-            else weight
-        ),
-        "features": [as_json(name, "the feature name") for name in model._schema.names],
-        "labels": [as_json(label, "the label") for label in model._labels.seen],
-        "n_examples": model._n_examples,
-    }
-    arrays = {
-        "calibration": model._calibration,
-        "counts": model._counts,
-        "moments": model._moments,
-    }
+    content, arrays = common_to_file(model, _PLAIN)
+    arrays["counts"] = model._counts
     state = model._state
     if state is not None:
         n = int(state.info[0].n)
@@ -53,24 +42,14 @@ def to_file(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         arrays["rows"] = dense_store.rows_of(state.store, n, len(model._schema))
         arrays["entered"], arrays["weight"] = state.store.entered[:n], state.store.weight[:n]
         arrays["cache_counts"] = state.cache.counts
-        content["info"] = {name: state.info[0][name].item() for name in state.info.dtype.names}
+        content["info"] = record_as_json(state.info)
     return content, arrays
 
 
 def from_file(cls: type, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     """Return the learner of that class."""
-    weight = content["class_weight"]
-    model = cls(
-        kernel=kernel_from_json(content["kernel"]),
-        class_weight=dict(map(tuple, weight)) if isinstance(weight, list) else weight,
-        **content["parameters"],
-    )
-    model.kernel_ = kernel_from_json(content["kernel_"])
-    model._schema = Schema(content["features"])
-    model._labels = BinaryLabels(content["labels"])
-    model._n_examples = content["n_examples"]
-    model._calibration = arrays["calibration"]
-    model._counts, model._moments = arrays["counts"], arrays["moments"]
+    model = common_from_file(cls, content, arrays)
+    model._counts = arrays["counts"]
     if "info" in content:
         model._state = _state_from(content["info"], arrays, len(model._schema), model._cache_bytes)
     return model
@@ -92,7 +71,6 @@ def _state_from(
     state.store.entered[:n], state.store.weight[:n] = arrays["entered"], arrays["weight"]
     for name in _SLOTS:
         getattr(state, name)[:n] = arrays[name]
-    for name, value in info.items():
-        state.info[0][name] = value
+    fill_record(state.info, info)
     state.cache.counts[:] = arrays["cache_counts"]
     return state

@@ -26,15 +26,19 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_leaf
+from streamsvm.solvers import lasvm_bounds
+from streamsvm.solvers.budget import MERGE
 from streamsvm.solvers.extremes import best_partner, update_gradient
 from streamsvm.solvers.lasvm_state import (
     BLOCK,
+    bias,
     refresh_extremes,
     squeeze,
 )
 from streamsvm.support.dense_store import put
 from streamsvm.support.kernel_values import expansion, kernel_values
 from streamsvm.support.row_cache import free, keep, kernel_row
+from streamsvm.support.tiles import PANEL
 
 SEEDS = 5
 """Examples kept while there is no pair yet: the seeds of Algorithm 13, line 1."""
@@ -50,6 +54,9 @@ class Schedule(NamedTuple):
     delta_max: float  # more of them until delta <= delta_max, ...
     max_reprocess: float  # ... but at most so many an example
     second_order: float  # 1: partner by gain, 0: by gradient (the papers')
+    window: float = 0.0  # examples older than so many leave; 0: none does
+    limit: float = np.inf  # most examples in S
+    policy: float = MERGE  # what makes room within the limit: see `budget`
 
 
 @compiled_leaf
@@ -59,19 +66,6 @@ def holds(entered, number, n):  # type: ignore[no-untyped-def]
     for s in range(n):
         found += entered[s] == number
     return found > 0
-
-
-@compiled
-def bias(state):  # type: ignore[no-untyped-def]
-    """Return b: the middle of [g_min, g_max], or what is known of it with one class so far."""
-    info = state.info[0]
-    if info.i >= 0 and info.j >= 0:
-        return 0.5 * (info.g_max + info.g_min)
-    if info.i >= 0:
-        return info.g_max
-    if info.j >= 0:
-        return info.g_min
-    return 0.0
 
 
 @compiled
@@ -242,6 +236,19 @@ def reprocess_some(state, kernel, schedule, d):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _stay_within(state, kernel, schedule, x_later, r, n_block):  # type: ignore[no-untyped-def]
+    """Make room while S is over its limit; keep the block's values of later rows right."""
+    info = state.info[0]
+    while info.n - info.n_dead > schedule.limit:
+        slot = lasvm_bounds.make_room(state, kernel, schedule.policy, x_later.shape[1])
+        if slot >= 0 and slot < n_block and x_later.shape[0] > 0:
+            panel = slot // PANEL * PANEL
+            n_later, d = x_later.shape
+            out = state.block[r + 1 :]
+            kernel_values(kernel, state.store, x_later, n_later, d, panel, panel + PANEL, out)
+
+
+@compiled
 def _squeezed(block, order, first, n_block, n):  # type: ignore[no-untyped-def]
     """Let the columns of the block's rows from `first` follow a squeeze; return their number."""
     kept = np.int64(0)
@@ -312,10 +319,14 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
             margins[at] = f + bias(state)
             # An example without weight is passed over.
             if box[at] > 0.0:
+                if schedule.window > 0.0:
+                    number = numbers[at]
+                    lasvm_bounds.slide(state, kernel, number, np.int64(schedule.window), d)
                 process(
                     state, kernel, x[at], y[at], box[at], weight[at], numbers[at], row, f,
                     diagonal[at], schedule,
                 )  # fmt: skip
+                _stay_within(state, kernel, schedule, x[at + 1 : start + size], r, n_block)
                 reprocess_some(state, kernel, schedule, d)
         start += size
     return n_rows

@@ -31,6 +31,7 @@ INFO = np.dtype(
         ("g_max", np.float64),  # largest gradient with alpha < B, or -inf
         ("g_min", np.float64),  # smallest gradient with alpha > A, or +inf
         ("dual", np.float64),  # the dual objective, summed step by step
+        ("lost", np.float64),  # what removals, merges and rebuilds took from it
     ]
 )
 
@@ -99,6 +100,11 @@ def grown(state: LASVMState, capacity: int, n_features: int, cache_bytes: int) -
     return new
 
 
+def n_columns(state: LASVMState) -> int:
+    """Return for how many features there is room."""
+    return state.store.panels.shape[1]
+
+
 def without_cache(state: LASVMState) -> LASVMState:
     """Return the state with an empty row cache: what is worth storing or sending."""
     capacity, n_features = state.store.entered.size, state.store.panels.shape[1]
@@ -111,6 +117,19 @@ def without_cache(state: LASVMState) -> LASVMState:
 def with_cache(state: LASVMState, cache_bytes: int) -> LASVMState:
     """Return a state that `without_cache` stripped, ready to learn again."""
     return grown(state, state.store.entered.size, state.store.panels.shape[1], cache_bytes)
+
+
+@compiled
+def bias(state):  # type: ignore[no-untyped-def]
+    """Return b: the middle of [g_min, g_max], or what is known of it with one class so far."""
+    info = state.info[0]
+    if info.i >= 0 and info.j >= 0:
+        return 0.5 * (info.g_max + info.g_min)
+    if info.i >= 0:
+        return info.g_max
+    if info.j >= 0:
+        return info.g_min
+    return 0.0
 
 
 @compiled
@@ -169,6 +188,7 @@ def rebuild(state, kernel, d):  # type: ignore[no-untyped-def]
         state.diagonal[s] = state.block[0, s]
         dual += 0.5 * state.alpha[s] * (state.y[s] + state.gradient[s])
         n_zero += state.alpha[s] == 0.0 and state.lower[s] != state.upper[s]
+    state.info[0].lost += state.info[0].dual - dual
     state.info[0].dual = dual
     state.info[0].n_zero = n_zero
     refresh_extremes(state)

@@ -82,8 +82,11 @@ def new_state(
     )
 
 
-def grown(state: LinearTrackingState, capacity: int, n_features: int) -> LinearTrackingState:
+def grown(
+    state: LinearTrackingState, capacity: int, n_features: int, cache_bytes: int
+) -> LinearTrackingState:
     """Return a state with room for more slots or features and the same content."""
+    del cache_bytes
     new = new_state(n_features, 0, 0, capacity)._replace(
         active=active_set.grown(state.active, capacity), draws=state.draws
     )
@@ -96,6 +99,22 @@ def grown(state: LinearTrackingState, capacity: int, n_features: int) -> LinearT
         getattr(new, name)[: old.size] = old
     new.info[:] = state.info
     return new
+
+
+def n_columns(state: LinearTrackingState) -> int:
+    """Return for how many features there is room."""
+    return state.store.rows.shape[1]
+
+
+def without_cache(state: LinearTrackingState) -> LinearTrackingState:
+    """Return the state: it has no cache."""
+    return state
+
+
+def with_cache(state: LinearTrackingState, cache_bytes: int) -> LinearTrackingState:
+    """Return the state: it has no cache."""
+    del cache_bytes
+    return state
 
 
 @compiled_leaf
@@ -122,7 +141,7 @@ def _add(w, x, amount):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _step(state, scale, i, share, tau, d):  # type: ignore[no-untyped-def]
+def step_on(state, scale, i, share, tau, d):  # type: ignore[no-untyped-def]
     """Make the coordinate step on slot i; return its gain and whether it was made."""
     y, x = state.y[i], state.store.rows[i, :d]
     g = 1.0 - y * scale * product(state.w, x)
@@ -196,7 +215,7 @@ def _learn_row(state, scale, x, y, box, weight, number, schedule):  # type: igno
     if slot != NONE:
         touch(state, slot)
         if schedule.process > 0.0:
-            gain, made = _step(state, scale, slot, 1.0, 0.0, d)
+            gain, made = step_on(state, scale, slot, 1.0, 0.0, d)
             info.process_gain += gain if made else 0.0
     info.n_seen += 1
     n_members = counts.n_members
@@ -206,7 +225,7 @@ def _learn_row(state, scale, x, y, box, weight, number, schedule):  # type: igno
     total, k = 0.0, 0.0
     while k < steps:
         i = state.active.members[below(state.draws, n_members)]
-        gain, made = _step(state, scale, i, (steps - k) / steps, schedule.tau, d)
+        gain, made = step_on(state, scale, i, (steps - k) / steps, schedule.tau, d)
         info.n_steps += 1
         info.n_null += not made
         info.skipped += 0.0 if made else gain
@@ -244,3 +263,7 @@ def turn_signs(state):  # type: ignore[no-untyped-def]
     for array in (state.y, state.alpha, state.average, state.w, state.w_average):
         for s in range(array.size):
             array[s] = -array[s]
+
+
+def rebuild(state: LinearTrackingState, kernel: Any, d: int) -> None:
+    """Do nothing: a linear kernel has no width, and w holds for more features too."""

@@ -115,6 +115,11 @@ def grown(state: TrackingState, capacity: int, n_features: int, cache_bytes: int
     return new
 
 
+def n_columns(state: TrackingState) -> int:
+    """Return for how many features there is room."""
+    return state.store.panels.shape[1]
+
+
 def without_cache(state: TrackingState) -> TrackingState:
     """Return the state with an empty row cache and no scratch: what is worth sending."""
     capacity, n_features = state.store.entered.size, state.store.panels.shape[1]

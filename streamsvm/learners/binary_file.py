@@ -1,0 +1,68 @@
+"""What all kernel learners put into their files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsvm.learners.json_values import as_json, kernel_as_json, kernel_from_json
+from streamsvm.learners.labels import BinaryLabels
+from streamsvm.learners.schema import Schema
+
+
+def common_to_file(
+    model: Any, plain: tuple[str, ...]
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return JSON content and arrays of a learner, without its state.
+
+    Parameters
+    ----------
+    model
+        A `KernelLearner`.
+    plain
+        Names of its parameters that are numbers, text, booleans or None.
+
+    """
+    weight = model.class_weight
+    content: dict[str, Any] = {
+        "parameters": {name: as_json(getattr(model, name), name) for name in plain},
+        "kernel": kernel_as_json(model.kernel),
+        "kernel_": kernel_as_json(model.kernel_),
+        "class_weight": (
+            [[as_json(label, "the label"), factor] for label, factor in weight.items()]
+            if isinstance(weight, dict)
+            else weight
+        ),
+        "features": [as_json(name, "the feature name") for name in model._schema.names],
+        "labels": [as_json(label, "the label") for label in model._labels.seen],
+        "n_examples": model._n_examples,
+    }
+    return content, {"calibration": model._calibration, "moments": model._moments}
+
+
+def common_from_file(cls: type, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    """Return the learner of that class, without its state."""
+    weight = content["class_weight"]
+    model = cls(
+        kernel=kernel_from_json(content["kernel"]),
+        class_weight=dict(map(tuple, weight)) if isinstance(weight, list) else weight,
+        **content["parameters"],
+    )
+    model.kernel_ = kernel_from_json(content["kernel_"])
+    model._schema = Schema(content["features"])
+    model._labels = BinaryLabels(content["labels"])
+    model._n_examples = content["n_examples"]
+    model._calibration, model._moments = arrays["calibration"], arrays["moments"]
+    return model
+
+
+def record_as_json(record: Any) -> dict[str, Any]:
+    """Return the fields of a one-row record array."""
+    return {name: record[0][name].item() for name in record.dtype.names}
+
+
+def fill_record(record: Any, values: dict[str, Any]) -> None:
+    """Write fields into a one-row record array; fields that an older file lacks stay 0."""
+    for name, value in values.items():
+        record[0][name] = value

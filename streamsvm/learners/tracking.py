@@ -1,0 +1,333 @@
+"""Averaged tracking as a River classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from streamsvm import kernels
+from streamsvm.errors import ParameterError
+from streamsvm.learners import model_file, tracking_file
+from streamsvm.learners.binary import check_number
+from streamsvm.learners.bounds import check_size, policy_of
+from streamsvm.learners.kernel_learner import KernelLearner
+from streamsvm.monitor import gap
+from streamsvm.monitor.certificate import Certificate, steps_for, tracking_bound
+from streamsvm.solvers import tracking, tracking_finish, tracking_linear, tracking_state
+from streamsvm.support import dense_store
+
+DEFAULT_STEPS = 10
+_GRADIENTS = ("all", "support", "fresh")
+
+
+class TrackingSVMClassifier(KernelLearner):
+    """Online soft-margin SVM that tracks the batch optimum, with a guarantee that it can state.
+
+    After each example a constant number K of coordinate steps is made on examples drawn uniformly
+    from those seen, and the classifier given out is the mean of the K iterates: that keeps it, on
+    average over the stream, provably near the optimum of each moment's batch SVM (no bias)::
+
+        max_a  sum_i a_i - 1/2 sum_ij a_i a_j y_i y_j k(x_i, x_j)     with  0 <= a_i <= C
+
+    `certificate` is that guarantee in numbers, at no cost; `TrackingMonitor` shows it beside the
+    measured gap. By default all examples are kept, as the theory wants, and memory grows with the
+    stream: streams without end want `window`, `reservoir` or `max_support_vectors`, under which the
+    guarantee still holds, for the examples kept.
+
+    Features and labels are treated as in `LASVMClassifier`.
+
+    Parameters
+    ----------
+    kernel
+        A kernel of `streamsvm.kernels`. None, the default: an RBF whose gamma follows the data, as
+        in `LASVMClassifier`.
+    C
+        Positive: the cost of a margin error, and the largest coefficient. 1 by default.
+    K
+        Steps after each example, at least 1; 10 by default. The gap falls about like 1 / K.
+    epsilon
+        In the place of K: the wanted mean normalised gap, above 0. K is then ceil(8 C R2 /
+        epsilon^2), with R2 the largest k(x, x) so far: enough in the worst case, and generous.
+    process
+        True, the default: a step on the new example first (Algorithm 2). False: Algorithm 1.
+    averaged
+        True, the default: predict by the mean of the K iterates. False: by the last one. Can be
+        changed at any time.
+    gradients
+        "all": f of every example is kept up to date, so that steps that change nothing cost
+        nothing. "support": examples whose coefficient is 0 are dropped (the papers' link to LASVM):
+        less memory; the guarantee is then about the examples kept. "fresh": linear kernels only, w
+        itself is kept, and a step costs one product however many examples there are. None, the
+        default, is "fresh" for linear kernels and "all" for others.
+    window
+        Keep the last so many examples only, at least 1; None, the default, keeps all.
+    reservoir
+        Keep a uniform sample of so many examples, at least 1; None, the default, keeps all.
+    max_support_vectors
+        Keep at most so many examples, at least 2, the least harmful going first; None, the default,
+        keeps all.
+    budget
+        What makes room within `max_support_vectors`; as in `LASVMClassifier`.
+    tau
+        Steps with a margin that is off by less are left out, and counted in the certificate as if
+        made; at least 0, .001 by default.
+    class_weight
+        None or a dict {label: factor of C} (1 for labels not named).
+    cache_mb
+        Megabytes for cached kernel rows; 200 by default. Less is slower, never less exact.
+    seed
+        Of the uniform draws; None: another one each time.
+
+    Attributes
+    ----------
+    kernel_
+        The kernel in use.
+
+    References
+    ----------
+    Usunier, Bordes, Bottou, Guarantees for Approximate Incremental SVMs, AISTATS (2010), sections 4
+    and 5; Bordes, thesis (2010), 4.4.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from streamsvm import TrackingSVMClassifier
+    >>> model = TrackingSVMClassifier(max_support_vectors=500, seed=1)
+    >>> evaluate.progressive_val_score(datasets.Bananas(), model, metrics.Accuracy())
+    Accuracy: 89...%
+    >>> model.certificate.value < 0.4
+    True
+
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        C: float = 1.0,
+        K: int | None = None,
+        epsilon: float | None = None,
+        process: bool = True,
+        averaged: bool = True,
+        gradients: str | None = None,
+        window: int | None = None,
+        reservoir: int | None = None,
+        max_support_vectors: int | None = None,
+        budget: str | None = None,
+        tau: float = 1e-3,
+        class_weight: dict[Any, float] | str | None = None,
+        cache_mb: float = 200.0,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(kernel, C, class_weight, cache_mb)
+        if isinstance(class_weight, str):
+            raise ParameterError(f"class_weight={class_weight!r}: use None or a dict")
+        self.K = K
+        self.epsilon = epsilon
+        self.process = process
+        self.averaged = averaged
+        self.gradients = gradients
+        self.window = check_size("window", window)
+        self.reservoir = check_size("reservoir", reservoir)
+        self.max_support_vectors = check_size("max_support_vectors", max_support_vectors, 2)
+        self.budget = budget
+        self.tau = tau
+        self.seed = seed
+        self._gradients = self._chosen_gradients()
+        self._check_bounds()
+        self._schedule = self._new_schedule()
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        """Yield the settings that River's checks run with."""
+        yield {"seed": 42}
+        yield {"kernel": kernels.Linear(), "C": 0.1, "process": False, "seed": 42}
+        yield {"max_support_vectors": 50, "K": 2, "seed": 42}
+        yield {"window": 100, "gradients": "support", "seed": 42}
+
+    # Parameters
+
+    def _chosen_gradients(self) -> str:
+        linear = isinstance(self.kernel, kernels.Linear)
+        if self.gradients is None:
+            return "fresh" if linear and self.max_support_vectors is None else "all"
+        if self.gradients not in _GRADIENTS:
+            names = ", ".join(map(repr, _GRADIENTS))
+            raise ParameterError(f"gradients={self.gradients!r}: use None or one of {names}")
+        if self.gradients == "fresh" and not linear:
+            raise ParameterError("gradients='fresh' keeps w itself: use it with kernels.Linear")
+        return self.gradients
+
+    def _check_bounds(self) -> None:
+        if self.reservoir is not None and (self.window or self.max_support_vectors):
+            raise ParameterError(
+                "reservoir: a uniform sample has no window or budget; use one only"
+            )
+        if self.reservoir is not None and self._gradients == "support":
+            raise ParameterError(
+                "reservoir: a sample that drops examples is not uniform; use 'all'"
+            )
+        if self.max_support_vectors is not None and self._gradients == "fresh":
+            raise ParameterError(
+                "max_support_vectors: explicit w does not know which example is least harmful; "
+                "use window or reservoir, or gradients='all'"
+            )
+
+    def _new_schedule(self) -> tracking.Schedule:
+        if self.K is not None and self.epsilon is not None:
+            raise ParameterError(f"K={self.K!r}, epsilon={self.epsilon!r}: give one of them")
+        steps, per_r2 = float(DEFAULT_STEPS), 0.0
+        if self.epsilon is not None:
+            check_number("epsilon", self.epsilon, 0.0)
+            factors = self.class_weight.values() if self.class_weight else ()
+            largest = self._C * max([1.0, *map(float, factors)])
+            steps = float(steps_for(self.epsilon, largest, 0.0))
+            per_r2 = 8.0 * largest / self.epsilon**2
+        elif self.K is not None:
+            steps = float(check_size("K", self.K) or 1)
+        limit = self.reservoir or self.max_support_vectors
+        return tracking.Schedule(
+            steps=steps,
+            steps_per_r2=per_r2,
+            process=float(bool(self.process)),
+            keep_zeros=float(self._gradients != "support"),
+            averaged=float(bool(self.averaged)),
+            tau=check_number("tau", self.tau, 0.0),
+            limit=float(limit) if limit else np.inf,
+            reservoir=float(self.reservoir is not None),
+            policy=policy_of(self.budget, self.kernel),
+        )
+
+    # The solver
+
+    @property
+    def _states(self) -> Any:  # type: ignore[override]
+        return tracking_linear if self._gradients == "fresh" else tracking_state
+
+    @property
+    def _solver(self) -> Any:
+        return tracking_linear if self._gradients == "fresh" else tracking
+
+    def _new_state(self, n_features: int) -> Any:
+        window = self.window or 0
+        if self._gradients == "fresh":
+            return tracking_linear.new_state(n_features, window, self.seed)
+        return tracking_state.new_state(n_features, self._cache_bytes, window, self.seed)
+
+    def _solve(self, state: Any, rows: tuple[np.ndarray, ...], margins: np.ndarray) -> int:
+        schedule = self._schedule._replace(averaged=float(bool(self.averaged)))
+        done: int = self._solver.learn_rows(state, self.kernel_, *rows, schedule, margins)
+        return done
+
+    def _margins(self, x: np.ndarray) -> np.ndarray:
+        margins = np.zeros(len(x))
+        if self._state is None:
+            return margins
+        state = self._state_for(x.shape[1])
+        if self._gradients == "fresh":
+            w = state.w_average if self.averaged else state.w
+            tracking_linear.margins_of(self.kernel_, w, x, margins)
+        else:
+            alpha = state.average if self.averaged else state.alpha
+            tracking.margins_of(state, self.kernel_, alpha, x, margins)
+        return margins
+
+    def _expansion(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        state, d = self._state, len(self._schema)
+        n = int(state.active.counts[0].n)
+        if self._gradients == "fresh":
+            rows = state.store.rows[:n, :d].copy()
+        else:
+            rows = dense_store.rows_of(state.store, n, d)
+        coefficients = state.average if self.averaged else state.alpha
+        return rows, coefficients[:n], state.store.entered[:n]
+
+    def _turn_signs(self) -> None:
+        if self._state is not None:
+            self._states.turn_signs(self._state)
+
+    def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
+        """Step on the examples kept until no margin is off by more than tau: their optimum.
+
+        The averaged classifier is then the last one. The stream can go on afterwards.
+
+        Parameters
+        ----------
+        progress
+            Called now and then with (largest error of a margin, number of support vectors). An
+            exception in it, or Ctrl-C, leaves a whole model behind.
+
+        """
+        if self._state is None:
+            return
+        tau = max(self._schedule.tau, 1e-6)
+        d = len(self._schema)
+        while True:
+            worst = tracking_finish.finish_some(self._solver, self._state, self.kernel_, tau, d)
+            if worst <= tau:
+                return
+            if progress is not None:
+                progress(worst, self.n_support_vectors)
+
+    # Looking inside
+
+    @property
+    def n_kept(self) -> int:
+        """How many examples are kept: the active set."""
+        return 0 if self._state is None else int(self._state.active.counts[0].n_members)
+
+    @property
+    def certificate(self) -> Certificate:
+        """The bound on the mean normalised gap so far, in expectation over the draws."""
+        value = None if self._state is None else tracking_bound(self._state.info[0])
+        if value is None:
+            return Certificate(None, "no example was learnt yet")
+        return Certificate(value, _COVERS[self._covers])
+
+    @property
+    def kappa(self) -> float:
+        """The share of uniform steps that changed nothing; 0 before any step."""
+        if self._state is None or not self._state.info[0].n_steps:
+            return 0.0
+        return float(self._state.info[0].n_null / self._state.info[0].n_steps)
+
+    @property
+    def _covers(self) -> str:
+        if self.window or self.reservoir or self.max_support_vectors:
+            return "kept"
+        return "support" if self._gradients == "support" else "all"
+
+    def _kept_gap(self) -> gap.KeptGap:
+        """Return the measured gap on the examples kept, of the classifier that predicts."""
+        measure = gap.linear_gap if self._gradients == "fresh" else gap.tracking_gap
+        return measure(self._state, self.kernel_, len(self._schema), bool(self.averaged))
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Counts since the first example: steps, kernel values, how cached rows were found."""
+        names = ("steps", "null_steps")
+        if self._state is None:
+            return dict.fromkeys(names, 0)
+        info = self._state.info[0]
+        counts = dict(zip(names, (int(info.n_steps), int(info.n_null)), strict=True))
+        if self._gradients != "fresh":
+            hits, missed, extended, computed = map(int, self._state.cache.counts)
+            counts |= {
+                "kernel_values": int(info.n_values) + computed,
+                "cached_rows_hit": hits,
+                "cached_rows_missed": missed,
+                "cached_rows_extended": extended,
+            }
+        return counts
+
+
+_COVERS = {
+    "all": "of all examples, in expectation over the uniform draws",
+    "kept": "of the examples kept at each moment, in expectation over the uniform draws",
+    "support": "of the support vectors kept at each moment, since others are dropped, "
+    "in expectation over the uniform draws",
+}
+
+
+model_file.register(TrackingSVMClassifier, tracking_file)

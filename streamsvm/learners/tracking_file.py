@@ -1,0 +1,116 @@
+"""A TrackingSVMClassifier as JSON and arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsvm.learners.binary_file import (
+    common_from_file,
+    common_to_file,
+    fill_record,
+    record_as_json,
+)
+from streamsvm.solvers import tracking_linear, tracking_state
+from streamsvm.support import dense_store
+
+_PLAIN = (
+    "C",
+    "K",
+    "epsilon",
+    "process",
+    "averaged",
+    "gradients",
+    "window",
+    "reservoir",
+    "max_support_vectors",
+    "budget",
+    "tau",
+    "cache_mb",
+    "seed",
+)
+_ACTIVE = ("members", "place", "free", "arrival")
+
+
+def to_file(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return JSON content and arrays: all that the model knows, but for cached kernel rows."""
+    content, arrays = common_to_file(model, _PLAIN)
+    state = model._state
+    if state is None:
+        return content, arrays
+    n = int(state.active.counts[0].n)
+    slotwise = model._states.SLOTWISE
+    arrays |= {name: getattr(state, name)[:n] for name in slotwise}
+    arrays |= {name: getattr(state.active, name)[:n] for name in _ACTIVE}
+    arrays |= {"ring": state.active.ring, "draws": state.draws}
+    arrays["entered"], arrays["weight"] = state.store.entered[:n], state.store.weight[:n]
+    d = len(model._schema)
+    if isinstance(state, tracking_linear.LinearTrackingState):
+        arrays["rows"] = state.store.rows[:n, :d]
+        arrays["w"], arrays["w_average"] = state.w[:d], state.w_average[:d]
+    else:
+        arrays["rows"] = dense_store.rows_of(state.store, n, d)
+        arrays["cache_counts"] = state.cache.counts
+    content["info"] = record_as_json(state.info)
+    content["counts"] = record_as_json(state.active.counts)
+    return content, arrays
+
+
+def from_file(cls: type, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    """Return the learner of that class."""
+    model = common_from_file(cls, content, arrays)
+    if "info" in content:
+        model._state = _state_from(model, content, arrays)
+    return model
+
+
+def _state_from(model: Any, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    d, n = len(model._schema), content["counts"]["n"]
+    _check_sizes(content, arrays, n, d, model._states.SLOTWISE, model.window or 0)
+    linear = model._states is tracking_linear
+    capacity = max(64, 2 * n)
+    if linear:
+        state: Any = tracking_linear.new_state(d, model.window or 0, 0, capacity)
+        state.store.rows[:n, :d] = arrays["rows"]
+        state.w[:d], state.w_average[:d] = arrays["w"], arrays["w_average"]
+    else:
+        state = tracking_state.new_state(d, model._cache_bytes, model.window or 0, 0, capacity)
+        for slot in range(n):
+            dense_store.put(state.store, slot, arrays["rows"][slot])
+        state.cache.counts[:] = arrays["cache_counts"]
+    state.store.entered[:n], state.store.weight[:n] = arrays["entered"], arrays["weight"]
+    for name in model._states.SLOTWISE:
+        getattr(state, name)[:n] = arrays[name]
+    for name in _ACTIVE:
+        getattr(state.active, name)[:n] = arrays[name]
+    state.active.ring[:] = arrays["ring"]
+    state.draws[:] = arrays["draws"]
+    fill_record(state.info, content["info"])
+    fill_record(state.active.counts, content["counts"])
+    return state
+
+
+def _check_sizes(
+    content: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+    n: int,
+    d: int,
+    slotwise: tuple[str, ...],
+    window: int,
+) -> None:
+    """Refuse arrays on which compiled code would read or write outside."""
+    names = (*slotwise, *_ACTIVE, "entered", "weight")
+    if arrays["rows"].shape != (n, d) or any(arrays[name].shape != (n,) for name in names):
+        raise ValueError("the arrays of examples are of different lengths")
+    if arrays["ring"].shape != (window,) or arrays["draws"].shape != (1,):
+        raise ValueError("the window or the random generator is of another size")
+    n_members, n_free = content["counts"]["n_members"], content["counts"]["n_free"]
+    n_touched = content["info"]["n_touched"]
+    if min(n_members, n_free, n_touched) < 0 or max(n_members + n_free, n_touched) > n:
+        raise ValueError("the counts of examples do not fit")
+    slots = [arrays["members"][:n_members], arrays["free"][:n_free], arrays["touched"][:n_touched]]
+    slots.append(arrays["ring"])
+    for array in slots:
+        if len(array) and (array.min() < -1 or array.max() >= max(n, 1)):
+            raise ValueError("a slot lies outside")

@@ -1,0 +1,230 @@
+"""LASVM within bounds: a window over the last examples, a budget of support vectors.
+
+The constraint sum_s alpha_s = 0 holds throughout. An example leaves by pair steps of fixed length:
+its coefficient goes, part by part, to the partner that gains most (or loses least) by it. Within a
+budget, the least harmful example, the one whose |alpha| (1 - y (f + b)) + alpha^2 k / 2 is least,
+is merged with its nearest neighbour of the same label (see `budget` for the point z; the
+coefficients are added, so that their sum stays), or gives its coefficient and box to it, or leaves.
+What the dual loses is summed in `lost`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsvm._compile import compiled
+from streamsvm.solvers.budget import MERGE, PROJECT, SMALLEST, best_point
+from streamsvm.solvers.extremes import update_gradient
+from streamsvm.solvers.lasvm_state import bias, refresh_extremes
+from streamsvm.support import row_cache
+from streamsvm.support.dense_store import get, put
+from streamsvm.support.kernel_values import expansion, kernel_values
+
+NONE = -1
+
+
+@compiled
+def _mark_dead(state, s):  # type: ignore[no-untyped-def]
+    """Let the example in a slot, whose alpha is 0, be gone."""
+    info = state.info[0]
+    info.n_zero -= 1
+    info.n_dead += 1
+    state.lower[s] = 0.0
+    state.upper[s] = 0.0
+    state.store.entered[s] = 0
+    row_cache.free(state.cache, s)
+
+
+@compiled
+def _fixed_step(state, kernel, i, j, step, n, d):  # type: ignore[no-untyped-def]
+    """Add `step` to alpha_i and take it from alpha_j, whatever the dual says; count its change."""
+    cache, info = state.cache, state.info[0]
+    row_i = cache.values[row_cache.kernel_row(cache, kernel, state.store, i, n, d)]
+    row_j = cache.values[row_cache.kernel_row(cache, kernel, state.store, j, n, d)]
+    diagonals = np.float64(state.diagonal[i]) + np.float64(state.diagonal[j])
+    eta = diagonals - 2.0 * np.float64(row_i[j])
+    info.n_zero -= int(state.alpha[i] == 0.0) + int(state.alpha[j] == 0.0)
+    change = step * (state.gradient[i] - state.gradient[j] - 0.5 * step * eta)
+    room_i, room_j = state.upper[i] - state.alpha[i], state.alpha[j] - state.lower[j]
+    state.alpha[i] = state.upper[i] if step == room_i else state.alpha[i] + step
+    state.alpha[j] = state.lower[j] if step == room_j else state.alpha[j] - step
+    info.n_zero += int(state.alpha[i] == 0.0) + int(state.alpha[j] == 0.0)
+    info.dual += change
+    info.lost -= change
+    update_gradient(state, row_i, row_j, step, n)
+
+
+@compiled
+def remove(state, kernel, s, d):  # type: ignore[no-untyped-def]
+    """Take the example in slot s out of S, coefficient and all."""
+    info = state.info[0]
+    while state.alpha[s] != 0.0:
+        # s may only go towards 0, so that it is never its own partner.
+        falls = state.alpha[s] > 0.0
+        if falls:
+            state.lower[s], state.upper[s] = 0.0, state.alpha[s]
+        else:
+            state.lower[s], state.upper[s] = state.alpha[s], 0.0
+        refresh_extremes(state)
+        partner = info.i if falls else info.j
+        if partner < 0:
+            # Only rounding of the sum can be left.
+            state.alpha[s] = 0.0
+            info.n_zero += 1
+        elif falls:
+            step = min(state.alpha[s], state.upper[partner] - state.alpha[partner])
+            _fixed_step(state, kernel, partner, s, step, info.n, d)
+        else:
+            step = min(-state.alpha[s], state.alpha[partner] - state.lower[partner])
+            _fixed_step(state, kernel, s, partner, step, info.n, d)
+    _mark_dead(state, s)
+    refresh_extremes(state)
+
+
+@compiled
+def slide(state, kernel, number, window, d):  # type: ignore[no-untyped-def]
+    """Let the example that leaves the window with example `number` go."""
+    old = number - window
+    if old < 1:
+        return
+    for s in range(state.info[0].n):
+        if state.store.entered[s] == old:
+            remove(state, kernel, s, d)
+            return
+
+
+@compiled
+def _least_harmful(state, smallest):  # type: ignore[no-untyped-def]
+    found: Any = np.int64(NONE)
+    least, b = np.inf, bias(state)
+    for s in range(state.info[0].n):
+        if state.lower[s] == state.upper[s]:
+            continue
+        a = abs(state.alpha[s])
+        loss = a
+        if not smallest:
+            need = state.y[s] * (state.gradient[s] - b)
+            loss = a * need + 0.5 * a * a * np.float64(state.diagonal[s])
+        if loss < least:
+            found, least = s, loss
+    return found
+
+
+@compiled
+def _nearest(state, row, i):  # type: ignore[no-untyped-def]
+    """Return the slot of the same label with the largest k_ij^2 / k_jj, k_ij > 0, or -1."""
+    found: Any = np.int64(NONE)
+    most = 0.0
+    for j in range(state.info[0].n):
+        k = np.float64(row[j])
+        if j == i or k <= 0.0 or state.y[j] != state.y[i] or state.lower[j] == state.upper[j]:
+            continue
+        worth = k * k / max(np.float64(state.diagonal[j]), 1e-30)
+        if worth > most:
+            found, most = j, worth
+    return found
+
+
+@compiled
+def _widen_box(state, j, i):  # type: ignore[no-untyped-def]
+    """Let j stand for i too."""
+    state.lower[j] += state.lower[i]
+    state.upper[j] += state.upper[i]
+    state.store.weight[j] += state.store.weight[i]
+
+
+@compiled
+def _project(state, kernel, i, j, d):  # type: ignore[no-untyped-def]
+    """Give the coefficient and the box of i to j."""
+    _widen_box(state, j, i)
+    step = abs(state.alpha[i])
+    if step != 0.0 and state.alpha[i] > 0.0:
+        _fixed_step(state, kernel, j, i, step, state.info[0].n, d)
+    elif step != 0.0:
+        _fixed_step(state, kernel, i, j, step, state.info[0].n, d)
+    _mark_dead(state, i)
+    refresh_extremes(state)
+
+
+@compiled
+def _merge(state, kernel, i, j, kappa, d):  # type: ignore[no-untyped-def]
+    """Replace i and j by one vector between them, in slot j."""
+    info = state.info[0]
+    n = info.n
+    a_i, a_j = abs(state.alpha[i]), abs(state.alpha[j])
+    h = best_point(kappa, a_i, a_j)
+    x, z = np.empty((2, d), np.float32), np.empty((1, d), np.float32)
+    get(state.store, i, x[0])
+    get(state.store, j, x[1])
+    for c in range(d):
+        z[0, c] = np.float32(h * x[0, c] + (1.0 - h) * x[1, c])
+    row = np.zeros((1, state.alpha.size), np.float32)
+    kernel_values(kernel, state.store, z, np.int64(1), d, np.int64(0), n, row)
+    cache = state.cache
+    row_i = cache.values[row_cache.kernel_row(cache, kernel, state.store, i, n, d)]
+    row_j = cache.values[row_cache.kernel_row(cache, kernel, state.store, j, n, d)]
+    alpha_i, alpha_j, y = state.alpha[i], state.alpha[j], state.y[j]
+    alpha_z = alpha_i + alpha_j
+    # The dual is linear in what f does at the three points, and quadratic in the change u of w.
+    g_z = y - expansion(state.alpha, row[0], n)
+    k_ii, k_jj, k_zz = state.diagonal[i], state.diagonal[j], state.diagonal[j]
+    square = (
+        alpha_i * alpha_i * k_ii + alpha_j * alpha_j * k_jj + alpha_z * alpha_z * k_zz
+        + 2.0 * alpha_i * alpha_j * row_i[j]
+        - 2.0 * alpha_z * (alpha_i * row[0, i] + alpha_j * row[0, j])
+    )  # fmt: skip
+    slope = alpha_z * g_z - alpha_i * state.gradient[i] - alpha_j * state.gradient[j]
+    change = slope - 0.5 * square
+    info.dual += change
+    info.lost -= change
+    for s in range(n):
+        f_gone = alpha_i * np.float64(row_i[s]) + alpha_j * np.float64(row_j[s])
+        state.gradient[s] += f_gone - alpha_z * np.float64(row[0, s])
+    f_z = alpha_i * np.float64(row[0, i]) + alpha_j * np.float64(row[0, j])
+    state.gradient[j] = g_z + f_z - alpha_z * np.float64(k_zz)
+    _widen_box(state, j, i)
+    info.n_zero -= int(alpha_i == 0.0) + int(alpha_j == 0.0)
+    state.alpha[i], state.alpha[j] = 0.0, alpha_z
+    info.n_zero += 1 + int(alpha_z == 0.0)
+    _mark_dead(state, i)
+    put(state.store, j, z[0])
+    row_cache.free(cache, j)
+    row[0, j] = k_zz
+    row_cache.set_column(cache, j, row[0])
+    row_cache.keep(cache, j, row[0], n)
+    refresh_extremes(state)
+
+
+@compiled
+def make_room(state, kernel, policy, d):  # type: ignore[no-untyped-def]
+    """Let one example go or be merged.
+
+    Parameters
+    ----------
+    state, kernel
+        The state and its kernel.
+    policy
+        One of the policies of `budget`.
+    d
+        Number of features.
+
+    Returns
+    -------
+    The slot that got another row, or -1.
+
+    """
+    i = _least_harmful(state, policy == SMALLEST)
+    info = state.info[0]
+    if policy == PROJECT or policy == MERGE:
+        line = row_cache.kernel_row(state.cache, kernel, state.store, i, info.n, d)
+        j = _nearest(state, state.cache.values[line], i)
+        if j != NONE and policy == MERGE:
+            _merge(state, kernel, i, j, np.float64(state.cache.values[line, j]), d)
+            return j
+        if j != NONE:
+            _project(state, kernel, i, j, d)
+            return NONE
+    remove(state, kernel, i, d)
+    return NONE

@@ -1,0 +1,88 @@
+"""Finishing averaged tracking: coordinate steps on the active set until it is at its optimum.
+
+For kernels the member that gains most is stepped on (f is at hand for all); for explicit w all
+members in turn, in a random order. These are no uniform steps of the stream: what they add to the
+dual is booked against `lost`, so that the certificate of the stream stays what it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsvm._compile import compiled
+from streamsvm.solvers import tracking, tracking_linear
+from streamsvm.solvers.tracking import exact_step
+from streamsvm.solvers.tracking_state import settle
+from streamsvm.support.draws import below
+
+STEPS = 20_000
+"""Steps between two reports of progress."""
+
+
+@compiled
+def _steepest(state):  # type: ignore[no-untyped-def]
+    """Return the member whose step gains most, and the largest error of a margin that can fall."""
+    found, most, worst = np.int64(-1), 0.0, 0.0
+    for m in range(state.active.counts[0].n_members):
+        i = state.active.members[m]
+        y, diagonal = state.y[i], np.float64(state.diagonal[i])
+        g = 1.0 - y * state.f[i]
+        step = exact_step(y * state.alpha[i], g, state.box[i], diagonal)
+        if step == 0.0:
+            continue
+        worst = max(worst, abs(g))
+        gain = step * (g - 0.5 * step * diagonal)
+        if gain > most:
+            found, most = i, gain
+    return found, worst
+
+
+@compiled
+def finish_kernel(state, kernel, tau, d, max_steps):  # type: ignore[no-untyped-def]
+    """Make up to `max_steps` steps; return the largest |g_i| of those that can still move."""
+    settle(state, True)
+    info = state.info[0]
+    n_steps, worst = info.n_steps, 0.0
+    for _ in range(max_steps):
+        i, worst = _steepest(state)
+        if worst <= tau:
+            break
+        info.lost -= tracking.reprocess(state, kernel, i, 1.0, 0.0, d)
+    settle(state, True)
+    info.n_steps = n_steps
+    return worst
+
+
+@compiled
+def finish_linear(state, kernel, tau, d, max_steps):  # type: ignore[no-untyped-def]
+    """Pass over the members in random orders; return the largest |g_i| that could be stepped on."""
+    settle(state, True)
+    state.w_average[:] = state.w
+    info, n = state.info[0], state.active.counts[0].n_members
+    order = state.active.members[:n].copy()
+    made, worst = 0, np.inf
+    while made < max_steps and worst > tau:
+        worst = 0.0
+        for m in range(n - 1, -1, -1):
+            other = below(state.draws, m + 1)
+            order[m], order[other] = order[other], order[m]
+            i = order[m]
+            g = 1.0 - state.y[i] * kernel.scale * tracking_linear.product(
+                state.w, state.store.rows[i, :d]
+            )
+            gain, stepped = tracking_linear.step_on(state, kernel.scale, i, 1.0, 0.0, d)
+            if stepped:
+                worst = max(worst, abs(g))
+                info.lost -= gain
+        made += n
+    settle(state, True)
+    state.w_average[:] = state.w
+    return worst
+
+
+def finish_some(solver: Any, state: Any, kernel: Any, tau: float, d: int) -> float:
+    """Make some steps with the solver's kind of state; return how far off the worst margin is."""
+    finish = finish_linear if solver is tracking_linear else finish_kernel
+    return float(finish(state, kernel, tau, d, np.int64(STEPS)))
