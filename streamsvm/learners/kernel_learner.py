@@ -12,6 +12,8 @@ from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.learners import width
 from streamsvm.learners.binary import BinaryLearner, check_number, check_positive
 from streamsvm.learners.support_vectors import SupportVectors, arrays_of
+from streamsvm.monitor.certificate import Certificate
+from streamsvm.monitor.gap import KeptGap
 from streamsvm.support import kernel_diagonal
 
 _LARGEST_DIAGONAL = 1e30
@@ -55,6 +57,29 @@ class KernelLearner(BinaryLearner):
     @abc.abstractmethod
     def _expansion(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return rows, coefficients and numbers of the slots in use."""
+
+    @abc.abstractmethod
+    def _kept_gap(self) -> KeptGap:
+        """Return the measured gap on the examples kept; there is a state."""
+
+    @property
+    @abc.abstractmethod
+    def certificate(self) -> Certificate:
+        """The bound on the mean normalised gap over the stream so far, or why there is none."""
+
+    @property
+    @abc.abstractmethod
+    def kappa(self) -> float:
+        """The share of steps that changed nothing; 0 before any step."""
+
+    @property
+    @abc.abstractmethod
+    def counters(self) -> dict[str, int]:
+        """Counts since the first example: steps, kernel values, how cached rows were found."""
+
+    @abc.abstractmethod
+    def _bounded(self) -> np.ndarray:
+        """Return, for all coefficients that are not 0, whether they are at their bound."""
 
     def _rebalance(self) -> None:
         """Set the boxes anew if they follow the stream."""
@@ -134,6 +159,13 @@ class KernelLearner(BinaryLearner):
 
     # Class weights and kernel width
 
+    def _boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the C_i that examples of these signs and weights would have now."""
+        if not isinstance(self.class_weight, dict):
+            return self._C * weights
+        factors = [float(self.class_weight.get(self._labels.label(s), 1.0)) for s in signs.tolist()]
+        return self._C * np.array(factors) * weights
+
     def _c_of(self, y: np.ndarray, labels: list[Any]) -> np.ndarray:
         """Return C times the class weight of each row."""
         if self.class_weight is None:
@@ -165,6 +197,17 @@ class KernelLearner(BinaryLearner):
     def dual(self) -> float:
         """The dual objective."""
         return 0.0 if self._state is None else float(self._state.info[0].dual)
+
+    def duality_gap(self) -> float:
+        """Return the measured duality gap on the examples kept, over the sum of their C_i.
+
+        How far primal and dual are from their common optimum at this moment, at most; 0 before any
+        example.
+        """
+        if self._state is None:
+            return 0.0
+        gap = self._kept_gap()
+        return gap.total / gap.box if gap.box > 0.0 else 0.0
 
     @property
     def memory_usage(self) -> int:

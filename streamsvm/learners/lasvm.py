@@ -13,6 +13,8 @@ from streamsvm.learners import lasvm_file, model_file
 from streamsvm.learners.binary import check_number, check_positive
 from streamsvm.learners.bounds import check_size, policy_of
 from streamsvm.learners.kernel_learner import KernelLearner
+from streamsvm.monitor.certificate import Certificate
+from streamsvm.monitor.gap import KeptGap, lasvm_gap
 from streamsvm.solvers import boxes, lasvm, lasvm_finish, lasvm_state
 from streamsvm.solvers.lasvm_state import LASVMState
 from streamsvm.support import dense_store
@@ -194,6 +196,12 @@ class LASVMClassifier(KernelLearner):
         own = np.where(y > 0.0, positive, negative)
         return self._C * (positive + negative) / (2.0 * own)
 
+    def _boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        if self.class_weight != "balanced":
+            return super()._boxes_now(signs, weights)
+        c = self._C * self._counts.sum() / (2.0 * np.maximum(self._counts, 1.0))
+        return np.where(signs > 0.0, c[1], c[0]) * weights
+
     def _rebalance(self) -> None:
         if self.class_weight != "balanced" or self._state is None or self._counts.min() == 0:
             return
@@ -232,6 +240,32 @@ class LASVMClassifier(KernelLearner):
         return 0.0 if self._state is None else float(lasvm.delta(self._state))
 
     @property
+    def certificate(self) -> Certificate:
+        """Always absent: LASVM has a bias, and picks pairs by their gradients, not uniformly."""
+        return Certificate(None, _NO_CERTIFICATE)
+
+    @property
+    def kappa(self) -> float:
+        """The share of PROCESS and REPROCESS calls that changed nothing; 0 before any."""
+        counts = self.counters
+        calls = counts["steps"] + counts["null_steps"]
+        return counts["null_steps"] / calls if calls else 0.0
+
+    @property
+    def _covers(self) -> str:
+        if self.max_support_vectors is not None:
+            return "kept"
+        return "all" if self.window is None else "window"
+
+    def _kept_gap(self) -> KeptGap:
+        return lasvm_gap(self._state, self.bias)
+
+    def _bounded(self) -> np.ndarray:
+        alpha = self._state.alpha
+        at_bound = (alpha == self._state.lower) | (alpha == self._state.upper)
+        return at_bound[alpha != 0.0]
+
+    @property
     def counters(self) -> dict[str, int]:
         """Counts since the first example: steps, kernel values, how cached rows were found."""
         if self._state is None:
@@ -241,6 +275,10 @@ class LASVMClassifier(KernelLearner):
         return dict(zip(_COUNTERS, map(int, values), strict=True))
 
 
+_NO_CERTIFICATE = (
+    "no certificate: because LASVM has a bias and picks the steepest pairs, while the theorems "
+    "want no bias and uniform steps (TrackingSVMClassifier); see the measured gap"
+)
 _COUNTERS = (
     "steps",
     "null_steps",

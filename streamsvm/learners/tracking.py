@@ -299,9 +299,12 @@ class TrackingSVMClassifier(KernelLearner):
         return "support" if self._gradients == "support" else "all"
 
     def _kept_gap(self) -> gap.KeptGap:
-        """Return the measured gap on the examples kept, of the classifier that predicts."""
         measure = gap.linear_gap if self._gradients == "fresh" else gap.tracking_gap
         return measure(self._state, self.kernel_, len(self._schema), bool(self.averaged))
+
+    def _bounded(self) -> np.ndarray:
+        alpha = self._state.alpha
+        return (np.abs(alpha) >= self._state.box)[alpha != 0.0]
 
     @property
     def counters(self) -> dict[str, int]:
