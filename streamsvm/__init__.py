@@ -5,6 +5,15 @@ from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.learners.model_file import load, save
 from streamsvm.learners.scaler import StandardScaler
 from streamsvm.learners.tracking import TrackingSVMClassifier
+from streamsvm.monitor.tracker import TrackingMonitor
 
-__all__ = ["LASVMClassifier", "StandardScaler", "TrackingSVMClassifier", "kernels", "load", "save"]
+__all__ = [
+    "LASVMClassifier",
+    "StandardScaler",
+    "TrackingMonitor",
+    "TrackingSVMClassifier",
+    "kernels",
+    "load",
+    "save",
+]
 __version__ = "0.1.0"

@@ -28,7 +28,16 @@ BOUNDS_CHECKED = bool(config.BOUNDSCHECK)  # type: ignore[attr-defined]
 watchers: list[Callable[[str], None]] = []
 """Called with the name of each function that was compiled, not found in the cache."""
 
-_FOLDERS = ("kernels", "losses", "support", "selection", "structured", "solvers", "learners")
+_FOLDERS = (
+    "kernels",
+    "losses",
+    "support",
+    "selection",
+    "structured",
+    "solvers",
+    "monitor",
+    "learners",
+)
 _compiled: list[Any] = []
 _registered: list[str] = []
 

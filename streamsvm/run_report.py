@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
+
+from streamsvm.monitor.history import History
 
 
 @dataclass
@@ -17,9 +19,12 @@ class Progress:
     accuracy: float
     balanced_accuracy: float
     n_support_vectors: int
-    delta: float
+    delta: float | None
     dual: float
     n_bad: int
+    gap: float | None = None  # of the monitor's last record, as are the next two
+    averaged_gap: float | None = None
+    certificate: float | None = None
 
     @property
     def rows_per_second(self) -> float:
@@ -43,14 +48,13 @@ class RunReport:
     balanced_accuracy: float = 0.0
     labels: dict[str, int] = field(default_factory=dict)
     n_support_vectors: int = 0
-    delta: float = 0.0
+    delta: float | None = None
     dual: float = 0.0
     memory_bytes: int = 0
     counters: dict[str, int] = field(default_factory=dict)
-    history: list[Progress] = field(default_factory=list, repr=False)
+    monitor: dict[str, Any] = field(default_factory=dict)  # its last record, and why no certificate
+    history: History = field(default_factory=History, repr=False)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as JSON values, without the history."""
-        values = asdict(self)
-        del values["history"]
-        return values
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "history"}

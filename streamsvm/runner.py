@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +23,7 @@ from streamsvm.learners.binary import BinaryLearner
 from streamsvm.learners.frames import Matrix
 from streamsvm.learners.labels import plain
 from streamsvm.learners.scaler import StandardScaler
+from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run_report import Progress, RunReport
 
 CHUNK = 1000
@@ -48,8 +50,8 @@ class Run:
     source
         Where events come from.
     model
-        A learner of ours, a pipeline of `StandardScaler` and one, or any River classifier (which is
-        given the events one by one).
+        A learner of ours, a pipeline of `StandardScaler` and one, a `TrackingMonitor` of either, or
+        any River classifier (which is given the events one by one).
     epochs
         How often the source is read; the score is of the first reading alone, in which every
         prediction is made before its label is learnt.
@@ -95,8 +97,9 @@ class Run:
             raise ParameterError(f"epochs={epochs!r}: use a whole number of at least 1")
         if limit is not None and limit < 1:
             raise ParameterError(f"limit={limit!r}: use a whole number of at least 1, or None")
-        self.source, self.model = source, model
-        self.scaler, self.learner = parts_of(model)
+        self.monitor = model if isinstance(model, TrackingMonitor) else None
+        self.source, self.model = source, model if self.monitor is None else self.monitor.model
+        self.scaler, self.learner = parts_of(self.model)
         self.epochs, self.limit, self.positive = epochs, limit, positive
         self.bad = bad_events or BadEvents()
         self.finish = finish
@@ -295,6 +298,8 @@ class Run:
         try:
             self.learner.finish(progress)  # type: ignore[attr-defined]
             self.report.finished = True
+            if self.monitor is not None:
+                self.monitor.measure()
         except KeyboardInterrupt:
             self.report.interrupted = True
         self.report.finish_seconds = time.perf_counter() - start
@@ -309,13 +314,18 @@ class Run:
             self._accuracy.get(),
             self._balanced.get(),
             getattr(learner, "n_support_vectors", 0),
-            getattr(learner, "delta", 0.0),
+            getattr(learner, "delta", None),
             getattr(learner, "dual", 0.0),
             self.bad.total,
+            *self._gaps(),
         )
         if phase == "learning":
-            self.report.history.append(now)
+            self.report.history.add(asdict(now))
         self.on_progress(now)
+
+    def _gaps(self) -> tuple[float | None, float | None, float | None]:
+        last = {} if self.monitor is None else self.monitor.last()
+        return last.get("gap"), last.get("averaged_gap"), last.get("certificate")
 
     def _complete(self) -> None:
         report, learner = self.report, self.learner
@@ -324,10 +334,13 @@ class Run:
         report.labels = {str(plain(y)): n for y, n in sorted(self._seen.items(), key=repr)}
         if learner is not None:
             report.n_support_vectors = getattr(learner, "n_support_vectors", 0)
-            report.delta = getattr(learner, "delta", 0.0)
+            report.delta = getattr(learner, "delta", None)
             report.dual = getattr(learner, "dual", 0.0)
             report.memory_bytes = getattr(learner, "memory_usage", 0)
             report.counters = getattr(learner, "counters", {})
+        if self.monitor is not None:
+            report.monitor = self.monitor.get()
+            report.monitor["certificate_reason"] = self.monitor.certificate_reason
 
     def _check_classes(self) -> None:
         if self.report.rows == 0:

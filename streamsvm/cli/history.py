@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import numpy as np
 
-from streamsvm.run_report import Progress, RunReport
+from streamsvm import TrackingMonitor
+from streamsvm.run_report import RunReport
 
 _PLOTS = (
     ("accuracy", ("accuracy", "balanced_accuracy"), "progressive accuracy"),
@@ -19,38 +18,38 @@ _PLOTS = (
 )
 
 
-def write(folder: str, report: RunReport, result: dict[str, Any]) -> list[str]:
+def write(
+    folder: str, report: RunReport, result: dict[str, Any], monitor: TrackingMonitor | None
+) -> list[str]:
     """Write the files and return what was written, with the pip line for what was not."""
     path = Path(folder)
     path.mkdir(exist_ok=True)
     (path / "report.json").write_text(json.dumps(result, indent=2) + "\n")
-    rows = [asdict(moment) for moment in report.history]
-    pq.write_table(pa.Table.from_pylist(rows, schema=_schema()), path / "history.parquet")
-    written = [str(path / "report.json"), str(path / "history.parquet")]
+    report.history.write_parquet(path / "history.parquet")
+    written = [path / "report.json", path / "history.parquet"]
+    if monitor is not None:
+        monitor.history.write_parquet(path / "monitor.parquet")
+        written.append(path / "monitor.parquet")
     try:
         import matplotlib
     except ImportError:
-        return [*written, "no plots (pip install 'streamsvm[plots]')"]
+        return [*map(str, written), "no plots (pip install 'streamsvm[plots]')"]
     matplotlib.use("Agg")
-    return written + [str(_plot(path, report.history, *plot)) for plot in _PLOTS]
+    if monitor is not None:
+        written += monitor.plot(path)
+    for name, columns, title in _PLOTS:
+        if not np.isnan(report.history.column(columns[0])).all():
+            written.append(_plot(path, report, name, columns, title))
+    return [str(file) for file in dict.fromkeys(written)]
 
 
-def _schema() -> pa.Schema:
-    types = {"int": pa.int64(), "float": pa.float64(), "str": pa.string()}
-    fields = Progress.__dataclass_fields__.values()
-    return pa.schema([(field.name, types[str(field.type)]) for field in fields])
-
-
-def _plot(
-    folder: Path, moments: list[Progress], name: str, columns: tuple[str, ...], title: str
-) -> Path:
+def _plot(folder: Path, report: RunReport, name: str, columns: tuple[str, ...], title: str) -> Path:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
-    rows = [moment.rows for moment in moments]
     for column in columns:
-        axes.plot(rows, [getattr(moment, column) for moment in moments], label=column)
+        axes.plot(report.history.column("rows"), report.history.column(column), label=column)
     axes.set(xlabel="rows", ylabel=title)
     axes.grid(alpha=0.3)
     if len(columns) > 1:

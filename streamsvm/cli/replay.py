@@ -7,7 +7,7 @@ import json
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -15,17 +15,16 @@ from typing import Any
 from rich.console import Console
 
 from connectors import Source
-from streamsvm import LASVMClassifier, StandardScaler, __version__, kernels
+from streamsvm import TrackingMonitor, __version__
 from streamsvm import save as save_model
 from streamsvm.bad_events import BadEvents
 from streamsvm.cli import evaluate, history
+from streamsvm.cli.learners import add_learner_options, model_from
 from streamsvm.cli.screen import Screen, report_table
 from streamsvm.cli.sources import add_pace_options, open_source, paced
 from streamsvm.errors import ParameterError, UnwritableModelFileError
 from streamsvm.run_report import RunReport
 from streamsvm.runner import Run
-
-LEARNERS = {"lasvm": LASVMClassifier}
 
 
 def add_parser(subcommands: Any) -> None:
@@ -46,12 +45,24 @@ def add_parser(subcommands: Any) -> None:
     data.add_argument("--epochs", type=int, default=1, help="readings of the file; default 1")
     add_pace_options(data)
     data.add_argument("--seed", type=int, default=0, help="of the shuffle buffer; default 0")
-    _add_learner_options(parser.add_argument_group("learner"))
+    add_learner_options(parser.add_argument_group("learner"))
     output = parser.add_argument_group("output")
     output.add_argument("--finish", action="store_true", help="end at the optimum (delta <= tau)")
     output.add_argument("--test", metavar="FILE", help="report the error on this file at the end")
     output.add_argument("--save", metavar="MODEL", help="write the model to this file")
     output.add_argument("--report", metavar="DIR", help="write report, history and plots there")
+    output.add_argument(
+        "--monitor",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="measure the duality gap, and show the certificate where there is one; default on",
+    )
+    output.add_argument(
+        "--metrics-port",
+        type=int,
+        metavar="PORT",
+        help="serve the monitor's figures to Prometheus on this port (0: a free one)",
+    )
     output.add_argument("--json", action="store_true", help="print the report as JSON")
     output.add_argument("--quiet", action="store_true", help="show no progress")
     output.add_argument(
@@ -68,60 +79,12 @@ def add_parser(subcommands: Any) -> None:
     )
 
 
-def _add_learner_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--learner", choices=sorted(LEARNERS), default="lasvm")
-    group.add_argument("--kernel", choices=("rbf", "linear", "polynomial"), default="rbf")
-    group.add_argument(
-        "--gamma",
-        type=float,
-        help="width (rbf) or factor (polynomial); default for rbf: from the data seen",
-    )
-    group.add_argument("--degree", type=int, default=3, help="polynomial; default 3")
-    group.add_argument("--coef0", type=float, default=1.0, help="polynomial; default 1")
-    group.add_argument("--C", type=float, default=1.0, help="cost of an error; default 1")
-    group.add_argument("--tau", type=float, default=1e-3, help="tolerance; default .001")
-    group.add_argument("--reprocess", type=int, default=1, help="steps after a row; default 1")
-    group.add_argument(
-        "--delta-max", type=float, default=1.0, help="more steps until delta is below; default 1"
-    )
-    group.add_argument("--class-weight", choices=("balanced",), help="weigh classes by counts")
-    group.add_argument("--cache-mb", type=float, default=200.0, help="kernel rows; default 200")
-    group.add_argument(
-        "--scale",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="standardise numeric features online; default on",
-    )
-
-
-def kernel_from(options: argparse.Namespace) -> Any:
-    """Return the kernel of the options; None = RBF with a width from the data."""
-    if options.kernel == "linear":
-        return kernels.Linear()
-    if options.kernel == "polynomial":
-        gamma = 1.0 if options.gamma is None else options.gamma
-        return kernels.Polynomial(degree=options.degree, gamma=gamma, coef0=options.coef0)
-    return None if options.gamma is None else kernels.RBF(gamma=options.gamma)
-
-
-def model_from(options: argparse.Namespace) -> Any:
-    """Return the learner of the options, behind a scaler if asked for."""
-    learner = LEARNERS[options.learner](
-        kernel=kernel_from(options),
-        C=options.C,
-        tau=options.tau,
-        reprocess=options.reprocess,
-        delta_max=options.delta_max,
-        class_weight=options.class_weight,
-        cache_mb=options.cache_mb,
-        seed=options.seed,
-    )
-    return StandardScaler() | learner if options.scale else learner
-
-
 def run(options: argparse.Namespace) -> int:
     """Replay, report, save; return the exit code."""
-    model = model_from(options)
+    learner, model = model_from(options)
+    monitor = (
+        TrackingMonitor(model) if options.monitor or options.metrics_port is not None else None
+    )
     columns = options.columns.split(",") if options.columns else None
     source = open_source(
         options.file,
@@ -148,10 +111,15 @@ def run(options: argparse.Namespace) -> int:
             else min(total, options.limit * options.epochs)
         )
     screen = Screen(f"replay {source.name}", total, quiet=options.quiet)
-    with screen, _stop_on_signals() as stop:
+    with ExitStack() as stack:
+        stack.enter_context(screen)
+        stop = stack.enter_context(_stop_on_signals())
+        if monitor is not None and options.metrics_port is not None:
+            server = stack.enter_context(closing(monitor.serve(options.metrics_port)))
+            screen.say(f"metrics: http://127.0.0.1:{server.port}/metrics")
         report = Run(
             paced(source, options, stop),
-            model,
+            monitor or model,
             epochs=options.epochs,
             limit=options.limit,
             positive=options.positive,
@@ -160,20 +128,20 @@ def run(options: argparse.Namespace) -> int:
             on_progress=screen.show,
             should_stop=lambda: bool(stop),
         ).execute()
-    return _conclude(options, screen, model, report, test, bad)
+    return _conclude(options, model, learner, monitor, report, test, bad)
 
 
 def _conclude(
     options: argparse.Namespace,
-    screen: Screen,
     model: Any,
+    learner: Any,
+    monitor: TrackingMonitor | None,
     report: RunReport,
     test: Source | None,
     bad: BadEvents,
 ) -> int:
     """Save, test and print what a run gave."""
-    learner = model[LASVMClassifier.__name__] if options.scale else model
-    extra: dict[str, Any] = {"learner": f"{options.learner}, {learner.kernel_!r}, C={options.C:g}"}
+    extra: dict[str, Any] = {"learner": f"{options.learner}, {learner.kernel_!r}, C={learner.C:g}"}
     if report.interrupted:
         extra["interrupted"] = "the report is of the rows up to there"
     unsaved: UnwritableModelFileError | None = None
@@ -185,7 +153,7 @@ def _conclude(
             # The report is worth having all the same.
             unsaved = error
     result: dict[str, Any] = {"version": __version__, **report.as_dict()}
-    result |= {"learner": options.learner, "kernel": repr(learner.kernel_), "C": options.C}
+    result |= {"learner": options.learner, "kernel": repr(learner.kernel_), "C": learner.C}
     if test is not None and not report.interrupted:
         wrong, n = evaluate.test_error(model, test, options.positive)
         extra["test error"] = f"{wrong:.2%} of {n:,} rows of {options.test}"
@@ -193,7 +161,7 @@ def _conclude(
     if bad.total and options.on_error == "dead-letter":
         extra["dead letters"] = options.dead_letters
     if options.report:
-        extra["written"] = ", ".join(history.write(options.report, report, result))
+        extra["written"] = ", ".join(history.write(options.report, report, result, monitor))
     if options.json:
         print(json.dumps(result))
     else:

@@ -30,8 +30,11 @@ def figures(now: Progress) -> str:
     """Return the figures of a moment in one line."""
     return (
         f"{now.rows_per_second:,.0f} rows/s  accuracy {now.accuracy:.2%}  "
-        f"balanced {now.balanced_accuracy:.2%}  {now.n_support_vectors:,} SV  "
-        f"delta {now.delta:.3g}" + (f"  {now.n_bad:,} bad" if now.n_bad else "")
+        f"balanced {now.balanced_accuracy:.2%}  {now.n_support_vectors:,} SV"
+        + (f"  delta {now.delta:.3g}" if now.delta is not None else "")
+        + (f"  gap {now.gap:.3g}" if now.gap is not None else "")
+        + (f"  certificate {now.certificate:.3g}" if now.certificate is not None else "")
+        + (f"  {now.n_bad:,} bad" if now.n_bad else "")
     )
 
 
@@ -137,10 +140,13 @@ def report_table(report: RunReport, extra: dict[str, Any]) -> Table:
         ),
         ("balanced accuracy", f"{report.balanced_accuracy:.2%}  (mean over the classes)"),
         ("support vectors", f"{report.n_support_vectors:,}"),
-        ("delta", f"{report.delta:.4g}  (uncertainty of the bias; at most tau = optimal)"),
         ("dual objective", f"{report.dual:.6g}"),
         ("memory of the model", f"{report.memory_bytes / 1e6:.1f} MB"),
     ]
+    if report.delta is not None:
+        meaning = "uncertainty of the bias; at most tau = optimal"
+        rows.append(("delta", f"{report.delta:.4g}  ({meaning})"))
+    rows += _gap_rows(report.monitor)
     if report.finished:
         rows.append(("finishing", f"{report.finish_seconds:.2f} s"))
     if report.bad:
@@ -150,3 +156,18 @@ def report_table(report: RunReport, extra: dict[str, Any]) -> Table:
     for name, value in rows:
         table.add_row(name, escape(value))
     return table
+
+
+def _gap_rows(monitor: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what the monitor has to say, if there is one that measured."""
+    if monitor.get("gap") is None:
+        return []
+    gap, low, high = monitor["gap"], monitor["gap_low"], monitor["gap_high"]
+    interval = "" if low == high else f", between {low:.4g} and {high:.4g}"
+    rows = [
+        ("duality gap", f"{gap:.4g}{interval}  (excess over the batch optimum, at most)"),
+        ("mean gap", f"{monitor['averaged_gap']:.4g}  (over the stream so far)"),
+    ]
+    value, reason = monitor["certificate"], monitor["certificate_reason"]
+    bound = reason if value is None else f"{value:.4g}  (bounds the mean gap {reason})"
+    return [*rows, ("certificate", bound)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import abc
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Protocol
 
 import numpy as np
 from river import base
@@ -19,17 +19,37 @@ from streamsvm.learners.labels import BinaryLabels
 from streamsvm.learners.schema import Name, Schema
 
 
-class Learnt(NamedTuple):
-    """What a learner tells its monitor of some examples that it has just learnt."""
+class Observer(Protocol):
+    """A monitor that a learner tells what it learns."""
 
-    x: np.ndarray  # float32 (n, d) rows
-    signs: np.ndarray  # float64 (n,) +1 or -1
-    labels: list[Any]  # the true labels
-    predicted: list[Any]  # the labels predicted before
-    margins: np.ndarray  # float64 (n,) margins from before
-    weights: np.ndarray  # float64 (n,) example weights
-    numbers: np.ndarray  # int64 (n,) numbers of the examples
-    seconds: float  # how long it took
+    def learnt(
+        self,
+        x: np.ndarray,
+        signs: np.ndarray,
+        labels: list[Any],
+        predicted: list[Any],
+        margins: np.ndarray,
+        weights: np.ndarray,
+        numbers: np.ndarray,
+        seconds: float,
+    ) -> None:
+        """Take note of n examples.
+
+        Parameters
+        ----------
+        x
+            float32 (n, d) rows; may be the caller's array.
+        signs, weights, numbers
+            +1 or -1, weights and numbers of the examples.
+        labels, predicted, margins
+            True labels, and what was predicted before each was learnt.
+        seconds
+            How long learning took.
+
+        """
+
+    def turn_signs(self) -> None:
+        """Take note that +1 and -1 change places, before the next examples."""
 
 
 class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
@@ -44,7 +64,7 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         self._calibration = new_calibration()
         self._n_examples = 0
         # A monitor that is told of each example learnt.
-        self._observer: Callable[[Learnt], None] | None = None
+        self._observer: Observer | None = None
 
     @abc.abstractmethod
     def _margins(self, x: np.ndarray) -> np.ndarray:
@@ -249,6 +269,8 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
             before = self._labels.label(0.0) if len(self._labels.seen) < 2 else None
             if self._labels.add(labels[start]):
                 self._turn_signs()
+                if self._observer is not None:
+                    self._observer.turn_signs()
             run = labels[start:stop]
             signs = np.array([self._labels.sign(label) for label in run])
             given = (
@@ -267,8 +289,10 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
                 predicted[-len(run)] = before
             if self._observer is not None:
                 seconds = time.perf_counter() - began
-                learnt = (x[part], signs, run, predicted[-len(run) :], margins, w[part], given)
-                self._observer(Learnt(*learnt, seconds))
+                own = x if len(run) == len(x) else x[part]
+                self._observer.learnt(
+                    own, signs, run, predicted[-len(run) :], margins, w[part], given, seconds
+                )
         return predicted
 
 

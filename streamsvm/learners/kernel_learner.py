@@ -58,6 +58,11 @@ class KernelLearner(BinaryLearner):
     def _expansion(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return rows, coefficients and numbers of the slots in use."""
 
+    @property
+    @abc.abstractmethod
+    def _covers(self) -> str:
+        """What the problem is about: the "kept" examples, the whole "stream", or its "window"."""
+
     @abc.abstractmethod
     def _kept_gap(self) -> KeptGap:
         """Return the measured gap on the examples kept; there is a state."""

@@ -255,7 +255,7 @@ class LASVMClassifier(KernelLearner):
     def _covers(self) -> str:
         if self.max_support_vectors is not None:
             return "kept"
-        return "all" if self.window is None else "window"
+        return "stream" if self.window is None else "window"
 
     def _kept_gap(self) -> KeptGap:
         return lasvm_gap(self._state, self.bias)

@@ -283,7 +283,10 @@ class TrackingSVMClassifier(KernelLearner):
         value = None if self._state is None else tracking_bound(self._state.info[0])
         if value is None:
             return Certificate(None, "no example was learnt yet")
-        return Certificate(value, _COVERS[self._covers])
+        if self._gradients == "support":
+            return Certificate(value, _CERTIFIED["support"])
+        bounded = self.window or self.reservoir or self.max_support_vectors
+        return Certificate(value, _CERTIFIED["kept" if bounded else "all"])
 
     @property
     def kappa(self) -> float:
@@ -294,9 +297,9 @@ class TrackingSVMClassifier(KernelLearner):
 
     @property
     def _covers(self) -> str:
-        if self.window or self.reservoir or self.max_support_vectors:
+        if self._gradients != "support" or self.max_support_vectors:
             return "kept"
-        return "support" if self._gradients == "support" else "all"
+        return "stream" if self.window is None else "window"
 
     def _kept_gap(self) -> gap.KeptGap:
         measure = gap.linear_gap if self._gradients == "fresh" else gap.tracking_gap
@@ -325,7 +328,7 @@ class TrackingSVMClassifier(KernelLearner):
         return counts
 
 
-_COVERS = {
+_CERTIFIED = {
     "all": "of all examples, in expectation over the uniform draws",
     "kept": "of the examples kept at each moment, in expectation over the uniform draws",
     "support": "of the support vectors kept at each moment, since others are dropped, "

@@ -1,0 +1,115 @@
+"""Running figures of a stream: speed, latencies, accuracy and other metrics."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from operator import eq
+from typing import Any
+
+import numpy as np
+
+_LATENCIES = 1000
+
+
+class Rates:
+    """How fast examples are learnt: since the start, and the last ones one by one."""
+
+    def __init__(self) -> None:
+        self.n_examples = 0
+        self.seconds = 0.0
+        self._latencies: deque[float] = deque(maxlen=_LATENCIES)
+
+    def add(self, n: int, seconds: float) -> None:
+        """Count n examples that were learnt together."""
+        self.n_examples += n
+        self.seconds += seconds
+        self._latencies.append(seconds / n)
+
+    def get(self) -> dict[str, float | None]:
+        """Return examples a second of learning, and quantiles of the last latencies in seconds."""
+        if not self._latencies or self.seconds <= 0.0:
+            return dict.fromkeys(("examples_per_second", "latency_p50", "latency_p99"))
+        p50, p99 = np.quantile(np.array(self._latencies), (0.5, 0.99))
+        return {
+            "examples_per_second": self.n_examples / self.seconds,
+            "latency_p50": float(p50),
+            "latency_p99": float(p99),
+        }
+
+
+class Scores:
+    """Progressive accuracy, and metrics in River's manner.
+
+    Parameters
+    ----------
+    metrics
+        None, one metric, or several: objects with ``update(y_true, y_pred)`` and ``get()``. Those
+        that want probabilities (``requires_labels`` is false) are given {label: probability}.
+
+    """
+
+    def __init__(self, metrics: Any) -> None:
+        several = isinstance(metrics, (list, tuple))
+        self.metrics: list[Any] = [] if metrics is None else list(metrics) if several else [metrics]
+        for metric in self.metrics:
+            if not (hasattr(metric, "update") and hasattr(metric, "get")):
+                raise TypeError(f"metrics: {metric!r} has no update() and get(): use River metrics")
+        self.wants_margins = any(not getattr(m, "requires_labels", True) for m in self.metrics)
+        self._right = 0
+        self._n = 0
+
+    def add(
+        self, learner: Any, labels: list[Any], predicted: list[Any], margins: list[float]
+    ) -> None:
+        """Score predictions that were made before their labels were learnt."""
+        self._n += len(labels)
+        self._right += sum(map(eq, labels, predicted))
+        for metric in self.metrics:
+            if not getattr(metric, "requires_labels", True):
+                for y, margin in zip(labels, margins, strict=True):
+                    metric.update(y, _probabilities(learner, margin))
+            elif _counts(metric):
+                for (y, p), n in Counter(zip(labels, predicted, strict=True)).items():
+                    metric.update(y, p, n)
+            else:
+                for y, p in zip(labels, predicted, strict=True):
+                    metric.update(y, p)
+
+    def get(self) -> dict[str, float | None]:
+        """Return the accuracy and each metric by the name of its class."""
+        values: dict[str, float | None] = {"accuracy": self._right / self._n if self._n else None}
+        for metric in self.metrics:
+            name, value = _name(metric), metric.get()
+            for key, part in zip(_names(metric, name), _parts(value), strict=True):
+                values[key] = float(part)
+        return values
+
+
+def _counts(metric: Any) -> bool:
+    """Tell whether a metric only counts pairs, so that equal pairs can be given at once."""
+    return hasattr(metric, "cm") and type(metric).__module__.startswith("river.metrics.")
+
+
+def _probabilities(learner: Any, margin: float) -> dict[Any, float]:
+    negative, positive = learner.labels
+    p = learner.probability_of(margin)
+    return {negative: 1.0 - p, positive: p}
+
+
+def _name(metric: Any) -> str:
+    # River's Rolling and TimeRolling wrap a metric and lend its attributes.
+    inner = getattr(metric, "obj", None)
+    own = type(metric).__name__
+    return own if inner is None else f"{own}{type(inner).__name__}"
+
+
+def _names(metric: Any, name: str) -> list[str]:
+    value = metric.get()
+    if isinstance(value, (list, tuple)):
+        inner = getattr(metric, "data", None) or list(metric)
+        return [_name(part) for part in inner]
+    return [name]
+
+
+def _parts(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]

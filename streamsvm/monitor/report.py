@@ -1,0 +1,93 @@
+"""A monitor's figures for people: a table with what each number means, as text or live."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from io import StringIO
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+
+MEANINGS = {
+    "n_examples": "examples learnt",
+    "n_support_vectors": "examples with a coefficient",
+    "n_free": "of them between the bounds 0 and C",
+    "n_bounded": "of them at C: margin errors",
+    "dual": "dual objective now",
+    "certificate": "bound on the mean normalised gap so far, in expectation",
+    "averaged_gap": "mean of the measured normalised gap so far: to compare with the certificate",
+    "gap": "measured normalised gap now: excess over the batch optimum, at most",
+    "gap_kept": "part of the examples kept, exact",
+    "gap_discarded": "part of the examples left out, estimated from a sample",
+    "gap_low": "gap, lower end of the sample's 95 % interval",
+    "gap_high": "gap, upper end",
+    "kappa": "share of steps that changed nothing",
+    "delta": "uncertainty of the bias",
+    "accuracy": "progressive: predicted before learnt",
+    "examples_per_second": "while learning",
+    "latency_p50": "seconds an example, median of the last 1,000",
+    "latency_p99": "99 % quantile",
+    "kernel_values": "computed so far",
+    "cache_hits": "share of cached kernel rows that were there",
+    "memory_bytes": "held by the model's arrays",
+}
+
+
+def shown(value: Any) -> str:
+    """Return a value as text; a dash for none.
+
+    Examples
+    --------
+    >>> from streamsvm.monitor.report import shown
+    >>> shown(12345), shown(0.0123456), shown(None)
+    ('12,345', '0.01235', '-')
+
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "-"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:.4g}"
+
+
+def panel(monitor: Any, values: Mapping[str, Any]) -> Table:
+    """Return the table of a record."""
+    table = Table(
+        title=f"Tracking {type(monitor.learner).__name__}", title_justify="left", box=None
+    )
+    table.add_column("", no_wrap=True)
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("meaning", overflow="fold")
+    for name, value in values.items():
+        meaning = MEANINGS.get(name, "metric, progressive")
+        if name == "certificate":
+            reason = monitor.certificate_reason
+            meaning = reason if value is None else f"{meaning}, {reason}"
+        table.add_row(name, shown(value), escape(meaning))
+    return table
+
+
+def text(monitor: Any) -> str:
+    """Return the table of the current values, and what the history holds."""
+    values = monitor.get()
+    out = StringIO()
+    console = Console(file=out, width=120)
+    console.print(panel(monitor, values))
+    history = monitor.history
+    every = monitor.every * history.kept_every
+    thinned = "" if history.kept_every == 1 else " (thinned: older records were dropped)"
+    console.print(f"history: {len(history):,} records, about one every {every:,} examples{thinned}")
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+
+
+def live(monitor: Any) -> Live:
+    """Return a context that shows the last record, four times a second."""
+    return Live(
+        get_renderable=lambda: panel(monitor, monitor.last()),
+        refresh_per_second=4,
+        transient=True,
+    )

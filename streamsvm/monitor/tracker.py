@@ -1,0 +1,323 @@
+"""The tracking monitor: how far a model is from the batch optimum, while it learns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from streamsvm.errors import ParameterError
+from streamsvm.monitor import gap
+from streamsvm.monitor.history import History
+from streamsvm.monitor.rates import Rates, Scores
+from streamsvm.monitor.sample import PassedBy
+
+_PASSED_BY = 1000
+
+
+class TrackingMonitor:
+    """Follows a learner: certificate, measured gap, accuracy and speed, moment by moment.
+
+    It attaches itself to the learner, so that examples are counted however they come: through the
+    monitor, the model, the pipeline it is in, or a run.
+
+    Parameters
+    ----------
+    model
+        A learner of ours that solves a dual problem, or a River pipeline that ends in one.
+    every
+        Examples between two records, at least 1; 1000 by default, at which the monitor costs below
+        2 % of the time. A batch is recorded at its end.
+    metrics
+        River metrics, one or several, updated with predictions from before each label was learnt.
+    sample
+        How many examples that were left out are looked at in each measurement of the gap; 32 by
+        default. Their kernel values are the monitor's main cost.
+    most
+        Most records in the history; 2000 by default. Beyond, every second one is dropped, and the
+        report says so.
+    seed
+        Of the draws of the sample.
+
+    Attributes
+    ----------
+    history
+        The records: ``to_arrow()``, ``write_parquet(path)``, ``write_json_lines(path)``.
+
+    Raises
+    ------
+    ParameterError
+        The model has no dual, or a parameter is out of range.
+
+    Examples
+    --------
+    >>> from river import datasets, metrics
+    >>> from streamsvm import TrackingMonitor, TrackingSVMClassifier
+    >>> monitor = TrackingMonitor(TrackingSVMClassifier(seed=1), every=500, metrics=metrics.F1())
+    >>> for x, y in datasets.Bananas().take(2000):
+    ...     monitor.learn_one(x, y)
+    >>> values = monitor.get()
+    >>> values["averaged_gap"] <= values["certificate"]
+    True
+    >>> len(monitor.history)
+    4
+
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        every: int = 1000,
+        metrics: Any = None,
+        sample: int = 32,
+        most: int = 2000,
+        seed: int = 0,
+    ) -> None:
+        for name, value, least in (("every", every, 1), ("sample", sample, 1), ("most", most, 2)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ParameterError(f"{name}={value!r}: use a whole number of at least {least}")
+        self.model = model
+        self.learner = _learner_of(model)
+        self.every, self.sample = every, sample
+        self.history = History(most)
+        self._rates = Rates()
+        self._scores = Scores(metrics)
+        self._passed_by = PassedBy(_PASSED_BY, getattr(self.learner, "window", None), seed)
+        self._n = 0
+        self._measured_at = 0
+        self._gap_sum = 0.0
+        self._due = every
+        self._labels: list[Any] = []
+        self._predicted: list[Any] = []
+        self._margins: list[float] = []
+        self._last: dict[str, Any] = {}
+        self.learner._observer = self
+
+    # Learning through the monitor
+
+    def learn_one(self, x: Any, y: Any, **kwargs: Any) -> None:
+        """Let the model learn one event."""
+        self.model.learn_one(x, y, **kwargs)
+
+    def predict_one(self, x: Any, **kwargs: Any) -> Any:
+        """Return the model's prediction."""
+        return self.model.predict_one(x, **kwargs)
+
+    def predict_proba_one(self, x: Any, **kwargs: Any) -> Any:
+        """Return the model's probabilities."""
+        return self.model.predict_proba_one(x, **kwargs)
+
+    def learn_many(self, X: Any, y: Any, **kwargs: Any) -> None:
+        """Let the model learn a batch."""
+        self.model.learn_many(X, y, **kwargs)
+
+    def predict_many(self, X: Any) -> Any:
+        """Return the model's predictions of a batch."""
+        return self.model.predict_many(X)
+
+    # Watching
+
+    def learnt(
+        self,
+        x: np.ndarray,
+        signs: np.ndarray,
+        labels: list[Any],
+        predicted: list[Any],
+        margins: np.ndarray,
+        weights: np.ndarray,
+        numbers: np.ndarray,
+        seconds: float,
+    ) -> None:
+        """Take note of examples that the learner has just learnt (it calls this)."""
+        # On every event: only what cannot wait. Rows are copied by the sample if it wants them.
+        self._labels += labels
+        self._predicted += predicted
+        if self._scores.wants_margins:
+            self._margins += margins.tolist()
+        self._rates.add(len(labels), seconds)
+        self._passed_by.offer(x, signs, weights, numbers)
+        self._n += len(labels)
+        if self._n >= self._due:
+            self._due = (self._n // self.every + 1) * self.every
+            self.measure()
+
+    def turn_signs(self) -> None:
+        """Take note that +1 and -1 change places (the learner calls this)."""
+        self._passed_by.turn_signs()
+
+    def _score(self) -> None:
+        """Score what was learnt since the last time."""
+        self._scores.add(self.learner, self._labels, self._predicted, self._margins)
+        self._labels, self._predicted, self._margins = [], [], []
+
+    def measure(self) -> dict[str, Any]:
+        """Measure now, add a record to the history, and return it."""
+        self._score()
+        record: dict[str, Any] = {"n_examples": self._n}
+        record |= self._counts()
+        record |= self._gaps()
+        certificate = self.learner.certificate
+        record["certificate"] = certificate.value
+        record["kappa"] = self.learner.kappa
+        record["delta"] = getattr(self.learner, "delta", None)
+        record |= self._scores.get()
+        record |= self._rates.get()
+        record |= self._work()
+        self._last = record
+        self.history.add(record)
+        return record
+
+    def get(self) -> dict[str, Any]:
+        """Return the current values by name; None where a value is absent.
+
+        A measurement is made if examples came since the last one. Keys: n_examples,
+        n_support_vectors, n_free, n_bounded, dual, gap, gap_kept, gap_discarded, gap_low, gap_high,
+        averaged_gap, certificate, kappa, delta, accuracy, a key a metric, examples_per_second,
+        latency_p50 and latency_p99 (seconds an example), kernel_values, cache_hits (a share),
+        memory_bytes.
+        """
+        if not self._last or self._last["n_examples"] != self._n:
+            self.measure()
+        return dict(self._last)
+
+    def last(self) -> dict[str, Any]:
+        """Return the last record without measuring: safe while another thread learns."""
+        return dict(self._last)
+
+    def _counts(self) -> dict[str, Any]:
+        learner = self.learner
+        bounded = learner._bounded() if learner._state is not None else np.zeros(0, bool)
+        n_bounded = int(np.count_nonzero(bounded))
+        return {
+            "n_support_vectors": len(bounded),
+            "n_free": len(bounded) - n_bounded,
+            "n_bounded": n_bounded,
+            "dual": learner.dual,
+        }
+
+    def _gaps(self) -> dict[str, Any]:
+        """Return the measured gap and its parts, over the sum of the C_i that they are about."""
+        names = ("gap", "gap_kept", "gap_discarded", "gap_low", "gap_high", "averaged_gap")
+        if self.learner._state is None:
+            return dict.fromkeys(names)
+        kept = self.learner._kept_gap()
+        left_out = self._left_out(kept.shift)
+        box = kept.box + left_out.box
+        if not box > 0.0:
+            return dict.fromkeys(names)
+        total = (kept.total + left_out.total) / box
+        since = self._n - self._measured_at
+        self._gap_sum += since * total
+        self._measured_at = self._n
+        return {
+            "gap": total,
+            "gap_kept": kept.total / box,
+            "gap_discarded": left_out.total / box,
+            "gap_low": (kept.total + left_out.low) / box,
+            "gap_high": (kept.total + left_out.high) / box,
+            "averaged_gap": self._gap_sum / self._n,
+        }
+
+    def _left_out(self, shift: float) -> gap.Discarded:
+        """Estimate the losses of examples that the model is about, but does not keep."""
+        learner = self.learner
+        if learner._covers == "kept":
+            return gap.NONE_DISCARDED
+        window = learner.window
+        n_about = learner.n_examples if window is None else min(window, learner.n_examples)
+        if window is not None:
+            self._passed_by.forget_before(learner.n_examples - window + 1)
+        entered = learner._state.store.entered
+        kept = np.sort(entered[entered > 0])
+        x, signs, weights = self._passed_by.draw(self.sample, len(learner.feature_names), kept)
+        if not len(signs):
+            return gap.NONE_DISCARDED
+        boxes = learner._boxes_now(signs, weights)
+        margins = learner._margins(x) + shift
+        losses = boxes * np.maximum(0.0, 1.0 - signs * margins)
+        return gap.discarded(losses, boxes, max(0, n_about - len(kept)))
+
+    def _work(self) -> dict[str, Any]:
+        counts = self.learner.counters
+        hits = counts.get("cached_rows_hit", 0) + counts.get("cached_rows_extended", 0)
+        looked = hits + counts.get("cached_rows_missed", 0)
+        return {
+            "kernel_values": counts.get("kernel_values"),
+            "cache_hits": hits / looked if looked else None,
+            "memory_bytes": self.learner.memory_usage,
+        }
+
+    # Showing
+
+    @property
+    def certificate_reason(self) -> str:
+        """What the certificate covers, or why there is none."""
+        reason: str = self.learner.certificate.reason
+        return reason
+
+    def report(self) -> str:
+        """Return a readable table of the current values, with what each means."""
+        from streamsvm.monitor.report import text
+
+        return text(self)
+
+    def panel(self) -> Any:
+        """Return the table as a Rich renderable."""
+        from streamsvm.monitor.report import panel
+
+        return panel(self, self.get())
+
+    def live(self) -> Any:
+        """Return a context in which the table is shown and kept up to date (a Rich Live)."""
+        from streamsvm.monitor.report import live
+
+        return live(self)
+
+    def plot(self, folder: str | Path) -> list[Path]:
+        """Write PNG plots of the history into a folder, and return their paths.
+
+        Raises
+        ------
+        ImportError
+            matplotlib is not installed; the message has the pip line.
+
+        """
+        from streamsvm.monitor.plots import write
+
+        return write(self, Path(folder))
+
+    def serve(self, port: int, host: str = "127.0.0.1") -> Any:
+        """Serve the last record as Prometheus gauges on http://host:port/metrics.
+
+        Returns
+        -------
+        An object with ``close()``.
+
+        Raises
+        ------
+        ImportError
+            prometheus-client is not installed; the message has the pip line.
+
+        """
+        from streamsvm.monitor.prometheus import serve
+
+        return serve(self, port, host)
+
+    # Copies
+
+    def __setstate__(self, contents: dict[str, Any]) -> None:
+        self.__dict__.update(contents)
+        self.learner._observer = self
+
+
+def _learner_of(model: Any) -> Any:
+    """Return the learner at the end of a model."""
+    steps = getattr(model, "steps", None)
+    learner = list(steps.values())[-1] if steps else model
+    if not (hasattr(learner, "_observer") and hasattr(learner, "_kept_gap")):
+        raise ParameterError(
+            f"{type(learner).__name__} solves no dual problem of ours, so that there is no gap to "
+            "follow; use LASVMClassifier or TrackingSVMClassifier, or a pipeline that ends in one"
+        )
+    return learner
