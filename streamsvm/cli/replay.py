@@ -82,9 +82,8 @@ def add_parser(subcommands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Replay, report, save; return the exit code."""
     learner, model = model_from(options)
-    monitor = (
-        TrackingMonitor(model) if options.monitor or options.metrics_port is not None else None
-    )
+    watched = options.monitor or options.metrics_port is not None
+    monitor = TrackingMonitor(model) if watched else None
     columns = options.columns.split(",") if options.columns else None
     source = open_source(
         options.file,

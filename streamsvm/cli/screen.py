@@ -115,7 +115,8 @@ class Screen:
         """Show a moment of the run."""
         text = figures(now)
         if now.phase == "finishing":
-            text = f"finishing: {now.n_support_vectors:,} SV  delta {now.delta:.3g}"
+            delta = "" if now.delta is None else f"  delta {now.delta:.3g}"
+            text = f"finishing: {now.n_support_vectors:,} SV{delta}"
         if self._is_live:
             self._figures = text
             self._bar.update(self._task, completed=now.rows)

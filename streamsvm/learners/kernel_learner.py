@@ -64,6 +64,10 @@ class KernelLearner(BinaryLearner):
         """What the problem is about: the "kept" examples, the whole "stream", or its "window"."""
 
     @abc.abstractmethod
+    def _kept_numbers(self) -> np.ndarray:
+        """Return the numbers of the examples kept; there is a state."""
+
+    @abc.abstractmethod
     def _kept_gap(self) -> KeptGap:
         """Return the measured gap on the examples kept; there is a state."""
 

@@ -257,6 +257,10 @@ class LASVMClassifier(KernelLearner):
             return "kept"
         return "stream" if self.window is None else "window"
 
+    def _kept_numbers(self) -> np.ndarray:
+        entered = self._state.store.entered[: int(self._state.info[0].n)]
+        return np.asarray(entered[entered > 0])
+
     def _kept_gap(self) -> KeptGap:
         return lasvm_gap(self._state, self.bias)
 

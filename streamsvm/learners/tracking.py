@@ -301,6 +301,10 @@ class TrackingSVMClassifier(KernelLearner):
             return "kept"
         return "stream" if self.window is None else "window"
 
+    def _kept_numbers(self) -> np.ndarray:
+        members = self._state.active.members[: self.n_kept]
+        return np.asarray(self._state.store.entered[members])
+
     def _kept_gap(self) -> gap.KeptGap:
         measure = gap.linear_gap if self._gradients == "fresh" else gap.tracking_gap
         return measure(self._state, self.kernel_, len(self._schema), bool(self.averaged))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+from bisect import bisect_right
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +38,7 @@ class PassedBy:
         self.signs: list[float] = []
         self.weights: list[float] = []
         self.numbers: list[int] = []
+        self._arrived: list[int] = []
         if window is not None:
             self._skip()
 
@@ -60,31 +63,34 @@ class PassedBy:
         while self._next < after:
             i = self._next - first
             self._seen = self._next + 1
-            self._put((x[i].copy(), float(signs[i]), float(weights[i]), int(numbers[i])))
+            self._put(
+                (x[i].copy(), float(signs[i]), float(weights[i]), int(numbers[i]), self._seen)
+            )
         self._seen = after
 
-    def _put(self, example: tuple[np.ndarray, float, float, int]) -> None:
-        columns = (self.rows, self.signs, self.weights, self.numbers)
+    def _columns(self) -> tuple[list[Any], ...]:
+        return self.rows, self.signs, self.weights, self.numbers, self._arrived
+
+    def _put(self, example: tuple[Any, ...]) -> None:
+        columns = self._columns()
         if self.window is None and len(self.signs) == self.size:
             at = self._random.randrange(self.size)
             for column, value in zip(columns, example, strict=True):
-                column[at] = value  # type: ignore[index]
+                column[at] = value
         else:
             for column, value in zip(columns, example, strict=True):
-                column.append(value)  # type: ignore[attr-defined]
+                column.append(value)
         if self.window is not None or len(self.signs) == self.size:
             self._skip()
         else:
             # The reservoir fills first.
             self._next = self._seen
 
-    def forget_before(self, number: int) -> None:
-        """Let go of the examples of lower numbers, which come first."""
-        gone = 0
-        while gone < len(self.numbers) and self.numbers[gone] < number:
-            gone += 1
-        for column in (self.rows, self.signs, self.weights, self.numbers):
-            del column[:gone]  # type: ignore[attr-defined]
+    def forget_old(self) -> None:
+        """Let go of the examples that the window has left behind."""
+        gone = bisect_right(self._arrived, self._seen - (self.window or self._seen))
+        for column in self._columns():
+            del column[:gone]
 
     def draw(self, n: int, d: int, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return up to n of the sampled examples whose numbers are not among `kept`, sorted.

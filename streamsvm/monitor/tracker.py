@@ -227,9 +227,8 @@ class TrackingMonitor:
         window = learner.window
         n_about = learner.n_examples if window is None else min(window, learner.n_examples)
         if window is not None:
-            self._passed_by.forget_before(learner.n_examples - window + 1)
-        entered = learner._state.store.entered
-        kept = np.sort(entered[entered > 0])
+            self._passed_by.forget_old()
+        kept = np.sort(learner._kept_numbers())
         x, signs, weights = self._passed_by.draw(self.sample, len(learner.feature_names), kept)
         if not len(signs):
             return gap.NONE_DISCARDED

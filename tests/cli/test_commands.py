@@ -62,7 +62,8 @@ def test_json_and_all_outputs(capsys):
     assert report["rows"] == 1000 and report["finished"] and report["test_rows"] == 600
     assert report["test_error"] < 0.15 and not err
     assert sorted(os.listdir("rep")) == [
-        "accuracy.png", "delta.png", "history.parquet", "report.json", "support_vectors.png",
+        "accuracy.png", "delta.png", "gap.png", "history.parquet", "kappa.png", "monitor.parquet",
+        "report.json", "support_vectors.png",
     ]  # fmt: skip
     assert json.loads(Path("rep/report.json").read_text()) == report
     history = pq.read_table("rep/history.parquet").to_pydict()

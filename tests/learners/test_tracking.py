@@ -1,0 +1,227 @@
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import streamsvm
+from streamsvm import TrackingSVMClassifier, kernels
+from streamsvm.errors import FeatureError, ParameterError
+from tests.kernels.test_values import Cosine
+from tests.learners.test_lasvm import CONTAINERS, learnt, rows
+
+SETTINGS = {
+    "default": {},
+    "algorithm 1": {"process": False, "K": 3},
+    "support": {"gradients": "support", "averaged": False},
+    "window": {"window": 60},
+    "sparse window": {"window": 60, "gradients": "support"},
+    "reservoir": {"reservoir": 50},
+    "merge": {"max_support_vectors": 30},
+    "project": {"max_support_vectors": 30, "budget": "project", "kernel": kernels.Polynomial()},
+    "remove": {"max_support_vectors": 30, "budget": "remove", "cache_mb": 0.0},
+    "budget in a window": {"max_support_vectors": 30, "window": 100},
+    "fresh": {"kernel": kernels.Linear(scale=0.5)},
+    "fresh window": {"kernel": kernels.Linear(), "window": 40, "class_weight": {True: 2.0}},
+    "epsilon": {"epsilon": 1.0},
+}
+
+
+def make(name):
+    return TrackingSVMClassifier(**{"seed": 7, **SETTINGS[name]})
+
+
+def same(a, b):
+    for averaged in (True, False):
+        a.averaged = b.averaged = averaged
+        sv, other = a.support_vectors(), b.support_vectors()
+        np.testing.assert_array_equal(sv.coefficients, other.coefficients)
+        np.testing.assert_array_equal(sv.entered, other.entered)
+        np.testing.assert_array_equal(sv.rows, other.rows)
+    assert (a.dual, a.kernel_, a.certificate) == (b.dual, b.kernel_, b.certificate)
+    np.testing.assert_array_equal(a._calibration, b._calibration)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.integers(1, 150), min_size=1, max_size=4),
+    st.sampled_from(sorted(SETTINGS)),
+    st.sampled_from(sorted(CONTAINERS)),
+)
+def test_batches_give_the_model_of_events(sizes, name, container):
+    x, y = rows(sum(sizes), seed=sum(sizes))
+    one, many = make(name), make(name)
+    averaged = one.averaged
+    predicted, start = [], 0
+    for event, label in zip(CONTAINERS["table"](x).to_pylist(), y.tolist(), strict=True):
+        predicted.append(one.predict_one(event))
+        one.learn_one(event, label)
+    for size in sizes:
+        part = slice(start, start + size)
+        given = many.predict_then_learn_many(CONTAINERS[container](x[part]), y[part])
+        assert given == predicted[part]
+        start += size
+    same(one, many)
+    assert averaged == make(name).averaged
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+@pytest.mark.parametrize("n", [0, 1, 200])
+def test_saved_or_pickled_is_never_saved(tmp_path, name, n):
+    x, y = rows(500)
+    model = learnt(x[:n], y[:n], make(name))
+    model.save(tmp_path / "m.svm")
+    loaded, pickled = streamsvm.load(tmp_path / "m.svm"), pickle.loads(pickle.dumps(model))
+    assert repr(loaded) == repr(model)
+    for m in (model, loaded, pickled):
+        m.learn_many(CONTAINERS["table"](x[n:]), y[n:])
+    same(model, loaded)
+    same(model, pickled)
+
+
+def test_a_file_that_does_not_hold_together_is_refused(tmp_path):
+    model = learnt(*rows(50), make("window"))
+    model._state.active.members[0] = 10**6
+    model.save(tmp_path / "m.svm")
+    with pytest.raises(streamsvm.errors.DamagedModelFileError, match="a slot lies outside"):
+        streamsvm.load(tmp_path / "m.svm")
+
+
+def test_the_first_class_alone_may_be_the_positive_one():
+    x, y = rows(300)
+    order = np.argsort(~y, kind="stable")  # all True first
+    for name in ("default", "fresh"):
+        a, b = make(name), make(name)
+        a.learn_many(x[order], y[order])
+        b.learn_many(x[order], ["no" if label else "yes" for label in y[order]])
+        np.testing.assert_allclose(
+            a.decision_function_many(x), -b.decision_function_many(x), rtol=1e-12, atol=1e-12
+        )
+
+
+def test_bounds_hold_at_every_event():
+    x, y = rows(300)
+    for name, most in (("window", 60), ("reservoir", 50), ("merge", 30), ("sparse window", 60)):
+        model = make(name)
+        for row, label in zip(x, y, strict=True):
+            model.learn_many(row[None], [label])
+            assert model.n_support_vectors <= model.n_kept <= most
+        assert model.n_kept > most // 2
+    window = make("window")
+    window.learn_many(x, y)
+    assert set(window.support_vectors().entered) <= set(range(241, 301))
+
+
+def test_epsilon_sets_k_with_the_largest_diagonal():
+    x = np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
+    model = TrackingSVMClassifier(kernels.Linear(), epsilon=0.5, C=2.0, tau=0.0, seed=1)
+    model.learn_many(x[:1], [True])
+    assert model.counters["steps"] == 64  # 8 C R2 / epsilon^2 with R2 = 1
+    model.learn_many(x[1:], [False, True])
+    assert model.counters["steps"] == 64 + 256 + 576
+
+
+def test_the_averaged_classifier_is_the_mean_of_the_iterates():
+    x, y = rows(40)
+    model = TrackingSVMClassifier(K=1, seed=3)
+    model.learn_many(x, y)
+    averaged = model.decision_function_many(x)
+    model.averaged = False
+    # The mean of one iterate is that iterate.
+    np.testing.assert_array_equal(averaged, model.decision_function_many(x))
+    model = TrackingSVMClassifier(kernels.Linear(), K=20, tau=0.0, seed=3)
+    model.learn_many(x, y)
+    state = model._state
+    alpha = state.average[: len(x)]
+    np.testing.assert_allclose(alpha @ x, state.w_average, atol=1e-9)
+    assert not np.allclose(state.w, state.w_average)
+
+
+@pytest.mark.parametrize("name", ["default", "support", "fresh", "window"])
+def test_finish_reaches_the_optimum_of_what_is_kept(name):
+    x, y = rows(200)
+    model = make(name)
+    model.learn_many(x, y)
+    before, certificate = model.duality_gap(), model.certificate
+    seen = []
+    model.finish(lambda worst, n: seen.append((worst, n)))
+    assert model.duality_gap() < 1e-3 < before
+    assert model.certificate.value == pytest.approx(certificate.value)
+    model.learn_many(x, y)
+
+
+def test_epochs_step_on_what_is_kept_already():
+    x, y = rows(150)
+    ids = np.arange(1, 151)
+    model = make("default")
+    for _ in range(3):
+        model.learn_many(x, y, ids=ids)
+    assert model.n_kept == 150 and model._state.info[0].n_seen == 450
+
+
+def test_seeds():
+    x, y = rows(200)
+    a, b, c = (TrackingSVMClassifier(seed=s) for s in (1, 1, 2))
+    for m in (a, b, c):
+        m.learn_many(x, y)
+    same(a, b)
+    assert a.dual != c.dual
+
+
+def test_weights_scale_the_boxes():
+    x, y = rows(200)
+    model = TrackingSVMClassifier(C=0.1, class_weight={True: 3.0}, seed=1)
+    w = np.where(np.arange(200) % 2 == 0, 1.0, 0.0)
+    model.learn_many(x, y, w=w)
+    sv = model.support_vectors()
+    assert set(sv.entered % 2) == {1}
+    assert sv.coefficients.max() == pytest.approx(0.3) and sv.coefficients.min() >= -0.1
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"K": 0}, "K=0: use a whole number of at least 1"),
+        ({"K": 2.5}, "K=2.5"),
+        ({"K": 3, "epsilon": 0.1}, "give one of them"),
+        ({"epsilon": 0.0}, "epsilon=0.0: use a number above 0"),
+        ({"epsilon": "small"}, "epsilon='small'"),
+        ({"window": 0}, "window=0: use a whole number of at least 1, or None"),
+        ({"reservoir": -1}, "reservoir=-1"),
+        ({"reservoir": 5, "window": 5}, "use one only"),
+        ({"reservoir": 5, "gradients": "support"}, "is not uniform"),
+        ({"max_support_vectors": 1}, "of at least 2"),
+        ({"max_support_vectors": 5, "budget": "magic"}, "budget='magic': use None or one of"),
+        ({"kernel": kernels.Polynomial(), "budget": "merge"}, "only RBF kernels"),
+        ({"gradients": "fresh"}, "use it with kernels.Linear"),
+        ({"gradients": "some"}, "use None or one of 'all', 'support', 'fresh'"),
+        (
+            {"kernel": kernels.Linear(), "gradients": "fresh", "max_support_vectors": 5},
+            "use window or reservoir",
+        ),
+        ({"class_weight": "balanced"}, "class_weight='balanced'"),
+        ({"tau": -1.0}, "tau=-1.0"),
+        ({"C": 0.0}, "C=0.0"),
+    ],
+)
+def test_refused_parameters(parameters, words):
+    with pytest.raises(ParameterError, match=words):
+        TrackingSVMClassifier(**parameters)
+
+
+def test_a_kernel_with_a_negative_diagonal_is_refused_and_changes_nothing():
+    model = TrackingSVMClassifier(Cosine(-1.0), seed=1)
+    model.learn_many(np.full((2, 2), 0.1), [True, False])
+    before = model.dual
+    with pytest.raises(FeatureError, match=r"of the row with itself is .*-0\.[89]"):
+        model.learn_many(np.full((1, 2), np.sqrt(0.95)), [True])
+    assert model.dual == before and model.n_examples == 2
+
+
+def test_before_any_label():
+    model = TrackingSVMClassifier()
+    assert model.predict_one({"a": 1.0}) is False and model.kappa == 0.0
+    assert model.certificate.value is None and "no example" in model.certificate.reason
+    assert model.duality_gap() == 0.0 and model.n_kept == 0 and model.memory_usage == 0
+    model.finish()

@@ -1,0 +1,27 @@
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamsvm.monitor.history import History
+
+
+@given(st.integers(2, 20), st.integers(0, 300))
+def test_records_are_evenly_spaced_and_bounded(most, n):
+    history = History(most)
+    for i in range(n):
+        history.add({"i": i})
+    kept = [history[k]["i"] for k in range(len(history))]
+    assert kept == list(range(0, n, history.kept_every)) and len(kept) <= most
+    assert history.kept_every == 1 or len(kept) >= most // 2
+
+
+def test_columns_have_types_and_nulls():
+    history = History()
+    history.add({"a": 1, "b": 0.5, "c": None, "d": "learning"})
+    history.add({"a": 2, "b": None, "c": None, "d": "learning", "e": 3})
+    table = history.to_arrow()
+    assert table.schema.types == [
+        pa.int64(), pa.float64(), pa.float64(), pa.string(), pa.int64(),
+    ]  # fmt: skip
+    assert table["e"].to_pylist() == [None, 3] and table["b"].to_pylist() == [0.5, None]
+    assert table.schema.metadata == {b"streamsvm.kept_every": b"1"}

@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+
+from streamsvm.monitor.sample import PassedBy
+
+
+def offered(size, window, n, seed, batch=7):
+    sample = PassedBy(size, window, seed)
+    numbers = np.arange(1, n + 1)
+    x = numbers[:, None].astype(np.float32)
+    for start in range(0, n, batch):
+        part = slice(start, start + batch)
+        ones = np.ones(len(numbers[part]))
+        sample.offer(x[part], ones, 2 * ones, numbers[part])
+    return sample
+
+
+@pytest.mark.parametrize("n", [0, 5, 20, 300])
+def test_a_reservoir_is_uniform(n):
+    counts = np.zeros(n)
+    for seed in range(400):
+        sample = offered(20, None, n, seed)
+        assert len(sample.numbers) == min(n, 20) == len(set(sample.numbers))
+        counts[np.array(sample.numbers, int) - 1] += 1
+    share = min(1.0, 20 / max(n, 1))
+    # Five standard deviations.
+    assert (np.abs(counts / 400 - share) <= 5 * np.sqrt(share * (1 - share) / 400) + 1e-12).all()
+
+
+def test_a_window_is_uniform_over_its_last():
+    counts = np.zeros(300)
+    for seed in range(400):
+        sample = offered(20, 100, 300, seed)
+        sample.forget_old()
+        counts[np.array(sample.numbers, int) - 1] += 1
+    assert not counts[:200].any()
+    assert (np.abs(counts[200:] / 400 - 0.2) < 5 * np.sqrt(0.2 * 0.8 / 400)).all()
+
+
+def test_how_the_stream_is_cut_does_not_matter():
+    a, b = offered(20, None, 300, 3, batch=1), offered(20, None, 300, 3, batch=300)
+    assert a.numbers == b.numbers
+
+
+def test_a_draw_leaves_out_what_is_kept_and_widens_rows():
+    sample = offered(20, None, 20, 0)
+    x, signs, weights = sample.draw(5, 3, np.arange(1, 16))
+    assert sorted(x[:, 0]) == [16, 17, 18, 19, 20] and not x[:, 1:].any()
+    assert (signs == 1).all() and (weights == 2).all()
+    sample.turn_signs()
+    x, signs, _ = sample.draw(3, 1, np.zeros(0, np.int64))
+    assert len(x) == 3 and (signs == -1).all()

@@ -1,0 +1,251 @@
+"""The monitor on real learners: what it counts, measures, refuses and shows."""
+
+import copy
+import json
+import pickle
+import urllib.error
+import urllib.request
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from river import compose, datasets, linear_model, metrics, preprocessing, utils
+
+from connectors import MemorySource
+from streamsvm import LASVMClassifier, StandardScaler, TrackingMonitor, TrackingSVMClassifier
+from streamsvm.errors import ParameterError
+from streamsvm.runner import Run
+from tests.learners.test_lasvm import CONTAINERS, events, rows
+
+NAMES = {
+    "n_examples", "n_support_vectors", "n_free", "n_bounded", "dual", "gap", "gap_kept",
+    "gap_discarded", "gap_low", "gap_high", "averaged_gap", "certificate", "kappa", "delta",
+    "accuracy", "examples_per_second", "latency_p50", "latency_p99", "kernel_values", "cache_hits",
+    "memory_bytes",
+}  # fmt: skip
+TIMES = {"examples_per_second", "latency_p50", "latency_p99"}
+
+
+def watched(model=None, **parameters):
+    return TrackingMonitor(model or TrackingSVMClassifier(seed=1), **parameters)
+
+
+def untimed(values):
+    return {name: value for name, value in values.items() if name not in TIMES}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return rows(700)
+
+
+def test_names_and_figures(data):
+    x, y = data
+    monitor = watched(every=100)
+    right = 0
+    for event, label in events(x, y):
+        right += monitor.predict_one(event) == label
+        monitor.learn_one(event, label)
+    values = monitor.get()
+    assert set(values) == NAMES
+    model = monitor.model
+    assert values["n_examples"] == 700 == model.n_examples
+    assert values["accuracy"] == right / 700
+    assert values["n_support_vectors"] == model.n_support_vectors
+    assert values["n_free"] + values["n_bounded"] == values["n_support_vectors"]
+    assert values["certificate"] == model.certificate.value
+    assert values["gap"] == values["gap_kept"] == model.duality_gap()
+    assert values["gap_low"] == values["gap"] == values["gap_high"] and values["delta"] is None
+    assert values["averaged_gap"] == pytest.approx(np.mean(monitor.history.column("gap")))
+    assert monitor.history.column("n_examples").tolist() == list(range(100, 701, 100))
+
+
+@pytest.mark.parametrize("learner", [LASVMClassifier, TrackingSVMClassifier])
+def test_all_ways_to_feed_it_agree(data, learner):
+    x, y = data
+
+    def fed(how):
+        monitor = watched(StandardScaler() | learner(seed=1), every=100, metrics=metrics.F1())
+        how(monitor)
+        return untimed(monitor.get())
+
+    def one_by_one(monitor):
+        for event, label in events(x, y):
+            monitor.learn_one(event, label)
+
+    def pipeline(monitor):
+        for event, label in events(x, y):
+            monitor.model.learn_one(event, label)
+
+    def run(monitor):
+        report = Run(MemorySource(events(x, y)), monitor).execute()
+        assert report.monitor["certificate_reason"] == monitor.certificate_reason
+
+    expected = fed(one_by_one)
+    assert fed(pipeline) == expected
+    ran = fed(run)
+    # A batch is recorded at its end, so that the means of the gap are of fewer moments.
+    for name in ("n_examples", "accuracy", "F1", "dual", "n_support_vectors", "kappa"):
+        assert ran[name] == pytest.approx(expected[name])
+
+
+def test_lasvm_has_no_certificate_and_says_why(data):
+    x, y = data
+    monitor = watched(LASVMClassifier(), sample=1000)
+    monitor.learn_many(x, y)
+    values = monitor.get()
+    assert values["certificate"] is None
+    assert monitor.certificate_reason.startswith("no certificate: because LASVM has a bias")
+    assert "no certificate: because" in monitor.report()
+    # With all examples in the sample the estimate is the truth.
+    model = monitor.model
+    gap = model._kept_gap()
+    hinge = np.maximum(0, 1 - np.where(y, 1, -1) * (model.decision_function_many(x) + gap.shift))
+    kept = np.isin(np.arange(1, 701), model._kept_numbers())
+    assert values["gap_discarded"] == pytest.approx(hinge[~kept].sum() / 700)
+    assert values["gap"] == pytest.approx(values["gap_kept"] + values["gap_discarded"])
+    assert values["gap_low"] <= values["gap"] <= values["gap_high"]
+
+
+def test_a_window_is_about_its_last_examples(data):
+    x, y = data
+    model = LASVMClassifier(window=100)
+    monitor = watched(model, sample=1000)
+    monitor.learn_many(x, y)
+    values = monitor.get()
+    gap = model._kept_gap()
+    hinge = np.maximum(0, 1 - np.where(y, 1, -1) * (model.decision_function_many(x) + gap.shift))
+    kept = np.isin(np.arange(1, 701), model._kept_numbers())
+    kept[:600] = True
+    assert values["gap_discarded"] == pytest.approx(hinge[~kept].sum() / 100)
+
+
+def test_signs_turn_with_the_second_class():
+    x, y = rows(60)
+    order = np.argsort(~y, kind="stable")  # True first: it is -1 until False comes
+    monitor = watched(LASVMClassifier(), sample=100)
+    monitor.learn_many(x[order], y[order])
+    signs = dict(zip(monitor._passed_by.numbers, monitor._passed_by.signs, strict=True))
+    assert [signs[i + 1] > 0 for i in range(60)] == y[order].tolist()
+
+
+def test_metrics(data):
+    x, y = data
+    several = [metrics.MCC(), metrics.ROCAUC(), utils.Rolling(metrics.Accuracy(), 50)]
+    monitor = watched(metrics=several, every=10**6)
+    own = [metrics.MCC(), metrics.ROCAUC(), utils.Rolling(metrics.Accuracy(), 50)]
+    twin = TrackingSVMClassifier(seed=1)
+    for event, label in events(x[:300], y[:300]):
+        own[0].update(label, twin.predict_one(event))
+        own[2].update(label, twin.predict_one(event))
+        twin.learn_one(event, label)
+        monitor.learn_one(event, label)
+    values = monitor.get()
+    assert values["MCC"] == own[0].get() and values["RollingAccuracy"] == own[2].get()
+    assert values["ROCAUC"] > 0.75
+    both = watched(metrics=metrics.Accuracy() + metrics.F1())
+    both.learn_many(x, y)
+    assert both.get()["Accuracy"] == both.get()["accuracy"] and both.get()["F1"] > 0.5
+
+
+@pytest.mark.parametrize(
+    ("model", "parameters", "words"),
+    [
+        (linear_model.Perceptron(), {}, "Perceptron solves no dual problem of ours"),
+        (StandardScaler() | linear_model.Perceptron(), {}, "use LASVMClassifier or Tracking"),
+        (StandardScaler(), {}, "StandardScaler solves no dual"),
+        (None, {"every": 0}, "every=0: use a whole number of at least 1"),
+        (None, {"sample": 1.5}, "sample=1.5"),
+        (None, {"most": 1}, "most=1: use a whole number of at least 2"),
+    ],
+)
+def test_refused(model, parameters, words):
+    with pytest.raises(ParameterError, match=words):
+        watched(model, **parameters)
+
+
+def test_metrics_that_are_none():
+    with pytest.raises(TypeError, match="use River metrics"):
+        watched(metrics="accuracy")
+
+
+def test_before_any_example():
+    for model in (LASVMClassifier(), TrackingSVMClassifier()):
+        values = watched(model).get()
+        assert values["n_examples"] == 0 and values["gap"] is None and values["accuracy"] is None
+        assert "examples learnt" in watched(model).report()
+
+
+def test_the_history_is_thinned_and_says_so(data):
+    x, y = data
+    monitor = watched(every=10, most=20)
+    for i in range(0, 700, 10):
+        monitor.learn_many(x[i : i + 10], y[i : i + 10])
+    assert len(monitor.history) <= 20 and monitor.history.kept_every == 4
+    steps = np.diff(monitor.history.column("n_examples"))
+    assert (steps == 40).all()
+    assert "one every 40 examples (thinned" in monitor.report()
+
+
+def test_copies_watch_their_own_model(data):
+    x, y = data
+    monitor = watched(every=50)
+    monitor.learn_many(x[:400], y[:400])
+    for twin in (copy.deepcopy(monitor), pickle.loads(pickle.dumps(monitor))):
+        assert twin.learner is not monitor.learner
+        twin.learn_many(x[400:], y[400:])
+        assert twin.get()["n_examples"] == 700 and monitor.get()["n_examples"] == 400
+    # A clone or a copy of the model alone is watched by nobody.
+    alone = pickle.loads(pickle.dumps(monitor.model))
+    alone.learn_many(x[400:], y[400:])
+    assert monitor.get()["n_examples"] == 400 and monitor.model.clone()._observer is None
+
+
+def test_ways_out(data, tmp_path):
+    x, y = data
+    monitor = watched(every=100)
+    for event, label in events(x, y):
+        monitor.learn_one(event, label)
+    table = monitor.history.to_arrow()
+    assert set(table.column_names) == NAMES and table.num_rows == 7
+    monitor.history.write_parquet(tmp_path / "h.parquet")
+    assert pq.read_table(tmp_path / "h.parquet").equals(table)
+    monitor.history.write_json_lines(tmp_path / "h.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "h.jsonl").read_text().splitlines()]
+    assert lines == table.to_pylist()
+    paths = monitor.plot(tmp_path / "plots")
+    assert [p.name for p in paths] == [
+        "gap.png", "support_vectors.png", "accuracy.png", "kappa.png",
+    ]  # fmt: skip
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
+    assert monitor.panel().row_count == len(NAMES)
+    with monitor.live() as live:
+        live.refresh()
+
+
+def test_prometheus(data):
+    x, y = data
+    monitor = watched(every=100)
+    server = monitor.serve(0)
+    try:
+        url = f"http://127.0.0.1:{server.port}/metrics"
+        assert urllib.request.urlopen(url).read() == b""
+        monitor.learn_many(x, y)
+        text = urllib.request.urlopen(url).read().decode()
+    finally:
+        server.close()
+    values = dict(line.split() for line in text.splitlines() if not line.startswith("#"))
+    assert float(values["streamsvm_certificate"]) == monitor.get()["certificate"]
+    assert float(values["streamsvm_n_examples"]) == 700
+    assert "streamsvm_delta" not in values
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(url, timeout=1)
+
+
+def test_in_a_pipeline_with_rivers_scaler():
+    model = compose.Pipeline(preprocessing.StandardScaler(), TrackingSVMClassifier(seed=1))
+    monitor = watched(model, every=200)
+    for event, label in datasets.Phishing():
+        monitor.learn_one(event, label)
+    assert monitor.get()["n_examples"] == 1250 and monitor.get()["accuracy"] > 0.85
+    assert 0 < monitor.get()["averaged_gap"] < monitor.get()["certificate"]
