@@ -29,26 +29,19 @@ def check_size(name: str, value: Any, least: int = 1) -> int | None:
 
 
 def policy_of(name: str | None, kernel: Any) -> float:
-    """Return the number of a policy; None is the one that measured best for the kernel.
+    """Return the number of a policy; None is the one that measured best.
 
     Parameters
     ----------
     name
-        A key of `POLICIES`, or None: "merge" for RBF kernels, else "project".
+        A key of `POLICIES`; None is "merge".
     kernel
         The kernel, None for an RBF of automatic width.
 
     """
-    is_rbf = kernel is None or isinstance(kernel, kernels.RBF)
-    if name is None:
-        return budget.MERGE if is_rbf else budget.PROJECT
+    name = "merge" if name is None else name
     if name not in POLICIES:
-        raise ParameterError(
-            f"budget={name!r}: use None or one of {', '.join(map(repr, POLICIES))}"
-        )
-    if name == "merge" and not is_rbf:
-        raise ParameterError(
-            f"budget='merge': only RBF kernels have vectors between two others, not {kernel!r}; "
-            "use 'project' or 'remove'"
-        )
-    return POLICIES[name]
+        names = ", ".join(map(repr, POLICIES))
+        raise ParameterError(f"budget={name!r}: use None or one of {names}")
+    is_rbf = kernel is None or isinstance(kernel, kernels.RBF)
+    return budget.MERGE_MEAN if name == "merge" and not is_rbf else POLICIES[name]

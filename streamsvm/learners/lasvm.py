@@ -72,10 +72,10 @@ class LASVMClassifier(KernelLearner):
         and time then grow with the stream.
     budget
         What makes room within `max_support_vectors`: "merge" two near vectors of one label into
-        one between them that stands for both (RBF kernels only); "project": the nearest of the
-        same label takes over coefficient and box; "remove" the one that costs the dual least;
-        "smallest": remove the smallest coefficient (for comparison). None, the default, is "merge"
-        for RBF kernels and "project" for others: the best in our measurements.
+        one between them that stands for both; "project": the nearest of the same label takes over
+        coefficient and box; "remove" the one that costs the dual least; "smallest": remove the
+        smallest coefficient (for comparison). None, the default, is "merge": by far the best in our
+        measurements.
     cache_mb
         Megabytes for cached kernel rows; 200 by default. Less is slower, never less exact.
     seed

@@ -78,6 +78,8 @@ class PassedBy:
             for column, value in zip(columns, example, strict=True):
                 column[at] = value
         else:
+            if len(self.signs) >= 2 * self.size:
+                self.forget_old()
             for column, value in zip(columns, example, strict=True):
                 column.append(value)
         if self.window is not None or len(self.signs) == self.size:

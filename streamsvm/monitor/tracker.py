@@ -84,6 +84,8 @@ class TrackingMonitor:
         self._rates = Rates()
         self._scores = Scores(metrics)
         self._passed_by = PassedBy(_PASSED_BY, getattr(self.learner, "window", None), seed)
+        # Whether the problem is about examples that the model does not keep.
+        self._leaves_out = self.learner._covers != "kept"
         self._n = 0
         self._measured_at = 0
         self._gap_sum = 0.0
@@ -136,7 +138,8 @@ class TrackingMonitor:
         if self._scores.wants_margins:
             self._margins += margins.tolist()
         self._rates.add(len(labels), seconds)
-        self._passed_by.offer(x, signs, weights, numbers)
+        if self._leaves_out:
+            self._passed_by.offer(x, signs, weights, numbers)
         self._n += len(labels)
         if self._n >= self._due:
             self._due = (self._n // self.every + 1) * self.every
@@ -222,7 +225,7 @@ class TrackingMonitor:
     def _left_out(self, shift: float) -> gap.Discarded:
         """Estimate the losses of examples that the model is about, but does not keep."""
         learner = self.learner
-        if learner._covers == "kept":
+        if not self._leaves_out:
             return gap.NONE_DISCARDED
         window = learner.window
         n_about = learner.n_examples if window is None else min(window, learner.n_examples)

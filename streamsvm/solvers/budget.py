@@ -1,16 +1,18 @@
 """Room for one more example in averaged tracking: removal, projection and merging.
 
 Leaving out example i changes the dual by -a_i g_i - a_i^2 k(x_i, x_i) / 2: the least harmful one is
-where that loss is least, from f alone. Removal stops there. Projection lets the coefficients of its
-nearest neighbours take over, by coordinate steps on them alone (the dual within their span and
-boxes). Merging replaces it and its nearest neighbour of the same label, for RBF kernels, by one
-vector z on the line between them (Wang, Crammer, Vucetic, JMLR 13, 2012), which stands for two
-examples: its box is the sum of theirs. With kappa = k(x_i, x_j) and z = h x_i + (1 - h) x_j
+where that loss is least, from f alone. Removal stops there. Projection gives its part along its
+nearest neighbour of the same label to that one, and its box. Merging (Wang, Crammer, Vucetic, JMLR
+13, 2012) replaces the two by one vector z = h x_i + (1 - h) x_j on the line between them, which
+stands for two examples: its box is the sum of theirs, and its coefficient
 
-    k(x_i, z) = kappa^((1-h)^2),   k(x_j, z) = kappa^(h^2),   a_z = a_i k(x_i, z) + a_j k(x_j, z)
+    a_z = (a_i k(x_i, z) + a_j k(x_j, z)) / k(z, z)
 
-where h makes a_z, and so the part of w that z takes over, largest. Whatever is done, the dual
-before minus the dual after is added to `lost`.
+is the projection of both on z. For RBF kernels, with kappa = k(x_i, x_j), k(x_i, z) is
+kappa^((1-h)^2) and k(x_j, z) is kappa^(h^2), and h makes a_z largest, so that least of w is lost.
+For other kernels h is the mean by coefficients, a_i / (a_i + a_j): exact for the linear one.
+
+Whatever is done, the dual before minus the dual after is added to `lost`.
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ from streamsvm.solvers.tracking_state import add_scaled, enter, leave, shift
 from streamsvm.support import fresh_block, row_cache
 from streamsvm.support.dense_store import get, put
 from streamsvm.support.kernel_values import expansion, kernel_values
+from streamsvm.support.tiles import PANEL
 
-REMOVE, SMALLEST, PROJECT, MERGE = 0.0, 1.0, 2.0, 3.0
-"""Policies: the least harmful leaves; the smallest coefficient leaves; see above."""
+REMOVE, SMALLEST, PROJECT, MERGE, MERGE_MEAN = 0.0, 1.0, 2.0, 3.0, 4.0
+"""Policies: the least harmful leaves; the smallest coefficient leaves; the others see above, the
+last for kernels that are not RBF."""
 
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 _SECTIONS = 20
@@ -147,7 +151,34 @@ def best_point(kappa, a_i, a_j):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _merge(state, kernel, i, d):  # type: ignore[no-untyped-def]
+def between(store, i, j, h, d):  # type: ignore[no-untyped-def]
+    """Return z = h x_i + (1 - h) x_j, float32 (1, d)."""
+    x, z = np.empty((2, d), np.float32), np.empty((1, d), np.float32)
+    get(store, i, x[0])
+    get(store, j, x[1])
+    for c in range(d):
+        z[0, c] = np.float32(h * x[0, c] + (1.0 - h) * x[1, c])
+    return z
+
+
+@compiled
+def weight_of(policy, kappa, a_i, a_j):  # type: ignore[no-untyped-def]
+    """Return h for two vectors with the kernel value kappa and these coefficients."""
+    if policy == MERGE:
+        return best_point(kappa, a_i, a_j)
+    return a_i / (a_i + a_j) if a_i + a_j > 0.0 else 0.5
+
+
+@compiled
+def own_value(kernel, store, z, slot, row):  # type: ignore[no-untyped-def]
+    """Return k(z, z) of row z, float32 (1, d), that is in a slot; `row` is written around it."""
+    panel = slot // PANEL * PANEL
+    kernel_values(kernel, store, z, np.int64(1), z.shape[1], panel, panel + PANEL, row)
+    return row[0, slot]
+
+
+@compiled
+def _merge(state, kernel, i, policy, d):  # type: ignore[no-untyped-def]
     """Merge i with its nearest neighbour of the same label; remove it if it has none."""
     info, n = state.info[0], state.active.counts[0].n
     row_i = state.cache.values[row_cache.kernel_row(state.cache, kernel, state.store, i, n, d)]
@@ -156,29 +187,30 @@ def _merge(state, kernel, i, d):  # type: ignore[no-untyped-def]
         remove(state, kernel, i, d)
         return
     a_i, a_j = abs(state.alpha[i]), abs(state.alpha[j])
-    h = best_point(np.float64(row_i[j]), a_i, a_j)
-    x, z = np.empty((2, d), np.float32), np.empty((1, d), np.float32)
-    get(state.store, i, x[0])
-    get(state.store, j, x[1])
-    for c in range(d):
-        z[0, c] = np.float32(h * x[0, c] + (1.0 - h) * x[1, c])
+    h = weight_of(policy, np.float64(row_i[j]), a_i, a_j)
+    z = between(state.store, i, j, h, d)
     row = np.zeros((1, state.alpha.size), np.float32)
     kernel_values(kernel, state.store, z, np.int64(1), d, np.int64(0), n, row)
-    y, diagonal = state.y[i], state.diagonal[i]
-    a_z = min(state.box[i] + state.box[j], a_i * row[0, i] + a_j * row[0, j])
-    weight, box = state.store.weight[i] + state.store.weight[j], state.box[i] + state.box[j]
+    part = a_i * np.float64(row[0, i]) + a_j * np.float64(row[0, j])
+    y, box = state.y[i], state.box[i] + state.box[j]
+    weight = state.store.weight[i] + state.store.weight[j]
+    # As new as the newer of the two.
     number = max(state.store.entered[i], state.store.entered[j])
+    arrival = max(state.active.arrival[i], state.active.arrival[j])
     # remove() adds both to `lost`; what z brings back is taken from it.
     remove(state, kernel, i, d)
     remove(state, kernel, j, d)
-    f_z = expansion(state.alpha, row[0], n)
-    slot = enter(state, y, box, weight, number, diagonal)
+    slot = enter(state, y, box, weight, number, arrival, np.float32(0.0))
     put(state.store, slot, z[0])
-    row[0, slot] = diagonal
+    diagonal = own_value(kernel, state.store, z, slot, row)
+    state.diagonal[slot] = diagonal
+    info.r2 = max(info.r2, np.float64(diagonal))
     row_cache.free(state.cache, slot)
     row_cache.set_column(state.cache, slot, row[0])
     row_cache.keep(state.cache, slot, row[0], n)
     fresh_block.note(state.block, slot, np.int64(fresh_block.FOREIGN))
+    a_z = max(0.0, min(box, part / max(np.float64(diagonal), 1e-30)))
+    f_z = expansion(state.alpha, row[0], n)
     state.alpha[slot] = state.average[slot] = y * a_z
     state.f[slot] = f_z
     add_scaled(state.f, row[0], y * a_z, n)
@@ -199,7 +231,7 @@ def make_room(state, kernel, wanted, policy, d):  # type: ignore[no-untyped-def]
         Whether a step on the fresh example would raise the dual. If not, it enters only in the
         place of one that is not missed.
     policy
-        One of `REMOVE`, `SMALLEST`, `PROJECT`, `MERGE`.
+        One of `REMOVE`, `SMALLEST`, `PROJECT`, `MERGE`, `MERGE_MEAN`.
     d
         Number of features.
 
@@ -214,5 +246,5 @@ def make_room(state, kernel, wanted, policy, d):  # type: ignore[no-untyped-def]
     elif policy == PROJECT:
         _project(state, kernel, i, d)
     else:
-        _merge(state, kernel, i, d)
+        _merge(state, kernel, i, policy, d)
     return True

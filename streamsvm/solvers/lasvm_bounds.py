@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.solvers.budget import MERGE, PROJECT, SMALLEST, best_point
+from streamsvm.solvers.budget import PROJECT, SMALLEST, between, own_value, weight_of
 from streamsvm.solvers.extremes import update_gradient
 from streamsvm.solvers.lasvm_state import bias, refresh_extremes
 from streamsvm.support import row_cache
-from streamsvm.support.dense_store import get, put
+from streamsvm.support.dense_store import put
 from streamsvm.support.kernel_values import expansion, kernel_values
 
 NONE = -1
@@ -149,49 +149,45 @@ def _project(state, kernel, i, j, d):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _merge(state, kernel, i, j, kappa, d):  # type: ignore[no-untyped-def]
+def _merge(state, kernel, i, j, policy, d):  # type: ignore[no-untyped-def]
     """Replace i and j by one vector between them, in slot j."""
-    info = state.info[0]
+    info, cache = state.info[0], state.cache
     n = info.n
-    a_i, a_j = abs(state.alpha[i]), abs(state.alpha[j])
-    h = best_point(kappa, a_i, a_j)
-    x, z = np.empty((2, d), np.float32), np.empty((1, d), np.float32)
-    get(state.store, i, x[0])
-    get(state.store, j, x[1])
-    for c in range(d):
-        z[0, c] = np.float32(h * x[0, c] + (1.0 - h) * x[1, c])
-    row = np.zeros((1, state.alpha.size), np.float32)
-    kernel_values(kernel, state.store, z, np.int64(1), d, np.int64(0), n, row)
-    cache = state.cache
     row_i = cache.values[row_cache.kernel_row(cache, kernel, state.store, i, n, d)]
     row_j = cache.values[row_cache.kernel_row(cache, kernel, state.store, j, n, d)]
     alpha_i, alpha_j, y = state.alpha[i], state.alpha[j], state.y[j]
-    alpha_z = alpha_i + alpha_j
-    # The dual is linear in what f does at the three points, and quadratic in the change u of w.
+    h = weight_of(policy, np.float64(row_i[j]), abs(alpha_i), abs(alpha_j))
+    z = between(state.store, i, j, h, d)
+    row = np.zeros((1, state.alpha.size), np.float32)
+    kernel_values(kernel, state.store, z, np.int64(1), d, np.int64(0), n, row)
+    k_iz, k_jz = np.float64(row[0, i]), np.float64(row[0, j])
     g_z = y - expansion(state.alpha, row[0], n)
-    k_ii, k_jj, k_zz = state.diagonal[i], state.diagonal[j], state.diagonal[j]
+    put(state.store, j, z[0])
+    k_zz = np.float64(own_value(kernel, state.store, z, j, row))
+    alpha_z = alpha_i + alpha_j
+    # The dual is linear in what f does at the three points, and quadratic in the change of w.
     square = (
-        alpha_i * alpha_i * k_ii + alpha_j * alpha_j * k_jj + alpha_z * alpha_z * k_zz
-        + 2.0 * alpha_i * alpha_j * row_i[j]
-        - 2.0 * alpha_z * (alpha_i * row[0, i] + alpha_j * row[0, j])
-    )  # fmt: skip
+        alpha_i * alpha_i * np.float64(state.diagonal[i])
+        + alpha_j * alpha_j * np.float64(state.diagonal[j])
+        + alpha_z * alpha_z * k_zz
+        + 2.0 * alpha_i * alpha_j * np.float64(row_i[j])
+        - 2.0 * alpha_z * (alpha_i * k_iz + alpha_j * k_jz)
+    )
     slope = alpha_z * g_z - alpha_i * state.gradient[i] - alpha_j * state.gradient[j]
-    change = slope - 0.5 * square
-    info.dual += change
-    info.lost -= change
+    info.dual += slope - 0.5 * square
+    info.lost -= slope - 0.5 * square
     for s in range(n):
         f_gone = alpha_i * np.float64(row_i[s]) + alpha_j * np.float64(row_j[s])
         state.gradient[s] += f_gone - alpha_z * np.float64(row[0, s])
-    f_z = alpha_i * np.float64(row[0, i]) + alpha_j * np.float64(row[0, j])
-    state.gradient[j] = g_z + f_z - alpha_z * np.float64(k_zz)
+    state.gradient[j] = g_z + alpha_i * k_iz + alpha_j * k_jz - alpha_z * k_zz
+    state.diagonal[j] = k_zz
     _widen_box(state, j, i)
-    info.n_zero -= int(alpha_i == 0.0) + int(alpha_j == 0.0)
+    # As new as the newer of the two.
+    state.store.entered[j] = max(state.store.entered[i], state.store.entered[j])
+    info.n_zero += 1 - int(alpha_i == 0.0) - int(alpha_j == 0.0) + int(alpha_z == 0.0)
     state.alpha[i], state.alpha[j] = 0.0, alpha_z
-    info.n_zero += 1 + int(alpha_z == 0.0)
     _mark_dead(state, i)
-    put(state.store, j, z[0])
     row_cache.free(cache, j)
-    row[0, j] = k_zz
     row_cache.set_column(cache, j, row[0])
     row_cache.keep(cache, j, row[0], n)
     refresh_extremes(state)
@@ -217,14 +213,14 @@ def make_room(state, kernel, policy, d):  # type: ignore[no-untyped-def]
     """
     i = _least_harmful(state, policy == SMALLEST)
     info = state.info[0]
-    if policy == PROJECT or policy == MERGE:
+    if policy >= PROJECT:
         line = row_cache.kernel_row(state.cache, kernel, state.store, i, info.n, d)
         j = _nearest(state, state.cache.values[line], i)
-        if j != NONE and policy == MERGE:
-            _merge(state, kernel, i, j, np.float64(state.cache.values[line, j]), d)
-            return j
-        if j != NONE:
+        if j != NONE and policy == PROJECT:
             _project(state, kernel, i, j, d)
             return NONE
+        if j != NONE:
+            _merge(state, kernel, i, j, policy, d)
+            return j
     remove(state, kernel, i, d)
     return NONE

@@ -167,7 +167,7 @@ def _make_room(state, kernel, f, y, schedule, d):  # type: ignore[no-untyped-def
 def _enter(state, x, y, box, weight, number, diagonal, row, r):  # type: ignore[no-untyped-def]
     """Give a slot to row r of the block, with a_i = 0; `row` holds its kernel values."""
     n_before = state.active.counts[0].n
-    slot = enter(state, y, box, weight, number, diagonal)
+    slot = enter(state, y, box, weight, number, state.active.counts[0].n_offered, diagonal)
     put(state.store, slot, x)
     row[slot] = diagonal
     if slot < n_before:

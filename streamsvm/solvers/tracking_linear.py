@@ -209,7 +209,7 @@ def _learn_row(state, scale, x, y, box, weight, number, schedule):  # type: igno
     counts.n_offered += 1
     slot = slot_of(state, number)
     if slot == NONE and _make_room(state, scale, schedule, d):
-        slot = enter(state, y, box, weight, number, scale * _square(x))
+        slot = enter(state, y, box, weight, number, counts.n_offered, scale * _square(x))
         state.store.rows[slot, :d] = x
         state.store.rows[slot, d:] = np.float32(0.0)
     if slot != NONE:

@@ -161,10 +161,10 @@ def leave(state, slot):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def enter(state, y, box, weight, number, diagonal):  # type: ignore[no-untyped-def]
+def enter(state, y, box, weight, number, arrival, diagonal):  # type: ignore[no-untyped-def]
     """Give a slot to an example with coefficient 0, and return it; its row and f are to come."""
     info = state.info[0]
-    slot = active_set.enter(state.active)
+    slot = active_set.enter(state.active, arrival)
     state.store.entered[slot] = number
     state.store.weight[slot] = weight
     state.alpha[slot] = 0.0

@@ -66,8 +66,8 @@ def is_full(active, limit):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def enter(active):  # type: ignore[no-untyped-def]
-    """Give a slot to the example that was offered last, and return it."""
+def enter(active, arrival):  # type: ignore[no-untyped-def]
+    """Give a slot to the example that was offered as number `arrival`, from 1, and return it."""
     counts = active.counts[0]
     if counts.n_free > 0:
         counts.n_free -= 1
@@ -78,9 +78,9 @@ def enter(active):  # type: ignore[no-untyped-def]
     active.members[counts.n_members] = slot
     active.place[slot] = counts.n_members
     counts.n_members += 1
-    active.arrival[slot] = counts.n_offered
+    active.arrival[slot] = arrival
     if active.ring.size > 0:
-        active.ring[counts.n_offered % active.ring.size] = slot
+        active.ring[arrival % active.ring.size] = slot
     return slot
 
 

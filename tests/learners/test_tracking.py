@@ -20,6 +20,7 @@ SETTINGS = {
     "reservoir": {"reservoir": 50},
     "merge": {"max_support_vectors": 30},
     "project": {"max_support_vectors": 30, "budget": "project", "kernel": kernels.Polynomial()},
+    "merge of others": {"max_support_vectors": 30, "kernel": kernels.Polynomial(degree=2)},
     "remove": {"max_support_vectors": 30, "budget": "remove", "cache_mb": 0.0},
     "budget in a window": {"max_support_vectors": 30, "window": 100},
     "fresh": {"kernel": kernels.Linear(scale=0.5)},
@@ -193,7 +194,6 @@ def test_weights_scale_the_boxes():
         ({"reservoir": 5, "gradients": "support"}, "is not uniform"),
         ({"max_support_vectors": 1}, "of at least 2"),
         ({"max_support_vectors": 5, "budget": "magic"}, "budget='magic': use None or one of"),
-        ({"kernel": kernels.Polynomial(), "budget": "merge"}, "only RBF kernels"),
         ({"gradients": "fresh"}, "use it with kernels.Linear"),
         ({"gradients": "some"}, "use None or one of 'all', 'support', 'fresh'"),
         (

@@ -37,6 +37,10 @@ def test_a_window_is_uniform_over_its_last():
     assert (np.abs(counts[200:] / 400 - 0.2) < 5 * np.sqrt(0.2 * 0.8 / 400)).all()
 
 
+def test_a_window_is_bounded_without_being_asked():
+    assert len(offered(20, 100, 5000, 0).numbers) <= 41
+
+
 def test_how_the_stream_is_cut_does_not_matter():
     a, b = offered(20, None, 300, 3, batch=1), offered(20, None, 300, 3, batch=300)
     assert a.numbers == b.numbers

@@ -1,0 +1,107 @@
+"""Print measured gaps beside certificates: ``python -m tests.golden.theorems [--seeds 20]``.
+
+Theorems 2 and 3 of Usunier, Bordes and Bottou (2010) bound the mean over the stream of the averaged
+classifier's excess over each moment's optimum, in expectation over the uniform draws. The measured
+gap is above that excess, so that its mean must stay below the certificate's, over seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm import TrackingMonitor, TrackingSVMClassifier, kernels
+from tests.golden import problems
+
+ALGORITHMS = {"Algorithm 1": False, "Algorithm 2": True}
+KS = (1, 5, 20)
+WINDOWS = (None, 1000, 200)
+
+
+class Stream(NamedTuple):
+    x: np.ndarray
+    y: np.ndarray
+    kernel: kernels.RBF
+    C: float
+
+
+class Check(NamedTuple):
+    averaged_gap: float
+    certificate: float
+
+
+def drifting(n: int = 3000) -> Stream:
+    """Two classes whose boundary turns once, with 10 % of the labels exchanged."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, 2)).astype(np.float32)
+    angle = 2 * np.pi * np.arange(n) / n
+    margin = x[:, 0] * np.cos(angle) + x[:, 1] * np.sin(angle)
+    return Stream(x, (margin > 0) ^ (rng.random(n) < 0.1), kernels.RBF(gamma=0.5), 1.0)
+
+
+def banana() -> Stream:
+    """The papers' training part."""
+    problem = problems.banana()
+    return Stream(problem.x, problem.y, problem.kernel, 1.0)
+
+
+def adult(n: int = 5000) -> Stream:
+    """The first rows."""
+    problem = problems.adult(n=n)
+    return Stream(problem.x, problem.y, problem.kernel, problem.C)
+
+
+def check(
+    stream: Stream, process: bool, K: int, window: int | None, seed: int, every: int
+) -> Check:
+    """Run once; the gap is measured once in `every` examples."""
+    model = TrackingSVMClassifier(
+        stream.kernel, stream.C, K=K, process=process, window=window, seed=seed
+    )
+    monitor = TrackingMonitor(model, every=every)
+    for start in range(0, len(stream.y), every):
+        part = slice(start, start + every)
+        monitor.learn_many(stream.x[part], stream.y[part])
+    values = monitor.get()
+    return Check(values["averaged_gap"], values["certificate"])
+
+
+def checks(stream: Stream, process: bool, K: int, window: int | None, seeds: int, every: int):
+    """Return the means over seeds, and the largest ratio gap / certificate of a single run."""
+    runs = [check(stream, process, K, window, seed, every) for seed in range(seeds)]
+    mean = Check(*np.mean(runs, axis=0).tolist())
+    return mean, max(run.averaged_gap / run.certificate for run in runs)
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--every", type=int, default=25)
+    options = parser.parse_args()
+    print(
+        "| stream | algorithm | K | window | mean gap | certificate | certificate / gap | worst |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    start = time.perf_counter()
+    for name, stream in (("Adult 5,000", adult()), ("Banana", banana()), ("drift", drifting())):
+        for algorithm, process in ALGORITHMS.items():
+            for K in KS:
+                for window in WINDOWS:
+                    mean, worst = checks(stream, process, K, window, options.seeds, options.every)
+                    print(
+                        f"| {name} | {algorithm} | {K} | {window or 'none'} "
+                        f"| {mean.averaged_gap:.4f} | {mean.certificate:.4f} "
+                        f"| {mean.certificate / mean.averaged_gap:.2f} | {worst:.3f} |",
+                        flush=True,
+                    )
+    print(f"\n{options.seeds} seeds, gap measured every {options.every} examples, ", end="")
+    print(f"{time.perf_counter() - start:.0f} s. ratio: certificate / gap; ", end="")
+    print("worst: largest gap / certificate of one run.")
+
+
+if __name__ == "__main__":
+    main()
