@@ -17,6 +17,23 @@ from streamsvm.learners.schema import Name, Schema, check_number_feature
 
 
 @compiled
+def _learn_value(statistics, f, value):  # type: ignore[no-untyped-def]
+    """Learn one value of feature f."""
+    statistics[0, f] += 1.0
+    old_mean = statistics[1, f]
+    statistics[1, f] += (value - old_mean) / statistics[0, f]
+    spread = (value - old_mean) * (value - statistics[1, f])
+    statistics[2, f] += (spread - statistics[2, f]) / statistics[0, f]
+
+
+@compiled
+def _scaled(statistics, f, value):  # type: ignore[no-untyped-def]
+    """Return a value of feature f in standard deviations from the mean; 0 without variance."""
+    variance = statistics[2, f]
+    return (value - statistics[1, f]) / variance**0.5 if variance > 0.0 else 0.0
+
+
+@compiled
 def _learn_and_scale(statistics, columns, values, absent, learn, scale):  # type: ignore[no-untyped-def]
     """Learn and scale rows one after the other, in place.
 
@@ -42,15 +59,30 @@ def _learn_and_scale(statistics, columns, values, absent, learn, scale):  # type
                 continue
             value = values[r, c]
             if learn:
-                statistics[0, f] += 1.0
-                old_mean = statistics[1, f]
-                statistics[1, f] += (value - old_mean) / statistics[0, f]
-                spread = (value - old_mean) * (value - statistics[1, f])
-                statistics[2, f] += (spread - statistics[2, f]) / statistics[0, f]
+                _learn_value(statistics, f, value)
             if scale:
-                variance = statistics[2, f]
-                centred = value - statistics[1, f]
-                values[r, c] = centred / variance**0.5 if variance > 0.0 else 0.0
+                values[r, c] = _scaled(statistics, f, value)
+
+
+@compiled
+def _learn_event(statistics, values):  # type: ignore[no-untyped-def]
+    """Learn one event, float64 (n_features,); return False, and change nothing, if not finite."""
+    for f in range(values.size):
+        if not np.isfinite(values[f]):
+            return False
+    for f in range(values.size):
+        _learn_value(statistics, f, values[f])
+    return True
+
+
+@compiled
+def _scale_event(statistics, values, out):  # type: ignore[no-untyped-def]
+    """Write the scaled event into `out`, float64 (n_features,); return False if not finite."""
+    for f in range(values.size):
+        if not np.isfinite(values[f]):
+            return False
+        out[f] = _scaled(statistics, f, values[f])
+    return True
 
 
 class StandardScaler(base.MiniBatchTransformer):
@@ -87,10 +119,17 @@ class StandardScaler(base.MiniBatchTransformer):
             A value is no finite number; nothing changes.
 
         """
-        self._run(_matrix_of_event(x), learn=True, scale=False)
+        values = self._schema.packed(x)
+        if values is None or not _learn_event(self._statistics, values):
+            self._run(_matrix_of_event(x), learn=True, scale=False)
 
     def transform_one(self, x: Mapping[Name, Any]) -> dict[Name, float]:
         """Return the scaled event; features not learnt yet are 0."""
+        values = self._schema.packed(x)
+        if values is not None:
+            out = np.empty(len(values))
+            if _scale_event(self._statistics, values, out):
+                return dict(zip(self._schema.names, out.tolist(), strict=True))
         matrix = self._run(_matrix_of_event(x), learn=False, scale=True)
         return dict(zip(matrix.names, matrix.values[0].tolist(), strict=True))
 

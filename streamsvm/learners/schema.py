@@ -95,19 +95,27 @@ class Schema:
         """
         return np.ascontiguousarray(self.wider_row(x)[0][:, : len(self.names)])
 
+    def packed(self, x: Mapping[Name, Any]) -> np.ndarray | None:
+        """Return an event with exactly the known features as float64 (d,), read-only; else None.
+
+        None also for values that are no plain numbers; what is not finite is passed on.
+        """
+        if self._get is None or len(x) != len(self.names):
+            return None
+        try:
+            return np.frombuffer(self._pack.pack(*self._get(x)), np.float64)
+        except (KeyError, struct.error, TypeError, OverflowError):
+            return None
+
     def wider_row(self, x: Mapping[Name, Any]) -> tuple[np.ndarray, list[Name]]:
         """Return an event with unseen features as further columns, and their names.
 
         Nothing is taken note of until `extend` is called with the names: an event may still be
         refused for another reason.
         """
-        width = len(self.names)
-        if self._get is not None and len(x) == width:
-            row = np.empty((1, width), np.float32)
-            try:
-                values = np.frombuffer(self._pack.pack(*self._get(x)), np.float64)
-            except (KeyError, struct.error, TypeError, OverflowError):
-                return self._checked_row(x)
+        values = self.packed(x)
+        if values is not None:
+            row = np.empty((1, len(self.names)), np.float32)
             if narrow(values, row[0]):
                 return row, []
         return self._checked_row(x)

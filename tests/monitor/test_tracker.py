@@ -15,7 +15,7 @@ from connectors import MemorySource
 from streamsvm import LASVMClassifier, StandardScaler, TrackingMonitor, TrackingSVMClassifier
 from streamsvm.errors import ParameterError
 from streamsvm.runner import Run
-from tests.learners.test_lasvm import CONTAINERS, events, rows
+from tests.learners.test_lasvm import events, rows
 
 NAMES = {
     "n_examples", "n_support_vectors", "n_free", "n_bounded", "dual", "gap", "gap_kept",

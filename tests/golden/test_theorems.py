@@ -1,0 +1,37 @@
+"""Theorems 2 and 3 on data: over seeds, the mean measured gap stays below the mean certificate."""
+
+import pytest
+
+from tests.golden import theorems
+from tests.golden.problems import FOLDER
+
+STREAMS = {
+    "adult": lambda: theorems.adult(2000),
+    "banana": lambda: theorems.banana(),
+    "drift": lambda: theorems.drifting(1500),
+}
+SEEDS = 20
+
+
+@pytest.fixture(scope="module", params=sorted(STREAMS))
+def stream(request):
+    if request.param != "drift" and not FOLDER.is_dir():
+        pytest.skip(f"the data sets are not in {FOLDER}")
+    whole = STREAMS[request.param]()
+    return whole._replace(x=whole.x[:2000], y=whole.y[:2000])
+
+
+@pytest.mark.parametrize("window", theorems.WINDOWS)
+@pytest.mark.parametrize("K", theorems.KS)
+@pytest.mark.parametrize("process", [False, True])
+def test_the_mean_gap_is_below_the_certificate(stream, process, K, window):
+    mean, worst = theorems.checks(stream, process, K, window, SEEDS, every=50)
+    assert 0.0 < mean.averaged_gap <= mean.certificate
+    # It is a bound in expectation; in practice no run comes near it.
+    assert worst < 0.7
+
+
+def test_the_certificate_says_something(stream):
+    # A bound that is always huge would pass the test above.
+    mean, _ = theorems.checks(stream, True, 20, None, 3, every=50)
+    assert mean.certificate < 0.3 and mean.certificate < 20 * mean.averaged_gap
