@@ -67,7 +67,7 @@ def test_the_report_counts():
     report = Run(ArrowSource(table(), "y"), pipeline(), limit=1234, finish=True).execute()
     assert (report.rows, report.learnt, report.epochs) == (1234, 1234, 1)
     assert sum(report.labels.values()) == 1234 and set(report.labels) == {"True", "False"}
-    assert [p.rows for p in report.history] == [CHUNK, 1234]
+    assert report.history.column("rows").tolist() == [CHUNK, 1234]
     assert report.finished and report.delta <= 1e-3
     assert json.loads(json.dumps(report.as_dict()))["n_support_vectors"] > 0
 

@@ -261,8 +261,8 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         diagonal: np.ndarray,
     ) -> list[Any]:
         """Learn rows that cannot be refused any more, in runs between new classes."""
-        if not labels:
-            return []
+        if len(self._labels.seen) == 2:
+            return self._learn_run(x, labels, w, numbers, diagonal) if labels else []
         predicted: list[Any] = []
         for start, stop in _runs(labels, self._labels.seen):
             # A new class begins a run, and is not known yet when its first example is predicted.
@@ -271,28 +271,38 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
                 self._turn_signs()
                 if self._observer is not None:
                     self._observer.turn_signs()
-            run = labels[start:stop]
-            signs = np.array([self._labels.sign(label) for label in run])
-            given = (
-                np.arange(self._n_examples + 1, self._n_examples + 1 + len(run))
-                if numbers is None
-                else numbers[start:stop]
-            )
             part = slice(start, stop)
-            began = time.perf_counter()
-            margins = self._learn_rows(x[part], signs, run, w[part], given, diagonal[part])
-            self._n_examples += len(run)
-            if len(self._labels.seen) == 2:
-                update_calibration(self._calibration, margins, signs)
-            predicted += [self._labels.label(margin) for margin in margins.tolist()]
-            if before is not None:
-                predicted[-len(run)] = before
-            if self._observer is not None:
-                seconds = time.perf_counter() - began
-                own = x if len(run) == len(x) else x[part]
-                self._observer.learnt(
-                    own, signs, run, predicted[-len(run) :], margins, w[part], given, seconds
-                )
+            given = None if numbers is None else numbers[part]
+            predicted += self._learn_run(
+                x[part], labels[part], w[part], given, diagonal[part], before
+            )
+        return predicted
+
+    def _learn_run(
+        self,
+        x: np.ndarray,
+        labels: list[Any],
+        w: np.ndarray,
+        numbers: np.ndarray | None,
+        diagonal: np.ndarray,
+        first: Any = None,
+    ) -> list[Any]:
+        """Learn rows of known classes; return the predictions, the first one `first` if given."""
+        began = time.perf_counter()
+        label, n = self._labels.label, self._n_examples
+        signs = np.array([self._labels.sign(y) for y in labels])
+        if numbers is None:
+            numbers = np.arange(n + 1, n + 1 + len(labels))
+        margins = self._learn_rows(x, signs, labels, w, numbers, diagonal)
+        self._n_examples = n + len(labels)
+        if len(self._labels.seen) == 2:
+            update_calibration(self._calibration, margins, signs)
+        predicted = [label(margin) for margin in margins.tolist()]
+        if first is not None:
+            predicted[0] = first
+        if self._observer is not None:
+            seconds = time.perf_counter() - began
+            self._observer.learnt(x, signs, labels, predicted, margins, w, numbers, seconds)
         return predicted
 
 

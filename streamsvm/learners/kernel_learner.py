@@ -231,7 +231,7 @@ class KernelLearner(BinaryLearner):
             return SupportVectors(self.feature_names, rows, empty, [], empty.astype(np.int64))
         rows, alpha, entered = self._expansion()
         kept = np.flatnonzero(alpha)
-        kept = kept[np.argsort(entered[kept], kind="stable")]
+        kept = kept[np.argsort(np.abs(entered[kept]), kind="stable")]
         return SupportVectors(
             features=self.feature_names,
             rows=rows[kept],

@@ -259,7 +259,7 @@ class LASVMClassifier(KernelLearner):
 
     def _kept_numbers(self) -> np.ndarray:
         entered = self._state.store.entered[: int(self._state.info[0].n)]
-        return np.asarray(entered[entered > 0])
+        return np.asarray(entered[entered != 0])
 
     def _kept_gap(self) -> KeptGap:
         return lasvm_gap(self._state, self.bias)

@@ -17,7 +17,8 @@ class SupportVectors(NamedTuple):
     rows: np.ndarray  # float32 (n, d)
     coefficients: np.ndarray  # float64 (n,), signed: positive for the positive label
     labels: list[Any]  # label of each
-    entered: np.ndarray  # int64 (n,): the number of the example, from 1, or the id given with it
+    entered: np.ndarray  # int64 (n,): the number of the example, from 1, or the id given with it;
+    # of a vector that was merged of several, minus the number of the newest
 
 
 def arrays_of(part: Any) -> Iterator[np.ndarray]:

@@ -261,11 +261,12 @@ class TrackingSVMClassifier(KernelLearner):
         """
         if self._state is None:
             return
-        tau = max(self._schedule.tau, 1e-6)
         d = len(self._schema)
         while True:
-            worst = tracking_finish.finish_some(self._solver, self._state, self.kernel_, tau, d)
-            if worst <= tau:
+            worst = tracking_finish.finish_some(
+                self._solver, self._state, self.kernel_, self._schedule, d
+            )
+            if worst <= tracking_finish.tau_of(self._schedule):
                 return
             if progress is not None:
                 progress(worst, self.n_support_vectors)

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled
+from streamsvm.solvers.lasvm_state import bias
 from streamsvm.solvers.tracking_linear import product
 from streamsvm.solvers.tracking_state import add_scaled
 from streamsvm.support.row_cache import kernel_row
@@ -149,7 +150,7 @@ def best_bias(state):  # type: ignore[no-untyped-def]
     """Return the b at which the gap of a LASVM state is least."""
     info = state.info[0]
     if info.i < 0 or info.j < 0 or info.g_max <= info.g_min:
-        return 0.5 * (info.g_max + info.g_min) if info.i >= 0 and info.j >= 0 else 0.0
+        return bias(state)
     # The slope just right of b: C of the negatives below, less C of the positives above.
     slope, n_between = 0.0, 0
     between = np.empty(info.n)
@@ -188,10 +189,10 @@ def _lasvm(state):  # type: ignore[no-untyped-def]
     return hinge - pull, boxes, b
 
 
-def lasvm_gap(state, bias: float) -> KeptGap:  # type: ignore[no-untyped-def]
-    """Return the gap of a LASVM state at the best b; `bias` is the one that its margins have."""
+def lasvm_gap(state, own_bias: float) -> KeptGap:  # type: ignore[no-untyped-def]
+    """Return the gap of a LASVM state at the best b; `own_bias` is that of its margins."""
     total, box, b = _lasvm(state)
-    return KeptGap(total, box, b - bias)
+    return KeptGap(total, box, b - own_bias)
 
 
 def discarded(losses: np.ndarray, boxes: np.ndarray, n: int) -> Discarded:

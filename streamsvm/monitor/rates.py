@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+import math
+from collections import Counter
 from operator import eq
 from typing import Any
 
@@ -17,23 +18,24 @@ class Rates:
     def __init__(self) -> None:
         self.n_examples = 0
         self.seconds = 0.0
-        self._latencies: deque[float] = deque(maxlen=_LATENCIES)
+        self._latencies = np.zeros(0)
 
-    def add(self, n: int, seconds: float) -> None:
-        """Count n examples that were learnt together."""
+    def add(self, n: int, seconds: float, latencies: list[float]) -> None:
+        """Count n examples, how long they took, and how long one of each batch took."""
         self.n_examples += n
         self.seconds += seconds
-        self._latencies.append(seconds / n)
+        self._latencies = np.append(self._latencies, latencies)[-_LATENCIES:]
 
     def get(self) -> dict[str, float | None]:
         """Return examples a second of learning, and quantiles of the last latencies in seconds."""
-        if not self._latencies or self.seconds <= 0.0:
+        n = len(self._latencies)
+        if n == 0 or self.seconds <= 0.0:
             return dict.fromkeys(("examples_per_second", "latency_p50", "latency_p99"))
-        p50, p99 = np.quantile(np.array(self._latencies), (0.5, 0.99))
+        ordered = np.sort(self._latencies)
         return {
             "examples_per_second": self.n_examples / self.seconds,
-            "latency_p50": float(p50),
-            "latency_p99": float(p99),
+            "latency_p50": float(ordered[n // 2]),
+            "latency_p99": float(ordered[min(n - 1, math.ceil(0.99 * n) - 1)]),
         }
 
 
@@ -59,9 +61,13 @@ class Scores:
         self._n = 0
 
     def add(
-        self, learner: Any, labels: list[Any], predicted: list[Any], margins: list[float]
+        self,
+        learner: Any,
+        labels: list[Any],
+        predicted: list[Any],
+        margins: list[float],
     ) -> None:
-        """Score predictions that were made before their labels were learnt."""
+        """Score predictions that were made before their labels; margins may be left out."""
         self._n += len(labels)
         self._right += sum(map(eq, labels, predicted))
         for metric in self.metrics:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import random
-from bisect import bisect_right
-from typing import Any
 
 import numpy as np
+
+NEVER = 10**18
 
 
 class PassedBy:
@@ -26,21 +26,42 @@ class PassedBy:
     seed
         Of the draws.
 
+    Attributes
+    ----------
+    seen
+        How many examples passed by.
+    next
+        How many will have passed by before the next one that is kept; until then, adding to `seen`
+        is all that is needed.
+
     """
 
     def __init__(self, size: int, window: int | None, seed: int) -> None:
         self.size, self.window = size, window
         self._random = random.Random(seed)
-        self._seen = 0
-        self._next = 0  # how many examples pass by before the next one that is kept
+        self.seen = 0
+        self.next = 0
         self._w = 1.0
-        self.rows: list[np.ndarray] = []
-        self.signs: list[float] = []
-        self.weights: list[float] = []
-        self.numbers: list[int] = []
-        self._arrived: list[int] = []
+        self._n = 0
+        room = size if window is None else 4 * size
+        self._rows: list[np.ndarray] = []
+        self._signs, self._weights = np.zeros(room), np.zeros(room)
+        self._numbers, self._arrived = np.zeros(room, np.int64), np.zeros(room, np.int64)
         if window is not None:
             self._skip()
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The numbers of the sampled examples, int64."""
+        return self._numbers[: self._n]
+
+    @property
+    def signs(self) -> np.ndarray:
+        """Their signs, float64."""
+        return self._signs[: self._n]
 
     def _skip(self) -> None:
         if self.window is not None:
@@ -49,7 +70,7 @@ class PassedBy:
         else:
             self._w *= math.exp(math.log(self._uniform()) / self.size)
             gap = math.log(self._uniform()) // math.log1p(-min(self._w, 1.0 - 1e-12))
-        self._next = self._seen + int(min(gap, 1e15))
+        self.next = self.seen + int(min(gap, NEVER))
 
     def _uniform(self) -> float:
         return 1.0 - self._random.random()
@@ -58,41 +79,48 @@ class PassedBy:
         self, x: np.ndarray, signs: np.ndarray, weights: np.ndarray, numbers: np.ndarray
     ) -> None:
         """Let examples pass by: rows float32 (n, d), and what belongs to them."""
-        first = self._seen
+        first = self.seen
         after = first + len(signs)
-        while self._next < after:
-            i = self._next - first
-            self._seen = self._next + 1
-            self._put(
-                (x[i].copy(), float(signs[i]), float(weights[i]), int(numbers[i]), self._seen)
-            )
-        self._seen = after
+        while self.next < after:
+            i = self.next - first
+            self.seen = self.next + 1
+            at = self._place()
+            if at == len(self._rows):
+                self._rows.append(x[i].copy())
+            else:
+                self._rows[at] = x[i].copy()
+            self._signs[at], self._weights[at] = signs[i], weights[i]
+            self._numbers[at], self._arrived[at] = numbers[i], self.seen
+            if self.window is not None or self._n == self.size:
+                self._skip()
+            else:
+                # The reservoir fills first.
+                self.next = self.seen
+        self.seen = after
 
-    def _columns(self) -> tuple[list[Any], ...]:
-        return self.rows, self.signs, self.weights, self.numbers, self._arrived
-
-    def _put(self, example: tuple[Any, ...]) -> None:
-        columns = self._columns()
-        if self.window is None and len(self.signs) == self.size:
-            at = self._random.randrange(self.size)
-            for column, value in zip(columns, example, strict=True):
-                column[at] = value
-        else:
-            if len(self.signs) >= 2 * self.size:
-                self.forget_old()
-            for column, value in zip(columns, example, strict=True):
-                column.append(value)
-        if self.window is not None or len(self.signs) == self.size:
-            self._skip()
-        else:
-            # The reservoir fills first.
-            self._next = self._seen
+    def _place(self) -> int:
+        """Return where the next example goes."""
+        if self.window is None and self._n == self.size:
+            return self._random.randrange(self.size)
+        if self._n == len(self._signs):
+            self.forget_old()
+        if self._n == len(self._signs):
+            # Far more than expected were drawn: the oldest makes room.
+            self._forget(1)
+        self._n += 1
+        return self._n - 1
 
     def forget_old(self) -> None:
         """Let go of the examples that the window has left behind."""
-        gone = bisect_right(self._arrived, self._seen - (self.window or self._seen))
-        for column in self._columns():
-            del column[:gone]
+        if self.window is not None:
+            last = self.seen - self.window
+            self._forget(int(np.searchsorted(self._arrived[: self._n], last, side="right")))
+
+    def _forget(self, gone: int) -> None:
+        del self._rows[:gone]
+        for column in (self._signs, self._weights, self._numbers, self._arrived):
+            column[: self._n - gone] = column[gone : self._n]
+        self._n -= gone
 
     def draw(self, n: int, d: int, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return up to n of the sampled examples whose numbers are not among `kept`, sorted.
@@ -102,20 +130,18 @@ class PassedBy:
         Rows float32 (m, d), signs and weights.
 
         """
-        numbers = np.array(self.numbers, np.int64)
-        chosen = np.flatnonzero(~_are_in(numbers, kept)).tolist()
+        chosen = np.flatnonzero(~_are_in(self.numbers, kept))
         if len(chosen) > n:
-            chosen = self._random.sample(chosen, n)
+            chosen = chosen[self._random.sample(range(len(chosen)), n)]
         x = np.zeros((len(chosen), d), np.float32)
-        for r, i in enumerate(chosen):
+        for r, i in enumerate(chosen.tolist()):
             # Rows from before a feature was known lack it.
-            x[r, : self.rows[i].size] = self.rows[i]
-        signs, weights = np.array(self.signs)[chosen], np.array(self.weights)[chosen]
-        return x, signs, weights
+            x[r, : self._rows[i].size] = self._rows[i]
+        return x, self._signs[chosen], self._weights[chosen]
 
     def turn_signs(self) -> None:
         """Exchange +1 and -1."""
-        self.signs = [-sign for sign in self.signs]
+        self._signs *= -1.0
 
 
 def _are_in(numbers: np.ndarray, among: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,9 +11,18 @@ from streamsvm.errors import ParameterError
 from streamsvm.monitor import gap
 from streamsvm.monitor.history import History
 from streamsvm.monitor.rates import Rates, Scores
-from streamsvm.monitor.sample import PassedBy
+from streamsvm.monitor.sample import NEVER, PassedBy
 
 _PASSED_BY = 1000
+_MOST_PENDING = 1000
+_LENT = (
+    "learn_one",
+    "learn_many",
+    "predict_one",
+    "predict_many",
+    "predict_proba_one",
+    "predict_proba_many",
+)
 
 
 class TrackingMonitor:
@@ -32,7 +41,7 @@ class TrackingMonitor:
     metrics
         River metrics, one or several, updated with predictions from before each label was learnt.
     sample
-        How many examples that were left out are looked at in each measurement of the gap; 32 by
+        How many examples that were left out are looked at in each measurement of the gap; 20 by
         default. Their kernel values are the monitor's main cost.
     most
         Most records in the history; 2000 by default. Beyond, every second one is dropped, and the
@@ -70,7 +79,7 @@ class TrackingMonitor:
         model: Any,
         every: int = 1000,
         metrics: Any = None,
-        sample: int = 32,
+        sample: int = 20,
         most: int = 2000,
         seed: int = 0,
     ) -> None:
@@ -86,37 +95,35 @@ class TrackingMonitor:
         self._passed_by = PassedBy(_PASSED_BY, getattr(self.learner, "window", None), seed)
         # Whether the problem is about examples that the model does not keep.
         self._leaves_out = self.learner._covers != "kept"
+        if not self._leaves_out:
+            self._passed_by.next = NEVER
         self._n = 0
         self._measured_at = 0
         self._gap_sum = 0.0
         self._due = every
+        self._wake = 0
+        # Flat lists: thousands of small objects would wake the garbage collector.
         self._labels: list[Any] = []
         self._predicted: list[Any] = []
         self._margins: list[float] = []
+        self._seconds: list[float] = []  # of each event, or of one example of each batch
+        self._batch_seconds = 0.0  # of the other examples of batches
         self._last: dict[str, Any] = {}
-        self.learner._observer = self
+        self._attach()
 
     # Learning through the monitor
 
-    def learn_one(self, x: Any, y: Any, **kwargs: Any) -> None:
-        """Let the model learn one event."""
-        self.model.learn_one(x, y, **kwargs)
+    def _attach(self) -> None:
+        """Watch the learner; lend the model's methods themselves, which cost nothing more."""
+        self.learner._observer = self
+        for name in _LENT:
+            if hasattr(self.model, name):
+                setattr(self, name, getattr(self.model, name))
 
-    def predict_one(self, x: Any, **kwargs: Any) -> Any:
-        """Return the model's prediction."""
-        return self.model.predict_one(x, **kwargs)
+    if TYPE_CHECKING:
 
-    def predict_proba_one(self, x: Any, **kwargs: Any) -> Any:
-        """Return the model's probabilities."""
-        return self.model.predict_proba_one(x, **kwargs)
-
-    def learn_many(self, X: Any, y: Any, **kwargs: Any) -> None:
-        """Let the model learn a batch."""
-        self.model.learn_many(X, y, **kwargs)
-
-    def predict_many(self, X: Any) -> Any:
-        """Return the model's predictions of a batch."""
-        return self.model.predict_many(X)
+        def __getattr__(self, name: str) -> Any:
+            """Stand for the methods that `_attach` lends."""
 
     # Watching
 
@@ -132,27 +139,55 @@ class TrackingMonitor:
         seconds: float,
     ) -> None:
         """Take note of examples that the learner has just learnt (it calls this)."""
-        # On every event: only what cannot wait. Rows are copied by the sample if it wants them.
+        # On every event: only what cannot wait.
+        n = self._n + len(labels)
+        self._n = n
         self._labels += labels
         self._predicted += predicted
+        self._seconds.append(seconds)
+        if n >= self._wake or len(labels) > 1:
+            self._attend(x, signs, margins, weights, numbers)
+
+    def _attend(
+        self,
+        x: np.ndarray,
+        signs: np.ndarray,
+        margins: np.ndarray,
+        weights: np.ndarray,
+        numbers: np.ndarray,
+    ) -> None:
+        """Do what is due with the examples that were just learnt."""
+        n_new = len(signs)
+        if n_new > 1:
+            self._batch_seconds += self._seconds[-1]
+            self._seconds[-1] /= n_new
+            self._batch_seconds -= self._seconds[-1]
         if self._scores.wants_margins:
             self._margins += margins.tolist()
-        self._rates.add(len(labels), seconds)
-        if self._leaves_out:
-            self._passed_by.offer(x, signs, weights, numbers)
-        self._n += len(labels)
+        self._passed_by.seen = self._n - n_new
+        self._passed_by.offer(x, signs, weights, numbers)
         if self._n >= self._due:
             self._due = (self._n // self.every + 1) * self.every
             self.measure()
+        elif len(self._labels) >= _MOST_PENDING:
+            self._score()
+        # When the hot path must stop next: at each event, if metrics want margins.
+        self._wake = min(self._due, self._passed_by.next + 1, self._n + _MOST_PENDING)
+        if self._scores.wants_margins:
+            self._wake = 0
 
     def turn_signs(self) -> None:
         """Take note that +1 and -1 change places (the learner calls this)."""
         self._passed_by.turn_signs()
 
     def _score(self) -> None:
-        """Score what was learnt since the last time."""
-        self._scores.add(self.learner, self._labels, self._predicted, self._margins)
-        self._labels, self._predicted, self._margins = [], [], []
+        """Count and score what was learnt since the last time."""
+        if self._labels:
+            total = sum(self._seconds) + self._batch_seconds
+            self._rates.add(len(self._labels), total, self._seconds)
+            self._scores.add(self.learner, self._labels, self._predicted, self._margins)
+            self._labels, self._predicted, self._margins, self._seconds = [], [], [], []
+            self._batch_seconds = 0.0
 
     def measure(self) -> dict[str, Any]:
         """Measure now, add a record to the history, and return it."""
@@ -308,9 +343,12 @@ class TrackingMonitor:
 
     # Copies
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in _LENT}
+
     def __setstate__(self, contents: dict[str, Any]) -> None:
         self.__dict__.update(contents)
-        self.learner._observer = self
+        self._attach()
 
 
 def _learner_of(model: Any) -> Any:

@@ -194,8 +194,8 @@ def _merge(state, kernel, i, policy, d):  # type: ignore[no-untyped-def]
     part = a_i * np.float64(row[0, i]) + a_j * np.float64(row[0, j])
     y, box = state.y[i], state.box[i] + state.box[j]
     weight = state.store.weight[i] + state.store.weight[j]
-    # As new as the newer of the two.
-    number = max(state.store.entered[i], state.store.entered[j])
+    # As new as the newer of the two; negative, since it is no example that may come again.
+    number = -max(abs(state.store.entered[i]), abs(state.store.entered[j]))
     arrival = max(state.active.arrival[i], state.active.arrival[j])
     # remove() adds both to `lost`; what z brings back is taken from it.
     remove(state, kernel, i, d)

@@ -317,11 +317,12 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
             state.info[0].n_values += n
             f = expansion(state.alpha, row, n)
             margins[at] = f + bias(state)
+            if schedule.window > 0.0 and lasvm_bounds.slide(
+                state, kernel, numbers[at] - np.int64(schedule.window), d
+            ):
+                f = expansion(state.alpha, row, n)
             # An example without weight is passed over.
             if box[at] > 0.0:
-                if schedule.window > 0.0:
-                    number = numbers[at]
-                    lasvm_bounds.slide(state, kernel, number, np.int64(schedule.window), d)
                 process(
                     state, kernel, x[at], y[at], box[at], weight[at], numbers[at], row, f,
                     diagonal[at], schedule,

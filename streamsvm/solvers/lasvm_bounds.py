@@ -84,15 +84,18 @@ def remove(state, kernel, s, d):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def slide(state, kernel, number, window, d):  # type: ignore[no-untyped-def]
-    """Let the example that leaves the window with example `number` go."""
-    old = number - window
+def slide(state, kernel, old, d):  # type: ignore[no-untyped-def]
+    """Let example number `old`, and a merged vector of which it is the newest part, go.
+
+    Returns whether there was one.
+    """
     if old < 1:
-        return
+        return False
     for s in range(state.info[0].n):
-        if state.store.entered[s] == old:
+        if abs(state.store.entered[s]) == old:
             remove(state, kernel, s, d)
-            return
+            return True
+    return False
 
 
 @compiled
@@ -182,8 +185,8 @@ def _merge(state, kernel, i, j, policy, d):  # type: ignore[no-untyped-def]
     state.gradient[j] = g_z + alpha_i * k_iz + alpha_j * k_jz - alpha_z * k_zz
     state.diagonal[j] = k_zz
     _widen_box(state, j, i)
-    # As new as the newer of the two.
-    state.store.entered[j] = max(state.store.entered[i], state.store.entered[j])
+    # As new as the newer of the two; negative, since it is no example that may come again.
+    state.store.entered[j] = -max(abs(state.store.entered[i]), abs(state.store.entered[j]))
     info.n_zero += 1 - int(alpha_i == 0.0) - int(alpha_j == 0.0) + int(alpha_z == 0.0)
     state.alpha[i], state.alpha[j] = 0.0, alpha_z
     _mark_dead(state, i)

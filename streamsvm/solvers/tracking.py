@@ -147,9 +147,6 @@ def process(state, slot, row):  # type: ignore[no-untyped-def]
 @compiled
 def _make_room(state, kernel, f, y, schedule, d):  # type: ignore[no-untyped-def]
     """Let go who must when one more example comes; return whether it may enter."""
-    old = active_set.expired(state.active)
-    if old != NONE:
-        budget.remove(state, kernel, old, d)
     counts = state.active.counts[0]
     if counts.n_members < schedule.limit:
         return True
@@ -221,7 +218,12 @@ def _learn_row(state, kernel, x, r, y, box, weight, number, diagonal, schedule):
     settle(state, schedule.keep_zeros > 0.0)
     state.active.counts[0].n_offered += 1
     slot = slot_of(state, number)
-    if slot == NONE:
+    old = active_set.expired(state.active)
+    if old != NONE and old != slot:
+        budget.remove(state, kernel, old, d)
+    if slot != NONE:
+        active_set.renew(state.active, slot)
+    else:
         f = expansion(state.alpha, row, state.active.counts[0].n)
         if _make_room(state, kernel, f, y, schedule, d):
             # A merge may have given a slot another row.

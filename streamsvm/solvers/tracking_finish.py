@@ -40,7 +40,7 @@ def _steepest(state):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def finish_kernel(state, kernel, tau, d, max_steps):  # type: ignore[no-untyped-def]
+def finish_kernel(state, kernel, tau, d, keep_zeros, max_steps):  # type: ignore[no-untyped-def]
     """Make up to `max_steps` steps; return the largest |g_i| of those that can still move."""
     settle(state, True)
     info = state.info[0]
@@ -50,7 +50,7 @@ def finish_kernel(state, kernel, tau, d, max_steps):  # type: ignore[no-untyped-
         if worst <= tau:
             break
         info.lost -= tracking.reprocess(state, kernel, i, 1.0, 0.0, d)
-    settle(state, True)
+    settle(state, keep_zeros)
     info.n_steps = n_steps
     return worst
 
@@ -82,7 +82,17 @@ def finish_linear(state, kernel, tau, d, max_steps):  # type: ignore[no-untyped-
     return worst
 
 
-def finish_some(solver: Any, state: Any, kernel: Any, tau: float, d: int) -> float:
-    """Make some steps with the solver's kind of state; return how far off the worst margin is."""
-    finish = finish_linear if solver is tracking_linear else finish_kernel
-    return float(finish(state, kernel, tau, d, np.int64(STEPS)))
+def finish_some(solver: Any, state: Any, kernel: Any, schedule: tracking.Schedule, d: int) -> float:
+    """Make some steps with the solver's kind of state; return how far off the worst margin is.
+
+    The aim is `tau_of` the schedule.
+    """
+    tau, steps = tau_of(schedule), np.int64(STEPS)
+    if solver is tracking_linear:
+        return float(finish_linear(state, kernel, tau, d, steps))
+    return float(finish_kernel(state, kernel, tau, d, schedule.keep_zeros > 0.0, steps))
+
+
+def tau_of(schedule: tracking.Schedule) -> float:
+    """Return how far off a margin may be at the end: tau, but no less than rounding allows."""
+    return max(schedule.tau, 1e-6)

@@ -184,9 +184,6 @@ def _remove(state, scale, i, d):  # type: ignore[no-untyped-def]
 @compiled
 def _make_room(state, scale, schedule, d):  # type: ignore[no-untyped-def]
     """Let go who must when one more example comes; return whether it may enter."""
-    old = active_set.expired(state.active)
-    if old != NONE:
-        _remove(state, scale, old, d)
     counts = state.active.counts[0]
     if counts.n_members < schedule.limit:
         return True
@@ -208,7 +205,12 @@ def _learn_row(state, scale, x, y, box, weight, number, schedule):  # type: igno
     counts = state.active.counts[0]
     counts.n_offered += 1
     slot = slot_of(state, number)
-    if slot == NONE and _make_room(state, scale, schedule, d):
+    old = active_set.expired(state.active)
+    if old != NONE and old != slot:
+        _remove(state, scale, old, d)
+    if slot != NONE:
+        active_set.renew(state.active, slot)
+    elif _make_room(state, scale, schedule, d):
         slot = enter(state, y, box, weight, number, counts.n_offered, scale * _square(x))
         state.store.rows[slot, :d] = x
         state.store.rows[slot, d:] = np.float32(0.0)

@@ -85,6 +85,15 @@ def enter(active, arrival):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def renew(active, slot):  # type: ignore[no-untyped-def]
+    """Let the example in a slot be the one that was offered last: it came again."""
+    arrival = active.counts[0].n_offered
+    active.arrival[slot] = arrival
+    if active.ring.size > 0:
+        active.ring[arrival % active.ring.size] = slot
+
+
+@compiled
 def leave(active, slot):  # type: ignore[no-untyped-def]
     """Take the example in a slot out of the set; the slot is free from now on."""
     counts = active.counts[0]

