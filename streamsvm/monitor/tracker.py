@@ -13,7 +13,7 @@ from streamsvm.monitor.history import History
 from streamsvm.monitor.rates import Rates, Scores
 from streamsvm.monitor.sample import NEVER, PassedBy
 
-_PASSED_BY = 1000
+_PASSED_BY = 100
 _MOST_PENDING = 1000
 _LENT = (
     "learn_one",
@@ -41,7 +41,7 @@ class TrackingMonitor:
     metrics
         River metrics, one or several, updated with predictions from before each label was learnt.
     sample
-        How many examples that were left out are looked at in each measurement of the gap; 20 by
+        How many examples that were left out are looked at in each measurement of the gap; 12 by
         default. Their kernel values are the monitor's main cost.
     most
         Most records in the history; 2000 by default. Beyond, every second one is dropped, and the
@@ -79,7 +79,7 @@ class TrackingMonitor:
         model: Any,
         every: int = 1000,
         metrics: Any = None,
-        sample: int = 20,
+        sample: int = 12,
         most: int = 2000,
         seed: int = 0,
     ) -> None:
@@ -92,7 +92,8 @@ class TrackingMonitor:
         self.history = History(most)
         self._rates = Rates()
         self._scores = Scores(metrics)
-        self._passed_by = PassedBy(_PASSED_BY, getattr(self.learner, "window", None), seed)
+        size = max(_PASSED_BY, sample)
+        self._passed_by = PassedBy(size, getattr(self.learner, "window", None), seed)
         # Whether the problem is about examples that the model does not keep.
         self._leaves_out = self.learner._covers != "kept"
         if not self._leaves_out:
