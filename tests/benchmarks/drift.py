@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from itertools import pairwise
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -82,10 +83,8 @@ def main() -> None:
     parser.add_argument("--limit", type=int)
     options = parser.parse_args()
     for name, kernel, events in streams(options.limit):
-        repeated = np.mean([a[1] == b[1] for a, b in zip(events, events[1:], strict=False)])
-        print(
-            f"\n{name}: {len(events):,} events, {kernel}; repeating the last label: {repeated:.2%}"
-        )
+        repeated = np.mean([before[1] == now[1] for before, now in pairwise(events)])
+        print(f"\n{name}: {len(events):,} events, {kernel}; last label again: {repeated:.2%}")
         print("| learner | accuracy | us an event |")
         print("|---|---|---|", flush=True)
         for learner, model in learners(kernel, name != "chessboard"):
