@@ -99,6 +99,8 @@ class Run:
             raise ParameterError(f"limit={limit!r}: use a whole number of at least 1, or None")
         self.monitor = model if isinstance(model, TrackingMonitor) else None
         self.source, self.model = source, model if self.monitor is None else self.monitor.model
+        # A monitor's records are made at the ends of chunks.
+        self._chunk = CHUNK if self.monitor is None else min(CHUNK, self.monitor.every)
         self.scaler, self.learner = parts_of(self.model)
         self.epochs, self.limit, self.positive = epochs, limit, positive
         self.bad = bad_events or BadEvents()
@@ -164,7 +166,7 @@ class Run:
                 return
             offset = 0
             while offset < len(batch):
-                size = min(CHUNK, len(batch) - offset)
+                size = min(self._chunk, len(batch) - offset)
                 if self.limit is not None:
                     size = min(size, self.limit - first)
                 if size == 0:

@@ -60,6 +60,6 @@ def _gap(monitor: Any, path: Path) -> Path:
         axes.plot(t, certificate, color="tab:red", label="certificate (bound on the mean)")
     if len(t):
         axes.set(xscale="log", yscale="log")
-    axes.legend()
+    figure.legend(loc="outside upper center", ncols=3, frameon=False)
     figure.savefig(path, dpi=120)
     return path

@@ -95,4 +95,4 @@ def finish_some(solver: Any, state: Any, kernel: Any, schedule: tracking.Schedul
 
 def tau_of(schedule: tracking.Schedule) -> float:
     """Return how far off a margin may be at the end: tau, but no less than rounding allows."""
-    return max(schedule.tau, 1e-6)
+    return max(schedule.tau, 1e-9)

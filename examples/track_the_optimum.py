@@ -1,0 +1,26 @@
+"""How far from the batch optimum, while learning: certificate and measured gap, as table and plot.
+
+Writes gap.png and other plots, and monitor.parquet, into the folder ``tracking``.
+"""
+
+from pathlib import Path
+
+from connectors import ParquetSource
+from streamsvm import StandardScaler, TrackingMonitor, TrackingSVMClassifier
+from streamsvm.runner import Run
+
+FILE = Path(__file__).parent / "data" / "bananas.parquet"
+
+
+def main() -> None:
+    model = StandardScaler() | TrackingSVMClassifier(K=10, seed=1)
+    monitor = TrackingMonitor(model, every=100)
+    with ParquetSource(FILE, target="label", shuffle_buffer=2000, seed=1) as source:
+        Run(source, monitor).execute()
+    print(monitor.report())
+    monitor.history.write_parquet("monitor.parquet")
+    print(*monitor.plot("tracking"))
+
+
+if __name__ == "__main__":
+    main()
