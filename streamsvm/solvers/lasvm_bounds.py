@@ -85,17 +85,18 @@ def remove(state, kernel, s, d):  # type: ignore[no-untyped-def]
 
 @compiled
 def slide(state, kernel, old, d):  # type: ignore[no-untyped-def]
-    """Let example number `old`, and a merged vector of which it is the newest part, go.
+    """Let example number `old`, and merged vectors of which it is the newest part, go.
 
-    Returns whether there was one.
+    Returns whether there was any.
     """
     if old < 1:
         return False
+    found = False
     for s in range(state.info[0].n):
         if abs(state.store.entered[s]) == old:
             remove(state, kernel, s, d)
-            return True
-    return False
+            found = True
+    return found
 
 
 @compiled

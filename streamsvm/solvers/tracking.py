@@ -156,8 +156,7 @@ def _make_room(state, kernel, f, y, schedule, d):  # type: ignore[no-untyped-def
             return False
         budget.remove(state, kernel, state.active.members[place], d)
         return True
-    wanted = schedule.process > 0.0 and y * f < 1.0
-    return budget.make_room(state, kernel, wanted, schedule.policy, d)
+    return budget.make_room(state, kernel, y * f < 1.0, schedule.policy, d)
 
 
 @compiled

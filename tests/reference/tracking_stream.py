@@ -1,0 +1,145 @@
+"""A state of averaged tracking with rows to give it, and what must hold of it at any time."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import pytest
+
+from streamsvm.solvers import budget, tracking, tracking_state
+from streamsvm.support.dense_store import rows_of
+from streamsvm.support.kernel_diagonal import diagonal_of
+from tests.kernels.test_values import values
+
+PLAIN = tracking.Schedule(
+    steps=5.0, steps_per_r2=0.0, process=1.0, keep_zeros=1.0, averaged=1.0, tau=0.0,
+    limit=np.inf, reservoir=0.0, policy=budget.REMOVE,
+)  # fmt: skip
+
+
+def problem(seed, n, d, noise=0.5):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, d)).astype(np.float32)
+    y = np.where(x[:, 0] * x[:, -1] + noise * rng.normal(size=n) > 0, 1.0, -1.0)
+    return x, y
+
+
+def unequal(seed, n, C=1.0):
+    return C * np.random.default_rng(seed).uniform(0.2, 2.0, n)
+
+
+def check_active_set(active, entered):
+    """Members, places and free slots fit together; return the members."""
+    n, m, n_free = (int(active.counts[0][name]) for name in ("n", "n_members", "n_free"))
+    members, free = active.members[:m].tolist(), active.free[:n_free].tolist()
+    assert sorted(members + free) == list(range(n))
+    assert active.place[members].tolist() == list(range(m))
+    assert (np.delete(active.place, members) == -1).all()
+    assert entered[members].all() and not entered[free].any()
+    # Merged vectors have negative ones, that of their newest part.
+    numbers = [number for number in entered[members].tolist() if number > 0]
+    assert len(set(numbers)) == len(numbers)
+    return active.members[:m]
+
+
+class TrackingStream:
+    """A state, and rows to give it; rows are named by their index, their number is one more."""
+
+    def __init__(
+        self, x, y, box, kernel, schedule=PLAIN, seed=0, window=0, cache_bytes=10**6, capacity=64
+    ):
+        self.x, self.y, self.box = x, y, np.broadcast_to(np.asarray(box, float), (len(y),)).copy()
+        self.kernel, self.schedule, self.cache_bytes = kernel, schedule, cache_bytes
+        self.diagonal = diagonal_of(kernel, x)
+        self.state = tracking_state.new_state(x.shape[1], cache_bytes, window, seed, capacity)
+        self.margins = np.full(len(y), np.nan)
+
+    @cached_property
+    def gram(self):
+        return values(self.kernel, self.x, self.x).astype(float)
+
+    def learn(self, rows):
+        rows = np.asarray(rows)
+        margins, done = np.full(len(rows), np.nan), 0
+        while done < len(rows):
+            part = rows[done:]
+            done += tracking.learn_rows(
+                self.state, self.kernel, self.x[part], self.y[part], self.box[part],
+                self.box[part], part + 1, self.diagonal[part], self.schedule, margins[done:],
+            )  # fmt: skip
+            if done < len(rows):
+                self.grow(2 * self.state.alpha.size)
+        self.margins[rows] = margins
+        return self
+
+    def grow(self, capacity):
+        d = self.x.shape[1]
+        self.state = tracking_state.grown(self.state, capacity, d, self.cache_bytes)
+
+    def all(self):
+        return self.learn(np.arange(len(self.y)))
+
+    @property
+    def info(self):
+        return self.state.info[0]
+
+    @property
+    def members(self):
+        return self.state.active.members[: int(self.state.active.counts[0].n_members)]
+
+    def of_rows(self, slotwise):
+        """Return an array over slots as one over the rows, 0 for those that are no members."""
+        out = np.zeros(len(self.y))
+        rows = self.members[self.state.store.entered[self.members] > 0]
+        out[self.state.store.entered[rows] - 1] = slotwise[rows]
+        return out
+
+    def kernel_of_members(self):
+        n, d = int(self.state.active.counts[0].n), self.x.shape[1]
+        rows = rows_of(self.state.store, n, d)[self.members]
+        return values(self.kernel, rows, rows).astype(float)
+
+    def fresh_dual(self, coefficients=None):
+        alpha = (self.state.alpha if coefficients is None else coefficients)[self.members]
+        K = self.kernel_of_members() if len(alpha) else np.zeros((0, 0))
+        return alpha @ self.state.y[self.members] - 0.5 * alpha @ K @ alpha
+
+    def check(self, rel=1e-9):
+        """Boxes, f, dual, sums and the active set, against fresh values."""
+        state, info = self.state, self.info
+        members = check_active_set(state.active, state.store.entered)
+        away = np.ones(state.alpha.size, bool)
+        away[members] = False
+        assert not state.alpha[away].any() and not state.average[away].any()
+        alpha, y, box = state.alpha[members], state.y[members], state.box[members]
+        assert (y * alpha >= 0.0).all() and (y * alpha <= box).all()
+        average = y * state.average[members]
+        assert (average >= -1e-12 * box).all() and (average <= box * (1 + 1e-12)).all()
+        touched = np.flatnonzero(state.is_touched)
+        assert sorted(state.touched[: info.n_touched]) == touched.tolist()
+        assert set(np.flatnonzero(state.average != state.alpha)) <= set(touched)
+        assert info.box_sum == pytest.approx(box.sum(), rel=1e-9, abs=1e-9)
+        assert info.box_squares == pytest.approx((box**2).sum(), rel=1e-9, abs=1e-9)
+        if len(members):
+            K = self.kernel_of_members()
+            f = K @ alpha
+            scale = 1.0 + np.abs(K).max() * np.abs(alpha).sum()
+            np.testing.assert_allclose(state.f[members], f, rtol=0, atol=rel * scale)
+            dual = alpha @ y - 0.5 * alpha @ f
+            assert info.dual == pytest.approx(dual, rel=rel, abs=rel * scale)
+            np.testing.assert_array_equal(state.diagonal[members], np.diag(K).astype(np.float32))
+            self.check_cache()
+        else:
+            assert info.dual == pytest.approx(0.0, abs=1e-9 * (1.0 + abs(info.lost)))
+
+    def check_cache(self):
+        """Every cached kernel value is the one of the rows that live there now."""
+        cache, d = self.state.cache, self.x.shape[1]
+        rows = rows_of(self.state.store, int(self.state.active.counts[0].n), d)
+        K = values(self.kernel, rows, rows)
+        for slot in self.members:
+            line = cache.line_of[slot]
+            if line >= 0:
+                n = int(cache.length[line])
+                np.testing.assert_array_equal(cache.values[line, :n], K[slot, :n])

@@ -1,0 +1,354 @@
+"""Budgets of averaged tracking: what leaves, what takes over, and what that costs the dual."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamsvm import kernels
+from streamsvm.solvers import budget
+from streamsvm.solvers.tracking_state import settle, shift
+from streamsvm.support.dense_store import rows_of
+from tests.kernels.test_values import expected, values
+from tests.reference.tracking_stream import PLAIN, TrackingStream, problem, unequal
+
+RBF = kernels.RBF(gamma=0.5)
+ALL = (kernels.Linear(scale=0.7), kernels.Polynomial(degree=2, gamma=0.3), RBF)
+POLICIES = (budget.REMOVE, budget.SMALLEST, budget.PROJECT, budget.MERGE, budget.MERGE_MEAN)
+MERGES = (budget.MERGE, budget.MERGE_MEAN)
+
+
+def learnt(seed=0, n=40, kernel=RBF, C=2.0, d=3, **schedule):
+    """Return a stream after n rows, with nothing touched, as budgets find it."""
+    x, y = problem(seed, n + 1, d)
+    stream = TrackingStream(
+        x, y, unequal(seed, n + 1, C), kernel, PLAIN._replace(**schedule), seed
+    ).learn(np.arange(n))
+    settle(stream.state, True)
+    return stream
+
+
+def needed(*args, **kwargs):
+    """Return a learnt stream without those that are not missed."""
+    stream = learnt(*args, **kwargs)
+    while budget.least_harmful(stream.state)[1] <= 0.0:
+        slot = budget.least_harmful(stream.state)[0]
+        budget.remove(stream.state, stream.kernel, slot, stream.x.shape[1])
+    assert len(stream.members) > 3
+    return stream
+
+
+def slot_of(stream, row):
+    return int(np.flatnonzero(stream.state.store.entered == row + 1)[0])
+
+
+def row_of(stream, slot):
+    return rows_of(stream.state.store, slot + 1, stream.x.shape[1])[slot]
+
+
+def sums(stream):
+    """Return the sum of the boxes and of the weights of the members."""
+    members = stream.members
+    return stream.state.box[members].sum(), stream.state.store.weight[members].sum()
+
+
+def make_room(stream, policy, wanted=True):
+    """Make room; check that what the dual lost is what was booked, and return it."""
+    before, lost = stream.fresh_dual(), float(stream.info.lost)
+    made = budget.make_room(stream.state, stream.kernel, wanted, policy, stream.x.shape[1])
+    stream.check()
+    change = before - stream.fresh_dual()
+    scale = 1.0 + abs(before)
+    assert stream.info.lost - lost == pytest.approx(change, rel=1e-6, abs=1e-9 * scale)
+    return made, change
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**31), st.integers(2, 50), st.sampled_from(ALL), st.booleans())
+def test_the_loss_of_a_removal_is_the_duals(seed, n, kernel, zeros):
+    stream = learnt(seed, n, kernel)
+    rng = np.random.default_rng(seed)
+    for row in rng.permutation(n)[: n - 1]:
+        slot = slot_of(stream, row)
+        if not zeros and stream.state.alpha[slot] == 0.0:
+            continue
+        before, lost = stream.fresh_dual(), float(stream.info.lost)
+        loss = budget.removal_loss(stream.state, slot)
+        budget.remove(stream.state, kernel, slot, stream.x.shape[1])
+        stream.check()
+        change = before - stream.fresh_dual()
+        scale = 1.0 + abs(before)
+        assert loss == pytest.approx(change, rel=1e-6, abs=1e-9 * scale)
+        assert stream.info.lost - lost == pytest.approx(change, rel=1e-6, abs=1e-9 * scale)
+        assert row + 1 not in stream.state.store.entered
+
+
+@pytest.mark.parametrize("kernel", ALL, ids=repr)
+def test_the_least_harmful_is_the_one_that_costs_least(kernel):
+    for seed in range(8):
+        stream = learnt(seed, 25, kernel, steps=20.0)
+        # Only those that are used: a zero always costs nothing.
+        for slot in [s for s in stream.members if stream.state.alpha[s] == 0.0]:
+            budget.remove(stream.state, kernel, slot, 3)
+        rows = stream.state.store.entered[stream.members] - 1
+        losses = []
+        for row in rows:
+            other = np.where(np.arange(stream.state.alpha.size) == slot_of(stream, row), 0.0, 1.0)
+            without = stream.fresh_dual(stream.state.alpha * other)
+            losses.append(stream.fresh_dual() - without)
+        found, least = budget.least_harmful(stream.state)
+        assert stream.state.store.entered[found] - 1 == rows[np.argmin(losses)]
+        assert least == pytest.approx(min(losses), rel=1e-6, abs=1e-9)
+
+
+def test_among_useless_ones_the_least_needed_leaves():
+    done = 0
+    for seed in range(40):
+        stream = learnt(seed, 30, C=1.0, steps=60.0)
+        zeros = [s for s in stream.members if stream.state.alpha[s] == 0.0]
+        if len(zeros) < 2 or min(budget.removal_loss(stream.state, s) for s in stream.members) < 0:
+            continue
+        found, least = budget.least_harmful(stream.state)
+        need = 1.0 - stream.state.y * stream.state.f
+        assert least == 0.0 and found == min(zeros, key=lambda s: need[s])
+        done += 1
+    assert done > 5
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 2**31),
+    st.integers(3, 50),
+    st.integers(1, 4),
+    st.sampled_from(ALL),
+    st.sampled_from(POLICIES),
+    st.sampled_from([0.05, 2.0, 50.0]),
+)
+def test_making_room_again_and_again(seed, n, d, kernel, policy, C):
+    if policy == budget.MERGE:
+        kernel = RBF
+    stream = learnt(seed, n, kernel, C, d)
+    while len(stream.members) > 2:
+        m, (boxes, weights) = len(stream.members), sums(stream)
+        found, loss = budget.least_harmful(stream.state)
+        gone = float(stream.state.box[found])
+        needed = policy in (budget.PROJECT, *MERGES) and loss > 0.0
+        values_before = stream.kernel_of_members()
+        own = stream.members.tolist().index(found)
+        same = stream.state.y[stream.members] == stream.state.y[found]
+        same[own] = False
+        has_neighbour = (values_before[own][same] > 0.0).any()
+        made, _ = make_room(stream, policy)
+        assert made and len(stream.members) == m - 1
+        if needed and has_neighbour:
+            # Somebody stands for one more.
+            assert sums(stream) == pytest.approx((boxes, weights), rel=1e-12)
+        elif policy != budget.SMALLEST:
+            assert sums(stream) == pytest.approx((boxes - gone, weights - gone), rel=1e-9, abs=1e-9)
+
+
+def test_the_smallest_coefficient_leaves():
+    stream = learnt(3, 30, C=50.0)
+    for slot in [s for s in stream.members if stream.state.alpha[s] == 0.0]:
+        budget.remove(stream.state, RBF, slot, 3)
+    sizes = np.abs(stream.state.alpha[stream.members])
+    number = stream.state.store.entered[stream.members[np.argmin(sizes)]]
+    make_room(stream, budget.SMALLEST)
+    assert number not in stream.state.store.entered
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_fresh_example_that_is_not_wanted_displaces_none_that_is_needed(policy):
+    stream = needed(4, 30, C=50.0)
+    before = {name: getattr(stream.state, name).copy() for name in ("alpha", "f", "box")}
+    members = stream.members.copy()
+    made, change = make_room(stream, policy, wanted=False)
+    assert not made and change == 0.0
+    np.testing.assert_array_equal(stream.members, members)
+    for name, array in before.items():
+        np.testing.assert_array_equal(getattr(stream.state, name), array)
+    # In the place of one that is not missed it may enter.
+    slot, before = int(stream.members[0]), stream.fresh_dual()
+    number = stream.state.store.entered[slot]
+    amount = -stream.state.alpha[slot]
+    shift(stream.state, RBF, slot, amount, 3)
+    stream.state.info[0].dual = stream.fresh_dual()
+    assert stream.state.alpha[slot] == 0.0 and stream.fresh_dual() < before
+    if budget.least_harmful(stream.state)[1] == 0.0:
+        made, change = make_room(stream, policy, wanted=False)
+        assert made and change == 0.0 and number not in stream.state.store.entered
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_row_with_a_large_margin_is_not_entered(policy):
+    stream = needed(5, 40, C=50.0, steps=30.0)
+    margins = (stream.state.y * stream.state.f)[stream.members]
+    slot = stream.members[np.argmax(margins)]
+    assert margins.max() > 1.0
+    stream.x[40], stream.y[40] = row_of(stream, slot), stream.state.y[slot]
+    stream.schedule = stream.schedule._replace(limit=float(len(stream.members)), policy=policy)
+    numbers = set(stream.state.store.entered[stream.members].tolist())
+    seen = int(stream.info.n_seen)
+    stream.learn([40])
+    assert set(stream.state.store.entered[stream.members].tolist()) == numbers
+    assert stream.info.n_seen == seen + 1
+    # With the other label it is wanted.
+    stream.y[40] = -stream.y[40]
+    settle(stream.state, True)
+    stream.learn([40]).check()
+    assert 41 in stream.state.store.entered and len(stream.members) == len(numbers)
+
+
+def test_projection_gives_the_neighbour_what_lies_along_it():
+    done = 0
+    for seed in range(20):
+        stream = needed(seed, 20, C=(1.0, 50.0)[seed % 2])
+        state = stream.state
+        i, _ = budget.least_harmful(state)
+        K = stream.kernel_of_members()
+        members, own = stream.members.copy(), stream.members.tolist().index(i)
+        worth = np.where(state.y[members] == state.y[i], K[own] ** 2 / np.diag(K), -1.0)
+        worth[own] = -1.0
+        j = members[np.argmax(worth)]
+        alpha = state.alpha.copy()
+        part = abs(alpha[i]) * K[own, np.argmax(worth)] / K[np.argmax(worth), np.argmax(worth)]
+        room = state.box[i] + state.box[j] - abs(alpha[j])
+        if worth.max() <= 0.0:
+            continue
+        make_room(stream, budget.PROJECT)
+        alpha[j] += state.y[j] * min(part, room)
+        alpha[i] = 0.0
+        np.testing.assert_allclose(state.alpha, alpha, rtol=1e-12, atol=1e-15)
+        done += 1
+    assert done > 5
+
+
+@pytest.mark.parametrize(
+    ("policy", "kernel"), [(budget.MERGE, RBF), *((budget.MERGE_MEAN, kernel) for kernel in ALL)]
+)
+def test_a_merged_vector_lies_between_two_and_takes_their_part_over(policy, kernel):
+    done = 0
+    for seed in range(30):
+        stream = needed(seed, 20, kernel, (1.0, 50.0)[seed % 2], d=2)
+        state = stream.state
+        i, _ = budget.least_harmful(state)
+        K = stream.kernel_of_members()
+        members, own = stream.members.copy(), stream.members.tolist().index(i)
+        alike = (state.y[members] == state.y[i]) & (K[own] > 0.0)
+        worth = np.where(alike, K[own] ** 2 / np.diag(K), -1.0)
+        worth[own] = -1.0
+        if worth.max() <= 0.0:
+            continue
+        j = members[np.argmax(worth)]
+        ends = np.array([row_of(stream, i), row_of(stream, j)])
+        a, boxes = np.abs(state.alpha[[i, j]]), state.box[[i, j]]
+        numbers = state.store.entered[[i, j]]
+        rest = {int(s): state.alpha[s] for s in members if s not in (i, j)}
+        make_room(stream, policy)
+        (slot,) = set(stream.members.tolist()) - set(rest)
+        z = row_of(stream, slot)
+        along = (z - ends[1]).astype(float) @ (ends[0] - ends[1])
+        h = along / ((ends[0] - ends[1]).astype(float) ** 2).sum()
+        assert -1e-6 <= h <= 1 + 1e-6
+        np.testing.assert_allclose(z, h * ends[0] + (1 - h) * ends[1], atol=1e-5)
+        to_ends = values(kernel, z[None], ends)[0].astype(float)
+        own = expected(kernel, z[None], z[None])[0, 0]
+        assert state.diagonal[slot] == pytest.approx(own, rel=1e-5)
+        a_z = max(0.0, min(boxes.sum(), a @ to_ends / state.diagonal[slot]))
+        assert abs(state.alpha[slot]) == pytest.approx(a_z, rel=1e-6)
+        assert state.box[slot] == pytest.approx(boxes.sum())
+        assert state.store.entered[slot] == -numbers.max()
+        for s, alpha in rest.items():
+            assert state.alpha[s] == alpha
+        done += 1
+        if policy == budget.MERGE_MEAN:
+            assert h == pytest.approx(a[0] / a.sum(), abs=1e-5)
+            continue
+        # No other point of the line takes more of their part of w over.
+        grid = np.linspace(0, 1, 401)[:, None]
+        line = (grid * ends[0] + (1 - grid) * ends[1]).astype(np.float32)
+        assert a @ to_ends >= (expected(RBF, line, ends) @ a).max() - 1e-5 * a.sum()
+    assert done > 5
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.floats(1e-30, 1.0), st.floats(1e-3, 10.0), st.floats(1e-3, 10.0))
+def test_the_best_point_is_the_best_of_a_fine_grid(kappa, a_i, a_j):
+    worth = lambda h: a_i * kappa ** ((1 - h) ** 2) + a_j * kappa ** (h**2)  # noqa: E731
+    h = budget.best_point(kappa, a_i, a_j)
+    assert 0.0 <= h <= 1.0
+    assert worth(h) >= worth(np.linspace(0, 1, 2001)).max() - 1e-6 * (a_i + a_j)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 2**31),
+    st.sampled_from(POLICIES),
+    st.integers(2, 12),
+    st.sampled_from([0.0, 1.0]),
+    st.sampled_from([0.0, 1.0]),
+)
+def test_the_limit_holds_and_all_is_booked(seed, policy, limit, process, keep_zeros):
+    x, y = problem(seed, 80, 2)
+    schedule = PLAIN._replace(
+        limit=float(limit), policy=policy, process=process, keep_zeros=keep_zeros
+    )
+    stream = TrackingStream(x, y, unequal(seed, 80, 5.0), RBF, schedule, seed)
+    gained = 0.0
+    for k in range(80):
+        stream.learn([k])
+        stream.check()
+        assert len(stream.members) <= limit
+        info = stream.info
+        scale = 1.0 + abs(info.lost) + abs(gained)
+        assert info.dual + info.lost >= gained - 1e-9 * scale
+        gained = float(info.dual + info.lost)
+        booked = info.process_gain + schedule.steps * info.mean_gain - info.skipped - info.lost
+        assert booked == pytest.approx(info.dual, abs=1e-9 * scale)
+
+
+@pytest.mark.parametrize("policy", [budget.PROJECT, *MERGES])
+def test_all_is_right_after_many_rows(policy):
+    x, y = problem(0, 20_000, 3)
+    schedule = PLAIN._replace(limit=60.0, policy=policy)
+    stream = TrackingStream(x, y, 5.0, RBF, schedule).all()
+    assert len(stream.members) == 60
+    # The more rows a vector stands for, the larger its box and the rounding of large terms.
+    stream.check(rel=1e-8)
+    assert stream.info.dual == pytest.approx(stream.fresh_dual(), rel=1e-6)
+
+
+@pytest.mark.parametrize("policy", MERGES)
+def test_a_merged_row_may_come_again(policy):
+    x, y = problem(0, 100, 3)
+    schedule = PLAIN._replace(limit=20.0, policy=policy)
+    stream = TrackingStream(x, y, 1.0, RBF, schedule)
+    for _ in range(3):
+        stream.all().check()
+
+
+@pytest.mark.parametrize("policy", MERGES)
+def test_merged_vectors_leave_the_window_too(policy):
+    x, y = problem(0, 200, 3)
+    schedule = PLAIN._replace(limit=15.0, policy=policy)
+    stream = TrackingStream(x, y, 1.0, RBF, schedule, window=20)
+    for k in range(200):
+        stream.learn([k])
+        stream.check()
+        assert (np.abs(stream.state.store.entered[stream.members]) > k + 1 - 20).all()
+
+
+def test_projected_rows_may_come_again():
+    x, y = problem(0, 100, 3)
+    schedule = PLAIN._replace(limit=20.0, policy=budget.PROJECT)
+    stream = TrackingStream(x, y, 1.0, RBF, schedule)
+    for _ in range(3):
+        stream.all().check()
+        assert len(stream.members) == 20
+
+
+def test_algorithm_1_goes_on_learning_within_a_budget():
+    x, y = problem(0, 400, 2)
+    schedule = PLAIN._replace(process=0.0, limit=10.0, steps=20.0)
+    stream = TrackingStream(x, y, 1.0, RBF, schedule).all()
+    assert stream.state.store.entered[stream.members].max() > 50

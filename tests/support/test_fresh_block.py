@@ -1,0 +1,88 @@
+"""Blocks of fresh rows: their kernel values are those computed anew, to the last bit."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamsvm import kernels
+from streamsvm.support import dense_store, fresh_block
+from streamsvm.support.fresh_block import BLOCK, FOREIGN
+from streamsvm.support.kernel_values import kernel_values
+
+KERNELS = (kernels.Linear(), kernels.Polynomial(gamma=0.3), kernels.RBF(gamma=0.4))
+CAPACITY = 128
+
+
+def fresh_values(kernel, store, row, n):
+    out = np.zeros((1, CAPACITY), np.float32)
+    kernel_values(kernel, store, row[None], 1, row.size, 0, n, out)
+    return out[0, :n]
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    st.integers(0, 2**31),
+    st.integers(0, 90),
+    st.integers(1, BLOCK),
+    st.integers(1, 6),
+    st.sampled_from(KERNELS),
+    # For each row: whether it takes a slot, which one, and how many foreign rows come before.
+    st.lists(st.tuples(st.booleans(), st.integers(0, 10**6), st.integers(0, 2)), max_size=BLOCK),
+)
+def test_values_are_those_computed_anew(seed, n, size, d, kernel, events):
+    rng = np.random.default_rng(seed)
+    store = dense_store.new_store(CAPACITY, d)
+    for slot in range(n):
+        dense_store.put(store, slot, rng.normal(size=d).astype(np.float32))
+    x = rng.normal(size=(size, d)).astype(np.float32)
+    block = fresh_block.new_block(CAPACITY, d)
+    # What an earlier block left behind must not matter.
+    block.values[:], block.among[:], block.counts[0] = np.nan, np.nan, 200
+    fresh_block.begin(block, kernel, store, x, size, n)
+    for r, (takes, number, n_foreign) in enumerate(events[:size]):
+        if not fresh_block.has_room(block):
+            break
+        for k in range(n_foreign if n else 0):
+            slot = (number + k) % n
+            dense_store.put(store, slot, rng.normal(size=d).astype(np.float32))
+            fresh_block.note(block, slot, FOREIGN)
+        got = fresh_block.values_of(block, kernel, store, x, r)
+        np.testing.assert_array_equal(got[:n], fresh_values(kernel, store, x[r], n))
+        if takes and n < CAPACITY:
+            # A new slot, or one that had another row.
+            slot = number % (n + 1)
+            n = max(n, slot + 1)
+            dense_store.put(store, slot, x[r])
+            fresh_block.note(block, slot, r)
+    for r in range(len(events[:size]), size):
+        got = fresh_block.values_of(block, kernel, store, x, r)
+        np.testing.assert_array_equal(got[:n], fresh_values(kernel, store, x[r], n))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_a_row_may_be_asked_for_again_after_a_change(kernel):
+    rng = np.random.default_rng(0)
+    store = dense_store.new_store(CAPACITY, 3)
+    x = rng.normal(size=(4, 3)).astype(np.float32)
+    for slot in range(40):
+        dense_store.put(store, slot, rng.normal(size=3).astype(np.float32))
+    block = fresh_block.new_block(CAPACITY, 3)
+    fresh_block.begin(block, kernel, store, x, 4, 40)
+    # One slot after the other takes row 0, a foreign row, and row 1.
+    for origin, row in ((0, x[0]), (FOREIGN, rng.normal(size=3).astype(np.float32)), (1, x[1])):
+        dense_store.put(store, 35, row)
+        fresh_block.note(block, 35, origin)
+        for r in (2, 3):
+            got = fresh_block.values_of(block, kernel, store, x, r)
+            np.testing.assert_array_equal(got[:40], fresh_values(kernel, store, x[r], 40))
+
+
+def test_there_is_room_for_what_one_row_can_change():
+    block = fresh_block.new_block(CAPACITY, 2)
+    noted = 0
+    while fresh_block.has_room(block):
+        for _ in range(4):
+            fresh_block.note(block, 0, FOREIGN)
+        noted += 4
+    assert noted == block.changed.shape[0] == block.counts[0]
