@@ -341,6 +341,9 @@ class Run:
             report.memory_bytes = getattr(learner, "memory_usage", 0)
             report.counters = getattr(learner, "counters", {})
         if self.monitor is not None:
+            history = self.monitor.history
+            if not len(history) or history[-1]["n_examples"] != self.monitor.get()["n_examples"]:
+                self.monitor.measure()
             report.monitor = self.monitor.get()
             report.monitor["certificate_reason"] = self.monitor.certificate_reason
 

@@ -132,7 +132,7 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         Before any label the keys are False and True, at one half each.
         """
         margin = self.decision_function_one(x)
-        return self._labels.probabilities(self.probability_of(margin), self._n_examples)
+        return self.probabilities_of(margin)
 
     # Batches
 
@@ -241,6 +241,10 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         """Return the calibrated probability of the positive label at a margin."""
         return float(probability(self._calibration, margin))
 
+    def probabilities_of(self, margin: float) -> dict[Any, float]:
+        """Return {label: calibrated probability} at a margin."""
+        return self._labels.probabilities(self.probability_of(margin), self._n_examples)
+
     def _weights(self, w: Any, n: int) -> np.ndarray:
         if isinstance(w, float) and w == 1.0:
             return np.ones(n)
@@ -295,14 +299,15 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
             numbers = np.arange(n + 1, n + 1 + len(labels))
         margins = self._learn_rows(x, signs, labels, w, numbers, diagonal)
         self._n_examples = n + len(labels)
-        if len(self._labels.seen) == 2:
-            update_calibration(self._calibration, margins, signs)
         predicted = [label(margin) for margin in margins.tolist()]
         if first is not None:
             predicted[0] = first
         if self._observer is not None:
             seconds = time.perf_counter() - began
             self._observer.learnt(x, signs, labels, predicted, margins, w, numbers, seconds)
+        # Last: what the observer makes of the margins is what was known before.
+        if len(self._labels.seen) == 2:
+            update_calibration(self._calibration, margins, signs)
         return predicted
 
 

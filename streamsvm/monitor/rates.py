@@ -56,24 +56,36 @@ class Scores:
         for metric in self.metrics:
             if not (hasattr(metric, "update") and hasattr(metric, "get")):
                 raise TypeError(f"metrics: {metric!r} has no update() and get(): use River metrics")
-        self.wants_margins = any(not getattr(m, "requires_labels", True) for m in self.metrics)
+            if not all(isinstance(part, (int, float)) for part in _parts(metric.get())):
+                raise TypeError(f"metrics: {metric!r} gives no number: it cannot be recorded")
+        self.wants_probabilities = any(
+            not getattr(m, "requires_labels", True) for m in self.metrics
+        )
         self._right = 0
         self._n = 0
 
     def add(
         self,
-        learner: Any,
         labels: list[Any],
         predicted: list[Any],
-        margins: list[float],
+        probabilities: list[dict[Any, float]],
     ) -> None:
-        """Score predictions that were made before their labels; margins may be left out."""
+        """Score predictions that were made before their labels were learnt.
+
+        Parameters
+        ----------
+        labels, predicted
+            The true labels, and the predicted ones.
+        probabilities
+            {label: probability} of each, if any metric wants them.
+
+        """
         self._n += len(labels)
         self._right += sum(map(eq, labels, predicted))
         for metric in self.metrics:
             if not getattr(metric, "requires_labels", True):
-                for y, margin in zip(labels, margins, strict=True):
-                    metric.update(y, _probabilities(learner, margin))
+                for y, p in zip(labels, probabilities, strict=True):
+                    metric.update(y, p)
             elif _counts(metric):
                 for (y, p), n in Counter(zip(labels, predicted, strict=True)).items():
                     metric.update(y, p, n)
@@ -91,15 +103,16 @@ class Scores:
         return values
 
 
+def _gives_numbers(metric: Any) -> bool:
+    try:
+        return all(isinstance(part, (int, float)) for part in _parts(metric.get()))
+    except NotImplementedError:
+        return False
+
+
 def _counts(metric: Any) -> bool:
     """Tell whether a metric only counts pairs, so that equal pairs can be given at once."""
     return hasattr(metric, "cm") and type(metric).__module__.startswith("river.metrics.")
-
-
-def _probabilities(learner: Any, margin: float) -> dict[Any, float]:
-    negative, positive = learner.labels
-    p = learner.probability_of(margin)
-    return {negative: 1.0 - p, positive: p}
 
 
 def _name(metric: Any) -> str:

@@ -106,7 +106,7 @@ class TrackingMonitor:
         # Flat lists: thousands of small objects would wake the garbage collector.
         self._labels: list[Any] = []
         self._predicted: list[Any] = []
-        self._margins: list[float] = []
+        self._probabilities: list[dict[Any, float]] = []
         self._seconds: list[float] = []  # of each event, or of one example of each batch
         self._batch_seconds = 0.0  # of the other examples of batches
         self._last: dict[str, Any] = {}
@@ -163,8 +163,8 @@ class TrackingMonitor:
             self._batch_seconds += self._seconds[-1]
             self._seconds[-1] /= n_new
             self._batch_seconds -= self._seconds[-1]
-        if self._scores.wants_margins:
-            self._margins += margins.tolist()
+        if self._scores.wants_probabilities:
+            self._probabilities += map(self.learner.probabilities_of, margins.tolist())
         self._passed_by.seen = self._n - n_new
         self._passed_by.offer(x, signs, weights, numbers)
         if self._n >= self._due:
@@ -172,9 +172,9 @@ class TrackingMonitor:
             self.measure()
         elif len(self._labels) >= _MOST_PENDING:
             self._score()
-        # When the hot path must stop next: at each event, if metrics want margins.
+        # When the hot path must stop next: at each event, for probabilities.
         self._wake = min(self._due, self._passed_by.next + 1, self._n + _MOST_PENDING)
-        if self._scores.wants_margins:
+        if self._scores.wants_probabilities:
             self._wake = 0
 
     def turn_signs(self) -> None:
@@ -186,12 +186,17 @@ class TrackingMonitor:
         if self._labels:
             total = sum(self._seconds) + self._batch_seconds
             self._rates.add(len(self._labels), total, self._seconds)
-            self._scores.add(self.learner, self._labels, self._predicted, self._margins)
-            self._labels, self._predicted, self._margins, self._seconds = [], [], [], []
+            self._scores.add(self._labels, self._predicted, self._probabilities)
+            self._labels, self._predicted, self._probabilities, self._seconds = [], [], [], []
             self._batch_seconds = 0.0
 
     def measure(self) -> dict[str, Any]:
         """Measure now, add a record to the history, and return it."""
+        self.history.add(self._measured())
+        return dict(self._last)
+
+    def _measured(self) -> dict[str, Any]:
+        """Measure, and return the record."""
         self._score()
         record: dict[str, Any] = {"n_examples": self._n}
         record |= self._counts()
@@ -204,20 +209,20 @@ class TrackingMonitor:
         record |= self._rates.get()
         record |= self._work()
         self._last = record
-        self.history.add(record)
         return record
 
     def get(self) -> dict[str, Any]:
         """Return the current values by name; None where a value is absent.
 
-        A measurement is made if examples came since the last one. Keys: n_examples,
+        A measurement is made if examples came since the last one; it is not added to the history.
+        Keys: n_examples,
         n_support_vectors, n_free, n_bounded, dual, gap, gap_kept, gap_discarded, gap_low, gap_high,
         averaged_gap, certificate, kappa, delta, accuracy, a key a metric, examples_per_second,
         latency_p50 and latency_p99 (seconds an example), kernel_values, cache_hits (a share),
         memory_bytes.
         """
         if not self._last or self._last["n_examples"] != self._n:
-            self.measure()
+            self._measured()
         return dict(self._last)
 
     def last(self) -> dict[str, Any]:
