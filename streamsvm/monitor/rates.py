@@ -56,8 +56,9 @@ class Scores:
         for metric in self.metrics:
             if not (hasattr(metric, "update") and hasattr(metric, "get")):
                 raise TypeError(f"metrics: {metric!r} has no update() and get(): use River metrics")
-            if not all(isinstance(part, (int, float)) for part in _parts(metric.get())):
-                raise TypeError(f"metrics: {metric!r} gives no number: it cannot be recorded")
+            if not _gives_numbers(metric):
+                name = type(metric).__name__
+                raise TypeError(f"metrics: {name} gives no number: it cannot be recorded")
         self.wants_probabilities = any(
             not getattr(m, "requires_labels", True) for m in self.metrics
         )

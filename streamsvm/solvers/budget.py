@@ -1,10 +1,12 @@
 """Room for one more example in averaged tracking: removal, projection and merging.
 
-Leaving out example i changes the dual by -a_i g_i - a_i^2 k(x_i, x_i) / 2: the least harmful one is
-where that loss is least, from f alone. Removal stops there. Projection gives its part along its
-nearest neighbour of the same label to that one, and its box. Merging (Wang, Crammer, Vucetic, JMLR
-13, 2012) replaces the two by one vector z = h x_i + (1 - h) x_j on the line between them, which
-stands for two examples: its box is the sum of theirs, and its coefficient
+Leaving out example i changes the dual by -a_i g_i - a_i^2 k(x_i, x_i) / 2: the least harmful one
+is where that loss is least, from f alone. Removal stops there. Projection and merging look at it
+and at a few drawn members, each with its nearest neighbour of the same label, and take the pair
+that costs w least (`pair_cost`). Projection gives the part of one along the other to the other,
+and its box. Merging (Wang, Crammer, Vucetic, JMLR 13, 2012) replaces the two by one vector
+z = h x_i + (1 - h) x_j on the line between them, which stands for two examples: its box is the sum
+of theirs, and its coefficient
 
     a_z = (a_i k(x_i, z) + a_j k(x_j, z)) / k(z, z)
 
@@ -25,12 +27,17 @@ from streamsvm._compile import compiled
 from streamsvm.solvers.tracking_state import add_scaled, enter, leave, shift
 from streamsvm.support import fresh_block, row_cache
 from streamsvm.support.dense_store import get, put
+from streamsvm.support.draws import below
 from streamsvm.support.kernel_values import expansion, kernel_values
 from streamsvm.support.tiles import PANEL
 
 REMOVE, SMALLEST, PROJECT, MERGE, MERGE_MEAN = 0.0, 1.0, 2.0, 3.0, 4.0
 """Policies: the least harmful leaves; the smallest coefficient leaves; the others see above, the
 last for kernels that are not RBF."""
+
+CANDIDATES = 4
+"""Members drawn as candidates for a merge, beside the least harmful one: heavy vectors that lie
+close together cost less than a newcomer in a region of its own."""
 
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 _SECTIONS = 20
@@ -97,35 +104,58 @@ def _nearest(state, row, i):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _widen_box(state, slot, box, weight):  # type: ignore[no-untyped-def]
-    """Let an example stand for one more, whose box and weight are added to its own."""
-    info = state.info[0]
-    info.box_squares += box * (2.0 * state.box[slot] + box)
-    info.box_sum += box
-    state.box[slot] += box
-    state.store.weight[slot] += weight
+def pair_cost(a_i, a_j, k_ii, k_jj, k_ij):  # type: ignore[no-untyped-def]
+    """Return the square of what w loses when the lighter of two goes over to the other, at most."""
+    over_j = a_i * a_i * (k_ii - k_ij * k_ij / max(k_jj, 1e-30))
+    over_i = a_j * a_j * (k_jj - k_ij * k_ij / max(k_ii, 1e-30))
+    return max(0.0, min(over_i, over_j))
 
 
 @compiled
-def _project(state, kernel, i, d):  # type: ignore[no-untyped-def]
-    """Remove i, and give its part along its nearest neighbour of the same label to that one."""
+def cheapest_pair(state, kernel, first, d):  # type: ignore[no-untyped-def]
+    """Return the cheapest pair of one label to merge: of `first` and some drawn members."""
+    n = state.active.counts[0].n
+    least, best_i, best_j = np.inf, first, np.int64(-1)
+    for c in range(CANDIDATES + 1):
+        i = first
+        if c > 0:
+            i = state.active.members[below(state.draws, state.active.counts[0].n_members)]
+        row = state.cache.values[row_cache.kernel_row(state.cache, kernel, state.store, i, n, d)]
+        j = _nearest(state, row, i)
+        if j < 0:
+            continue
+        cost = pair_cost(
+            abs(state.alpha[i]),
+            abs(state.alpha[j]),
+            np.float64(state.diagonal[i]),
+            np.float64(state.diagonal[j]),
+            np.float64(row[j]),
+        )
+        if cost < least:
+            least, best_i, best_j = cost, i, j
+    return best_i, best_j
+
+
+@compiled
+def _project(state, kernel, i, j, d):  # type: ignore[no-untyped-def]
+    """Remove i, and give its part along j, of the same label, to j."""
     n = state.active.counts[0].n
     row_i = state.cache.values[row_cache.kernel_row(state.cache, kernel, state.store, i, n, d)]
-    j = _nearest(state, row_i, i)
-    if j < 0:
-        remove(state, kernel, i, d)
-        return
     diagonal = np.float64(state.diagonal[j])
     part = abs(state.alpha[i]) * np.float64(row_i[j]) / max(diagonal, 1e-30)
-    box, weight = state.box[i], state.store.weight[i]
+    weight = state.store.weight[i] + state.store.weight[j]
+    box = state.box[i] + state.box[j]
     remove(state, kernel, i, d)
-    _widen_box(state, j, box, weight)
+    info = state.info[0]
+    info.box_sum += box - state.box[j]
+    info.box_squares += box * box - state.box[j] * state.box[j]
+    state.box[j], state.store.weight[j] = box, weight
     y = state.y[j]
-    step = min(part, state.box[j] - y * state.alpha[j])
+    step = min(part, box - y * state.alpha[j])
     gain = step * (1.0 - y * state.f[j]) - 0.5 * step * step * diagonal
     shift(state, kernel, j, y * step, d)
-    state.info[0].dual += gain
-    state.info[0].lost -= gain
+    info.dual += gain
+    info.lost -= gain
 
 
 @compiled
@@ -178,14 +208,10 @@ def own_value(kernel, store, z, slot, row):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _merge(state, kernel, i, policy, d):  # type: ignore[no-untyped-def]
-    """Merge i with its nearest neighbour of the same label; remove it if it has none."""
+def _merge(state, kernel, i, j, policy, d):  # type: ignore[no-untyped-def]
+    """Replace i and j, of the same label, by one vector between them."""
     info, n = state.info[0], state.active.counts[0].n
     row_i = state.cache.values[row_cache.kernel_row(state.cache, kernel, state.store, i, n, d)]
-    j = _nearest(state, row_i, i)
-    if j < 0:
-        remove(state, kernel, i, d)
-        return
     a_i, a_j = abs(state.alpha[i]), abs(state.alpha[j])
     h = weight_of(policy, np.float64(row_i[j]), a_i, a_j)
     z = between(state.store, i, j, h, d)
@@ -243,8 +269,12 @@ def make_room(state, kernel, wanted, policy, d):  # type: ignore[no-untyped-def]
         remove(state, kernel, _smallest(state), d)
     elif loss <= 0.0 or policy == REMOVE:
         remove(state, kernel, i, d)
-    elif policy == PROJECT:
-        _project(state, kernel, i, d)
     else:
-        _merge(state, kernel, i, policy, d)
+        i, j = cheapest_pair(state, kernel, i, d)
+        if j < 0:
+            remove(state, kernel, i, d)
+        elif policy == PROJECT:
+            _project(state, kernel, i, j, d)
+        else:
+            _merge(state, kernel, i, j, policy, d)
     return True

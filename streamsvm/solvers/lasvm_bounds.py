@@ -2,10 +2,10 @@
 
 The constraint sum_s alpha_s = 0 holds throughout. An example leaves by pair steps of fixed length:
 its coefficient goes, part by part, to the partner that gains most (or loses least) by it. Within a
-budget, the least harmful example, the one whose |alpha| (1 - y (f + b)) + alpha^2 k / 2 is least,
-is merged with its nearest neighbour of the same label (see `budget` for the point z; the
-coefficients are added, so that their sum stays), or gives its coefficient and box to it, or leaves.
-What the dual loses is summed in `lost`.
+budget, the example leaves whose |alpha| (1 - y (f + b)) + alpha^2 k / 2 is least; or the pair that
+costs least is merged, or one gives its coefficient and box to the other (see `budget`). What a
+merged vector does not take over is given to the best partners first, so that the sum stays. What
+the dual loses is summed in `lost`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,23 @@ from typing import Any
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.solvers.budget import PROJECT, SMALLEST, between, own_value, weight_of
+from streamsvm.solvers.budget import (
+    CANDIDATES,
+    PROJECT,
+    SMALLEST,
+    between,
+    own_value,
+    pair_cost,
+    weight_of,
+)
 from streamsvm.solvers.extremes import update_gradient
 from streamsvm.solvers.lasvm_state import bias, refresh_extremes
 from streamsvm.support import row_cache
-from streamsvm.support.dense_store import put
+from streamsvm.support.dense_store import get, put
 from streamsvm.support.kernel_values import expansion, kernel_values
 
 NONE = -1
+_GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 
 
 @compiled
@@ -57,10 +66,12 @@ def _fixed_step(state, kernel, i, j, step, n, d):  # type: ignore[no-untyped-def
 
 
 @compiled
-def remove(state, kernel, s, d):  # type: ignore[no-untyped-def]
-    """Take the example in slot s out of S, coefficient and all."""
+def _shed(state, kernel, s, amount, d):  # type: ignore[no-untyped-def]
+    """Take `amount` off |alpha_s|, and give it to the partners that gain most or lose least."""
     info = state.info[0]
-    while state.alpha[s] != 0.0:
+    lower, upper = state.lower[s], state.upper[s]
+    left = min(amount, abs(state.alpha[s]))
+    while left > 0.0:
         # s may only go towards 0, so that it is never its own partner.
         falls = state.alpha[s] > 0.0
         if falls:
@@ -71,14 +82,23 @@ def remove(state, kernel, s, d):  # type: ignore[no-untyped-def]
         partner = info.i if falls else info.j
         if partner < 0:
             # Only rounding of the sum can be left.
-            state.alpha[s] = 0.0
-            info.n_zero += 1
-        elif falls:
-            step = min(state.alpha[s], state.upper[partner] - state.alpha[partner])
+            state.alpha[s] -= left if falls else -left
+            info.n_zero += int(state.alpha[s] == 0.0)
+            break
+        if falls:
+            step = min(left, state.upper[partner] - state.alpha[partner])
             _fixed_step(state, kernel, partner, s, step, info.n, d)
         else:
-            step = min(-state.alpha[s], state.alpha[partner] - state.lower[partner])
+            step = min(left, state.alpha[partner] - state.lower[partner])
             _fixed_step(state, kernel, s, partner, step, info.n, d)
+        left -= step
+    state.lower[s], state.upper[s] = lower, upper
+
+
+@compiled
+def remove(state, kernel, s, d):  # type: ignore[no-untyped-def]
+    """Take the example in slot s out of S, coefficient and all."""
+    _shed(state, kernel, s, abs(state.alpha[s]), d)
     _mark_dead(state, s)
     refresh_extremes(state)
 
@@ -101,6 +121,7 @@ def slide(state, kernel, old, d):  # type: ignore[no-untyped-def]
 
 @compiled
 def _least_harmful(state, smallest):  # type: ignore[no-untyped-def]
+    """Return the slot whose example costs least (or has the smallest |alpha|), and that cost."""
     found: Any = np.int64(NONE)
     least, b = np.inf, bias(state)
     for s in range(state.info[0].n):
@@ -113,7 +134,7 @@ def _least_harmful(state, smallest):  # type: ignore[no-untyped-def]
             loss = a * need + 0.5 * a * a * np.float64(state.diagonal[s])
         if loss < least:
             found, least = s, loss
-    return found
+    return found, least
 
 
 @compiled
@@ -129,6 +150,38 @@ def _nearest(state, row, i):  # type: ignore[no-untyped-def]
         if worth > most:
             found, most = j, worth
     return found
+
+
+@compiled
+def cheapest_pair(state, kernel, first, d):  # type: ignore[no-untyped-def]
+    """Return the cheapest pair of one label to merge: of `first` and some other slots.
+
+    The others are scattered by the golden ratio from a start that moves on with the examples.
+    """
+    info = state.info[0]
+    least, best_i, best_j = np.inf, first, np.int64(NONE)
+    for c in range(CANDIDATES + 1):
+        i = first
+        if c > 0:
+            place = (info.n_seen * CANDIDATES + c) * _GOLDEN
+            i = np.int64((place - np.floor(place)) * info.n)
+            if state.lower[i] == state.upper[i]:
+                continue
+        line = row_cache.kernel_row(state.cache, kernel, state.store, i, info.n, d)
+        row = state.cache.values[line]
+        j = _nearest(state, row, i)
+        if j == NONE:
+            continue
+        cost = pair_cost(
+            abs(state.alpha[i]),
+            abs(state.alpha[j]),
+            np.float64(state.diagonal[i]),
+            np.float64(state.diagonal[j]),
+            np.float64(row[j]),
+        )
+        if cost < least:
+            least, best_i, best_j = cost, i, j
+    return best_i, best_j
 
 
 @compiled
@@ -156,18 +209,30 @@ def _project(state, kernel, i, j, d):  # type: ignore[no-untyped-def]
 def _merge(state, kernel, i, j, policy, d):  # type: ignore[no-untyped-def]
     """Replace i and j by one vector between them, in slot j."""
     info, cache = state.info[0], state.cache
-    n = info.n
+    n, y = info.n, state.y[j]
     row_i = cache.values[row_cache.kernel_row(cache, kernel, state.store, i, n, d)]
-    row_j = cache.values[row_cache.kernel_row(cache, kernel, state.store, j, n, d)]
-    alpha_i, alpha_j, y = state.alpha[i], state.alpha[j], state.y[j]
-    h = weight_of(policy, np.float64(row_i[j]), abs(alpha_i), abs(alpha_j))
+    a_i, a_j = abs(state.alpha[i]), abs(state.alpha[j])
+    h = weight_of(policy, np.float64(row_i[j]), a_i, a_j)
     z = between(state.store, i, j, h, d)
     row = np.zeros((1, state.alpha.size), np.float32)
     kernel_values(kernel, state.store, z, np.int64(1), d, np.int64(0), n, row)
     k_iz, k_jz = np.float64(row[0, i]), np.float64(row[0, j])
-    g_z = y - expansion(state.alpha, row[0], n)
+    x_j = np.empty(d, np.float32)
+    get(state.store, j, x_j)
     put(state.store, j, z[0])
     k_zz = np.float64(own_value(kernel, state.store, z, j, row))
+    put(state.store, j, x_j)
+    # What the projection on z would not take over goes to the best partners first.
+    _widen_box(state, j, i)
+    spare = a_i + a_j - (a_i * k_iz + a_j * k_jz) / max(k_zz, 1e-30)
+    _shed(state, kernel, i, spare, d)
+    _shed(state, kernel, j, spare - a_i, d)
+    row_i = cache.values[row_cache.kernel_row(cache, kernel, state.store, i, n, d)]
+    row_j = cache.values[row_cache.kernel_row(cache, kernel, state.store, j, n, d)]
+    alpha_i, alpha_j = state.alpha[i], state.alpha[j]
+    # At j the row has z itself already.
+    g_z = y - expansion(state.alpha, row[0], n) + alpha_j * (k_zz - k_jz)
+    put(state.store, j, z[0])
     alpha_z = alpha_i + alpha_j
     # The dual is linear in what f does at the three points, and quadratic in the change of w.
     square = (
@@ -185,11 +250,12 @@ def _merge(state, kernel, i, j, policy, d):  # type: ignore[no-untyped-def]
         state.gradient[s] += f_gone - alpha_z * np.float64(row[0, s])
     state.gradient[j] = g_z + alpha_i * k_iz + alpha_j * k_jz - alpha_z * k_zz
     state.diagonal[j] = k_zz
-    _widen_box(state, j, i)
     # As new as the newer of the two; negative, since it is no example that may come again.
     state.store.entered[j] = -max(abs(state.store.entered[i]), abs(state.store.entered[j]))
     info.n_zero += 1 - int(alpha_i == 0.0) - int(alpha_j == 0.0) + int(alpha_z == 0.0)
-    state.alpha[i], state.alpha[j] = 0.0, alpha_z
+    # The sum may be above the box by rounding.
+    state.alpha[i] = 0.0
+    state.alpha[j] = min(state.upper[j], max(state.lower[j], alpha_z))
     _mark_dead(state, i)
     row_cache.free(cache, j)
     row_cache.set_column(cache, j, row[0])
@@ -215,16 +281,15 @@ def make_room(state, kernel, policy, d):  # type: ignore[no-untyped-def]
     The slot that got another row, or -1.
 
     """
-    i = _least_harmful(state, policy == SMALLEST)
-    info = state.info[0]
-    if policy >= PROJECT:
-        line = row_cache.kernel_row(state.cache, kernel, state.store, i, info.n, d)
-        j = _nearest(state, state.cache.values[line], i)
-        if j != NONE and policy == PROJECT:
-            _project(state, kernel, i, j, d)
-            return NONE
-        if j != NONE:
-            _merge(state, kernel, i, j, policy, d)
-            return j
-    remove(state, kernel, i, d)
-    return NONE
+    i, loss = _least_harmful(state, policy == SMALLEST)
+    j = np.int64(NONE)
+    if policy >= PROJECT and loss > 0.0:
+        i, j = cheapest_pair(state, kernel, i, d)
+    if j == NONE:
+        remove(state, kernel, i, d)
+        return j
+    if policy == PROJECT:
+        _project(state, kernel, i, j, d)
+        return np.int64(NONE)
+    _merge(state, kernel, i, j, policy, d)
+    return j

@@ -46,6 +46,15 @@ def row_of(stream, slot):
     return rows_of(stream.state.store, slot + 1, stream.x.shape[1])[slot]
 
 
+def pair(stream):
+    """Return the pair that making room would choose, without the draws having been made."""
+    draws = stream.state.draws.copy()
+    first = budget.least_harmful(stream.state)[0]
+    chosen = budget.cheapest_pair(stream.state, stream.kernel, first, stream.x.shape[1])
+    stream.state.draws[:] = draws
+    return chosen
+
+
 def sums(stream):
     """Return the sum of the boxes and of the weights of the members."""
     members = stream.members
@@ -133,11 +142,7 @@ def test_making_room_again_and_again(seed, n, d, kernel, policy, C):
         found, loss = budget.least_harmful(stream.state)
         gone = float(stream.state.box[found])
         needed = policy in (budget.PROJECT, *MERGES) and loss > 0.0
-        values_before = stream.kernel_of_members()
-        own = stream.members.tolist().index(found)
-        same = stream.state.y[stream.members] == stream.state.y[found]
-        same[own] = False
-        has_neighbour = (values_before[own][same] > 0.0).any()
+        has_neighbour = pair(stream)[1] >= 0
         made, _ = make_room(stream, policy)
         assert made and len(stream.members) == m - 1
         if needed and has_neighbour:
@@ -199,22 +204,50 @@ def test_a_row_with_a_large_margin_is_not_entered(policy):
     assert 41 in stream.state.store.entered and len(stream.members) == len(numbers)
 
 
+@pytest.mark.parametrize("kernel", ALL)
+def test_the_pair_is_of_nearest_neighbours_and_no_dearer_than_that_of_the_least_harmful(kernel):
+    better = 0
+    for seed in range(30):
+        stream = needed(seed, 20, kernel, (1.0, 50.0)[seed % 2], d=2)
+        state, members = stream.state, stream.members.tolist()
+        K, first = stream.kernel_of_members(), members.index(budget.least_harmful(state)[0])
+
+        def nearest(i, K=K, state=state, members=members):
+            alike = (state.y[members] == state.y[members[i]]) & (K[i] > 0.0)
+            worth = np.where(alike, K[i] ** 2 / np.diag(K), -1.0)
+            worth[i] = -1.0
+            return int(np.argmax(worth)) if worth.max() > 0.0 else -1
+
+        def cost(i, j, K=K, state=state, members=members):
+            a = np.abs(state.alpha[[members[i], members[j]]])
+            return max(0.0, min(
+                a[0] ** 2 * (K[i, i] - K[i, j] ** 2 / K[j, j]),
+                a[1] ** 2 * (K[j, j] - K[i, j] ** 2 / K[i, i]),
+            ))  # fmt: skip
+
+        i, j = pair(stream)
+        if nearest(first) < 0 or j < 0:
+            continue
+        i, j = members.index(i), members.index(j)
+        assert cost(i, j) == pytest.approx(cost(i, nearest(i)), rel=1e-3, abs=1e-6)
+        assert cost(i, j) <= cost(first, nearest(first)) * (1 + 1e-3) + 1e-6
+        better += i != first
+    assert better > 5
+
+
 def test_projection_gives_the_neighbour_what_lies_along_it():
     done = 0
     for seed in range(20):
         stream = needed(seed, 20, C=(1.0, 50.0)[seed % 2])
         state = stream.state
-        i, _ = budget.least_harmful(state)
-        K = stream.kernel_of_members()
-        members, own = stream.members.copy(), stream.members.tolist().index(i)
-        worth = np.where(state.y[members] == state.y[i], K[own] ** 2 / np.diag(K), -1.0)
-        worth[own] = -1.0
-        j = members[np.argmax(worth)]
-        alpha = state.alpha.copy()
-        part = abs(alpha[i]) * K[own, np.argmax(worth)] / K[np.argmax(worth), np.argmax(worth)]
-        room = state.box[i] + state.box[j] - abs(alpha[j])
-        if worth.max() <= 0.0:
+        i, j = pair(stream)
+        if j < 0:
             continue
+        K, members = stream.kernel_of_members(), stream.members.tolist()
+        own, other = members.index(i), members.index(j)
+        alpha = state.alpha.copy()
+        part = abs(alpha[i]) * K[own, other] / K[other, other]
+        room = state.box[i] + state.box[j] - abs(alpha[j])
         make_room(stream, budget.PROJECT)
         alpha[j] += state.y[j] * min(part, room)
         alpha[i] = 0.0
@@ -231,15 +264,10 @@ def test_a_merged_vector_lies_between_two_and_takes_their_part_over(policy, kern
     for seed in range(30):
         stream = needed(seed, 20, kernel, (1.0, 50.0)[seed % 2], d=2)
         state = stream.state
-        i, _ = budget.least_harmful(state)
-        K = stream.kernel_of_members()
-        members, own = stream.members.copy(), stream.members.tolist().index(i)
-        alike = (state.y[members] == state.y[i]) & (K[own] > 0.0)
-        worth = np.where(alike, K[own] ** 2 / np.diag(K), -1.0)
-        worth[own] = -1.0
-        if worth.max() <= 0.0:
+        i, j = pair(stream)
+        if j < 0:
             continue
-        j = members[np.argmax(worth)]
+        members = stream.members.copy()
         ends = np.array([row_of(stream, i), row_of(stream, j)])
         a, boxes = np.abs(state.alpha[[i, j]]), state.box[[i, j]]
         numbers = state.store.entered[[i, j]]
