@@ -9,7 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm import LASVMClassifier, StandardScaler, kernels
+from streamsvm import (
+    LASVMClassifier,
+    StandardScaler,
+    TrackingMonitor,
+    TrackingSVMClassifier,
+    kernels,
+)
 
 
 def add_parser(subcommands: Any) -> None:
@@ -30,12 +36,17 @@ def run(options: argparse.Namespace) -> int:
     y = x[:, 0] * x[:, 1] > 0
     for kernel in (None, kernels.Linear(), kernels.Polynomial()):
         start = time.perf_counter()
-        model = LASVMClassifier(kernel=kernel, class_weight="balanced")
         scaler = StandardScaler()
         scaler.learn_many(x)
-        model.learn_many(scaler.transform_many(x), y)
-        model.predict_proba_one(dict(enumerate(x[0].tolist())))
-        model.finish()
+        for model in (
+            LASVMClassifier(kernel=kernel, class_weight="balanced", max_support_vectors=100),
+            TrackingSVMClassifier(kernel=kernel, max_support_vectors=100, seed=0),
+        ):
+            monitor = TrackingMonitor(model)
+            model.learn_many(scaler.transform_many(x), y)
+            model.predict_proba_one(dict(enumerate(x[0].tolist())))
+            model.finish()
+            monitor.measure()
         name = "RBF" if kernel is None else type(kernel).__name__
         print(f"{name}: {time.perf_counter() - start:.1f} s", file=sys.stderr)
     return 0
