@@ -110,6 +110,7 @@ class TrackingMonitor:
         self._seconds: list[float] = []  # of each event, or of one example of each batch
         self._batch_seconds = 0.0  # of the other examples of batches
         self._last: dict[str, Any] = {}
+        self._is_thorough = False
         self._attach()
 
     # Learning through the monitor
@@ -192,15 +193,16 @@ class TrackingMonitor:
 
     def measure(self) -> dict[str, Any]:
         """Measure now, add a record to the history, and return it."""
-        self.history.add(self._measured())
+        self.history.add(self._measured(self.sample))
         return dict(self._last)
 
-    def _measured(self) -> dict[str, Any]:
-        """Measure, and return the record."""
+    def _measured(self, n_sampled: int) -> dict[str, Any]:
+        """Measure, with so many of the examples that were left out, and return the record."""
         self._score()
+        self._is_thorough = n_sampled > self.sample or not self._leaves_out
         record: dict[str, Any] = {"n_examples": self._n}
         record |= self._counts()
-        record |= self._gaps()
+        record |= self._gaps(n_sampled)
         certificate = self.learner.certificate
         record["certificate"] = certificate.value
         record["kappa"] = self.learner.kappa
@@ -214,15 +216,16 @@ class TrackingMonitor:
     def get(self) -> dict[str, Any]:
         """Return the current values by name; None where a value is absent.
 
-        A measurement is made if examples came since the last one; it is not added to the history.
+        A measurement is made if examples came since the last one, and of the gap with a larger
+        sample than those of the history; it is not added there.
         Keys: n_examples,
         n_support_vectors, n_free, n_bounded, dual, gap, gap_kept, gap_discarded, gap_low, gap_high,
         averaged_gap, certificate, kappa, delta, accuracy, a key a metric, examples_per_second,
         latency_p50 and latency_p99 (seconds an example), kernel_values, cache_hits (a share),
         memory_bytes.
         """
-        if not self._last or self._last["n_examples"] != self._n:
-            self._measured()
+        if not (self._is_thorough and self._last["n_examples"] == self._n):
+            self._measured(max(self.sample + 1, 2 * self._passed_by.size))
         return dict(self._last)
 
     def last(self) -> dict[str, Any]:
@@ -240,13 +243,13 @@ class TrackingMonitor:
             "dual": learner.dual,
         }
 
-    def _gaps(self) -> dict[str, Any]:
+    def _gaps(self, n_sampled: int) -> dict[str, Any]:
         """Return the measured gap and its parts, over the sum of the C_i that they are about."""
         names = ("gap", "gap_kept", "gap_discarded", "gap_low", "gap_high", "averaged_gap")
         if self.learner._state is None:
             return dict.fromkeys(names)
         kept = self.learner._kept_gap()
-        left_out = self._left_out(kept.shift)
+        left_out = self._left_out(kept.shift, n_sampled)
         box = kept.box + left_out.box
         if not box > 0.0:
             return dict.fromkeys(names)
@@ -263,7 +266,7 @@ class TrackingMonitor:
             "averaged_gap": self._gap_sum / self._n,
         }
 
-    def _left_out(self, shift: float) -> gap.Discarded:
+    def _left_out(self, shift: float, n_sampled: int) -> gap.Discarded:
         """Estimate the losses of examples that the model is about, but does not keep."""
         learner = self.learner
         if not self._leaves_out:
@@ -273,7 +276,7 @@ class TrackingMonitor:
         if window is not None:
             self._passed_by.forget_old()
         kept = np.sort(learner._kept_numbers())
-        x, signs, weights = self._passed_by.draw(self.sample, len(learner.feature_names), kept)
+        x, signs, weights = self._passed_by.draw(n_sampled, len(learner.feature_names), kept)
         if not len(signs):
             return gap.NONE_DISCARDED
         boxes = learner._boxes_now(signs, weights)
