@@ -19,6 +19,7 @@ MEANINGS = {
     "n_bounded": "of them at C: margin errors",
     "dual": "dual objective now",
     "certificate": "bound on the mean normalised gap so far, in expectation",
+    "certificate_papers": "the same in the papers' form, which does not use the dual reached",
     "averaged_gap": "mean of the measured normalised gap so far: to compare with the certificate",
     "gap": "measured normalised gap now: excess over the batch optimum, at most",
     "gap_kept": "part of the examples kept, exact",

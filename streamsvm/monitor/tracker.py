@@ -205,6 +205,8 @@ class TrackingMonitor:
         record |= self._gaps(n_sampled)
         certificate = self.learner.certificate
         record["certificate"] = certificate.value
+        papers = getattr(self.learner, "papers_certificate", None)
+        record["certificate_papers"] = papers() if papers is not None else None
         record["kappa"] = self.learner.kappa
         record["delta"] = getattr(self.learner, "delta", None)
         record |= self._scores.get()
@@ -217,12 +219,11 @@ class TrackingMonitor:
         """Return the current values by name; None where a value is absent.
 
         A measurement is made if examples came since the last one, and of the gap with a larger
-        sample than those of the history; it is not added there.
-        Keys: n_examples,
+        sample than those of the history; it is not added there. Keys: n_examples,
         n_support_vectors, n_free, n_bounded, dual, gap, gap_kept, gap_discarded, gap_low, gap_high,
-        averaged_gap, certificate, kappa, delta, accuracy, a key a metric, examples_per_second,
-        latency_p50 and latency_p99 (seconds an example), kernel_values, cache_hits (a share),
-        memory_bytes.
+        averaged_gap, certificate, certificate_papers, kappa, delta, accuracy, a key a metric,
+        examples_per_second, latency_p50 and latency_p99 (seconds an example), kernel_values,
+        cache_hits (a share), memory_bytes.
         """
         if not (self._is_thorough and self._last["n_examples"] == self._n):
             self._measured(max(self.sample + 1, 2 * self._passed_by.size))

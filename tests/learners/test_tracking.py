@@ -149,6 +149,9 @@ def test_finish_reaches_the_optimum_of_what_is_kept(name):
     model.finish(lambda worst, n: seen.append((worst, n)))
     assert model.duality_gap() < 1e-3 < before
     assert model.certificate.value == pytest.approx(certificate.value)
+    # At the optimum primal and dual are one, and so are the two forms.
+    papers = model.papers_certificate()
+    assert papers == pytest.approx(model.certificate.value, rel=1e-3)
     model.learn_many(x, y)
 
 

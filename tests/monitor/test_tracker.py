@@ -19,8 +19,8 @@ from tests.learners.test_lasvm import events, rows
 
 NAMES = {
     "n_examples", "n_support_vectors", "n_free", "n_bounded", "dual", "gap", "gap_kept",
-    "gap_discarded", "gap_low", "gap_high", "averaged_gap", "certificate", "kappa", "delta",
-    "accuracy", "examples_per_second", "latency_p50", "latency_p99", "kernel_values", "cache_hits",
+    "gap_discarded", "gap_low", "gap_high", "averaged_gap", "certificate", "certificate_papers",
+    "kappa", "delta", "accuracy", "examples_per_second", "latency_p50", "latency_p99", "kernel_values", "cache_hits",
     "memory_bytes",
 }  # fmt: skip
 TIMES = {"examples_per_second", "latency_p50", "latency_p99"}
@@ -54,6 +54,7 @@ def test_names_and_figures(data):
     assert values["n_support_vectors"] == model.n_support_vectors
     assert values["n_free"] + values["n_bounded"] == values["n_support_vectors"]
     assert values["certificate"] == model.certificate.value
+    assert values["certificate"] <= values["certificate_papers"] < 2 * values["certificate"]
     assert values["gap"] == values["gap_kept"] == model.duality_gap()
     assert values["gap_low"] == values["gap"] == values["gap_high"] and values["delta"] is None
     assert values["averaged_gap"] == pytest.approx(np.mean(monitor.history.column("gap")))
