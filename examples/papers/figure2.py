@@ -5,8 +5,8 @@ over the pass, though the problem grows all the time; Algorithm 2 with K = 10 is
 the optimum as Algorithm 1 with K = 20.
 """
 
-import common
 import numpy as np
+import replication
 
 from streamsvm import TrackingMonitor
 
@@ -19,25 +19,25 @@ SETTINGS = {
 }
 
 
-def run(problem: common.Problem, K: int, process: bool, seed: int, every: int):
+def run(problem: replication.Problem, K: int, process: bool, seed: int, every: int):
     """Return (examples, gaps, certificates, test error)."""
-    monitor = TrackingMonitor(common.new_model(problem, K, process, seed), every=every)
+    monitor = TrackingMonitor(replication.new_model(problem, K, process, seed), every=every)
     for start in range(0, len(problem.y), every):
         part = slice(start, start + every)
         monitor.learn_many(problem.x[part], problem.y[part])
     history = monitor.history
     columns = [history.column(name) for name in ("n_examples", "gap", "certificate")]
-    return (*columns, common.error(monitor.model, problem))
+    return (*columns, replication.error(monitor.model, problem))
 
 
 def main() -> None:
-    options = common.options(__doc__, limit=None)
-    whole = common.adult(options.data)
+    options = replication.options(__doc__, limit=None)
+    whole = replication.adult(options.data)
     every = min(EVERY, max(1, (options.limit or len(whole.y)) // 8))
     curves, rows = {}, []
     for name, (K, process) in SETTINGS.items():
         runs = [
-            run(common.shuffled(whole, seed, options.limit), K, process, seed, every)
+            run(replication.shuffled(whole, seed, options.limit), K, process, seed, every)
             for seed in range(options.runs)
         ]
         t, gaps = runs[0][0], np.mean([r[1] for r in runs], axis=0)
@@ -46,9 +46,9 @@ def main() -> None:
         certificate = np.mean([r[2][-1] for r in runs])
         error = np.mean([r[3] for r in runs])
         rows.append([name, *thirds, f"{gaps.mean():.4f}", f"{certificate:.4f}", f"{error:.2f}"])
-    common.plot(options.out / "figure2.png", curves, "examples", "normalised gap", log="y")
+    replication.plot(options.out / "figure2.png", curves, "examples", "normalised gap", log="y")
     head = ["", "gap, 1st third", "2nd", "3rd", "mean", "certificate", "test error %"]
-    common.table(options.out / "figure2.md", head, rows)
+    replication.table(options.out / "figure2.md", head, rows)
 
 
 if __name__ == "__main__":

@@ -5,16 +5,16 @@ boundary of the averaged classifier. To expect: the guarantee holds for any teac
 gap grows; under active selection it falls.
 """
 
-import common
 import numpy as np
+import replication
 
 K = 10
 EVERY = 250
 
 
 def main() -> None:
-    options = common.options(__doc__, limit=None)
-    whole = common.adult(options.data)
+    options = replication.options(__doc__, limit=None)
+    whole = replication.adult(options.data)
     n = min(options.limit or len(whole.y), len(whole.y))
     every = min(EVERY, max(1, n // 8))
     curves, rows = {}, []
@@ -22,10 +22,10 @@ def main() -> None:
         gaps, certificates = [], []
         for seed in range(options.runs):
             # The pool is drawn from all examples; only so many of them are learnt.
-            problem = common.shuffled(whole, seed, None)
-            model = common.new_model(problem, K, False, seed)
+            problem = replication.shuffled(whole, seed, None)
+            model = replication.new_model(problem, K, False, seed)
             taken = []
-            for t, _ in common.stream(model, problem, active, seed, every):
+            for t, _ in replication.stream(model, problem, active, seed, every):
                 taken.append(model.duality_gap())
                 if t + every > n:
                     break
@@ -35,9 +35,9 @@ def main() -> None:
         curves[name] = (every * np.arange(1, len(mean) + 1), mean)
         thirds = [f"{part.mean():.4f}" for part in np.array_split(mean, 3)]
         rows.append([name, *thirds, f"{mean.mean():.4f}", f"{np.mean(certificates):.4f}"])
-    common.plot(options.out / "figure3.png", curves, "examples", "normalised gap", log="y")
+    replication.plot(options.out / "figure3.png", curves, "examples", "normalised gap", log="y")
     head = ["selection", "gap, 1st third", "2nd", "3rd", "mean", "certificate"]
-    common.table(options.out / "figure3.md", head, rows)
+    replication.table(options.out / "figure3.md", head, rows)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@ Corollary 4 wants K to grow like 1 / epsilon^2 for a mean gap of epsilon. To exp
 gap falls about like 1 / K (the fitted exponent is near -1).
 """
 
-import common
 import numpy as np
+import replication
 from figure2 import run
 
 KS = (1, 2, 5, 10, 20, 35, 60, 100)
@@ -13,13 +13,13 @@ EVERY = 250
 
 
 def main() -> None:
-    options = common.options(__doc__, limit=10000)
-    whole = common.adult(options.data)
+    options = replication.options(__doc__, limit=10000)
+    whole = replication.adult(options.data)
     every = min(EVERY, max(1, (options.limit or len(whole.y)) // 8))
     gaps, certificates = [], []
     for K in KS:
         runs = [
-            run(common.shuffled(whole, seed, options.limit), K, False, seed, every)
+            run(replication.shuffled(whole, seed, options.limit), K, False, seed, every)
             for seed in range(options.runs)
         ]
         gaps.append(np.mean([r[1].mean() for r in runs]))
@@ -33,7 +33,7 @@ def main() -> None:
         f"fit: K to the power {exponent:.2f}": (KS, fit),
         "certificate": (KS, certificates),
     }
-    common.plot(
+    replication.plot(
         options.out / "figure4.png", curves, "K", "mean normalised gap", log="xy", points=True
     )
     rows = [
@@ -41,7 +41,7 @@ def main() -> None:
         for K, gap, certificate in zip(KS, gaps, certificates, strict=True)
     ]
     rows.append(["fitted exponent", f"{exponent:.2f} (from K = {KS[2]} on: {tail:.2f})", ""])
-    common.table(options.out / "figure4.md", ["K", "mean gap", "certificate"], rows)
+    replication.table(options.out / "figure4.md", ["K", "mean gap", "certificate"], rows)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ are told apart. To expect: the batch solver needs more for the same error, the l
 selection least.
 """
 
-import common
 import numpy as np
+import replication
 
 POINTS = 12
 
@@ -16,7 +16,7 @@ POINTS = 12
 class Batch:
     """Coordinate steps on uniformly drawn examples of a fixed set, by equation (3)."""
 
-    def __init__(self, problem: common.Problem, seed: int) -> None:
+    def __init__(self, problem: replication.Problem, seed: int) -> None:
         self.x, self.C = problem.x, problem.C
         self.y = np.where(problem.y, 1.0, -1.0)
         self.squares = np.einsum("ij,ij->i", self.x, self.x)
@@ -30,7 +30,7 @@ class Batch:
 
     def row(self, x: np.ndarray, square: float, rows: np.ndarray, squares: np.ndarray):
         distance = np.maximum(squares + square - 2.0 * (rows @ x), 0.0)
-        return np.exp(-common.KERNEL.gamma * distance)
+        return np.exp(-replication.KERNEL.gamma * distance)
 
     def step(self) -> None:
         i = int(self.rng.integers(len(self.y)))
@@ -47,26 +47,26 @@ class Batch:
         self.f += step * self.y[i] * self.row(self.x[i], self.squares[i], self.x, self.squares)
         self.a[i] += step
 
-    def error(self, problem: common.Problem) -> float:
+    def error(self, problem: replication.Problem) -> float:
         s = np.flatnonzero(self.a)
         squares = np.einsum("ij,ij->i", problem.x_test, problem.x_test)
         distance = squares[:, None] + self.squares[s] - 2.0 * problem.x_test @ self.x[s].T
-        f = np.exp(-common.KERNEL.gamma * np.maximum(distance, 0.0)) @ (self.a[s] * self.y[s])
+        f = np.exp(-replication.KERNEL.gamma * np.maximum(distance, 0.0)) @ (self.a[s] * self.y[s])
         return 100 * float(np.mean((f > 0) != problem.y_test))
 
 
-def online(problem: common.Problem, K: int, active: bool, every: int):
+def online(problem: replication.Problem, K: int, active: bool, every: int):
     """Return (kernel values, those of the teacher, test errors) along one pass."""
-    model = common.new_model(problem, K, False, 0)
+    model = replication.new_model(problem, K, False, 0)
     values, teacher, errors = [], [], []
-    for _, spent in common.stream(model, problem, active, 0, every):
+    for _, spent in replication.stream(model, problem, active, 0, every):
         values.append(model.counters["kernel_values"])
         teacher.append(spent)
-        errors.append(common.error(model, problem))
+        errors.append(replication.error(model, problem))
     return values, teacher, errors
 
 
-def batch(problem: common.Problem, epochs: int):
+def batch(problem: replication.Problem, epochs: int):
     """Return the same of the batch solver, at steps that double."""
     solver, n = Batch(problem, 0), len(problem.y)
     values, errors, made = [], [], 0
@@ -80,8 +80,8 @@ def batch(problem: common.Problem, epochs: int):
 
 
 def main() -> None:
-    options = common.options(__doc__, limit=10000)
-    problem = common.shuffled(common.mnist_8(options.data), 0, options.limit)
+    options = replication.options(__doc__, limit=10000)
+    problem = replication.shuffled(replication.mnist_8(options.data), 0, options.limit)
     every = max(1, len(problem.y) // (2 * POINTS))
     runs = {
         f"{'active' if active else 'random'}, K = {K}": online(problem, K, active, every)
@@ -91,7 +91,7 @@ def main() -> None:
     runs["batch"] = batch(problem, 20)
     curves = {name: (values, errors) for name, (values, _, errors) in runs.items()}
     path = options.out / "figure6.png"
-    common.plot(path, curves, "kernel values", "test error in %", log="xy", points=True)
+    replication.plot(path, curves, "kernel values", "test error in %", log="xy", points=True)
     target = 1.2 * max(min(errors) for _, _, errors in runs.values())
     rows = []
     for name, (values, teacher, errors) in runs.items():
@@ -99,7 +99,7 @@ def main() -> None:
         cells = [f"{values[-1]:,}", f"{errors[-1]:.2f}", f"{values[at]:,}", f"{teacher[at]:,}"]
         rows.append([name, *cells])
     head = ["", "kernel values", "error at the end %", f"until {target:.2f} %", "and the teacher's"]
-    common.table(options.out / "figure6.md", head, rows)
+    replication.table(options.out / "figure6.md", head, rows)
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ from tests.learners.test_lasvm import events, rows
 NAMES = {
     "n_examples", "n_support_vectors", "n_free", "n_bounded", "dual", "gap", "gap_kept",
     "gap_discarded", "gap_low", "gap_high", "averaged_gap", "certificate", "certificate_papers",
-    "kappa", "delta", "accuracy", "examples_per_second", "latency_p50", "latency_p99", "kernel_values", "cache_hits",
-    "memory_bytes",
+    "kappa", "delta", "accuracy", "examples_per_second", "latency_p50", "latency_p99",
+    "kernel_values", "cache_hits", "memory_bytes",
 }  # fmt: skip
 TIMES = {"examples_per_second", "latency_p50", "latency_p99"}
 
