@@ -16,8 +16,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
+from numba import types
 from numba.core import config
 from numba.core.caching import FunctionCache
+from numba.extending import overload
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -125,6 +128,45 @@ def compiled_leaf(function: Function) -> Function:
     do not depend on the last bits, or that are the only place where their value is computed.
     """
     return _cached(function, fastmath={"reassoc", "contract", "nsz", "nnan"})
+
+
+def chosen_by(
+    argument: int, choices: dict[Any, Any], key: Callable[[type], Any] = lambda kind: kind
+) -> Any:
+    """Return a function that calls one of several compiled ones, by the type of an argument.
+
+    Under the compiler the choice is made when the caller is compiled, and costs nothing.
+
+    Parameters
+    ----------
+    argument
+        Which argument decides, from 0.
+    choices
+        Compiled functions of the same arguments, by `key`.
+    key
+        Gives the key in `choices` for a type: ``np.ndarray``, or the class of a NamedTuple. The
+        type itself by default.
+
+    """
+
+    def choose(*args: Any) -> Any:
+        return choices[key(type(args[argument]))](*args)
+
+    @overload(choose, strict=False)
+    def typed(*args: Any) -> Any:
+        kind = args[argument]
+        if not isinstance(kind, (types.Array, types.BaseNamedTuple)):
+            return None
+        function = choices[
+            key(np.ndarray if isinstance(kind, types.Array) else kind.instance_class)
+        ]  # type: ignore[attr-defined]
+
+        def forward(*args: Any) -> Any:
+            return function(*args)
+
+        return forward
+
+    return choose
 
 
 def add_source(text: str) -> None:

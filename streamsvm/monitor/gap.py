@@ -21,7 +21,7 @@ import numpy as np
 
 from streamsvm._compile import compiled
 from streamsvm.solvers.lasvm_state import bias
-from streamsvm.solvers.tracking_linear import product
+from streamsvm.solvers.tracking_linear import product, row_at
 from streamsvm.solvers.tracking_state import add_scaled
 from streamsvm.support.row_cache import kernel_row
 
@@ -105,7 +105,7 @@ def _linear(state, scale, members, averaged, d):  # type: ignore[no-untyped-def]
     w = state.w_average if averaged else state.w
     f = np.empty(members.size)
     for m in range(members.size):
-        f[m] = scale * product(w, state.store.rows[members[m], :d])
+        f[m] = scale * product(w, row_at(state.store, members[m], d))
     coefficients = state.average if averaged else state.alpha
     return _gap_of(members, coefficients, f, state.box, state.y)
 

@@ -25,11 +25,10 @@ import numpy as np
 
 from streamsvm._compile import compiled
 from streamsvm.solvers.tracking_state import add_scaled, enter, leave, shift
-from streamsvm.support import fresh_block, row_cache
-from streamsvm.support.dense_store import get, put
+from streamsvm.support import fresh_block, row_cache, stores
 from streamsvm.support.draws import below
-from streamsvm.support.kernel_values import expansion, kernel_values
-from streamsvm.support.tiles import PANEL
+from streamsvm.support.kernel_diagonal import own_value
+from streamsvm.support.kernel_values import expansion
 
 REMOVE, SMALLEST, PROJECT, MERGE, MERGE_MEAN = 0.0, 1.0, 2.0, 3.0, 4.0
 """Policies: the least harmful leaves; the smallest coefficient leaves; the others see above, the
@@ -181,30 +180,11 @@ def best_point(kappa, a_i, a_j):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def between(store, i, j, h, d):  # type: ignore[no-untyped-def]
-    """Return z = h x_i + (1 - h) x_j, float32 (1, d)."""
-    x, z = np.empty((2, d), np.float32), np.empty((1, d), np.float32)
-    get(store, i, x[0])
-    get(store, j, x[1])
-    for c in range(d):
-        z[0, c] = np.float32(h * x[0, c] + (1.0 - h) * x[1, c])
-    return z
-
-
-@compiled
 def weight_of(policy, kappa, a_i, a_j):  # type: ignore[no-untyped-def]
     """Return h for two vectors with the kernel value kappa and these coefficients."""
     if policy == MERGE:
         return best_point(kappa, a_i, a_j)
     return a_i / (a_i + a_j) if a_i + a_j > 0.0 else 0.5
-
-
-@compiled
-def own_value(kernel, store, z, slot, row):  # type: ignore[no-untyped-def]
-    """Return k(z, z) of row z, float32 (1, d), that is in a slot; `row` is written around it."""
-    panel = slot // PANEL * PANEL
-    kernel_values(kernel, store, z, np.int64(1), z.shape[1], panel, panel + PANEL, row)
-    return row[0, slot]
 
 
 @compiled
@@ -214,9 +194,9 @@ def _merge(state, kernel, i, j, policy, d):  # type: ignore[no-untyped-def]
     row_i = state.cache.values[row_cache.kernel_row(state.cache, kernel, state.store, i, n, d)]
     a_i, a_j = abs(state.alpha[i]), abs(state.alpha[j])
     h = weight_of(policy, np.float64(row_i[j]), a_i, a_j)
-    z = between(state.store, i, j, h, d)
+    z = stores.between(state.store, i, j, h, d)
     row = np.zeros((1, state.alpha.size), np.float32)
-    kernel_values(kernel, state.store, z, np.int64(1), d, np.int64(0), n, row)
+    stores.values(kernel, state.store, z, np.int64(1), d, np.int64(0), n, row)
     part = a_i * np.float64(row[0, i]) + a_j * np.float64(row[0, j])
     y, box = state.y[i], state.box[i] + state.box[j]
     weight = state.store.weight[i] + state.store.weight[j]
@@ -227,8 +207,9 @@ def _merge(state, kernel, i, j, policy, d):  # type: ignore[no-untyped-def]
     remove(state, kernel, i, d)
     remove(state, kernel, j, d)
     slot = enter(state, y, box, weight, number, arrival, np.float32(0.0))
-    put(state.store, slot, z[0])
-    diagonal = own_value(kernel, state.store, z, slot, row)
+    stores.put(state.store, slot, z)
+    diagonal = own_value(kernel, stores.spare_of(state.store, d), z)
+    row[0, slot] = diagonal
     state.diagonal[slot] = diagonal
     info.r2 = max(info.r2, np.float64(diagonal))
     row_cache.free(state.cache, slot)

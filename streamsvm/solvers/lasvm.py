@@ -35,9 +35,10 @@ from streamsvm.solvers.lasvm_state import (
     refresh_extremes,
     squeeze,
 )
-from streamsvm.support.dense_store import put
-from streamsvm.support.kernel_values import expansion, kernel_values
+from streamsvm.support import stores
+from streamsvm.support.kernel_values import expansion
 from streamsvm.support.row_cache import free, keep, kernel_row
+from streamsvm.support.rows import count, part, width
 from streamsvm.support.tiles import PANEL
 
 SEEDS = 5
@@ -104,7 +105,7 @@ def insert(state, x, y, box, weight, number, gradient, diagonal, row):  # type: 
     """Add an example to S with alpha = 0; `row` holds its kernel values with all other slots."""
     info = state.info[0]
     k = info.n
-    put(state.store, k, x)
+    stores.put(state.store, k, x)
     state.store.entered[k] = number
     state.store.weight[k] = weight
     state.alpha[k] = 0.0
@@ -129,7 +130,7 @@ def process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule
     state, kernel
         The state and its kernel.
     x
-        float32 (d,): the row.
+        The row, a block of one.
     y, box, weight, number
         Label, +1.0 or -1.0; its C_s; the example weight in it; what tells it from other examples.
     row
@@ -175,7 +176,7 @@ def process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule
         refresh_extremes(state)
         return False
     i, j = (k, partner) if rising else (partner, k)
-    pair_step(state, kernel, i, j, info.n, x.size)
+    pair_step(state, kernel, i, j, info.n, width(x))
     return True
 
 
@@ -212,6 +213,7 @@ def remove_blatant(state):  # type: ignore[no-untyped-def]
             state.lower[s] = 0.0
             state.upper[s] = 0.0
             state.store.entered[s] = 0
+            stores.release(state.store, s)
             free(state.cache, s)
             info.n_dead += 1
             info.n_zero -= 1
@@ -240,12 +242,12 @@ def _stay_within(state, kernel, schedule, x_later, r, n_block):  # type: ignore[
     """Make room while S is over its limit; keep the block's values of later rows right."""
     info = state.info[0]
     while info.n - info.n_dead > schedule.limit:
-        slot = lasvm_bounds.make_room(state, kernel, schedule.policy, x_later.shape[1])
-        if slot >= 0 and slot < n_block and x_later.shape[0] > 0:
+        slot = lasvm_bounds.make_room(state, kernel, schedule.policy, width(x_later))
+        n_later, d = count(x_later), width(x_later)
+        if slot >= 0 and slot < n_block and n_later > 0:
             panel = slot // PANEL * PANEL
-            n_later, d = x_later.shape
             out = state.block[r + 1 :]
-            kernel_values(kernel, state.store, x_later, n_later, d, panel, panel + PANEL, out)
+            stores.values(kernel, state.store, x_later, n_later, d, panel, panel + PANEL, out)
 
 
 @compiled
@@ -269,7 +271,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
     state, kernel
         The state and its kernel.
     x
-        float32 (n, d): rows, finite.
+        n rows: float32 (n, d), finite, or `SparseRows`.
     y, box, weight
         float64 (n,): labels +1.0 or -1.0, C_s of each row, example weights.
     numbers
@@ -287,12 +289,13 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
     How many rows were learnt; fewer than n when the store is full and must grow first.
 
     """
-    n_rows, d = x.shape
+    n_rows, d = count(x), width(x)
     start = 0
     while start < n_rows:
         size = min(BLOCK, n_rows - start)
         n_block = state.info[0].n
-        kernel_values(kernel, state.store, x[start:], size, d, np.int64(0), n_block, state.block)
+        rows = part(x, start, start + size)
+        stores.values(kernel, state.store, rows, size, d, np.int64(0), n_block, state.block)
         for r in range(size):
             info = state.info[0]
             at = start + r
@@ -301,19 +304,12 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
                 squeeze(state)
                 n_block = _squeezed(state.block, state.order, r, n_block, state.info[0].n)
             n = state.info[0].n
-            if n == state.alpha.size:
+            fresh = part(x, at, at + 1)
+            if n == state.alpha.size or not stores.has_room(state.store, fresh):
                 return at
             row = state.block[r]
-            kernel_values(
-                kernel,
-                state.store,
-                x[at : at + 1],
-                np.int64(1),
-                d,
-                n_block,
-                n,
-                state.block[r : r + 1],
-            )
+            out = state.block[r : r + 1]
+            stores.values(kernel, state.store, fresh, np.int64(1), d, n_block, n, out)
             state.info[0].n_values += n
             f = expansion(state.alpha, row, n)
             margins[at] = f + bias(state)
@@ -324,10 +320,11 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
             # An example without weight is passed over.
             if box[at] > 0.0:
                 process(
-                    state, kernel, x[at], y[at], box[at], weight[at], numbers[at], row, f,
+                    state, kernel, fresh, y[at], box[at], weight[at], numbers[at], row, f,
                     diagonal[at], schedule,
                 )  # fmt: skip
-                _stay_within(state, kernel, schedule, x[at + 1 : start + size], r, n_block)
+                later = part(x, at + 1, start + size)
+                _stay_within(state, kernel, schedule, later, r, n_block)
                 reprocess_some(state, kernel, schedule, d)
         start += size
     return n_rows
@@ -335,16 +332,17 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
 
 @compiled
 def margins_of(state, kernel, x, out):  # type: ignore[no-untyped-def]
-    """Write f(x) + b of rows x, float32 (n, d), into out, float64 (n,), a block at a time.
+    """Write f(x) + b of rows x into out, float64 (n,), a block at a time.
 
     The block of the state is scratch here too: not for two threads at once.
     """
-    n_rows, d = x.shape
+    n_rows, d = count(x), width(x)
     b, n = bias(state), state.info[0].n
     start = 0
     while start < n_rows:
         size = min(BLOCK, n_rows - start)
-        kernel_values(kernel, state.store, x[start:], size, d, np.int64(0), n, state.block)
+        rows = part(x, start, start + size)
+        stores.values(kernel, state.store, rows, size, d, np.int64(0), n, state.block)
         for r in range(size):
             out[start + r] = expansion(state.alpha, state.block[r], n) + b
         start += size

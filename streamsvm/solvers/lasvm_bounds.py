@@ -19,16 +19,14 @@ from streamsvm.solvers.budget import (
     CANDIDATES,
     PROJECT,
     SMALLEST,
-    between,
-    own_value,
     pair_cost,
     weight_of,
 )
 from streamsvm.solvers.extremes import update_gradient
 from streamsvm.solvers.lasvm_state import bias, refresh_extremes
-from streamsvm.support import row_cache
-from streamsvm.support.dense_store import get, put
-from streamsvm.support.kernel_values import expansion, kernel_values
+from streamsvm.support import row_cache, stores
+from streamsvm.support.kernel_diagonal import own_value
+from streamsvm.support.kernel_values import expansion
 
 NONE = -1
 _GOLDEN = 0.5 * (5.0**0.5 - 1.0)
@@ -43,6 +41,7 @@ def _mark_dead(state, s):  # type: ignore[no-untyped-def]
     state.lower[s] = 0.0
     state.upper[s] = 0.0
     state.store.entered[s] = 0
+    stores.release(state.store, s)
     row_cache.free(state.cache, s)
 
 
@@ -213,15 +212,11 @@ def _merge(state, kernel, i, j, policy, d):  # type: ignore[no-untyped-def]
     row_i = cache.values[row_cache.kernel_row(cache, kernel, state.store, i, n, d)]
     a_i, a_j = abs(state.alpha[i]), abs(state.alpha[j])
     h = weight_of(policy, np.float64(row_i[j]), a_i, a_j)
-    z = between(state.store, i, j, h, d)
+    z = stores.between(state.store, i, j, h, d)
     row = np.zeros((1, state.alpha.size), np.float32)
-    kernel_values(kernel, state.store, z, np.int64(1), d, np.int64(0), n, row)
+    stores.values(kernel, state.store, z, np.int64(1), d, np.int64(0), n, row)
     k_iz, k_jz = np.float64(row[0, i]), np.float64(row[0, j])
-    x_j = np.empty(d, np.float32)
-    get(state.store, j, x_j)
-    put(state.store, j, z[0])
-    k_zz = np.float64(own_value(kernel, state.store, z, j, row))
-    put(state.store, j, x_j)
+    k_zz = np.float64(own_value(kernel, stores.spare_of(state.store, d), z))
     # What the projection on z would not take over goes to the best partners first.
     _widen_box(state, j, i)
     spare = a_i + a_j - (a_i * k_iz + a_j * k_jz) / max(k_zz, 1e-30)
@@ -230,9 +225,10 @@ def _merge(state, kernel, i, j, policy, d):  # type: ignore[no-untyped-def]
     row_i = cache.values[row_cache.kernel_row(cache, kernel, state.store, i, n, d)]
     row_j = cache.values[row_cache.kernel_row(cache, kernel, state.store, j, n, d)]
     alpha_i, alpha_j = state.alpha[i], state.alpha[j]
-    # At j the row has z itself already.
-    g_z = y - expansion(state.alpha, row[0], n) + alpha_j * (k_zz - k_jz)
-    put(state.store, j, z[0])
+    g_z = y - expansion(state.alpha, row[0], n)
+    row[0, j] = k_zz
+    stores.release(state.store, i)
+    stores.put(state.store, j, z)
     alpha_z = alpha_i + alpha_j
     # The dual is linear in what f does at the three points, and quadratic in the change of w.
     square = (

@@ -8,10 +8,9 @@ import numpy as np
 
 from streamsvm._compile import compiled
 from streamsvm.solvers.extremes import LANES, update_gradient
-from streamsvm.support import dense_store, row_cache
-from streamsvm.support.dense_store import DenseStore
-from streamsvm.support.kernel_values import kernel_values
+from streamsvm.support import row_cache, stores
 from streamsvm.support.row_cache import RowCache
+from streamsvm.support.stores import Store
 from streamsvm.support.tiles import PANEL
 
 BLOCK = 64
@@ -39,7 +38,7 @@ INFO = np.dtype(
 class LASVMState(NamedTuple):
     """Everything that LASVM knows; a slot is a place in all arrays of length `capacity`."""
 
-    store: DenseStore
+    store: Store
     cache: RowCache
     alpha: np.ndarray  # float64 (capacity,) signed coefficients, A <= alpha <= B, sum 0
     gradient: np.ndarray  # float64 (capacity,) g_s = y_s - sum_i alpha_i k(x_i, x_s)
@@ -56,7 +55,7 @@ class LASVMState(NamedTuple):
 _SLOTWISE = ("alpha", "gradient", "lower", "upper", "y", "diagonal")
 
 
-def _allocate(store: DenseStore, cache: RowCache) -> LASVMState:
+def _allocate(store: Store, cache: RowCache) -> LASVMState:
     capacity = store.entered.size
     info = np.zeros(1, INFO).view(np.recarray)
     info[0].i = info[0].j = -1
@@ -77,9 +76,11 @@ def _allocate(store: DenseStore, cache: RowCache) -> LASVMState:
     )
 
 
-def new_state(n_features: int, cache_bytes: int, capacity: int = 2 * PANEL) -> LASVMState:
+def new_state(
+    n_features: int, cache_bytes: int, capacity: int = 2 * PANEL, sparse: bool = False
+) -> LASVMState:
     """Return an empty state."""
-    store = dense_store.new_store(capacity, n_features)
+    store = stores.new_store(capacity, n_features, sparse)
     cache = row_cache.new_cache(store.entered.size, n_features, cache_bytes)
     return _allocate(store, cache)
 
@@ -90,7 +91,7 @@ def grown(state: LASVMState, capacity: int, n_features: int, cache_bytes: int) -
     A new feature is zero in all rows, so that no kernel value of a dot product or a distance
     changes; kernels of ``"vectors"`` must be rebuilt (see `rebuild`).
     """
-    store = dense_store.grown(state.store, capacity, n_features)
+    store = stores.grown(state.store, capacity, n_features)
     cache = row_cache.resized(state.cache, store.entered.size, n_features, cache_bytes)
     new = _allocate(store, cache)
     for name in _SLOTWISE:
@@ -102,12 +103,12 @@ def grown(state: LASVMState, capacity: int, n_features: int, cache_bytes: int) -
 
 def n_columns(state: LASVMState) -> int:
     """Return for how many features there is room."""
-    return state.store.panels.shape[1]
+    return stores.n_columns(state.store)
 
 
 def without_cache(state: LASVMState) -> LASVMState:
     """Return the state with an empty row cache: what is worth storing or sending."""
-    capacity, n_features = state.store.entered.size, state.store.panels.shape[1]
+    capacity, n_features = state.store.entered.size, stores.n_columns(state.store)
     return state._replace(
         cache=row_cache.new_cache(capacity, n_features, 0),
         block=np.empty((BLOCK, 0), np.float32),
@@ -116,7 +117,7 @@ def without_cache(state: LASVMState) -> LASVMState:
 
 def with_cache(state: LASVMState, cache_bytes: int) -> LASVMState:
     """Return a state that `without_cache` stripped, ready to learn again."""
-    return grown(state, state.store.entered.size, state.store.panels.shape[1], cache_bytes)
+    return grown(state, state.store.entered.size, stores.n_columns(state.store), cache_bytes)
 
 
 @compiled
@@ -142,7 +143,7 @@ def refresh_extremes(state):  # type: ignore[no-untyped-def]
 @compiled
 def reorder(state, order, n_kept):  # type: ignore[no-untyped-def]
     """Let slot order[s] become slot s, for s < n_kept; other slots are gone."""
-    dense_store.reorder(state.store, order, n_kept)
+    stores.reorder(state.store, order, n_kept)
     row_cache.reorder(state.cache, order, n_kept)
     for array in (state.alpha, state.gradient, state.lower, state.upper, state.y):
         copy = array.copy()
@@ -176,11 +177,11 @@ def rebuild(state, kernel, d):  # type: ignore[no-untyped-def]
     for slot in range(state.info[0].n):
         row_cache.free(state.cache, slot)
     n = state.info[0].n
-    x = np.zeros((1, d), np.float32)
+    scratch = np.zeros((1, d), np.float32)
     dual, n_zero = 0.0, 0
     for s in range(n):
-        dense_store.get(state.store, s, x[0])
-        kernel_values(kernel, state.store, x, x.shape[0], d, np.int64(0), n, state.block)
+        x = stores.row_of(state.store, s, scratch, d)
+        stores.values(kernel, state.store, x, np.int64(1), d, np.int64(0), n, state.block)
         f = 0.0
         for t in range(n):
             f += state.alpha[t] * state.block[0, t]

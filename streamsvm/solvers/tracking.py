@@ -37,11 +37,11 @@ from streamsvm.solvers.tracking_state import (
     slot_of,
     touch,
 )
-from streamsvm.support import active_set, fresh_block, row_cache
-from streamsvm.support.dense_store import put
+from streamsvm.support import active_set, fresh_block, row_cache, stores
 from streamsvm.support.draws import below
 from streamsvm.support.fresh_block import BLOCK
-from streamsvm.support.kernel_values import expansion, kernel_values
+from streamsvm.support.kernel_values import expansion
+from streamsvm.support.rows import count, part, width
 
 NONE = active_set.NONE
 TINY = 1e-30
@@ -164,7 +164,7 @@ def _enter(state, x, y, box, weight, number, diagonal, row, r):  # type: ignore[
     """Give a slot to row r of the block, with a_i = 0; `row` holds its kernel values."""
     n_before = state.active.counts[0].n
     slot = enter(state, y, box, weight, number, state.active.counts[0].n_offered, diagonal)
-    put(state.store, slot, x)
+    stores.put(state.store, slot, x)
     row[slot] = diagonal
     if slot < n_before:
         # Another example lived here: what is cached of it is of no use.
@@ -207,7 +207,7 @@ def margin_of(state, row, averaged):  # type: ignore[no-untyped-def]
 @compiled
 def _learn_row(state, kernel, x, r, y, box, weight, number, diagonal, schedule):  # type: ignore[no-untyped-def]
     """Learn row r of the block x; return its margin from before."""
-    d = x.shape[1]
+    d = width(x)
     row = fresh_block.values_of(state.block, kernel, state.store, x, r)
     state.info[0].n_values += state.active.counts[0].n
     margin = margin_of(state, row, schedule.averaged)
@@ -227,7 +227,7 @@ def _learn_row(state, kernel, x, r, y, box, weight, number, diagonal, schedule):
         if _make_room(state, kernel, f, y, schedule, d):
             # A merge may have given a slot another row.
             row = fresh_block.values_of(state.block, kernel, state.store, x, r)
-            slot = _enter(state, x[r], y, box, weight, number, diagonal, row, r)
+            slot = _enter(state, part(x, r, r + 1), y, box, weight, number, diagonal, row, r)
     if slot != NONE:
         if schedule.process > 0.0:
             process(state, slot, row)
@@ -246,7 +246,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
     state, kernel
         The state and its kernel.
     x
-        float32 (n, d): rows, finite.
+        n rows: float32 (n, d), finite, or `SparseRows`.
     y, box, weight
         float64 (n,): labels +1.0 or -1.0, C_s of each row, example weights.
     numbers
@@ -263,16 +263,18 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
     How many rows were learnt; fewer than n when the arrays are full and must grow first.
 
     """
-    n_rows = x.shape[0]
+    n_rows = count(x)
     start = 0
     while start < n_rows:
         size = min(BLOCK, n_rows - start)
-        rows = x[start : start + size]
+        rows = part(x, start, start + size)
         fresh_block.begin(state.block, kernel, state.store, rows, size, state.active.counts[0].n)
         r = 0
         while r < size and fresh_block.has_room(state.block):
             at = start + r
-            if active_set.is_full(state.active, schedule.limit):
+            if active_set.is_full(state.active, schedule.limit) or not stores.has_room(
+                state.store, part(x, at, at + 1)
+            ):
                 return at
             margins[at] = _learn_row(
                 state, kernel, rows, r, y[at], box[at], weight[at], numbers[at], diagonal[at],
@@ -285,18 +287,19 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
 
 @compiled
 def margins_of(state, kernel, coefficients, x, out):  # type: ignore[no-untyped-def]
-    """Write f(x) of rows x, float32 (n, d), into out, float64 (n,), a block at a time.
+    """Write f(x) of rows x into out, float64 (n,), a block at a time.
 
     `coefficients` is the state's `average` or `alpha`. The block of the state is scratch here too:
     not for two threads at once.
     """
-    n_rows, d = x.shape
+    n_rows, d = count(x), width(x)
     n = state.active.counts[0].n
     values = state.block.values
     start = 0
     while start < n_rows:
         size = min(BLOCK, n_rows - start)
-        kernel_values(kernel, state.store, x[start:], size, d, np.int64(0), n, values)
+        rows = part(x, start, start + size)
+        stores.values(kernel, state.store, rows, size, d, np.int64(0), n, values)
         for r in range(size):
             out[start + r] = expansion(coefficients, values[r], n)
         start += size

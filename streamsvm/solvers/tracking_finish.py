@@ -70,7 +70,7 @@ def finish_linear(state, kernel, tau, d, max_steps):  # type: ignore[no-untyped-
             order[m], order[other] = order[other], order[m]
             i = order[m]
             g = 1.0 - state.y[i] * kernel.scale * tracking_linear.product(
-                state.w, state.store.rows[i, :d]
+                state.w, tracking_linear.row_at(state.store, i, d)
             )
             gain, stepped = tracking_linear.step_on(state, kernel.scale, i, 1.0, 0.0, d)
             if stepped:

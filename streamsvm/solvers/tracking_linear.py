@@ -3,7 +3,7 @@
 Problem, symbols and algorithms are those of `tracking`. With k(x, z) = scale <x, z> the classifier
 is f(x) = scale <w, x>, w = sum_i alpha_i x_i, and g_i costs one product of d terms (section 5 of
 the paper: "for linear kernels, the effective dimension of the patterns"): a step does not depend on
-the number of examples. Rows lie one after the other, since each step reads one.
+the number of examples. Dense rows lie one after the other, since each step reads one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_leaf
+from streamsvm._compile import chosen_by, compiled, compiled_leaf
 from streamsvm.solvers.tracking import NONE, exact_step
 from streamsvm.solvers.tracking_state import (
     INFO,
@@ -23,23 +23,18 @@ from streamsvm.solvers.tracking_state import (
     slot_of,
     touch,
 )
-from streamsvm.support import active_set
+from streamsvm.support import active_set, row_store, sparse_store, stores
 from streamsvm.support.active_set import ActiveSet
 from streamsvm.support.draws import below, new_draws
-
-
-class RowStore(NamedTuple):
-    """Dense rows, one after the other."""
-
-    rows: np.ndarray  # float32 (capacity, feature capacity)
-    entered: np.ndarray  # int64 (capacity,) number of the example that became this row
-    weight: np.ndarray  # float64 (capacity,) its example weight
+from streamsvm.support.row_store import RowStore
+from streamsvm.support.rows import SparseRows, count, part, width
+from streamsvm.support.sparse_store import SparseStore
 
 
 class LinearTrackingState(NamedTuple):
     """Everything that averaged tracking with explicit w knows."""
 
-    store: RowStore
+    store: RowStore | SparseStore
     active: ActiveSet
     w: np.ndarray  # float64 (feature capacity,)
     w_average: np.ndarray  # float64 (feature capacity,) its mean over the last iterates
@@ -58,15 +53,17 @@ SLOTWISE = ("alpha", "average", "box", "y", "diagonal", "touched", "is_touched")
 
 
 def new_state(
-    n_features: int, window: int, seed: int | None, capacity: int = 64
+    n_features: int, window: int, seed: int | None, capacity: int = 64, sparse: bool = False
 ) -> LinearTrackingState:
     """Return an empty state; `window` is 0 for an active set that does not slide."""
+    make = sparse_store.new_store if sparse else row_store.new_store
+    return _allocate(make(capacity, n_features), n_features, window, seed)
+
+
+def _allocate(store: Any, n_features: int, window: int, seed: int | None) -> LinearTrackingState:
+    capacity = store.entered.size
     return LinearTrackingState(
-        store=RowStore(
-            rows=np.zeros((capacity, max(1, n_features)), np.float32),
-            entered=np.zeros(capacity, np.int64),
-            weight=np.zeros(capacity),
-        ),
+        store=store,
         active=active_set.new_set(capacity, window),
         w=np.zeros(max(1, n_features)),
         w_average=np.zeros(max(1, n_features)),
@@ -87,13 +84,12 @@ def grown(
 ) -> LinearTrackingState:
     """Return a state with room for more slots or features and the same content."""
     del cache_bytes
-    new = new_state(n_features, 0, 0, capacity)._replace(
+    module = sparse_store if isinstance(state.store, SparseStore) else row_store
+    store = module.grown(state.store, capacity, n_features)  # type: ignore[arg-type]
+    capacity = store.entered.size
+    new = _allocate(store, n_features, 0, 0)._replace(
         active=active_set.grown(state.active, capacity), draws=state.draws
     )
-    n, d = state.store.rows.shape
-    new.store.rows[:n, :d] = state.store.rows
-    new.store.entered[:n] = state.store.entered
-    new.store.weight[:n] = state.store.weight
     for name in (*SLOTWISE, "w", "w_average"):
         old = getattr(state, name)
         getattr(new, name)[: old.size] = old
@@ -103,7 +99,7 @@ def grown(
 
 def n_columns(state: LinearTrackingState) -> int:
     """Return for how many features there is room."""
-    return state.store.rows.shape[1]
+    return state.w.size
 
 
 def without_cache(state: LinearTrackingState) -> LinearTrackingState:
@@ -118,32 +114,85 @@ def with_cache(state: LinearTrackingState, cache_bytes: int) -> LinearTrackingSt
 
 
 @compiled_leaf
-def product(w, x):  # type: ignore[no-untyped-def]
-    """Return <w, x>; w float64, x float32, over the length of x."""
+def _product_dense(w, x):  # type: ignore[no-untyped-def]
     total = 0.0
     for c in range(x.size):
         total += w[c] * np.float64(x[c])
     return total
 
 
+@compiled
+def _product_sparse(w, x):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for t in range(x.start[0], x.start[1]):
+        total += w[x.columns[t]] * np.float64(x.values[t])
+    return total
+
+
 @compiled_leaf
-def _square(x):  # type: ignore[no-untyped-def]
+def _add_dense(w, x, amount):  # type: ignore[no-untyped-def]
+    for c in range(x.size):
+        w[c] += amount * np.float64(x[c])
+
+
+@compiled
+def _add_sparse(w, x, amount):  # type: ignore[no-untyped-def]
+    for t in range(x.start[0], x.start[1]):
+        w[x.columns[t]] += amount * np.float64(x.values[t])
+
+
+@compiled_leaf
+def _square_dense(x):  # type: ignore[no-untyped-def]
     total = 0.0
     for c in range(x.size):
         total += np.float64(x[c]) * np.float64(x[c])
     return total
 
 
-@compiled_leaf
-def _add(w, x, amount):  # type: ignore[no-untyped-def]
-    for c in range(x.size):
-        w[c] += amount * np.float64(x[c])
+@compiled
+def _square_sparse(x):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for t in range(x.start[0], x.start[1]):
+        total += np.float64(x.values[t]) * np.float64(x.values[t])
+    return total
+
+
+@compiled
+def _first(x):  # type: ignore[no-untyped-def]
+    return x[0]
+
+
+@compiled
+def _itself(x):  # type: ignore[no-untyped-def]
+    return x
+
+
+@compiled
+def _row_dense(store, slot, d):  # type: ignore[no-untyped-def]
+    return store.rows[slot, :d]
+
+
+@compiled
+def _row_sparse(store, slot, d):  # type: ignore[no-untyped-def]
+    return sparse_store.row_of(store, slot, store.flat, d)
+
+
+product: Any = chosen_by(1, {np.ndarray: _product_dense, SparseRows: _product_sparse})
+"""product(w, x): <w, x>; w float64, x a row: float32 (d,), or `SparseRows` of one."""
+
+_add: Any = chosen_by(1, {np.ndarray: _add_dense, SparseRows: _add_sparse})
+_square: Any = chosen_by(0, {np.ndarray: _square_dense, SparseRows: _square_sparse})
+
+_row_of: Any = chosen_by(0, {np.ndarray: _first, SparseRows: _itself})
+
+row_at: Any = chosen_by(0, {RowStore: _row_dense, SparseStore: _row_sparse})
+"""row_at(store, slot, d): the row in a slot, valid until the next put."""
 
 
 @compiled
 def step_on(state, scale, i, share, tau, d):  # type: ignore[no-untyped-def]
     """Make the coordinate step on slot i; return its gain and whether it was made."""
-    y, x = state.y[i], state.store.rows[i, :d]
+    y, x = state.y[i], row_at(state.store, i, d)
     g = 1.0 - y * scale * product(state.w, x)
     a = y * state.alpha[i]
     step = exact_step(a, g, state.box[i], state.diagonal[i])
@@ -169,7 +218,7 @@ def _remove(state, scale, i, d):  # type: ignore[no-untyped-def]
     """Take example i out of the active set; what the dual loses is counted."""
     a = state.y[i] * state.alpha[i]
     if a != 0.0:
-        x = state.store.rows[i, :d]
+        x = row_at(state.store, i, d)
         g = 1.0 - state.y[i] * scale * product(state.w, x)
         loss = a * g + 0.5 * a * a * state.diagonal[i]
         state.info[0].dual -= loss
@@ -195,8 +244,8 @@ def _make_room(state, scale, schedule, d):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _learn_row(state, scale, x, y, box, weight, number, schedule):  # type: ignore[no-untyped-def]
-    d, info = x.size, state.info[0]
+def _learn_row(state, scale, block, y, box, weight, number, schedule):  # type: ignore[no-untyped-def]
+    d, info, x = width(block), state.info[0], _row_of(block)
     margin = scale * product(state.w_average if schedule.averaged > 0.0 else state.w, x)
     if box <= 0.0:
         return margin
@@ -212,8 +261,7 @@ def _learn_row(state, scale, x, y, box, weight, number, schedule):  # type: igno
         active_set.renew(state.active, slot)
     elif _make_room(state, scale, schedule, d):
         slot = enter(state, y, box, weight, number, counts.n_offered, scale * _square(x))
-        state.store.rows[slot, :d] = x
-        state.store.rows[slot, d:] = np.float32(0.0)
+        stores.put(state.store, slot, block)
     if slot != NONE:
         touch(state, slot)
         if schedule.process > 0.0:
@@ -243,20 +291,22 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
 
     `diagonal` is not used: it is computed in double precision.
     """
-    for r in range(x.shape[0]):
-        if active_set.is_full(state.active, schedule.limit):
+    for r in range(count(x)):
+        row = part(x, r, r + 1)
+        full = active_set.is_full(state.active, schedule.limit)
+        if full or not stores.has_room(state.store, row):
             return r
         margins[r] = _learn_row(
-            state, kernel.scale, x[r], y[r], box[r], weight[r], numbers[r], schedule
+            state, kernel.scale, row, y[r], box[r], weight[r], numbers[r], schedule
         )
-    return x.shape[0]
+    return count(x)
 
 
 @compiled
 def margins_of(kernel, w, x, out):  # type: ignore[no-untyped-def]
-    """Write f(x) of rows x, float32 (n, d), into out, float64 (n,); w is an average or not."""
-    for r in range(x.shape[0]):
-        out[r] = kernel.scale * product(w, x[r])
+    """Write f(x) of rows x into out, float64 (n,); w is an average or not."""
+    for r in range(count(x)):
+        out[r] = kernel.scale * product(w, _row_of(part(x, r, r + 1)))
 
 
 @compiled

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_leaf
-from streamsvm.support import active_set, dense_store, fresh_block, row_cache
+from streamsvm.support import active_set, fresh_block, row_cache, stores
 from streamsvm.support.active_set import ActiveSet
-from streamsvm.support.dense_store import DenseStore
 from streamsvm.support.draws import new_draws
 from streamsvm.support.fresh_block import FreshBlock
-from streamsvm.support.kernel_values import kernel_values
 from streamsvm.support.row_cache import RowCache
+from streamsvm.support.sparse_store import SparseStore
+from streamsvm.support.stores import Store
 from streamsvm.support.tiles import PANEL
 
 INFO = np.dtype(
@@ -41,7 +41,7 @@ INFO = np.dtype(
 class TrackingState(NamedTuple):
     """Everything that averaged tracking knows; a slot is a place in arrays of length `capacity`."""
 
-    store: DenseStore
+    store: Store
     cache: RowCache
     active: ActiveSet
     block: FreshBlock
@@ -61,14 +61,14 @@ SLOTWISE = ("alpha", "average", "f", "box", "y", "diagonal", "touched", "is_touc
 
 
 def _allocate(
-    store: DenseStore, cache: RowCache, active: ActiveSet, n_features: int, draws: np.ndarray
+    store: Store, cache: RowCache, active: ActiveSet, n_features: int, draws: np.ndarray
 ) -> TrackingState:
     capacity = store.entered.size
     return TrackingState(
         store=store,
         cache=cache,
         active=active,
-        block=fresh_block.new_block(capacity, n_features),
+        block=fresh_block.new_block(capacity, n_features, isinstance(store, SparseStore)),
         alpha=np.zeros(capacity),
         average=np.zeros(capacity),
         f=np.zeros(capacity),
@@ -83,10 +83,15 @@ def _allocate(
 
 
 def new_state(
-    n_features: int, cache_bytes: int, window: int, seed: int | None, capacity: int = 2 * PANEL
+    n_features: int,
+    cache_bytes: int,
+    window: int,
+    seed: int | None,
+    capacity: int = 2 * PANEL,
+    sparse: bool = False,
 ) -> TrackingState:
     """Return an empty state; `window` is 0 for an active set that does not slide."""
-    store = dense_store.new_store(capacity, n_features)
+    store = stores.new_store(capacity, n_features, sparse)
     capacity = store.entered.size
     return _allocate(
         store,
@@ -99,7 +104,7 @@ def new_state(
 
 def grown(state: TrackingState, capacity: int, n_features: int, cache_bytes: int) -> TrackingState:
     """Return a state with room for more slots or features and the same content."""
-    store = dense_store.grown(state.store, capacity, n_features)
+    store = stores.grown(state.store, capacity, n_features)
     capacity = store.entered.size
     new = _allocate(
         store,
@@ -117,21 +122,21 @@ def grown(state: TrackingState, capacity: int, n_features: int, cache_bytes: int
 
 def n_columns(state: TrackingState) -> int:
     """Return for how many features there is room."""
-    return state.store.panels.shape[1]
+    return stores.n_columns(state.store)
 
 
 def without_cache(state: TrackingState) -> TrackingState:
     """Return the state with an empty row cache and no scratch: what is worth sending."""
-    capacity, n_features = state.store.entered.size, state.store.panels.shape[1]
+    capacity, n_features = state.store.entered.size, stores.n_columns(state.store)
     return state._replace(
         cache=row_cache.new_cache(capacity, n_features, 0),
-        block=fresh_block.new_block(0, 0),
+        block=fresh_block.new_block(0, 0, isinstance(state.store, SparseStore)),
     )
 
 
 def with_cache(state: TrackingState, cache_bytes: int) -> TrackingState:
     """Return a state that `without_cache` stripped, ready to learn again."""
-    return grown(state, state.store.entered.size, state.store.panels.shape[1], cache_bytes)
+    return grown(state, state.store.entered.size, stores.n_columns(state.store), cache_bytes)
 
 
 @compiled_leaf
@@ -154,6 +159,7 @@ def touch(state, slot):  # type: ignore[no-untyped-def]
 def leave(state, slot):  # type: ignore[no-untyped-def]
     """Take an example with coefficient 0 out of the active set."""
     active_set.leave(state.active, slot)
+    stores.release(state.store, slot)
     state.store.entered[slot] = 0
     box = state.box[slot]
     state.info[0].box_sum -= box
@@ -246,12 +252,12 @@ def rebuild(state, kernel, d):  # type: ignore[no-untyped-def]
     n = counts.n
     for slot in range(n):
         row_cache.free(state.cache, slot)
-    x = np.zeros((1, d), np.float32)
+    scratch = np.zeros((1, d), np.float32)
     dual = 0.0
     for m in range(counts.n_members):
         s = state.active.members[m]
-        dense_store.get(state.store, s, x[0])
-        kernel_values(kernel, state.store, x, x.shape[0], d, np.int64(0), n, state.block.values)
+        x = stores.row_of(state.store, s, scratch, d)
+        stores.values(kernel, state.store, x, np.int64(1), d, np.int64(0), n, state.block.values)
         f = 0.0
         for t in range(n):
             f += state.alpha[t] * np.float64(state.block.values[0, t])

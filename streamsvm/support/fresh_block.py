@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.support import dense_store
-from streamsvm.support.dense_store import DenseStore, put
-from streamsvm.support.kernel_values import kernel_values
+from streamsvm.support import stores
+from streamsvm.support.rows import part, width
+from streamsvm.support.stores import Store
 from streamsvm.support.tiles import PANEL
 
 BLOCK = 64
@@ -30,17 +30,17 @@ class FreshBlock(NamedTuple):
 
     values: np.ndarray  # float32 (BLOCK, capacity) k(fresh row, slot)
     among: np.ndarray  # float32 (BLOCK, BLOCK) k(fresh row, fresh row)
-    rows: DenseStore  # the fresh rows, as stored rows
+    rows: Store  # the fresh rows, as stored rows
     changed: np.ndarray  # int64 (4 BLOCK, 2): slots that got another row, and its origin
     counts: np.ndarray  # int64 (1,): how many of `changed` count
 
 
-def new_block(capacity: int, n_features: int) -> FreshBlock:
+def new_block(capacity: int, n_features: int, sparse: bool) -> FreshBlock:
     """Allocate the scratch for a store of that capacity."""
     return FreshBlock(
         values=np.zeros((BLOCK, capacity), np.float32),
         among=np.zeros((BLOCK, BLOCK), np.float32),
-        rows=dense_store.new_store(BLOCK, n_features),
+        rows=stores.new_store(BLOCK, n_features, sparse),
         changed=np.zeros((4 * BLOCK, 2), np.int64),
         counts=np.zeros(1, np.int64),
     )
@@ -48,14 +48,13 @@ def new_block(capacity: int, n_features: int) -> FreshBlock:
 
 @compiled
 def begin(block, kernel, store, x, size, n):  # type: ignore[no-untyped-def]
-    """Compute the values of the first `size` rows of x, float32 (>= size, d), with slots < n."""
-    d = x.shape[1]
+    """Compute the values of the `size` rows of x with slots < n, and with each other."""
+    d = width(x)
     zero = np.int64(0)
-    kernel_values(kernel, store, x, size, d, zero, n, block.values)
+    stores.values(kernel, store, x, size, d, zero, n, block.values)
     if size > 1:
-        for r in range(size):
-            put(block.rows, r, x[r])
-        kernel_values(kernel, block.rows, x, size, d, zero, size, block.among)
+        fresh = stores.of_rows(block.rows, x)
+        stores.values(kernel, fresh, x, size, d, zero, size, block.among)
     block.counts[0] = 0
 
 
@@ -85,9 +84,8 @@ def values_of(block, kernel, store, x, r):  # type: ignore[no-untyped-def]
         if origin == FOREIGN:
             panel = slot // PANEL * PANEL
             out = block.values[r : r + 1]
-            kernel_values(
-                kernel, store, x[r : r + 1], np.int64(1), x.shape[1], panel, panel + PANEL, out
-            )
+            row = part(x, r, r + 1)
+            stores.values(kernel, store, row, np.int64(1), width(x), panel, panel + PANEL, out)
         else:
             values[slot] = block.among[r, origin]
     return values

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 
-from streamsvm._compile import compiled, compiled_leaf
+from streamsvm._compile import chosen_by, compiled, compiled_leaf
 from streamsvm.kernels import product_of
 from streamsvm.kernels.registry import value_of_product, value_of_vectors
 from streamsvm.support.tiles import (
@@ -31,7 +29,7 @@ def expansion(alpha, row, n):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _apply(kernel, products):  # type: ignore[no-untyped-def]
+def apply_kernel(kernel, products):  # type: ignore[no-untyped-def]
     """Turn products, float32 (m,), into kernel values in place."""
     for s in range(products.size):
         products[s] = value_of_product(kernel, products[s])
@@ -47,7 +45,7 @@ def _dots(kernel, panels, p, x, n_rows, d, out):  # type: ignore[no-untyped-def]
         dot_1(panels, p, x, r, d, out)
         r += 1
     for r in range(n_rows):
-        _apply(kernel, out[r, p * PANEL : (p + 1) * PANEL])
+        apply_kernel(kernel, out[r, p * PANEL : (p + 1) * PANEL])
 
 
 @compiled
@@ -60,7 +58,7 @@ def _distances(kernel, panels, p, x, n_rows, d, out):  # type: ignore[no-untyped
         distance_1(panels, p, x, r, d, out)
         r += 1
     for r in range(n_rows):
-        _apply(kernel, out[r, p * PANEL : (p + 1) * PANEL])
+        apply_kernel(kernel, out[r, p * PANEL : (p + 1) * PANEL])
 
 
 @compiled
@@ -70,25 +68,9 @@ def _vectors(kernel, panels, p, x, n_rows, d, out):  # type: ignore[no-untyped-d
             out[r, p * PANEL + lane] = value_of_vectors(kernel, x[r, :d], panels[p, :d, lane])
 
 
-_PANEL_VALUES = {"dot": _dots, "distance": _distances, "vectors": _vectors}
-
-
-def _panel_values(kernel: Any, panels: Any, p: int, x: Any, n_rows: int, d: int, out: Any) -> None:
-    _PANEL_VALUES[product_of(type(kernel))](kernel, panels, p, x, n_rows, d, out)
-
-
-@overload(_panel_values)
-def _panel_values_compiled(
-    kernel: Any, panels: Any, p: Any, x: Any, n_rows: Any, d: Any, out: Any
-) -> Any:
-    if not isinstance(kernel, types.BaseNamedTuple):
-        return None
-    values = _PANEL_VALUES[product_of(kernel.instance_class)]  # type: ignore[attr-defined]
-
-    def chosen(kernel: Any, panels: Any, p: Any, x: Any, n_rows: Any, d: Any, out: Any) -> Any:
-        return values(kernel, panels, p, x, n_rows, d, out)
-
-    return chosen
+_panel_values: Any = chosen_by(
+    0, {"dot": _dots, "distance": _distances, "vectors": _vectors}, product_of
+)
 
 
 @compiled

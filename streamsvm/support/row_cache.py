@@ -12,8 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.support.dense_store import get
-from streamsvm.support.kernel_values import kernel_values
+from streamsvm.support import stores
 from streamsvm.support.tiles import PANEL
 
 NONE = -1
@@ -172,7 +171,7 @@ def kernel_row(cache, kernel, store, slot, n, d):  # type: ignore[no-untyped-def
             cache.counts[HITS] += 1
             return line
         cache.counts[EXTENDED] += 1
-    get(store, slot, cache.row[0, :d])
+    x = stores.row_of(store, slot, cache.row, d)
     values = cache.values[line : line + 1]
     start = cache.length[line]
     while start < n:
@@ -182,7 +181,7 @@ def kernel_row(cache, kernel, store, slot, n, d):  # type: ignore[no-untyped-def
             for s in range(start, stop):
                 values[0, s] = cache.values[cache.line_of[s], slot]
         else:
-            kernel_values(kernel, store, cache.row, cache.row.shape[0], d, panel, stop, values)
+            stores.values(kernel, store, x, np.int64(1), d, panel, stop, values)
             cache.counts[COMPUTED] += min(stop, n) - start
         start = stop
     cache.length[line] = n

@@ -30,7 +30,8 @@ ROWS = 4
 """Fresh rows a block tile: 4 x 32 sums fill the registers of AVX-512, and just fit AVX2's."""
 
 
-def _splat(builder: Any, scalar: Any, vector: Any) -> Any:
+def splat(builder: Any, scalar: Any, vector: Any) -> Any:
+    """Return a vector of `PANEL` copies of a scalar."""
     undefined = ir.Constant(vector, ir.Undefined)
     first = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
     mask = ir.Constant(ir.VectorType(ir.IntType(32), PANEL), [0] * PANEL)
@@ -70,7 +71,7 @@ def _emit(context: Any, builder: Any, signature: Any, args: Any, rows: int, squa
     lanes = builder.load(builder.bitcast(lanes_at, vector.as_pointer()), align=4)
     following = []
     for total, start in zip(sums, starts, strict=True):
-        value = _splat(builder, builder.load(builder.gep(start, [k])), vector)
+        value = splat(builder, builder.load(builder.gep(start, [k])), vector)
         if squared:
             value = builder.fsub(value, lanes)
         following.append(builder.call(multiply_add, [value, value if squared else lanes, total]))

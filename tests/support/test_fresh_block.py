@@ -36,7 +36,7 @@ def test_values_are_those_computed_anew(seed, n, size, d, kernel, events):
     for slot in range(n):
         dense_store.put(store, slot, rng.normal(size=d).astype(np.float32))
     x = rng.normal(size=(size, d)).astype(np.float32)
-    block = fresh_block.new_block(CAPACITY, d)
+    block = fresh_block.new_block(CAPACITY, d, False)
     # What an earlier block left behind must not matter.
     block.values[:], block.among[:], block.counts[0] = np.nan, np.nan, 200
     fresh_block.begin(block, kernel, store, x, size, n)
@@ -67,7 +67,7 @@ def test_a_row_may_be_asked_for_again_after_a_change(kernel):
     x = rng.normal(size=(4, 3)).astype(np.float32)
     for slot in range(40):
         dense_store.put(store, slot, rng.normal(size=3).astype(np.float32))
-    block = fresh_block.new_block(CAPACITY, 3)
+    block = fresh_block.new_block(CAPACITY, 3, False)
     fresh_block.begin(block, kernel, store, x, 4, 40)
     # One slot after the other takes row 0, a foreign row, and row 1.
     for origin, row in ((0, x[0]), (FOREIGN, rng.normal(size=3).astype(np.float32)), (1, x[1])):
@@ -79,7 +79,7 @@ def test_a_row_may_be_asked_for_again_after_a_change(kernel):
 
 
 def test_there_is_room_for_what_one_row_can_change():
-    block = fresh_block.new_block(CAPACITY, 2)
+    block = fresh_block.new_block(CAPACITY, 2, False)
     noted = 0
     while fresh_block.has_room(block):
         for _ in range(4):

@@ -1,0 +1,43 @@
+"""Dense rows one after the other, for solvers that read a whole row at a time."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import compiled
+
+
+class RowStore(NamedTuple):
+    """Dense float32 rows by slot."""
+
+    rows: np.ndarray  # float32 (capacity, feature capacity)
+    entered: np.ndarray  # int64 (capacity,) number of the example that became this row, from 1
+    weight: np.ndarray  # float64 (capacity,) its example weight
+
+
+def new_store(capacity: int, n_features: int) -> RowStore:
+    """Allocate an empty store."""
+    return RowStore(
+        rows=np.zeros((capacity, max(1, n_features)), np.float32),
+        entered=np.zeros(capacity, np.int64),
+        weight=np.zeros(capacity),
+    )
+
+
+def grown(store: RowStore, capacity: int, n_features: int) -> RowStore:
+    """Return a larger copy of the store; new rows and features are zero."""
+    new = new_store(capacity, n_features)
+    n, d = store.rows.shape
+    new.rows[:n, :d] = store.rows
+    new.entered[:n], new.weight[:n] = store.entered, store.weight
+    return new
+
+
+@compiled
+def put(store, slot, x):  # type: ignore[no-untyped-def]
+    """Write row 0 of x, float32 (1, d), into a slot."""
+    d = x.shape[1]
+    store.rows[slot, :d] = x[0]
+    store.rows[slot, d:] = np.float32(0.0)

@@ -1,0 +1,239 @@
+"""Where sparse rows of support vectors live: one pool of (column, value) pairs, spans by slot.
+
+A new row goes to the end of the pool; what a slot held before is garbage until `_compact` moves
+all living rows together, which happens when the pool is full. `has_room` keeps a quarter of the
+pool spare, so that this costs a constant share of inserting.
+
+The store also holds the scratch of `sparse_values`: never more than `MOST_COLUMNS` dense columns
+of 32 lanes (1 MB), and 12 bytes a known feature.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import compiled
+from streamsvm.support.rows import SparseRows
+from streamsvm.support.tiles import PANEL
+
+MOST_COLUMNS = 8192
+"""Distinct features of a group of fresh rows that are spread out at a time."""
+
+MOST_MERGED = 1024
+"""Nonzero features that a merged vector keeps, the largest: merging must not fill rows up."""
+
+USED, LIVE, WANTED = range(3)
+"""Places in `counts`: where the pool ends, pairs of living rows, pairs that found no room."""
+
+
+class SparseStore(NamedTuple):
+    """Sparse float32 rows by slot."""
+
+    start: np.ndarray  # int64 (capacity,) where the row begins in the pool
+    length: np.ndarray  # int64 (capacity,) how many nonzero features it has
+    columns: np.ndarray  # int32 (pool,)
+    values: np.ndarray  # float32 (pool,)
+    norm: np.ndarray  # float64 (capacity,) |x|^2
+    entered: np.ndarray  # int64 (capacity,) number of the example that became this row, from 1
+    weight: np.ndarray  # float64 (capacity,) its example weight
+    counts: np.ndarray  # int64 (3,) see USED ..
+    place: np.ndarray  # int32 (features,) scratch, all 0: where a column was spread out
+    flat: np.ndarray  # float32 (2, features) scratch, all 0: rows spread out
+    lanes: np.ndarray  # float32 (MOST_COLUMNS + 1, 32) scratch: columns of fresh rows
+    products: np.ndarray  # float64 (32, 32) scratch
+
+
+def new_store(capacity: int, n_features: int, n_pairs: int = 1024) -> SparseStore:
+    """Allocate an empty store for `capacity` rows (rounded up to 32) of `n_pairs` values in all."""
+    capacity = max(1, -(-capacity // PANEL)) * PANEL
+    return SparseStore(
+        start=np.zeros(capacity, np.int64),
+        length=np.zeros(capacity, np.int64),
+        columns=np.zeros(n_pairs, np.int32),
+        values=np.zeros(n_pairs, np.float32),
+        norm=np.zeros(capacity),
+        entered=np.zeros(capacity, np.int64),
+        weight=np.zeros(capacity),
+        counts=np.zeros(3, np.int64),
+        place=np.zeros(max(1, n_features), np.int32),
+        flat=np.zeros((2, max(1, n_features)), np.float32),
+        lanes=np.zeros((MOST_COLUMNS + 1, PANEL), np.float32),
+        products=np.zeros((PANEL, PANEL)),
+    )
+
+
+def grown(store: SparseStore, capacity: int, n_features: int) -> SparseStore:
+    """Return a larger copy of the store, its pool at most three quarters full."""
+    live, wanted = int(store.counts[LIVE]), int(store.counts[WANTED])
+    n_pairs = store.columns.size
+    while 4 * (live + wanted) > 3 * n_pairs:
+        n_pairs *= 2
+    new = new_store(capacity, n_features, n_pairs)
+    n = store.start.size
+    used = int(store.counts[USED])
+    for name in ("start", "length", "norm", "entered", "weight"):
+        getattr(new, name)[:n] = getattr(store, name)
+    new.columns[:used], new.values[:used] = store.columns[:used], store.values[:used]
+    new.counts[:2] = store.counts[:2]
+    return new
+
+
+@compiled
+def _compact(store):  # type: ignore[no-untyped-def]
+    """Move all living rows together at the front of the pool."""
+    used = store.counts[USED]
+    columns, values = store.columns[:used].copy(), store.values[:used].copy()
+    used = 0
+    for slot in range(store.start.size):
+        start, length = store.start[slot], store.length[slot]
+        for t in range(length):
+            store.columns[used + t] = columns[start + t]
+            store.values[used + t] = values[start + t]
+        store.start[slot] = used
+        used += length
+    store.counts[USED] = used
+
+
+@compiled
+def has_room(store, x):  # type: ignore[no-untyped-def]
+    """Tell whether row 0 of x fits; if not, the store must be `grown` first."""
+    need = x.start[1] - x.start[0]
+    fits = 4 * (store.counts[LIVE] + need) <= 3 * store.columns.size
+    store.counts[WANTED] = 0 if fits else need
+    return fits
+
+
+@compiled
+def release(store, slot):  # type: ignore[no-untyped-def]
+    """Let the row in a slot go: what it took can be used again."""
+    store.counts[LIVE] -= store.length[slot]
+    store.length[slot] = 0
+    store.norm[slot] = 0.0
+
+
+@compiled
+def put(store, slot, x):  # type: ignore[no-untyped-def]
+    """Write row 0 of x into a slot."""
+    release(store, slot)
+    first = x.start[0]
+    length = x.start[1] - first
+    if store.counts[USED] + length > store.columns.size:
+        _compact(store)
+    start = store.counts[USED]
+    norm = 0.0
+    for t in range(length):
+        value = x.values[first + t]
+        store.columns[start + t] = x.columns[first + t]
+        store.values[start + t] = value
+        norm += np.float64(value) * np.float64(value)
+    store.start[slot] = start
+    store.length[slot] = length
+    store.norm[slot] = norm
+    store.counts[USED] += length
+    store.counts[LIVE] += length
+
+
+@compiled
+def row_of(store, slot, scratch, d):  # type: ignore[no-untyped-def]
+    """Return the row in a slot, valid until the next `put`; `scratch` is not used."""
+    start = np.empty(2, np.int64)
+    start[0] = store.start[slot]
+    start[1] = start[0] + store.length[slot]
+    return SparseRows(start, store.columns, store.values, d)
+
+
+@compiled
+def of_rows(spare, x):  # type: ignore[no-untyped-def]
+    """Return a store of all rows of x, which shares their memory; `spare` lends its scratch."""
+    start, n = x.start[:-1], x.start.size - 1
+    length, norm = np.empty(n, np.int64), np.zeros(n)
+    for r in range(n):
+        length[r] = x.start[r + 1] - x.start[r]
+        for t in range(x.start[r], x.start[r + 1]):
+            norm[r] += np.float64(x.values[t]) * np.float64(x.values[t])
+    return SparseStore(
+        start, length, x.columns, x.values, norm, spare.entered, spare.weight, spare.counts,
+        spare.place, spare.flat, spare.lanes, spare.products,
+    )  # fmt: skip
+
+
+@compiled
+def reorder(store, order, n_kept):  # type: ignore[no-untyped-def]
+    """Let slot order[s] become slot s, for s < n_kept; other slots are gone."""
+    start, length, norm = store.start.copy(), store.length.copy(), store.norm.copy()
+    entered, weight = store.entered.copy(), store.weight.copy()
+    live = 0
+    for s in range(n_kept):
+        old = order[s]
+        store.start[s] = start[old]
+        store.length[s] = length[old]
+        store.norm[s] = norm[old]
+        store.entered[s] = entered[old]
+        store.weight[s] = weight[old]
+        live += length[old]
+    for s in range(n_kept, store.start.size):
+        store.length[s] = 0
+        store.norm[s] = 0.0
+    store.counts[LIVE] = live
+
+
+@compiled
+def _largest(columns, values, n):  # type: ignore[no-untyped-def]
+    """Keep the `MOST_MERGED` entries of the largest size, in their order; return how many."""
+    if n <= MOST_MERGED:
+        return n
+    least = np.sort(np.abs(values[:n]))[n - MOST_MERGED]
+    kept = 0
+    for t in range(n):
+        if abs(values[t]) >= least and kept < MOST_MERGED:
+            columns[kept] = columns[t]
+            values[kept] = values[t]
+            kept += 1
+    return kept
+
+
+@compiled
+def between(store, i, j, h, d):  # type: ignore[no-untyped-def]
+    """Return z = h x_i + (1 - h) x_j, its own memory, with its largest features only."""
+    a, end_a = store.start[i], store.start[i] + store.length[i]
+    b, end_b = store.start[j], store.start[j] + store.length[j]
+    columns = np.empty(end_a - a + end_b - b, np.int32)
+    values = np.empty(columns.size, np.float32)
+    n = 0
+    while a < end_a or b < end_b:
+        column_a = store.columns[a] if a < end_a else d
+        column_b = store.columns[b] if b < end_b else d
+        column, value = min(column_a, column_b), 0.0
+        if column_a == column:
+            value += h * np.float64(store.values[a])
+            a += 1
+        if column_b == column:
+            value += (1.0 - h) * np.float64(store.values[b])
+            b += 1
+        columns[n] = column
+        values[n] = np.float32(value)
+        n += 1
+    start = np.zeros(2, np.int64)
+    start[1] = _largest(columns, values, n)
+    return SparseRows(start, columns, values, d)
+
+
+def rows_of(store: SparseStore, n: int, n_features: int) -> SparseRows:
+    """Return a copy of the first n rows."""
+    lengths = store.length[:n]
+    start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    # Where each value lies: its place within the row, after the start of the row in the pool.
+    at = np.arange(start[-1]) + np.repeat(store.start[:n] - start[:-1], lengths)
+    return SparseRows(start, store.columns[at], store.values[at], n_features)
+
+
+def filled(store: SparseStore, rows: SparseRows) -> SparseStore:
+    """Return the empty store, larger if need be, with these rows in its first slots."""
+    store.counts[WANTED] = rows.values.size  # room for all of them
+    store = grown(store, store.start.size, store.place.size)
+    for slot in range(rows.start.size - 1):
+        part = SparseRows(rows.start[slot : slot + 2], rows.columns, rows.values, rows.d)
+        put(store, slot, part)
+    return store

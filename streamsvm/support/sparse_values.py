@@ -1,0 +1,185 @@
+"""Kernel values between fresh sparse rows and stored sparse rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsvm._compile import chosen_by, compiled
+from streamsvm.kernels import product_of
+from streamsvm.kernels.registry import value_of_vectors
+from streamsvm.support.kernel_values import apply_kernel
+from streamsvm.support.sparse_store import MOST_COLUMNS
+from streamsvm.support.sparse_tile import products
+from streamsvm.support.tiles import PANEL
+
+FEW = 4
+"""With fewer fresh rows than this, one by one is faster than a group of 32 lanes."""
+
+
+@compiled
+def _norm(x, r):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for t in range(x.start[r], x.start[r + 1]):
+        total += np.float64(x.values[t]) * np.float64(x.values[t])
+    return total
+
+
+@compiled
+def _dot(kernel, product, norm_x, norm_s):  # type: ignore[no-untyped-def]
+    return np.float32(product)
+
+
+@compiled
+def _distance(kernel, product, norm_x, norm_s):  # type: ignore[no-untyped-def]
+    # In double precision: no digits are lost for near copies of long rows.
+    return np.float32(max(0.0, norm_x + norm_s - 2.0 * product))
+
+
+_argument: Any = chosen_by(0, {"dot": _dot, "distance": _distance}, product_of)
+
+
+@compiled
+def _spread(flat, columns, values, first, stop):  # type: ignore[no-untyped-def]
+    for t in range(first, stop):
+        flat[columns[t]] = values[t]
+
+
+@compiled
+def _clear(scratch, columns, first, stop):  # type: ignore[no-untyped-def]
+    for t in range(first, stop):
+        scratch[columns[t]] = 0
+
+
+@compiled
+def _term(columns, values, flat, t):  # type: ignore[no-untyped-def]
+    # Unsigned: a signed index is tested for counting from the end.
+    column = np.uint64(np.uint32(columns[np.uint64(t)]))
+    return np.float64(values[np.uint64(t)]) * np.float64(flat[column])
+
+
+@compiled
+def _dots(start, length, columns, values, flat, first, stop, out):  # type: ignore[no-untyped-def]
+    """Write the products of rows first .. stop-1 with the one spread out into `out`, float64."""
+    for s in range(first, stop):
+        total = 0.0
+        for t in range(start[s], start[s] + length[s]):
+            total += _term(columns, values, flat, t)
+        out[s - first] = total
+
+
+@compiled
+def _one_row(kernel, store, x, r, first, stop, out):  # type: ignore[no-untyped-def]
+    """Fill out[r, s] for first <= s < stop."""
+    flat, norm = store.flat[0], _norm(x, r)
+    dots = np.empty(stop - first)
+    _spread(flat, x.columns, x.values, x.start[r], x.start[r + 1])
+    _dots(store.start, store.length, store.columns, store.values, flat, first, stop, dots)
+    _clear(flat, x.columns, x.start[r], x.start[r + 1])
+    for s in range(first, stop):
+        out[r, s] = _argument(kernel, dots[s - first], norm, store.norm[s])
+    apply_kernel(kernel, out[r, first:stop])
+
+
+@compiled
+def _group_size(store, x, first, n_rows):  # type: ignore[no-untyped-def]
+    """Return how many rows from `first`, at most 32, have columns that fit into the lanes."""
+    size = min(PANEL, n_rows - first)
+    while size > 1 and x.start[first + size] - x.start[first] > MOST_COLUMNS:
+        size -= 1
+    return size
+
+
+@compiled
+def _spread_group(store, x, first, size):  # type: ignore[no-untyped-def]
+    n = 0
+    for r in range(size):
+        for t in range(x.start[first + r], x.start[first + r + 1]):
+            column = x.columns[t]
+            if store.place[column] == 0:
+                n += 1
+                store.place[column] = n
+                for lane in range(PANEL):
+                    store.lanes[n, lane] = np.float32(0.0)
+            store.lanes[store.place[column], r] = x.values[t]
+
+
+@compiled
+def _group(kernel, store, x, r, size, first, stop, out):  # type: ignore[no-untyped-def]
+    """Fill out[r + i, s] for i < size and first <= s < stop."""
+    _spread_group(store, x, r, size)
+    norms = np.empty(size)
+    for i in range(size):
+        norms[i] = _norm(x, r + i)
+    start = first
+    while start < stop:
+        end = min(start + PANEL, stop)
+        for s in range(start, end):
+            begin = store.start[s]
+            products(
+                store.lanes, store.place, store.columns, store.values,
+                begin, begin + store.length[s], store.products[s - start],
+            )  # fmt: skip
+        for i in range(size):
+            for s in range(start, end):
+                product = store.products[s - start, i]
+                out[r + i, s] = _argument(kernel, product, norms[i], store.norm[s])
+            apply_kernel(kernel, out[r + i, start:end])
+        start = end
+    _clear(store.place, x.columns, x.start[r], x.start[r + size])
+
+
+@compiled
+def _by_products(kernel, store, x, n_rows, d, first, stop, out):  # type: ignore[no-untyped-def]
+    r = 0
+    while r < n_rows:
+        size = _group_size(store, x, r, n_rows)
+        if size < FEW:
+            size = 1
+            _one_row(kernel, store, x, r, first, stop, out)
+        else:
+            _group(kernel, store, x, r, size, first, stop, out)
+        r += size
+
+
+@compiled
+def _by_vectors(kernel, store, x, n_rows, d, first, stop, out):  # type: ignore[no-untyped-def]
+    flat, other = store.flat[0], store.flat[1]
+    for r in range(n_rows):
+        _spread(flat, x.columns, x.values, x.start[r], x.start[r + 1])
+        for s in range(first, stop):
+            begin = store.start[s]
+            end = begin + store.length[s]
+            _spread(other, store.columns, store.values, begin, end)
+            out[r, s] = value_of_vectors(kernel, flat[:d], other[:d])
+            _clear(other, store.columns, begin, end)
+        _clear(flat, x.columns, x.start[r], x.start[r + 1])
+
+
+_chosen: Any = chosen_by(
+    0, {"dot": _by_products, "distance": _by_products, "vectors": _by_vectors}, product_of
+)
+
+
+@compiled
+def kernel_values(kernel, store, x, n_rows, d, first, stop, out):  # type: ignore[no-untyped-def]
+    """Fill out[r, s] = k(x_r, row s) for r < n_rows and first <= s < stop.
+
+    Parameters
+    ----------
+    kernel
+        A registered kernel.
+    store
+        A `SparseStore`, with scratch for all features of x.
+    x
+        `SparseRows`, at least n_rows.
+    n_rows, d
+        How many rows and features of `x` count.
+    first, stop
+        The range of slots.
+    out
+        float32 (>= n_rows, capacity of the store).
+
+    """
+    _chosen(kernel, store, x, n_rows, d, first, min(stop, store.start.size), out)

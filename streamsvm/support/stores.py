@@ -1,0 +1,139 @@
+"""What solvers do with a store of rows, of whichever kind: one name for each set of functions.
+
+Fresh rows ``x`` are `SparseRows` with a `SparseStore`, else arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsvm._compile import chosen_by, compiled
+from streamsvm.support import dense_store, kernel_values, row_store, sparse_store, sparse_values
+from streamsvm.support.dense_store import DenseStore
+from streamsvm.support.row_store import RowStore
+from streamsvm.support.rows import Rows, SparseRows
+from streamsvm.support.sparse_store import SparseStore
+from streamsvm.support.tiles import PANEL
+
+Store = DenseStore | SparseStore
+
+
+def _of_store(argument: int, dense: Any, sparse: Any, row: Any = None) -> Any:
+    return chosen_by(argument, {DenseStore: dense, SparseStore: sparse, RowStore: row})
+
+
+@compiled
+def _put_dense(store, slot, x):  # type: ignore[no-untyped-def]
+    dense_store.put(store, slot, x[0])
+
+
+@compiled
+def _has_room_dense(store, x):  # type: ignore[no-untyped-def]
+    return True
+
+
+@compiled
+def _release_dense(store, slot):  # type: ignore[no-untyped-def]
+    pass
+
+
+@compiled
+def _row_of_dense(store, slot, scratch, d):  # type: ignore[no-untyped-def]
+    dense_store.get(store, slot, scratch[0, :d])
+    return scratch
+
+
+@compiled
+def _of_rows_dense(spare, x):  # type: ignore[no-untyped-def]
+    for r in range(x.shape[0]):
+        dense_store.put(spare, r, x[r])
+    return spare
+
+
+@compiled
+def _between_dense(store, i, j, h, d):  # type: ignore[no-untyped-def]
+    x, z = np.empty((2, d), np.float32), np.empty((1, d), np.float32)
+    dense_store.get(store, i, x[0])
+    dense_store.get(store, j, x[1])
+    for c in range(d):
+        z[0, c] = np.float32(h * x[0, c] + (1.0 - h) * x[1, c])
+    return z
+
+
+@compiled
+def _spare_dense(store, d):  # type: ignore[no-untyped-def]
+    panels = np.zeros((1, d, PANEL), np.float32)
+    return DenseStore(panels, np.zeros(PANEL, np.int64), np.zeros(PANEL))
+
+
+@compiled
+def _spare_sparse(store, d):  # type: ignore[no-untyped-def]
+    return store
+
+
+put = _of_store(0, _put_dense, sparse_store.put, row_store.put)
+"""put(store, slot, x): write row 0 of x into a slot; there is room."""
+
+has_room = _of_store(0, _has_room_dense, sparse_store.has_room, _has_room_dense)
+"""has_room(store, x): whether a free slot can take row 0 of x before the store is `grown`."""
+
+release = _of_store(0, _release_dense, sparse_store.release, _release_dense)
+"""release(store, slot): the row in a slot is not needed any more."""
+
+row_of = _of_store(0, _row_of_dense, sparse_store.row_of)
+"""row_of(store, slot, scratch, d): the row in a slot as a block of one; valid until the next put.
+
+`scratch` is float32 (1, d): a dense row is written there.
+"""
+
+of_rows = _of_store(0, _of_rows_dense, sparse_store.of_rows)
+"""of_rows(spare, x): a store of all rows of x, of no more than `spare` has slots, which it uses."""
+
+reorder = _of_store(0, dense_store.reorder, sparse_store.reorder)
+"""reorder(store, order, n_kept): slot order[s] becomes slot s, for s < n_kept."""
+
+spare_of = _of_store(0, _spare_dense, _spare_sparse)
+"""spare_of(store, d): a store of one panel that `of_rows` may use, beside a store in use."""
+
+between = _of_store(0, _between_dense, sparse_store.between)
+"""between(store, i, j, h, d): z = h x_i + (1 - h) x_j as a block of one row."""
+
+values = _of_store(1, kernel_values.kernel_values, sparse_values.kernel_values)
+"""values(kernel, store, x, n_rows, d, first, stop, out): see `kernel_values.kernel_values`."""
+
+
+def new_store(capacity: int, n_features: int, sparse: bool) -> Store:
+    """Allocate an empty store for `capacity` rows, rounded up to 32."""
+    make: Any = sparse_store.new_store if sparse else dense_store.new_store
+    store: Store = make(capacity, n_features)
+    return store
+
+
+def grown(store: Store, capacity: int, n_features: int) -> Store:
+    """Return a larger copy of the store."""
+    if isinstance(store, SparseStore):
+        return sparse_store.grown(store, capacity, n_features)
+    return dense_store.grown(store, capacity, n_features)
+
+
+def n_columns(store: Store) -> int:
+    """Return for how many features there is room."""
+    return store.place.size if isinstance(store, SparseStore) else store.panels.shape[1]
+
+
+def rows_of(store: Store, n: int, n_features: int) -> Rows:
+    """Return a copy of the first n rows."""
+    if isinstance(store, SparseStore):
+        return sparse_store.rows_of(store, n, n_features)
+    return dense_store.rows_of(store, n, n_features)
+
+
+def filled(store: Any, rows: Rows) -> Any:
+    """Return the empty store, larger if need be, with these rows in its first slots."""
+    if isinstance(rows, SparseRows):
+        return sparse_store.filled(store, rows)
+    for slot in range(len(rows)):
+        dense_store.put(store, slot, rows[slot])
+    return store
