@@ -157,9 +157,8 @@ def chosen_by(
         kind = args[argument]
         if not isinstance(kind, (types.Array, types.BaseNamedTuple)):
             return None
-        function = choices[
-            key(np.ndarray if isinstance(kind, types.Array) else kind.instance_class)
-        ]  # type: ignore[attr-defined]
+        of_tuple = getattr(kind, "instance_class", None)
+        function = choices[key(of_tuple or np.ndarray)]
 
         def forward(*args: Any) -> Any:
             return function(*args)

@@ -20,8 +20,8 @@ from streamsvm.bad_events import BadEvents
 from streamsvm.errors import BadEventError, FeatureError, LabelError, ParameterError
 from streamsvm.learners import frames
 from streamsvm.learners.binary import BinaryLearner
-from streamsvm.learners.frames import Matrix
 from streamsvm.learners.labels import plain
+from streamsvm.learners.matrices import Matrix, SparseMatrix, are_usable, bad_value, take
 from streamsvm.learners.scaler import StandardScaler
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run_report import Progress, RunReport
@@ -202,17 +202,15 @@ class Run:
         """Return (label, prediction) of the rows learnt; prediction None before any label."""
         assert self.learner is not None
         matrix = frames.matrix_of(batch.features, self.learner._schema)
-        if not matrix.names:
+        if not matrix.names and not isinstance(matrix, SparseMatrix):
             matrix = Matrix([], np.zeros((len(labels), 0)), None)
-        with np.errstate(invalid="ignore"):
-            usable = (np.abs(matrix.values) <= _LARGEST).all(axis=1)
-        usable &= self._usable_labels(batch, labels)
+        usable = are_usable(matrix, _LARGEST) & self._usable_labels(batch, labels)
         for i in np.flatnonzero(~usable).tolist():
             self._reject(batch, i, labels[i], matrix)
         kept = np.flatnonzero(usable)
         if not len(kept):
             return []
-        matrix = _take(matrix, kept)
+        matrix = take(matrix, kept)
         if self.scaler is not None:
             matrix = self.scaler.learn_transform_many(matrix)
         ys = [labels[i] for i in kept.tolist()]
@@ -228,7 +226,12 @@ class Run:
         return list(zip(ys, predicted, strict=True))
 
     def _learn_each(
-        self, batch: Any, matrix: Matrix, ys: list[Any], kept: np.ndarray, ids: np.ndarray | None
+        self,
+        batch: Any,
+        matrix: Matrix | SparseMatrix,
+        ys: list[Any],
+        kept: np.ndarray,
+        ids: np.ndarray | None,
     ) -> list[tuple[Any, Any]]:
         assert self.learner is not None
         pairs = []
@@ -237,9 +240,7 @@ class Run:
             unknown = self.learner.labels == (None, None)
             number = None if ids is None else ids[one]
             try:
-                predicted = self.learner.predict_then_learn_many(
-                    _take(matrix, one), [y], ids=number
-                )
+                predicted = self.learner.predict_then_learn_many(take(matrix, one), [y], ids=number)
             except FeatureError as error:
                 self.bad.take(_event(batch, int(kept[i])), "kernel value", str(error))
             else:
@@ -258,15 +259,14 @@ class Run:
                 known.add(y)
         return usable
 
-    def _reject(self, batch: Any, i: int, label: Any, matrix: Matrix) -> None:
+    def _reject(self, batch: Any, i: int, label: Any, matrix: Matrix | SparseMatrix) -> None:
         event = _event(batch, i)
         if label is None:
             self.bad.take(event, "missing label", "the label is missing")
             return
-        with np.errstate(invalid="ignore"):
-            bad = np.flatnonzero(~(np.abs(matrix.values[i]) <= _LARGEST))
-        if len(bad):
-            name, value = matrix.names[bad[0]], float(matrix.values[i, bad[0]])
+        bad = bad_value(matrix, i, _LARGEST)
+        if bad is not None:
+            name, value = bad
             self.bad.take(event, "bad feature", f"feature {name!r} is {value}: not a finite number")
         else:
             self.bad.take(event, "third class", f"label {label!r} is a third class")
@@ -377,11 +377,6 @@ def _check_target(labels: list[Any], learner: BinaryLearner | None) -> None:
             f"{type(learner).__name__} learns two; name one of them with positive= (--positive) to "
             "learn it against the rest"
         )
-
-
-def _take(matrix: Matrix, rows: np.ndarray) -> Matrix:
-    absent = None if matrix.absent is None else matrix.absent[rows]
-    return matrix._replace(values=matrix.values[rows], absent=absent)
 
 
 def _event(batch: Any, i: int) -> Any:

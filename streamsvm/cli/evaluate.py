@@ -9,7 +9,7 @@ import numpy as np
 
 from connectors import Source
 from streamsvm.learners import frames
-from streamsvm.learners.frames import Matrix
+from streamsvm.learners.matrices import Matrix, SparseMatrix, are_usable, take
 from streamsvm.runner import parts_of
 
 _LARGEST = float(np.finfo(np.float32).max)
@@ -21,15 +21,16 @@ def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray]]:
     assert learner is not None
     for batch in source.batches():
         matrix = frames.matrix_of(batch.features, learner._schema)
-        if not matrix.names:
+        if not matrix.names and not isinstance(matrix, SparseMatrix):
             matrix = Matrix([], np.zeros((len(batch), 0)), None)
-        with np.errstate(invalid="ignore"):
-            usable = (np.abs(matrix.values) <= _LARGEST).all(axis=1)
-        matrix.values[~usable] = 0.0
+        usable = are_usable(matrix, _LARGEST)
+        kept = np.flatnonzero(usable)
+        if len(kept) < len(usable):
+            matrix = take(matrix, kept)
         if scaler is not None:
             matrix = scaler.transform_matrix(matrix)
-        values = learner.decision_function_many(matrix)
-        values[~usable] = np.nan
+        values = np.full(len(usable), np.nan)
+        values[kept] = learner.decision_function_many(matrix)
         yield batch, values
 
 

@@ -13,10 +13,15 @@ import numpy as np
 from river import base
 
 from streamsvm.errors import ParameterError
-from streamsvm.learners import frames, model_file
+from streamsvm.learners import events, frames, model_file
 from streamsvm.learners.calibration import new_calibration, probability, update_calibration
 from streamsvm.learners.labels import BinaryLabels
-from streamsvm.learners.schema import Name, Schema
+from streamsvm.learners.matrices import Matrix, SparseMatrix
+from streamsvm.learners.schema import LIMIT, Name, Schema
+from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape, sparse
+
+_PART = 1024
+"""Sparse rows that a learner with dense rows predicts at a time."""
 
 
 class Observer(Protocol):
@@ -24,7 +29,7 @@ class Observer(Protocol):
 
     def learnt(
         self,
-        x: np.ndarray,
+        x: Rows,
         signs: np.ndarray,
         labels: list[Any],
         predicted: list[Any],
@@ -38,7 +43,7 @@ class Observer(Protocol):
         Parameters
         ----------
         x
-            float32 (n, d) rows; may be the caller's array.
+            n rows; may share the caller's memory.
         signs, weights, numbers
             +1 or -1, weights and numbers of the examples.
         labels, predicted, margins
@@ -58,26 +63,29 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
     A subclass gives `_margins`, `_learn_rows` and `_turn_signs`, and calls ``super().__init__()``.
     """
 
-    def __init__(self) -> None:
-        self._schema = Schema()
+    def __init__(self, max_features: int = LIMIT, buckets: int | None = None) -> None:
+        self._schema = Schema(limit=max_features, buckets=buckets)
+        # Whether rows are `SparseRows`.
+        self._sparse = buckets is not None
         self._labels = BinaryLabels()
         self._calibration = new_calibration()
         self._n_examples = 0
         # A monitor that is told of each example learnt.
         self._observer: Observer | None = None
+        self._handle: events.Handle | None = None
 
     @abc.abstractmethod
-    def _margins(self, x: np.ndarray) -> np.ndarray:
-        """Return the margins of rows, float32 (n, d)."""
+    def _margins(self, x: Rows) -> np.ndarray:
+        """Return the margins of rows."""
 
     @abc.abstractmethod
-    def _diagonal(self, x: np.ndarray) -> np.ndarray:
+    def _diagonal(self, x: Rows) -> np.ndarray:
         """Return k(x, x) of finite rows; refuse those that the kernel cannot take."""
 
     @abc.abstractmethod
     def _learn_rows(
         self,
-        x: np.ndarray,
+        x: Rows,
         y: np.ndarray,
         labels: list[Any],
         w: np.ndarray,
@@ -90,7 +98,49 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
     def _turn_signs(self) -> None:
         """Exchange +1 and -1 in what was learnt with one class only."""
 
+    @abc.abstractmethod
+    def _become_sparse(self) -> None:
+        """Keep rows by their nonzero features from now on."""
+
+    @abc.abstractmethod
+    def _handle_key(self) -> tuple[Any, Any, Any] | None:
+        """Return state, kernel and schedule as they are used now; None before any state."""
+
+    @abc.abstractmethod
+    def _box_of(self, label: Any) -> float | None:
+        """Return the C_i of the next example if it has this label; None if not easily known."""
+
     # Events
+
+    def _current_handle(self) -> events.Handle | None:
+        """Return the short way to the state, None if events must go the long one."""
+        key = self._handle_key()
+        if key is None or self._sparse or len(self._labels.seen) < 2:
+            return None
+        state, kernel, schedule = key
+        d, handle = len(self._schema.names), self._handle
+        # By identity: a state or a kernel is replaced, never changed.
+        if handle is None or not handle.serves(state, kernel, schedule, d):
+            handle = events.Handle(state, kernel, schedule, self._calibration, d)
+            self._handle = handle
+        return handle
+
+    def _learn_shortly(self, x: Mapping[Name, Any], y: Any) -> bool:
+        """Learn an event of known features and labels; return False if nothing was done."""
+        try:
+            known = y in self._labels.seen
+        except (TypeError, ValueError):
+            return False
+        box = self._box_of(y) if known and self._observer is None else None
+        handle = None if box is None else self._current_handle()
+        values = None if handle is None else self._schema.packed(x)
+        if handle is None or values is None or box is None:
+            return False
+        number = self._n_examples + 1
+        if not handle.learn(values, self._labels.sign(y), box, number):
+            return False
+        self._n_examples = number
+        return True
 
     def learn_one(self, x: Mapping[Name, Any], y: base.typing.ClfTarget, w: float = 1.0) -> None:
         """Learn one event.
@@ -110,9 +160,12 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
             The event cannot be used; the model has not changed.
 
         """
+        if isinstance(w, float) and w == 1.0 and self._learn_shortly(x, y):
+            return
         labels = self._labels.check([y])
         weights = self._weights(w, 1)
-        row, new = self._schema.wider_row(x)
+        schema = self._schema
+        row, new = schema.sparse_row(x) if self._sparse else schema.wider_row(x)
         diagonal = self._diagonal(row)
         self._schema.extend(new)
         self._learn_checked(row, labels, weights, None, diagonal)
@@ -123,7 +176,14 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
 
     def decision_function_one(self, x: Mapping[Name, Any]) -> float:
         """Return the signed margin f(x) + b; above 0 is the larger label, 0.0 before any label."""
-        row = self._schema.row(x)
+        schema = self._schema
+        handle = self._current_handle()
+        values = None if handle is None else schema.packed(x)
+        if handle is not None and values is not None:
+            margin: float = handle.margin_of(values)
+            if margin == margin:
+                return margin
+        row = schema.known(schema.sparse_row(x)[0]) if self._sparse else schema.row(x)
         return float(self._margins(row)[0]) if self._labels.seen else 0.0
 
     def predict_proba_one(self, x: Mapping[Name, Any], **kwargs: Any) -> dict[Any, float]:
@@ -142,7 +202,8 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         Parameters
         ----------
         X
-            NumPy array (n, d), Arrow RecordBatch or Table, pandas or polars frame.
+            NumPy array (n, d), SciPy sparse matrix, Arrow RecordBatch or Table, pandas or polars
+            frame.
         y
             n labels.
         w
@@ -165,11 +226,10 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
 
         Progressive validation at the price of learning alone: the margin is a by-product.
         """
-        matrix = X if isinstance(X, frames.Matrix) else frames.matrix_of(X, self._schema)
-        labels = self._labels.check(frames.labels_of(y, len(matrix.values)))
+        x, new = self._read(X, learning=True)
+        labels = self._labels.check(frames.labels_of(y, shape(x)[0]))
         weights = self._weights(w, len(labels))
         numbers = _numbers(ids, len(labels))
-        x, new = self._schema.wider_rows(matrix.names, matrix.values, matrix.order)
         diagonal = self._diagonal(x)
         self._schema.extend(new)
         return self._learn_checked(x, labels, weights, numbers, diagonal)
@@ -181,9 +241,35 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
 
     def decision_function_many(self, X: Any) -> np.ndarray:
         """Return the signed margins of the rows, float64 (n,)."""
-        matrix = X if isinstance(X, frames.Matrix) else frames.matrix_of(X, self._schema)
-        x = self._schema.rows(matrix.names, matrix.values)
-        return self._margins(x) if self._labels.seen else np.zeros(len(x))
+        x, _ = self._read(X, learning=False)
+        d = len(self._schema)
+        if isinstance(x, SparseRows):
+            x = self._schema.known(x)
+        elif x.shape[1] > d:
+            x = np.ascontiguousarray(x[:, :d])
+        n = shape(x)[0]
+        if not self._labels.seen:
+            return np.zeros(n)
+        if self._sparse or not isinstance(x, SparseRows):
+            return self._margins(x)
+        # A part at a time: the whole may not fit into memory.
+        parts = [self._margins(dense(cut(x, i, min(i + _PART, n)))) for i in range(0, n, _PART)]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def _read(self, X: Any, learning: bool) -> tuple[Any, list[Name]]:
+        """Return a batch as rows over the features known and new, and the names of the new ones."""
+        is_read = isinstance(X, (Matrix, SparseMatrix))
+        matrix = X if is_read else frames.matrix_of(X, self._schema)
+        if isinstance(matrix, SparseMatrix):
+            if learning:
+                self._become_sparse()
+            rows, new = self._schema.sparse_rows(matrix.names, matrix.rows)
+            return (rows if self._sparse or not learning else dense(rows)), new
+        if self._schema.buckets is not None:
+            rows = sparse(np.asarray(matrix.values, np.float32))
+            return self._schema.sparse_rows(matrix.names, rows)
+        x, new = self._schema.wider_rows(matrix.names, matrix.values, matrix.order)
+        return (sparse(x) if self._sparse else x), new
 
     def predict_proba_many(self, X: Any) -> Any:
         """Return a frame with a column a label and a row of probabilities a row.
@@ -214,7 +300,7 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         # A monitor attaches itself again when it is copied.
-        return {**self.__dict__, "_observer": None}
+        return {**self.__dict__, "_observer": None, "_handle": None}
 
     # Shared parts
 
@@ -258,7 +344,7 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
 
     def _learn_checked(
         self,
-        x: np.ndarray,
+        x: Rows,
         labels: list[Any],
         w: np.ndarray,
         numbers: np.ndarray | None,
@@ -278,13 +364,13 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
             part = slice(start, stop)
             given = None if numbers is None else numbers[part]
             predicted += self._learn_run(
-                x[part], labels[part], w[part], given, diagonal[part], before
+                cut(x, start, stop), labels[part], w[part], given, diagonal[part], before
             )
         return predicted
 
     def _learn_run(
         self,
-        x: np.ndarray,
+        x: Rows,
         labels: list[Any],
         w: np.ndarray,
         numbers: np.ndarray | None,

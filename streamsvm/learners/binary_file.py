@@ -9,6 +9,7 @@ import numpy as np
 from streamsvm.learners.json_values import as_json, kernel_as_json, kernel_from_json
 from streamsvm.learners.labels import BinaryLabels
 from streamsvm.learners.schema import Schema
+from streamsvm.support.rows import Rows, SparseRows
 
 
 def common_to_file(
@@ -35,6 +36,8 @@ def common_to_file(
             else weight
         ),
         "features": [as_json(name, "the feature name") for name in model._schema.names],
+        "n_ignored": model._schema.n_ignored,
+        "is_sparse": model._sparse,
         "labels": [as_json(label, "the label") for label in model._labels.seen],
         "n_examples": model._n_examples,
     }
@@ -50,11 +53,54 @@ def common_from_file(cls: type, content: dict[str, Any], arrays: dict[str, np.nd
         **content["parameters"],
     )
     model.kernel_ = kernel_from_json(content["kernel_"])
-    model._schema = Schema(content["features"])
+    model._schema = Schema(content["features"], model.max_features, model.hashing)
+    model._schema.n_ignored = content.get("n_ignored", 0)
+    model._sparse = content.get("is_sparse", False)
     model._labels = BinaryLabels(content["labels"])
     model._n_examples = content["n_examples"]
     model._calibration, model._moments = arrays["calibration"], arrays["moments"]
     return model
+
+
+def rows_to_file(rows: Rows) -> dict[str, np.ndarray]:
+    """Return the arrays of stored rows."""
+    if isinstance(rows, SparseRows):
+        return {"row_start": rows.start, "columns": rows.columns, "values": rows.values}
+    return {"rows": rows}
+
+
+def rows_from_file(arrays: dict[str, np.ndarray], n: int, d: int) -> Rows:
+    """Return n stored rows of d features.
+
+    Raises
+    ------
+    ValueError
+        Compiled code would read outside of them.
+
+    """
+    if "rows" in arrays:
+        if arrays["rows"].shape != (n, d):
+            raise ValueError("the array of rows is of another size")
+        return arrays["rows"]
+    rows = SparseRows(arrays["row_start"], arrays["columns"], arrays["values"], d)
+    fits = (
+        rows.start.dtype == np.int64
+        and rows.columns.dtype == np.int32
+        and rows.values.dtype == np.float32
+        and rows.start.shape == (n + 1,)
+        and rows.start[0] == 0
+        and bool((np.diff(rows.start) >= 0).all())
+        and rows.columns.shape == rows.values.shape == (int(rows.start[-1]),)
+    )
+    if not fits:
+        raise ValueError("the sparse rows do not fit together")
+    descends = np.diff(rows.columns) <= 0
+    # Only where a row begins may the columns go down.
+    begins = rows.start[1:-1]
+    descends[begins[(begins > 0) & (begins < len(rows.columns))] - 1] = False
+    if len(rows.columns) and (descends.any() or rows.columns.min() < 0 or rows.columns.max() >= d):
+        raise ValueError("a column of the sparse rows is out of place")
+    return rows
 
 
 def record_as_json(record: Any) -> dict[str, Any]:

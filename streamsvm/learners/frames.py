@@ -1,9 +1,9 @@
-"""What `learn_many` and `predict_many` accept: NumPy, Arrow, pandas, polars, lists of events."""
+"""What `learn_many` and `predict_many` accept: NumPy, SciPy, Arrow, pandas, polars."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -11,28 +11,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamsvm.errors import FeatureError
+from streamsvm.learners import sparse_frames
+from streamsvm.learners.matrices import Matrix, SparseMatrix
 from streamsvm.learners.schema import Name, Schema, in_order
 
 
-class Matrix(NamedTuple):
-    """Columns by name; missing values are 0."""
-
-    names: list[Name]
-    values: np.ndarray  # numbers (n, len(names))
-    order: list[Name] | None  # names by first appearance; None = all in the first row
-    absent: np.ndarray | None = None  # bool, like values: where an event lacks the feature
-
-
-def matrix_of(X: Any, schema: Schema) -> Matrix:
+def matrix_of(X: Any, schema: Schema) -> Matrix | SparseMatrix:
     """Read a batch.
 
     Parameters
     ----------
     X
-        A NumPy array (n, d), whose features are named 0 .. d-1; an Arrow Table or RecordBatch; a
-        pandas, polars or other frame that narwhals knows. Arrow nulls and pandas NA are missing
-        features and count 0; NaN is refused like in an event. Zeros of an Arrow column whose
-        field has the metadata ``one_hot`` are features that the event lacks.
+        A NumPy array (n, d) or SciPy sparse matrix, whose features are named 0 .. d-1; an Arrow
+        Table or RecordBatch; a pandas, polars or other frame that narwhals knows. Arrow nulls and
+        pandas NA are missing features and count 0; NaN is refused like in an event. Zeros of an
+        Arrow column whose field has the metadata ``one_hot`` are features that the event lacks.
+        Two Arrow columns, lists of whole numbers and lists of as many values, are sparse rows
+        whose features are named by the numbers.
     schema
         What the model has seen: an array can only follow arrays.
 
@@ -45,7 +40,11 @@ def matrix_of(X: Any, schema: Schema) -> Matrix:
     if isinstance(X, np.ndarray):
         return _of_array(X, schema)
     if isinstance(X, (pa.RecordBatch, pa.Table)):
-        return _of_arrow(X)
+        return (
+            sparse_frames.of_lists(X, schema) if sparse_frames.are_lists(X.schema) else _of_arrow(X)
+        )
+    if hasattr(X, "tocsr"):
+        return sparse_frames.of_scipy(X, schema)
     if isinstance(X, Sequence) and all(isinstance(x, Mapping) for x in X):
         raise FeatureError("a list of events: use learn_one or predict_one for each, or a frame")
     try:
@@ -53,7 +52,7 @@ def matrix_of(X: Any, schema: Schema) -> Matrix:
     except TypeError as error:
         raise FeatureError(
             f"{type(X).__name__} is no batch: use a NumPy array (n, d), an Arrow Table or "
-            "RecordBatch, or a pandas or polars frame"
+            "RecordBatch, a SciPy sparse matrix, or a pandas or polars frame"
         ) from error
     return _of_frame(frame)
 
@@ -63,12 +62,7 @@ def _of_array(X: np.ndarray, schema: Schema) -> Matrix:
         raise FeatureError(f"an array of shape {X.shape}: use two dimensions, (rows, features)")
     if X.dtype.kind not in "fiub":
         raise FeatureError(f"an array of dtype {X.dtype}: use numbers")
-    named = [name for name in schema.names if not isinstance(name, int)]
-    if named:
-        raise FeatureError(
-            f"a NumPy array has no feature names, and this model knows its features by name "
-            f"({named[0]!r}, ...): pass a frame or an Arrow RecordBatch"
-        )
+    schema.check_unnamed()
     return Matrix(list(range(X.shape[1])), X, None)
 
 
@@ -144,7 +138,7 @@ def labels_of(y: Any, n_rows: int) -> list[Any]:
 
 def like(X: Any, values: list[Any], name: str | None = None) -> Any:
     """Return predictions in the kind of container that the batch came in."""
-    if isinstance(X, np.ndarray):
+    if isinstance(X, np.ndarray) or hasattr(X, "tocsr"):
         return np.array(values) if values else np.zeros(0, bool)
     if isinstance(X, (pa.RecordBatch, pa.Table)):
         return pa.array(values)
@@ -156,7 +150,7 @@ def like(X: Any, values: list[Any], name: str | None = None) -> Any:
 
 def columns_like(X: Any, columns: dict[Any, np.ndarray]) -> Any:
     """Return columns as a dict for NumPy, an Arrow Table for Arrow, else a frame like `X`."""
-    if isinstance(X, np.ndarray):
+    if isinstance(X, np.ndarray) or hasattr(X, "tocsr"):
         return columns
     if isinstance(X, (pa.RecordBatch, pa.Table)):
         return pa.table({str(key): values for key, values in columns.items()})

@@ -9,25 +9,42 @@ import numpy as np
 
 from streamsvm import kernels
 from streamsvm.errors import FeatureError, ParameterError
-from streamsvm.learners import width
+from streamsvm.learners import sparsity, width
 from streamsvm.learners.binary import BinaryLearner, check_number, check_positive
-from streamsvm.learners.support_vectors import SupportVectors, arrays_of
+from streamsvm.learners.bounds import check_size
+from streamsvm.learners.events import LARGEST_DIAGONAL
+from streamsvm.learners.schema import LIMIT
+from streamsvm.learners.support_vectors import SupportVectors, arrays_of, as_matrix
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.monitor.gap import KeptGap
-from streamsvm.support import kernel_diagonal
-
-_LARGEST_DIAGONAL = 1e30
+from streamsvm.support import kernel_diagonal, stores
+from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape, sparse
+from streamsvm.support.sparse_store import SparseStore
 
 
 class KernelLearner(BinaryLearner):
     """A binary classifier on a kernel expansion; a subclass adds the solver's state.
 
     Its `_state` is None before the first example, so that clones are cheap. All states hold rows
-    by slot in a panel store.
+    by slot in a store.
     """
 
-    def __init__(self, kernel: Any, C: float, class_weight: Any, cache_mb: float) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        kernel: Any,
+        C: float,
+        class_weight: Any,
+        sparse: bool | None,
+        hashing: int | None,
+        max_features: int,
+        cache_mb: float,
+    ) -> None:
+        limit = check_size("max_features", max_features) or LIMIT
+        super().__init__(limit, check_size("hashing", hashing))
+        self.sparse = sparse
+        self.hashing = hashing
+        self.max_features = max_features
+        self._sparse = sparsity.check_sparse(sparse, hashing)
         if kernel is not None:
             kernels.check_kernel(kernel)
         self.kernel = kernel
@@ -44,19 +61,23 @@ class KernelLearner(BinaryLearner):
     # What a subclass gives
 
     _states: Any
-    """The module of the state: `grown`, `rebuild`, `without_cache` and `with_cache`."""
+    """The module of the state: `grown`, `rebuild`, `made_sparse`, `without_cache`, `with_cache`."""
 
     @abc.abstractmethod
     def _new_state(self, n_features: int) -> Any:
         """Return an empty state."""
 
     @abc.abstractmethod
-    def _solve(self, state: Any, rows: tuple[np.ndarray, ...], margins: np.ndarray) -> int:
+    def _solve(self, state: Any, rows: tuple[Any, ...], margins: np.ndarray) -> int:
         """Learn (x, y, box, weight, numbers, diagonal); return how many fitted into the state."""
 
     @abc.abstractmethod
-    def _expansion(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
         """Return rows, coefficients and numbers of the slots in use."""
+
+    @abc.abstractmethod
+    def _schedule_now(self) -> Any:
+        """Return the schedule; the same object while nothing changed."""
 
     @property
     @abc.abstractmethod
@@ -90,14 +111,33 @@ class KernelLearner(BinaryLearner):
     def _bounded(self) -> np.ndarray:
         """Return, for all coefficients that are not 0, whether they are at their bound."""
 
+    def _ignored(self) -> dict[str, int]:
+        """Return the counter of features that were left out, if there are any."""
+        n = self._schema.n_ignored
+        return {"features_ignored": n} if n else {}
+
     def _rebalance(self) -> None:
         """Set the boxes anew if they follow the stream."""
 
     # Learning
 
+    def _handle_key(self) -> tuple[Any, Any, Any] | None:
+        return None if self._state is None else (self._state, self.kernel_, self._schedule_now())
+
+    def _box_of(self, label: Any) -> float | None:
+        n = self._n_examples + 1
+        # Width and class weights follow the stream at powers of two, moments before.
+        if n & (n - 1) == 0 or (self.kernel is None and n <= width.LAST_SET):
+            return None
+        if self.class_weight is None:
+            return self._C
+        if isinstance(self.class_weight, dict):
+            return self._C * float(self.class_weight.get(label, 1.0))
+        return None
+
     def _learn_rows(
         self,
-        x: np.ndarray,
+        x: Rows,
         y: np.ndarray,
         labels: list[Any],
         w: np.ndarray,
@@ -112,25 +152,33 @@ class KernelLearner(BinaryLearner):
             stop = min(len(y), start + _next_power_of_two(seen) - seen)
             part = slice(start, stop)
             box = self._c_of(y[part], labels[part]) * w[part]
-            rows = (x[part], y[part], box, w[part], numbers[part], diagonal[part])
+            fresh = cut(x, start, stop)
+            self._look_at_size(shape(x)[1], seen)
+            if self._sparse:
+                # They may have become sparse since the batch was read.
+                fresh = sparse(fresh)
+            rows = (fresh, y[part], box, w[part], numbers[part], diagonal[part])
             self._learn_some(rows, margins[part])
             if self.kernel is None and seen < width.LAST_SET:
-                self._widen_moments(x.shape[1])
-                width.update_moments(self._moments, seen, x[part])
+                self._update_moments(fresh, seen)
             start = stop
             if self._n_examples + stop == _next_power_of_two(seen):
                 self._adapt(self._n_examples + stop)
         return margins
 
-    def _learn_some(self, rows: tuple[np.ndarray, ...], margins: np.ndarray) -> None:
+    def _learn_some(self, rows: tuple[Any, ...], margins: np.ndarray) -> None:
         """Learn rows between two changes of width and weights, growing the state as needed."""
-        state = self._state_for(rows[0].shape[1])
+        x, *others = rows
+        n, d = shape(x)
+        state = self._state_for(d)
         done = 0
         while True:
-            done += self._solve(state, tuple(part[done:] for part in rows), margins[done:])
-            if done == len(margins):
+            left = (cut(x, done, n), *(part[done:] for part in others)) if done else rows
+            done += self._solve(state, left, margins[done:])
+            if done == n:
                 return
-            self._grow(2 * state.alpha.size, self._states.n_columns(state))
+            capacity = state.alpha.size * (1 if stores.wants_pairs(state.store) else 2)
+            self._grow(capacity, self._states.n_columns(state))
             state = self._state
 
     def _state_for(self, n_features: int) -> Any:
@@ -139,7 +187,7 @@ class KernelLearner(BinaryLearner):
             self._state = self._new_state(n_features)
         elif self._states.n_columns(self._state) < n_features:
             room = max(n_features, 2 * self._states.n_columns(self._state))
-            self._grow(self._state.alpha.size, room)
+            self._grow(self._state.alpha.size, min(room, max(n_features, self._schema.limit)))
             if kernels.product_of(type(self.kernel_)) == "vectors":
                 self._rebuild()
         return self._state
@@ -152,12 +200,31 @@ class KernelLearner(BinaryLearner):
         if self._state is not None:
             self._states.rebuild(self._state, self.kernel_, len(self._schema))
 
-    def _diagonal(self, x: np.ndarray) -> np.ndarray:
+    def _become_sparse(self) -> None:
+        if not self._sparse and self.sparse is not False:
+            self._become_sparse_after(self._n_examples)
+
+    def _become_sparse_after(self, n: int) -> None:
+        """Keep rows by their nonzero features, n examples having been learnt."""
+        self._sparse = True
+        self._moments = width.sums_of(self._moments, n)
+        if self._state is not None:
+            self._state = self._states.made_sparse(self._state, self._cache_bytes)
+
+    def _spare(self, d: int) -> SparseStore | None:
+        """Return a sparse store that can lend its scratch for rows of d features, if there is."""
+        store = None if self._state is None else self._state.store
+        wide = isinstance(store, SparseStore) and stores.n_columns(store) >= d
+        return store if wide else None
+
+    def _diagonal(self, x: Rows) -> np.ndarray:
+        n, d = shape(x)
         if kernels.product_of(type(self.kernel_)) == "distance":
             # All rows are at distance 0 from themselves.
-            return np.full(len(x), kernels.value_of_product(self.kernel_, 0.0), np.float32)
-        diagonal = kernel_diagonal.diagonal_of(self.kernel_, x)
-        good = (diagonal >= 0.0) & (diagonal < _LARGEST_DIAGONAL)
+            return np.full(n, kernels.value_of_product(self.kernel_, 0.0), np.float32)
+        spare = self._spare(d) if isinstance(x, SparseRows) else None
+        diagonal = kernel_diagonal.diagonal_of(self.kernel_, x, spare)
+        good = (diagonal >= 0.0) & (diagonal < LARGEST_DIAGONAL)
         if not good.all():
             r = int(np.argmin(good))
             raise FeatureError(
@@ -184,16 +251,36 @@ class KernelLearner(BinaryLearner):
     def _adapt(self, n: int) -> None:
         """Set the width and the boxes anew after n examples, a power of two."""
         if self.kernel is None and n <= width.LAST_SET:
-            gamma = width.gamma_of(self._moments, n)
+            moments = width.moments_of(self._moments, n) if self._sparse else self._moments
+            gamma = width.gamma_of(moments, n)
             if width.is_worth_it(self.kernel_.gamma, gamma):
                 self.kernel_ = kernels.RBF(gamma=gamma)
                 self._rebuild()
         self._rebalance()
+        if self.sparse is None and not self._sparse and self._state is not None:
+            rows = self._expansion()[0]
+            if sparsity.are_sparse(dense(rows)):
+                self._become_sparse_after(n)
 
-    def _widen_moments(self, n_features: int) -> None:
-        missing = n_features - self._moments.shape[1]
-        if missing:
+    def _look_at_size(self, n_features: int, seen: int) -> None:
+        """Keep nonzero features only before zeros fill the memory."""
+        if self.sparse is not None or self._sparse or self._state is None:
+            return
+        if n_features > self._states.n_columns(self._state):
+            capacity = self._state.alpha.size
+            if sparsity.may_be_too_many(capacity, n_features) and sparsity.are_mostly_zero(
+                dense(self._expansion()[0]), n_features
+            ):
+                self._become_sparse_after(seen)
+
+    def _update_moments(self, x: Rows, seen: int) -> None:
+        missing = shape(x)[1] - self._moments.shape[1]
+        if missing > 0:
             self._moments = np.pad(self._moments, ((0, 0), (0, missing)))
+        if isinstance(x, SparseRows):
+            width.update_sums(self._moments, x.start, x.columns, x.values)
+        else:
+            width.update_moments(self._moments, seen, x)
 
     # Looking inside
 
@@ -227,14 +314,14 @@ class KernelLearner(BinaryLearner):
         """Return the support vectors, in the order in which they entered."""
         if self._state is None:
             empty = np.zeros(0)
-            rows = np.zeros((0, len(self._schema)), np.float32)
+            rows = as_matrix(np.zeros((0, len(self._schema)), np.float32))
             return SupportVectors(self.feature_names, rows, empty, [], empty.astype(np.int64))
         rows, alpha, entered = self._expansion()
         kept = np.flatnonzero(alpha)
         kept = kept[np.argsort(np.abs(entered[kept]), kind="stable")]
         return SupportVectors(
             features=self.feature_names,
-            rows=rows[kept],
+            rows=as_matrix(rows)[kept],
             coefficients=alpha[kept],
             labels=[self._labels.label(a) for a in alpha[kept].tolist()],
             entered=entered[kept],

@@ -52,16 +52,8 @@ class BinaryLabels:
 
     def __init__(self, seen: list[Any] | None = None) -> None:
         self.seen: list[Any] = list(seen or [])
-
-    @property
-    def positive(self) -> Any:
-        """The label of margins above 0, or None while only the other one is known."""
-        return self._sides()[1]
-
-    @property
-    def negative(self) -> Any:
-        """The label of margins below 0, or None while only the other one is known."""
-        return self._sides()[0]
+        # The label of margins below 0 and of those above; None while not known.
+        self.negative, self.positive = self._sides()
 
     def _sides(self) -> tuple[Any, Any]:
         if not self.seen:
@@ -104,6 +96,7 @@ class BinaryLabels:
             return False
         before = self.positive
         self.seen.append(label)
+        self.negative, self.positive = self._sides()
         return len(self.seen) == 2 and self.seen[0] == (
             self.negative if before is not None else self.positive
         )

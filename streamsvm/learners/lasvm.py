@@ -13,11 +13,13 @@ from streamsvm.learners import lasvm_file, model_file
 from streamsvm.learners.binary import check_number, check_positive
 from streamsvm.learners.bounds import check_size, policy_of
 from streamsvm.learners.kernel_learner import KernelLearner
+from streamsvm.learners.schema import LIMIT
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.monitor.gap import KeptGap, lasvm_gap
 from streamsvm.solvers import boxes, lasvm, lasvm_finish, lasvm_state
 from streamsvm.solvers.lasvm_state import LASVMState
-from streamsvm.support import dense_store
+from streamsvm.support import stores
+from streamsvm.support.rows import Rows, shape
 
 _FINISH_STEPS = 20_000
 
@@ -76,6 +78,17 @@ class LASVMClassifier(KernelLearner):
         coefficient and box; "remove" the one that costs the dual least; "smallest": remove the
         smallest coefficient (for comparison). None, the default, is "merge": by far the best in our
         measurements.
+    sparse
+        True: rows are kept by their nonzero features (text, one-hot); False: with all of them.
+        None, the default: as the data turn out; looked at when 1, 2, 4, 8, ... examples were seen.
+    hashing
+        None, the default: each feature name gets a column of its own, in the order of their coming.
+        Or the number of columns that names are hashed to (2**18, say): no name is kept, and none is
+        ever left out; names that meet in a column add up, with random signs.
+    max_features
+        At most so many names are known; later ones are left out, and counted as
+        ``features_ignored``. An event with more features than this is refused. 1,048,576 by
+        default.
     cache_mb
         Megabytes for cached kernel rows; 200 by default. Less is slower, never less exact.
     seed
@@ -113,10 +126,13 @@ class LASVMClassifier(KernelLearner):
         window: int | None = None,
         max_support_vectors: int | None = None,
         budget: str | None = None,
+        sparse: bool | None = None,
+        hashing: int | None = None,
+        max_features: int = LIMIT,
         cache_mb: float = 200.0,
         seed: int | None = None,
     ) -> None:
-        super().__init__(kernel, C, class_weight, cache_mb)
+        super().__init__(kernel, C, class_weight, sparse, hashing, max_features, cache_mb)
         self.tau = tau
         self.reprocess = reprocess
         self.delta_max = delta_max
@@ -162,21 +178,25 @@ class LASVMClassifier(KernelLearner):
     _states = lasvm_state
 
     def _new_state(self, n_features: int) -> LASVMState:
-        return lasvm_state.new_state(n_features, self._cache_bytes)
+        return lasvm_state.new_state(n_features, self._cache_bytes, sparse=self._sparse)
 
-    def _solve(self, state: LASVMState, rows: tuple[np.ndarray, ...], margins: np.ndarray) -> int:
+    def _solve(self, state: LASVMState, rows: tuple[Any, ...], margins: np.ndarray) -> int:
         done: int = lasvm.learn_rows(state, self.kernel_, *rows, self._schedule, margins)  # type: ignore[call-arg]
         return done
 
-    def _expansion(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _schedule_now(self) -> lasvm.Schedule:
+        return self._schedule
+
+    def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
         store, n = self._state.store, int(self._state.info[0].n)
-        rows = dense_store.rows_of(store, n, len(self._schema))
+        rows = stores.rows_of(store, n, len(self._schema))
         return rows, self._state.alpha[:n], store.entered[:n]
 
-    def _margins(self, x: np.ndarray) -> np.ndarray:
-        margins = np.zeros(len(x))
+    def _margins(self, x: Rows) -> np.ndarray:
+        n, d = shape(x)
+        margins = np.zeros(n)
         if self._state is not None:
-            lasvm.margins_of(self._state_for(x.shape[1]), self.kernel_, x, margins)
+            lasvm.margins_of(self._state_for(d), self.kernel_, x, margins)
         return margins
 
     def _turn_signs(self) -> None:
@@ -273,10 +293,10 @@ class LASVMClassifier(KernelLearner):
     def counters(self) -> dict[str, int]:
         """Counts since the first example: steps, kernel values, how cached rows were found."""
         if self._state is None:
-            return dict.fromkeys(_COUNTERS, 0)
+            return dict.fromkeys(_COUNTERS, 0) | self._ignored()
         info, cache = self._state.info[0], self._state.cache.counts
         values = (info.n_steps, info.n_null, info.n_values + cache[3], cache[0], cache[1], cache[2])
-        return dict(zip(_COUNTERS, map(int, values), strict=True))
+        return dict(zip(_COUNTERS, map(int, values), strict=True)) | self._ignored()
 
 
 _NO_CERTIFICATE = (

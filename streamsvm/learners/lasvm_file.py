@@ -11,9 +11,11 @@ from streamsvm.learners.binary_file import (
     common_to_file,
     fill_record,
     record_as_json,
+    rows_from_file,
+    rows_to_file,
 )
 from streamsvm.solvers import lasvm_state
-from streamsvm.support import dense_store
+from streamsvm.support import stores
 
 _SLOTS = ("alpha", "gradient", "lower", "upper", "y", "diagonal")
 _PLAIN = (
@@ -26,6 +28,9 @@ _PLAIN = (
     "window",
     "max_support_vectors",
     "budget",
+    "sparse",
+    "hashing",
+    "max_features",
     "cache_mb",
     "seed",
 )
@@ -39,7 +44,7 @@ def to_file(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if state is not None:
         n = int(state.info[0].n)
         arrays |= {name: getattr(state, name)[:n] for name in _SLOTS}
-        arrays["rows"] = dense_store.rows_of(state.store, n, len(model._schema))
+        arrays |= rows_to_file(stores.rows_of(state.store, n, len(model._schema)))
         arrays["entered"], arrays["weight"] = state.store.entered[:n], state.store.weight[:n]
         arrays["cache_counts"] = state.cache.counts
         content["info"] = record_as_json(state.info)
@@ -51,23 +56,23 @@ def from_file(cls: type, content: dict[str, Any], arrays: dict[str, np.ndarray])
     model = common_from_file(cls, content, arrays)
     model._counts = arrays["counts"]
     if "info" in content:
-        model._state = _state_from(content["info"], arrays, len(model._schema), model._cache_bytes)
+        model._state = _state_from(content["info"], arrays, model)
     return model
 
 
 def _state_from(
-    info: dict[str, Any], arrays: dict[str, np.ndarray], d: int, cache_bytes: int
+    info: dict[str, Any], arrays: dict[str, np.ndarray], model: Any
 ) -> lasvm_state.LASVMState:
-    n = info["n"]
-    rows = arrays["rows"]
+    n, d = info["n"], len(model._schema)
+    rows = rows_from_file(arrays, n, d)
     # Compiled code trusts these sizes.
-    if rows.shape != (n, d) or any(arrays[k].shape != (n,) for k in (*_SLOTS, "entered", "weight")):
+    if any(arrays[k].shape != (n,) for k in (*_SLOTS, "entered", "weight")):
         raise ValueError("the arrays of support vectors are of different lengths")
     if not (-1 <= info["i"] < max(n, 1) and -1 <= info["j"] < max(n, 1)):
         raise ValueError("the extremes lie outside")
-    state = lasvm_state.new_state(d, cache_bytes, capacity=max(64, 2 * n))
-    for slot in range(n):
-        dense_store.put(state.store, slot, rows[slot])
+    capacity = max(64, 2 * n)
+    state = lasvm_state.new_state(d, model._cache_bytes, capacity, sparse=model._sparse)
+    state = state._replace(store=stores.filled(state.store, rows))
     state.store.entered[:n], state.store.weight[:n] = arrays["entered"], arrays["weight"]
     for name in _SLOTS:
         getattr(state, name)[:n] = arrays[name]

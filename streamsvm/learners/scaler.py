@@ -12,7 +12,7 @@ from river import base
 from streamsvm._compile import compiled
 from streamsvm.errors import FeatureError
 from streamsvm.learners import frames, model_file, scaler_file
-from streamsvm.learners.frames import Matrix
+from streamsvm.learners.matrices import Matrix, SparseMatrix
 from streamsvm.learners.schema import Name, Schema, check_number_feature
 
 
@@ -93,7 +93,8 @@ class StandardScaler(base.MiniBatchTransformer):
     text, pass as they are (a rare category scaled to variance 1 would drown all others); and NaN,
     infinities and strings are refused instead of kept for ever in a mean.
 
-    A feature that an event lacks stays away: it counts 0, the mean, in a learner behind.
+    A feature that an event lacks stays away: it counts 0, the mean, in a learner behind. Sparse
+    batches pass as they are: centred, no value of theirs would be 0.
 
     Examples
     --------
@@ -140,6 +141,8 @@ class StandardScaler(base.MiniBatchTransformer):
     def transform_many(self, X: Any) -> Any:
         """Return the scaled batch in the kind of container that `X` is; missing values become 0."""
         matrix = self._run(frames.matrix_of(X, self._schema), learn=False, scale=True)
+        if isinstance(matrix, SparseMatrix):
+            return X
         if isinstance(X, np.ndarray):
             return matrix.values
         if isinstance(X, pa.RecordBatch):
@@ -147,15 +150,17 @@ class StandardScaler(base.MiniBatchTransformer):
         columns = dict(zip(matrix.names, matrix.values.T, strict=True))
         return frames.columns_like(X, columns)
 
-    def learn_transform_many(self, matrix: Matrix) -> Matrix:
+    def learn_transform_many(self, matrix: Any) -> Any:
         """Learn and scale each row in turn: ``learn_one`` then ``transform_one``, row by row."""
         return self._run(matrix, learn=True, scale=True)
 
-    def transform_matrix(self, matrix: Matrix) -> Matrix:
+    def transform_matrix(self, matrix: Any) -> Any:
         """Scale a matrix with what was learnt so far."""
         return self._run(matrix, learn=False, scale=True)
 
-    def _run(self, matrix: Matrix, *, learn: bool, scale: bool) -> Matrix:
+    def _run(self, matrix: Any, *, learn: bool, scale: bool) -> Any:
+        if isinstance(matrix, SparseMatrix):
+            return matrix
         values = np.array(matrix.values, np.float64, order="C")
         if not np.isfinite(values).all():
             r, c = np.argwhere(~np.isfinite(values))[0]

@@ -3,13 +3,18 @@
 A feature that an event lacks counts 0 there; one that was never seen before gets the next column,
 and counts 0 in all earlier rows. New names are taken in the order in which they appear, sorted
 within one event, so that neither the order of a dict nor batching changes a model.
+
+At most `limit` names are known: later ones are left out and counted, so that no stream can fill the
+memory with names. Or no name is kept: with `buckets`, each is hashed to one of so many columns.
 """
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Hashable, Iterable, Mapping
+import zlib
+from array import array
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -17,9 +22,13 @@ import numpy as np
 
 from streamsvm._compile import compiled
 from streamsvm.errors import FeatureError
+from streamsvm.support.rows import SparseRows, sorted_rows
 
 Name = Hashable
 _LARGEST = float(np.finfo(np.float32).max)
+
+LIMIT = 2**20
+"""Names known at most, by default: with a megabyte or two of support vectors, 150 MB."""
 
 
 def in_order(names: Iterable[Name]) -> list[Name]:
@@ -52,36 +61,84 @@ def first_bad(x):  # type: ignore[no-untyped-def]
 
 
 class Schema:
-    """The names of the columns, and the fast ways in."""
+    """The names of the columns, and the fast ways in.
 
-    def __init__(self, names: Iterable[Name] = ()) -> None:
+    Parameters
+    ----------
+    names
+        Names known already.
+    limit
+        How many names are known at most; an event with more features is refused.
+    buckets
+        None, or the number of columns that names are hashed to.
+
+    """
+
+    def __init__(
+        self, names: Iterable[Name] = (), limit: int = LIMIT, buckets: int | None = None
+    ) -> None:
         self.names: list[Name] = []
         self.index: dict[Name, int] = {}
+        self.limit = limit
+        self.buckets = buckets
+        # Whether the names are 0, 1, ...: those of arrays.
+        self.is_range = True
+        # How often a feature was left out of an example, because there was no room for its name.
+        self.n_ignored = 0
+        self._left_out = 0
         self.extend(names)
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self.names) if self.buckets is None else self.buckets
 
-    def __getstate__(self) -> list[Name]:
-        return self.names
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.names, self.limit, self.buckets, self.n_ignored
 
-    def __setstate__(self, names: list[Name]) -> None:
-        self.__init__(names)  # type: ignore[misc]
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.__init__(*state[:3])  # type: ignore[misc]
+        self.n_ignored = state[3]
 
     def extend(self, names: Iterable[Name]) -> None:
-        """Append the names that are new, in their order."""
-        before = len(self.names)
+        """Append the names that are new, in their order; the last row read is an example."""
+        self.n_ignored += self._left_out
+        self._left_out = 0
         for name in names:
             if name not in self.index:
+                self.is_range = self.is_range and name == len(self.names)
                 self.index[name] = len(self.names)
                 self.names.append(name)
-        if len(self.names) > before or not hasattr(self, "_pack"):
-            self._compile_access()
+                self._get: Any = None
 
-    def _compile_access(self) -> None:
-        width = len(self.names)
-        self._pack = struct.Struct(f"{width}d")
-        self._get = itemgetter(*self.names) if width > 1 else None
+    def check_unnamed(self) -> None:
+        """Refuse arrays after named features.
+
+        Raises
+        ------
+        FeatureError
+            Features were known by names.
+
+        """
+        if self.is_range or all(isinstance(name, int) for name in self.names):
+            return
+        raise FeatureError(
+            f"an array has no feature names, and this model knows its features by name "
+            f"({self.names[0]!r}, ...): pass a frame or an Arrow RecordBatch"
+        )
+
+    def _new_columns(self, new: list[Name]) -> tuple[dict[Name, int], list[Name]]:
+        """Return columns for names not known yet, and those of them that there is room for."""
+        room = max(0, self.limit - len(self.names))
+        self._left_out = max(0, len(new) - room)
+        new = new[:room]
+        return {name: len(self.names) + i for i, name in enumerate(new)}, new
+
+    def _check_size(self, n: int) -> None:
+        if n > self.limit:
+            raise FeatureError(
+                f"an event of {n:,} features: at most {self.limit:,} are taken (max_features)"
+            )
+
+    # Dense rows
 
     def row(self, x: Mapping[Name, Any]) -> np.ndarray:
         """Return an event as float32 (1, d); unseen features count 0, as in all that is stored.
@@ -100,15 +157,18 @@ class Schema:
 
         None also for values that are no plain numbers; what is not finite is passed on.
         """
-        if self._get is None or len(x) != len(self.names):
+        if len(x) != len(self.names) or len(x) < 2:
             return None
+        if self._get is None:
+            self._pack = struct.Struct(f"{len(self.names)}d").pack
+            self._get = itemgetter(*self.names)
         try:
-            return np.frombuffer(self._pack.pack(*self._get(x)), np.float64)
+            return np.frombuffer(self._pack(*self._get(x)), np.float64)
         except (KeyError, struct.error, TypeError, OverflowError):
             return None
 
     def wider_row(self, x: Mapping[Name, Any]) -> tuple[np.ndarray, list[Name]]:
-        """Return an event with unseen features as further columns, and their names.
+        """Return an event as float32 (1, d) with unseen features behind, and their names.
 
         Nothing is taken note of until `extend` is called with the names: an event may still be
         refused for another reason.
@@ -118,26 +178,29 @@ class Schema:
             row = np.empty((1, len(self.names)), np.float32)
             if narrow(values, row[0]):
                 return row, []
-        return self._checked_row(x)
-
-    def _checked_row(self, x: Mapping[Name, Any]) -> tuple[np.ndarray, list[Name]]:
-        if not isinstance(x, Mapping):
-            raise FeatureError(f"an event is a dict of features, not {type(x).__name__}: {x!r:.80}")
-        checked = {name: check_number_feature(name, value) for name, value in x.items()}
-        new = in_order(name for name in checked if name not in self.index)
-        columns = self.index | {name: len(self.names) + i for i, name in enumerate(new)}
-        row = np.zeros((1, len(columns)), np.float32)
+        checked = self._checked(x)
+        unseen = in_order(name for name in checked if name not in self.index)
+        columns, new = self._new_columns(unseen)
+        row = np.zeros((1, len(self.names) + len(new)), np.float32)
         for name, value in checked.items():
-            row[0, columns[name]] = value
+            column = self.index.get(name, columns.get(name))
+            if column is not None:
+                row[0, column] = value
         return row, new
 
-    def rows(self, names: list[Name], values: np.ndarray) -> np.ndarray:
+    def _checked(self, x: Mapping[Name, Any]) -> dict[Name, float]:
+        if not isinstance(x, Mapping):
+            raise FeatureError(f"an event is a dict of features, not {type(x).__name__}: {x!r:.80}")
+        self._check_size(len(x))
+        return {name: check_number_feature(name, value) for name, value in x.items()}
+
+    def rows(self, names: Sequence[Name], values: np.ndarray) -> np.ndarray:
         """Return a matrix with its own column names as float32 (n, d): see `row`."""
         x, _ = self.wider_rows(names, values, None)
         return np.ascontiguousarray(x[:, : len(self.names)])
 
     def wider_rows(
-        self, names: list[Name], values: np.ndarray, order: list[Name] | None
+        self, names: Sequence[Name], values: np.ndarray, order: list[Name] | None
     ) -> tuple[np.ndarray, list[Name]]:
         """Return a matrix with unseen features as further columns, and their names.
 
@@ -152,6 +215,7 @@ class Schema:
             first row.
 
         """
+        self._check_size(len(names))
         with np.errstate(over="ignore"):
             x = np.ascontiguousarray(values, dtype=np.float32)
         bad = first_bad(x)
@@ -159,15 +223,99 @@ class Schema:
             r, c = divmod(bad, x.shape[1])
             raise FeatureError(f"row {r}: {_refusal(names[c], values[r, c].item())}")
         candidates = in_order(names) if order is None else order
-        new = [name for name in candidates if name not in self.index]
-        all_names = self.names + new
-        if names == all_names:
+        columns, new = self._new_columns([name for name in candidates if name not in self.index])
+        if names == self.names + new:
             return x, new
-        columns = self.index | {name: len(self.names) + i for i, name in enumerate(new)}
-        out = np.zeros((len(x), len(all_names)), np.float32)
+        columns |= self.index
+        out = np.zeros((len(x), len(self.names) + len(new)), np.float32)
         for c, name in enumerate(names):
-            out[:, columns[name]] = x[:, c]
+            if name in columns:
+                out[:, columns[name]] = x[:, c]
         return out, new
+
+    # Sparse rows
+
+    def sparse_row(self, x: Mapping[Name, Any]) -> tuple[SparseRows, list[Name]]:
+        """Return an event as a sparse row with unseen features, and their names: see `wider_row`.
+
+        Raises
+        ------
+        FeatureError
+            As for `row`.
+
+        """
+        try:
+            self._check_size(len(x))
+            with np.errstate(over="ignore"):
+                values = np.array(array("d", x.values()), np.float32)
+        except (TypeError, AttributeError, OverflowError):
+            x = self._checked(x)
+            values = np.array(list(x.values()), np.float32)
+        if not np.isfinite(values).all():
+            self._checked(x)
+        new: list[Name] = []
+        if self.buckets is not None:
+            columns, signs = self._hashed(x)
+            values *= signs
+        else:
+            found = list(map(self.index.get, x))
+            if None in found:
+                places, new = self._new_columns(
+                    in_order(name for name in x if name not in self.index)
+                )
+                known, index = places.get, self.index
+                found = [index.get(name, known(name, -1)) for name in x]
+            columns = np.array(found, np.int32)
+        if new or self._left_out:
+            kept = columns >= 0
+            columns, values = columns[kept], values[kept]
+        start = np.array([0, len(columns)])
+        return sorted_rows(SparseRows(start, columns, values, len(self) + len(new))), new
+
+    def known(self, rows: SparseRows) -> SparseRows:
+        """Return rows without the features that are not among the names."""
+        d = len(self)
+        if rows.d == d:
+            return rows
+        values = np.where(rows.columns < d, rows.values, np.float32(0.0))
+        return sorted_rows(SparseRows(rows.start, rows.columns, values, d))
+
+    def _hashed(self, names: Iterable[Name]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the column of each name, and a sign of its own, which keeps collisions fair."""
+        texts = (name if isinstance(name, str) else repr(name) for name in names)
+        # Not hash(): that of a string is another one in each process.
+        hashes = np.array([zlib.crc32(text.encode()) for text in texts], np.int64)
+        return (hashes % (self.buckets or 1)).astype(np.int32), 1.0 - 2.0 * (hashes >> 31)
+
+    def sparse_rows(self, names: Sequence[Name], rows: SparseRows) -> tuple[SparseRows, list[Name]]:
+        """Return rows over `names` as rows over the schema, with unseen features, and their names.
+
+        Raises
+        ------
+        FeatureError
+            A value is not finite, or there are more names than are taken.
+
+        """
+        bad = np.flatnonzero(~np.isfinite(rows.values))
+        if len(bad):
+            r = int(np.searchsorted(rows.start, bad[0], side="right")) - 1
+            refusal = _refusal(names[rows.columns[bad[0]]], rows.values[bad[0]].item())
+            raise FeatureError(f"row {r}: {refusal}")
+        if self.buckets is not None:
+            columns, signs = self._hashed(names)
+            values = (rows.values * signs[rows.columns]).astype(np.float32)
+            moved = SparseRows(rows.start, columns[rows.columns], values, self.buckets)
+            return sorted_rows(moved), []
+        self._check_size(len(names))
+        if isinstance(names, range) and self.is_range:
+            more: list[Name] = list(range(len(self.names), len(names)))
+            return rows._replace(d=len(self.names) + len(more)), more
+        places, new = self._new_columns([name for name in names if name not in self.index])
+        places |= self.index
+        columns = np.array([places.get(name, -1) for name in names], np.int32)[rows.columns]
+        values = np.where(columns >= 0, rows.values, np.float32(0.0))
+        moved = SparseRows(rows.start, np.maximum(columns, 0), values, len(self) + len(new))
+        return sorted_rows(moved), new
 
 
 def _refusal(name: Name, value: Any) -> str:

@@ -8,17 +8,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.learners.schema import Name
+from streamsvm.support.rows import Rows, SparseRows
 
 
 class SupportVectors(NamedTuple):
     """The examples of the expansion f(x) = sum_s coefficient_s k(x, row_s) + bias."""
 
     features: list[Name]  # names of the columns of `rows`
-    rows: np.ndarray  # float32 (n, d)
+    rows: Any  # float32 (n, d); a scipy.sparse.csr_array if the learner's rows are sparse
     coefficients: np.ndarray  # float64 (n,), signed: positive for the positive label
     labels: list[Any]  # label of each
     entered: np.ndarray  # int64 (n,): the number of the example, from 1, or the id given with it;
     # of a vector that was merged of several, minus the number of the newest
+
+
+def as_matrix(rows: Rows) -> Any:
+    """Return rows as an array, or as SciPy's sparse array."""
+    if not isinstance(rows, SparseRows):
+        return rows
+    from scipy.sparse import csr_array
+
+    shape = (rows.start.size - 1, rows.d)
+    return csr_array((rows.values, rows.columns, rows.start), shape=shape)
 
 
 def arrays_of(part: Any) -> Iterator[np.ndarray]:

@@ -13,10 +13,12 @@ from streamsvm.learners import model_file, tracking_file
 from streamsvm.learners.binary import check_number
 from streamsvm.learners.bounds import check_size, policy_of
 from streamsvm.learners.kernel_learner import KernelLearner
+from streamsvm.learners.schema import LIMIT
 from streamsvm.monitor import gap
 from streamsvm.monitor.certificate import Certificate, papers_bound, steps_for, tracking_bound
 from streamsvm.solvers import tracking, tracking_finish, tracking_linear, tracking_state
-from streamsvm.support import dense_store
+from streamsvm.support import stores
+from streamsvm.support.rows import Rows, shape
 
 DEFAULT_STEPS = 10
 _GRADIENTS = ("all", "support", "fresh")
@@ -75,6 +77,17 @@ class TrackingSVMClassifier(KernelLearner):
         made; at least 0, .001 by default.
     class_weight
         None or a dict {label: factor of C} (1 for labels not named).
+    sparse
+        True: rows are kept by their nonzero features (text, one-hot); False: with all of them.
+        None, the default: as the data turn out; looked at when 1, 2, 4, 8, ... examples were seen.
+    hashing
+        None, the default: each feature name gets a column of its own, in the order of their coming.
+        Or the number of columns that names are hashed to (2**18, say): no name is kept, and none is
+        ever left out; names that meet in a column add up, with random signs.
+    max_features
+        At most so many names are known; later ones are left out, and counted as
+        ``features_ignored``. An event with more features than this is refused. 1,048,576 by
+        default.
     cache_mb
         Megabytes for cached kernel rows; 200 by default. Less is slower, never less exact.
     seed
@@ -117,10 +130,13 @@ class TrackingSVMClassifier(KernelLearner):
         budget: str | None = None,
         tau: float = 1e-3,
         class_weight: dict[Any, float] | str | None = None,
+        sparse: bool | None = None,
+        hashing: int | None = None,
+        max_features: int = LIMIT,
         cache_mb: float = 200.0,
         seed: int | None = None,
     ) -> None:
-        super().__init__(kernel, C, class_weight, cache_mb)
+        super().__init__(kernel, C, class_weight, sparse, hashing, max_features, cache_mb)
         if isinstance(class_weight, str):
             raise ParameterError(f"class_weight={class_weight!r}: use None or a dict")
         self.K = K
@@ -212,19 +228,29 @@ class TrackingSVMClassifier(KernelLearner):
     def _new_state(self, n_features: int) -> Any:
         window = self.window or 0
         if self._gradients == "fresh":
-            return tracking_linear.new_state(n_features, window, self.seed)
-        return tracking_state.new_state(n_features, self._cache_bytes, window, self.seed)
+            return tracking_linear.new_state(n_features, window, self.seed, sparse=self._sparse)
+        return tracking_state.new_state(
+            n_features, self._cache_bytes, window, self.seed, sparse=self._sparse
+        )
 
-    def _solve(self, state: Any, rows: tuple[np.ndarray, ...], margins: np.ndarray) -> int:
-        schedule = self._schedule._replace(averaged=float(bool(self.averaged)))
-        done: int = self._solver.learn_rows(state, self.kernel_, *rows, schedule, margins)
+    def _solve(self, state: Any, rows: tuple[Any, ...], margins: np.ndarray) -> int:
+        done: int = self._solver.learn_rows(
+            state, self.kernel_, *rows, self._schedule_now(), margins
+        )
         return done
 
-    def _margins(self, x: np.ndarray) -> np.ndarray:
-        margins = np.zeros(len(x))
+    def _schedule_now(self) -> tracking.Schedule:
+        # Which classifier is given out may be changed at any time.
+        if self._schedule.averaged != bool(self.averaged):
+            self._schedule = self._schedule._replace(averaged=float(bool(self.averaged)))
+        return self._schedule
+
+    def _margins(self, x: Rows) -> np.ndarray:
+        n, d = shape(x)
+        margins = np.zeros(n)
         if self._state is None:
             return margins
-        state = self._state_for(x.shape[1])
+        state = self._state_for(d)
         if self._gradients == "fresh":
             w = state.w_average if self.averaged else state.w
             tracking_linear.margins_of(self.kernel_, w, x, margins)
@@ -233,13 +259,10 @@ class TrackingSVMClassifier(KernelLearner):
             tracking.margins_of(state, self.kernel_, alpha, x, margins)
         return margins
 
-    def _expansion(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
         state, d = self._state, len(self._schema)
         n = int(state.active.counts[0].n)
-        if self._gradients == "fresh":
-            rows = state.store.rows[:n, :d].copy()
-        else:
-            rows = dense_store.rows_of(state.store, n, d)
+        rows = stores.rows_of(state.store, n, d)
         coefficients = state.average if self.averaged else state.alpha
         return rows, coefficients[:n], state.store.entered[:n]
 
@@ -335,7 +358,7 @@ class TrackingSVMClassifier(KernelLearner):
         """Counts since the first example: steps, kernel values, how cached rows were found."""
         names = ("steps", "null_steps")
         if self._state is None:
-            return dict.fromkeys(names, 0)
+            return dict.fromkeys(names, 0) | self._ignored()
         info = self._state.info[0]
         counts = dict(zip(names, (int(info.n_steps), int(info.n_null)), strict=True))
         if self._gradients != "fresh":
@@ -346,7 +369,7 @@ class TrackingSVMClassifier(KernelLearner):
                 "cached_rows_missed": missed,
                 "cached_rows_extended": extended,
             }
-        return counts
+        return counts | self._ignored()
 
 
 _CERTIFIED = {

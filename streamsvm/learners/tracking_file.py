@@ -11,9 +11,11 @@ from streamsvm.learners.binary_file import (
     common_to_file,
     fill_record,
     record_as_json,
+    rows_from_file,
+    rows_to_file,
 )
 from streamsvm.solvers import tracking_linear, tracking_state
-from streamsvm.support import dense_store
+from streamsvm.support import stores
 
 _PLAIN = (
     "C",
@@ -27,6 +29,9 @@ _PLAIN = (
     "max_support_vectors",
     "budget",
     "tau",
+    "sparse",
+    "hashing",
+    "max_features",
     "cache_mb",
     "seed",
 )
@@ -46,11 +51,10 @@ def to_file(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     arrays |= {"ring": state.active.ring, "draws": state.draws}
     arrays["entered"], arrays["weight"] = state.store.entered[:n], state.store.weight[:n]
     d = len(model._schema)
+    arrays |= rows_to_file(stores.rows_of(state.store, n, d))
     if isinstance(state, tracking_linear.LinearTrackingState):
-        arrays["rows"] = state.store.rows[:n, :d]
         arrays["w"], arrays["w_average"] = state.w[:d], state.w_average[:d]
     else:
-        arrays["rows"] = dense_store.rows_of(state.store, n, d)
         arrays["cache_counts"] = state.cache.counts
     content["info"] = record_as_json(state.info)
     content["counts"] = record_as_json(state.active.counts)
@@ -67,18 +71,18 @@ def from_file(cls: type, content: dict[str, Any], arrays: dict[str, np.ndarray])
 
 def _state_from(model: Any, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     d, n = len(model._schema), content["counts"]["n"]
-    _check_sizes(content, arrays, n, d, model._states.SLOTWISE, model.window or 0)
+    rows = rows_from_file(arrays, n, d)
+    _check_sizes(content, arrays, n, model._states.SLOTWISE, model.window or 0)
     linear = model._states is tracking_linear
     capacity = max(64, 2 * n)
+    sparse, window = model._sparse, model.window or 0
     if linear:
-        state: Any = tracking_linear.new_state(d, model.window or 0, 0, capacity)
-        state.store.rows[:n, :d] = arrays["rows"]
+        state: Any = tracking_linear.new_state(d, window, 0, capacity, sparse)
         state.w[:d], state.w_average[:d] = arrays["w"], arrays["w_average"]
     else:
-        state = tracking_state.new_state(d, model._cache_bytes, model.window or 0, 0, capacity)
-        for slot in range(n):
-            dense_store.put(state.store, slot, arrays["rows"][slot])
+        state = tracking_state.new_state(d, model._cache_bytes, window, 0, capacity, sparse)
         state.cache.counts[:] = arrays["cache_counts"]
+    state = state._replace(store=stores.filled(state.store, rows))
     state.store.entered[:n], state.store.weight[:n] = arrays["entered"], arrays["weight"]
     for name in model._states.SLOTWISE:
         getattr(state, name)[:n] = arrays[name]
@@ -95,13 +99,12 @@ def _check_sizes(
     content: dict[str, Any],
     arrays: dict[str, np.ndarray],
     n: int,
-    d: int,
     slotwise: tuple[str, ...],
     window: int,
 ) -> None:
     """Refuse arrays on which compiled code would read or write outside."""
     names = (*slotwise, *_ACTIVE, "entered", "weight")
-    if arrays["rows"].shape != (n, d) or any(arrays[name].shape != (n,) for name in names):
+    if any(arrays[name].shape != (n,) for name in names):
         raise ValueError("the arrays of examples are of different lengths")
     if arrays["ring"].shape != (window,) or arrays["draws"].shape != (1,):
         raise ValueError("the window or the random generator is of another size")

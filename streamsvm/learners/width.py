@@ -32,6 +32,27 @@ def update_moments(moments, n_before, x):  # type: ignore[no-untyped-def]
             moments[1, c] += change * (x[r, c] - moments[0, c])
 
 
+@compiled
+def update_sums(sums, start, columns, values):  # type: ignore[no-untyped-def]
+    """Add sparse rows to the sums, float64 (2, n_features), of values and of their squares."""
+    for t in range(start[0], start[start.size - 1]):
+        value = np.float64(values[t])
+        sums[0, columns[t]] += value
+        sums[1, columns[t]] += value * value
+
+
+def sums_of(moments: np.ndarray, n: int) -> np.ndarray:
+    """Return the sums of values and of squares that the moments of n rows stand for."""
+    means, squares = moments
+    return np.array([n * means, squares + n * means**2])
+
+
+def moments_of(sums: np.ndarray, n: int) -> np.ndarray:
+    """Return the moments of n rows from their sums."""
+    means = sums[0] / max(n, 1)
+    return np.array([means, sums[1] - n * means**2])
+
+
 def gamma_of(moments: np.ndarray, n: int) -> float:
     """Return 1 / total variance, or 1 / d while all examples are the same."""
     total = float(moments[1].sum()) / max(n, 1)

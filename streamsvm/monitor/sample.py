@@ -7,6 +7,8 @@ import random
 
 import numpy as np
 
+from streamsvm.support.rows import Rows, copied, joined
+
 NEVER = 10**18
 
 
@@ -44,7 +46,7 @@ class PassedBy:
         self._w = 1.0
         self._n = 0
         room = size if window is None else 4 * size
-        self._rows: list[np.ndarray] = []
+        self._rows: list[Rows] = []
         self._signs, self._weights = np.zeros(room), np.zeros(room)
         self._numbers, self._arrived = np.zeros(room, np.int64), np.zeros(room, np.int64)
         if window is not None:
@@ -75,10 +77,8 @@ class PassedBy:
     def _uniform(self) -> float:
         return 1.0 - self._random.random()
 
-    def offer(
-        self, x: np.ndarray, signs: np.ndarray, weights: np.ndarray, numbers: np.ndarray
-    ) -> None:
-        """Let examples pass by: rows float32 (n, d), and what belongs to them."""
+    def offer(self, x: Rows, signs: np.ndarray, weights: np.ndarray, numbers: np.ndarray) -> None:
+        """Let examples pass by: n rows, and what belongs to them."""
         first = self.seen
         after = first + len(signs)
         while self.next < after:
@@ -86,9 +86,9 @@ class PassedBy:
             self.seen = self.next + 1
             at = self._place()
             if at == len(self._rows):
-                self._rows.append(x[i].copy())
+                self._rows.append(copied(x, i))
             else:
-                self._rows[at] = x[i].copy()
+                self._rows[at] = copied(x, i)
             self._signs[at], self._weights[at] = signs[i], weights[i]
             self._numbers[at], self._arrived[at] = numbers[i], self.seen
             if self.window is not None or self._n == self.size:
@@ -122,21 +122,19 @@ class PassedBy:
             column[: self._n - gone] = column[gone : self._n]
         self._n -= gone
 
-    def draw(self, n: int, d: int, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def draw(self, n: int, d: int, kept: np.ndarray) -> tuple[Rows, np.ndarray, np.ndarray]:
         """Return up to n of the sampled examples whose numbers are not among `kept`, sorted.
 
         Returns
         -------
-        Rows float32 (m, d), signs and weights.
+        Rows of d features, sparse if the last that came were; signs; and weights.
 
         """
         chosen = np.flatnonzero(~_are_in(self.numbers, kept))
         if len(chosen) > n:
             chosen = chosen[self._random.sample(range(len(chosen)), n)]
-        x = np.zeros((len(chosen), d), np.float32)
-        for r, i in enumerate(chosen.tolist()):
-            # Rows from before a feature was known lack it.
-            x[r, : self._rows[i].size] = self._rows[i]
+        # Rows from before a feature was known lack it.
+        x = joined([self._rows[i] for i in chosen.tolist()], d)
         return x, self._signs[chosen], self._weights[chosen]
 
     def turn_signs(self) -> None:

@@ -295,7 +295,10 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
         size = min(BLOCK, n_rows - start)
         n_block = state.info[0].n
         rows = part(x, start, start + size)
-        stores.values(kernel, state.store, rows, size, d, np.int64(0), n_block, state.block)
+        # The values of a row that was just predicted are there already.
+        if not (n_rows == 1 and state.info[0].ready == -n_block < 0):
+            stores.values(kernel, state.store, rows, size, d, np.int64(0), n_block, state.block)
+        state.info[0].ready = 0
         for r in range(size):
             info = state.info[0]
             at = start + r
@@ -338,6 +341,7 @@ def margins_of(state, kernel, x, out):  # type: ignore[no-untyped-def]
     """
     n_rows, d = count(x), width(x)
     b, n = bias(state), state.info[0].n
+    state.info[0].ready = 0
     start = 0
     while start < n_rows:
         size = min(BLOCK, n_rows - start)

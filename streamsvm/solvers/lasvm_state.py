@@ -31,6 +31,7 @@ INFO = np.dtype(
         ("g_min", np.float64),  # smallest gradient with alpha > A, or +inf
         ("dual", np.float64),  # the dual objective, summed step by step
         ("lost", np.float64),  # what removals, merges and rebuilds took from it
+        ("ready", np.int64),  # -n: the scratch has the values of the next row with n slots
     ]
 )
 
@@ -98,6 +99,7 @@ def grown(state: LASVMState, capacity: int, n_features: int, cache_bytes: int) -
         old = getattr(state, name)
         getattr(new, name)[: old.size] = old
     new.info[:] = state.info
+    new.info[0].ready = 0
     return new
 
 
@@ -118,6 +120,14 @@ def without_cache(state: LASVMState) -> LASVMState:
 def with_cache(state: LASVMState, cache_bytes: int) -> LASVMState:
     """Return a state that `without_cache` stripped, ready to learn again."""
     return grown(state, state.store.entered.size, stores.n_columns(state.store), cache_bytes)
+
+
+def made_sparse(state: LASVMState, cache_bytes: int) -> LASVMState:
+    """Return the state with rows by their nonzero features, and an empty cache."""
+    store = stores.made_sparse(state.store)  # type: ignore[arg-type]
+    cache = row_cache.new_cache(store.entered.size, stores.n_columns(store), cache_bytes)
+    cache.counts[:] = state.cache.counts
+    return state._replace(store=store, cache=cache)
 
 
 @compiled

@@ -268,7 +268,13 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
     while start < n_rows:
         size = min(BLOCK, n_rows - start)
         rows = part(x, start, start + size)
-        fresh_block.begin(state.block, kernel, state.store, rows, size, state.active.counts[0].n)
+        n = state.active.counts[0].n
+        # The values of a row that was just predicted are there already.
+        if n_rows == 1 and state.info[0].ready == -n < 0:
+            fresh_block.begin_ready(state.block)
+        else:
+            fresh_block.begin(state.block, kernel, state.store, rows, size, n)
+        state.info[0].ready = 0
         r = 0
         while r < size and fresh_block.has_room(state.block):
             at = start + r
@@ -295,6 +301,7 @@ def margins_of(state, kernel, coefficients, x, out):  # type: ignore[no-untyped-
     n_rows, d = count(x), width(x)
     n = state.active.counts[0].n
     values = state.block.values
+    state.info[0].ready = 0
     start = 0
     while start < n_rows:
         size = min(BLOCK, n_rows - start)

@@ -97,6 +97,12 @@ def grown(
     return new
 
 
+def made_sparse(state: LinearTrackingState, cache_bytes: int) -> LinearTrackingState:
+    """Return the state with rows by their nonzero features."""
+    del cache_bytes
+    return state._replace(store=stores.made_sparse(state.store))  # type: ignore[arg-type]
+
+
 def n_columns(state: LinearTrackingState) -> int:
     """Return for how many features there is room."""
     return state.w.size

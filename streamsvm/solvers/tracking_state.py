@@ -34,6 +34,7 @@ INFO = np.dtype(
         ("r2", np.float64),  # R2: largest k(x, x) so far
         ("box_sum", np.float64),  # sum of C_i over the active set
         ("box_squares", np.float64),  # sum of C_i^2 over the active set
+        ("ready", np.int64),  # -n: the scratch has the values of the next row with n slots
     ]
 )
 
@@ -117,6 +118,7 @@ def grown(state: TrackingState, capacity: int, n_features: int, cache_bytes: int
         old = getattr(state, name)
         getattr(new, name)[: old.size] = old
     new.info[:] = state.info
+    new.info[0].ready = 0
     return new
 
 
@@ -137,6 +139,16 @@ def without_cache(state: TrackingState) -> TrackingState:
 def with_cache(state: TrackingState, cache_bytes: int) -> TrackingState:
     """Return a state that `without_cache` stripped, ready to learn again."""
     return grown(state, state.store.entered.size, stores.n_columns(state.store), cache_bytes)
+
+
+def made_sparse(state: TrackingState, cache_bytes: int) -> TrackingState:
+    """Return the state with rows by their nonzero features, and an empty cache."""
+    store = stores.made_sparse(state.store)  # type: ignore[arg-type]
+    capacity, d = store.entered.size, stores.n_columns(store)
+    cache = row_cache.new_cache(capacity, d, cache_bytes)
+    cache.counts[:] = state.cache.counts
+    block = fresh_block.new_block(capacity, d, True)
+    return state._replace(store=store, cache=cache, block=block)
 
 
 @compiled_leaf

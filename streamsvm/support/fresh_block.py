@@ -59,6 +59,12 @@ def begin(block, kernel, store, x, size, n):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def begin_ready(block):  # type: ignore[no-untyped-def]
+    """Begin a block of one row whose values with all slots are in place."""
+    block.counts[0] = 0
+
+
+@compiled
 def has_room(block):  # type: ignore[no-untyped-def]
     """Tell whether a few more changes can be noted; else begin a new block."""
     return block.counts[0] + 4 <= block.changed.shape[0]

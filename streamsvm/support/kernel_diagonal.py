@@ -8,7 +8,8 @@ import numpy as np
 
 from streamsvm._compile import compiled
 from streamsvm.support import stores
-from streamsvm.support.rows import Rows, SparseRows, count, part, width
+from streamsvm.support.rows import Rows, SparseRows, part, shape, width
+from streamsvm.support.sparse_store import SparseStore
 
 
 @compiled
@@ -30,9 +31,10 @@ def _write(kernel, spare, x, out):  # type: ignore[no-untyped-def]
         out[r] = own_value(kernel, spare, part(x, r, r + 1))
 
 
-def diagonal_of(kernel: Any, x: Rows) -> np.ndarray:
-    """Return k(x_r, x_r) of rows x as float32 (n,)."""
-    spare = stores.new_store(1, width(x), isinstance(x, SparseRows))
-    out = np.empty(count(x), np.float32)
-    _write(kernel, spare, x, out)
+def diagonal_of(kernel: Any, x: Rows, spare: SparseStore | None = None) -> np.ndarray:
+    """Return k(x_r, x_r) of rows x as float32 (n,); `spare` may lend its scratch."""
+    n, d = shape(x)
+    store = stores.new_store(1, d, isinstance(x, SparseRows)) if spare is None else spare
+    out = np.empty(n, np.float32)
+    _write(kernel, store, x, out)
     return out

@@ -59,6 +59,85 @@ width: Any = chosen_by(0, {np.ndarray: _width_dense, SparseRows: _width_sparse})
 part: Any = chosen_by(0, {np.ndarray: _part_dense, SparseRows: _part_sparse})
 
 
+def shape(x: Rows) -> tuple[int, int]:
+    """Return the numbers of rows and of features: `count` and `width` for plain Python."""
+    return (x.start.size - 1, x.d) if isinstance(x, SparseRows) else x.shape  # type: ignore[return-value]
+
+
+def cut(x: Rows, first: int, stop: int) -> Any:
+    """Return rows first .. stop-1, sharing their memory: `part` for plain Python."""
+    if isinstance(x, SparseRows):
+        return x._replace(start=x.start[first : stop + 1])
+    return x[first:stop]
+
+
+def copied(x: Rows, r: int) -> Rows:
+    """Return row r in memory of its own, as a block of one."""
+    return taken(x, np.array([r])) if isinstance(x, SparseRows) else x[r : r + 1].copy()
+
+
+def joined(blocks: list[Rows], d: int) -> Rows:
+    """Return blocks of at most d features as one, sparse if one of them is."""
+    if any(isinstance(block, SparseRows) for block in blocks):
+        listed = [sparse(block) for block in blocks]
+        lengths = np.concatenate([np.diff(block.start) for block in listed])
+        return SparseRows(
+            np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+            np.concatenate([block.columns for block in listed]),
+            np.concatenate([block.values for block in listed]),
+            d,
+        )
+    arrays = [block for block in blocks if not isinstance(block, SparseRows)]
+    rows = [np.pad(block, ((0, 0), (0, d - block.shape[1]))) for block in arrays]
+    return np.concatenate([np.zeros((0, d), np.float32), *rows])
+
+
+def taken(x: SparseRows, kept: np.ndarray) -> SparseRows:
+    """Return a copy of the rows with these numbers."""
+    lengths = np.diff(x.start)[kept]
+    start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    at = np.arange(start[-1]) + np.repeat(x.start[:-1][kept] - start[:-1], lengths)
+    return SparseRows(start, x.columns[at], x.values[at], x.d)
+
+
+@compiled
+def _tidy(start, columns, values):  # type: ignore[no-untyped-def]
+    """Sort each row by column in place, add up repeats and drop zeros; return what is left."""
+    n = 0
+    first = start[0]
+    for r in range(start.size - 1):
+        stop = start[r + 1]
+        ascending = True
+        for t in range(first + 1, stop):
+            ascending &= columns[t - 1] < columns[t]
+        if not ascending:
+            order = np.argsort(columns[first:stop], kind="mergesort")
+            own_columns, own_values = columns[first:stop][order], values[first:stop][order]
+            columns[first:stop] = own_columns
+            values[first:stop] = own_values
+        # What is written never overtakes what is read.
+        begin = n
+        for t in range(first, stop):
+            if n > begin and columns[n - 1] == columns[t]:
+                values[n - 1] += values[t]
+            elif values[t] != 0.0:
+                columns[n] = columns[t]
+                values[n] = values[t]
+                n += 1
+        start[r + 1] = n
+        first = stop
+    return n
+
+
+def sorted_rows(x: SparseRows) -> SparseRows:
+    """Return rows with ascending columns, repeats added up, zeros dropped."""
+    first, stop = int(x.start[0]), int(x.start[-1])
+    start = x.start - first
+    columns, values = x.columns[first:stop].copy(), x.values[first:stop].copy()
+    n = _tidy(start, columns, values)
+    return SparseRows(start, columns[:n], values[:n], x.d)
+
+
 @compiled
 def _count_values(x):  # type: ignore[no-untyped-def]
     n = 0

@@ -13,7 +13,7 @@ from streamsvm._compile import chosen_by, compiled
 from streamsvm.support import dense_store, kernel_values, row_store, sparse_store, sparse_values
 from streamsvm.support.dense_store import DenseStore
 from streamsvm.support.row_store import RowStore
-from streamsvm.support.rows import Rows, SparseRows
+from streamsvm.support.rows import Rows, SparseRows, sparse
 from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.tiles import PANEL
 
@@ -118,13 +118,31 @@ def grown(store: Store, capacity: int, n_features: int) -> Store:
     return dense_store.grown(store, capacity, n_features)
 
 
-def n_columns(store: Store) -> int:
+def made_sparse(store: DenseStore | RowStore) -> SparseStore:
+    """Return a sparse store with the same content."""
+    n, d = store.entered.size, n_columns(store)
+    rows = sparse(rows_of(store, n, d))
+    new: SparseStore = filled(sparse_store.new_store(n, d), rows)
+    new.entered[:n], new.weight[:n] = store.entered, store.weight
+    return new
+
+
+def wants_pairs(store: Any) -> bool:
+    """Tell whether `has_room` refused a row because the pool of a sparse store was full."""
+    return isinstance(store, SparseStore) and bool(store.counts[sparse_store.WANTED])
+
+
+def n_columns(store: Store | RowStore) -> int:
     """Return for how many features there is room."""
-    return store.place.size if isinstance(store, SparseStore) else store.panels.shape[1]
+    if isinstance(store, SparseStore):
+        return store.place.size
+    return store.rows.shape[1] if isinstance(store, RowStore) else store.panels.shape[1]
 
 
-def rows_of(store: Store, n: int, n_features: int) -> Rows:
+def rows_of(store: Store | RowStore, n: int, n_features: int) -> Rows:
     """Return a copy of the first n rows."""
+    if isinstance(store, RowStore):
+        return store.rows[:n, :n_features].copy()
     if isinstance(store, SparseStore):
         return sparse_store.rows_of(store, n, n_features)
     return dense_store.rows_of(store, n, n_features)
@@ -134,6 +152,9 @@ def filled(store: Any, rows: Rows) -> Any:
     """Return the empty store, larger if need be, with these rows in its first slots."""
     if isinstance(rows, SparseRows):
         return sparse_store.filled(store, rows)
+    if isinstance(store, RowStore):
+        store.rows[: len(rows), : rows.shape[1]] = rows
+        return store
     for slot in range(len(rows)):
         dense_store.put(store, slot, rows[slot])
     return store

@@ -1,0 +1,54 @@
+"""When rows are kept by their nonzero features only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsvm.errors import ParameterError
+
+DENSE_BYTES = 256_000_000
+"""Dense stored rows of sparse data never take more than this."""
+
+_FEWEST_FEATURES = 128
+_LARGEST_SHARE = 1 / 16
+_LARGEST_SHARE_OF_MANY = 1 / 4
+
+
+def check_sparse(sparse: Any, hashing: Any) -> bool:
+    """Return whether a learner begins with sparse rows.
+
+    Parameters
+    ----------
+    sparse
+        True, False, or None: as the data turn out.
+    hashing
+        None or the number of columns that names are hashed to.
+
+    """
+    if not (sparse is None or isinstance(sparse, bool)):
+        raise ParameterError(f"sparse={sparse!r}: use True, False or None (as the data turn out)")
+    if hashing is not None and sparse is False:
+        raise ParameterError(f"hashing={hashing!r} wants sparse rows: leave sparse=False out")
+    return bool(sparse) or hashing is not None
+
+
+def are_sparse(rows: np.ndarray) -> bool:
+    """Tell whether rows, float32 (n, d), are so sparse that listing nonzero values is faster.
+
+    Only features that some row has count, so that it does not matter which others are known.
+    """
+    used = int(np.count_nonzero(rows.any(axis=0))) if len(rows) else 0
+    few = np.count_nonzero(rows) <= _LARGEST_SHARE * len(rows) * used
+    return bool(used >= _FEWEST_FEATURES and few)
+
+
+def may_be_too_many(capacity: int, n_features: int) -> bool:
+    """Tell whether dense rows take more than `DENSE_BYTES`."""
+    return 4 * capacity * n_features > DENSE_BYTES
+
+
+def are_mostly_zero(rows: np.ndarray, n_features: int) -> bool:
+    """Tell whether rows with so many features are worth listing to save memory."""
+    return bool(np.count_nonzero(rows) <= _LARGEST_SHARE_OF_MANY * rows.shape[0] * n_features)
