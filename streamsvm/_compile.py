@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 import numba
 import numpy as np
 from numba import types
-from numba.core import config
+from numba.core import cgutils, config
 from numba.core.caching import FunctionCache
-from numba.extending import overload
+from numba.extending import intrinsic, overload
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -128,6 +128,35 @@ def compiled_leaf(function: Function) -> Function:
     do not depend on the last bits, or that are the only place where their value is computed.
     """
     return _cached(function, fastmath={"reassoc", "contract", "nsz", "nnan"})
+
+
+def _without_owners(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    if isinstance(kind, types.Array):
+        array = context.make_array(kind)(context, builder, value)
+        array.meminfo = array.meminfo.type(None)
+        array.parent = array.parent.type(None)
+        return array._getvalue()
+    if isinstance(kind, types.BaseTuple):
+        parts = cgutils.unpack_tuple(builder, value, len(kind))
+        pairs: Any = zip(kind, parts, strict=True)  # type: ignore[call-overload]
+        return context.make_tuple(
+            builder, kind, [_without_owners(context, builder, *pair) for pair in pairs]
+        )
+    return value
+
+
+@intrinsic
+def _borrowed_compiled(typingctx: Any, state: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _without_owners(context, builder, signature.args[0], args[0])
+
+    return state(state), codegen
+
+
+# borrowed(state): the same arrays, without a claim on their memory. Each function that a state of
+# thirty arrays is handed to counts thirty references up and down, atomically: in a function called
+# once an event that is most of its time. Only for what the caller keeps alive, and never to return.
+borrowed: Any = _borrowed_compiled if JIT else lambda state: state
 
 
 def chosen_by(

@@ -3,58 +3,24 @@
 from __future__ import annotations
 
 import abc
-import math
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from river import base
 
-from streamsvm.errors import ParameterError
-from streamsvm.learners import events, frames, model_file
+from streamsvm.learners import checks, events, frames, model_file
 from streamsvm.learners.calibration import new_calibration, probability, update_calibration
 from streamsvm.learners.labels import BinaryLabels
 from streamsvm.learners.matrices import Matrix, SparseMatrix
+from streamsvm.learners.observer import Observer
 from streamsvm.learners.schema import LIMIT, Name, Schema
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape, sparse
 
 _PART = 1024
 """Sparse rows that a learner with dense rows predicts at a time."""
-
-
-class Observer(Protocol):
-    """A monitor that a learner tells what it learns."""
-
-    def learnt(
-        self,
-        x: Rows,
-        signs: np.ndarray,
-        labels: list[Any],
-        predicted: list[Any],
-        margins: np.ndarray,
-        weights: np.ndarray,
-        numbers: np.ndarray,
-        seconds: float,
-    ) -> None:
-        """Take note of n examples.
-
-        Parameters
-        ----------
-        x
-            n rows; may share the caller's memory.
-        signs, weights, numbers
-            +1 or -1, weights and numbers of the examples.
-        labels, predicted, margins
-            True labels, and what was predicted before each was learnt.
-        seconds
-            How long learning took.
-
-        """
-
-    def turn_signs(self) -> None:
-        """Take note that +1 and -1 change places, before the next examples."""
 
 
 class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
@@ -107,6 +73,10 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         """Return state, kernel and schedule as they are used now; None before any state."""
 
     @abc.abstractmethod
+    def _room_for_features(self) -> int:
+        """Return for how many features there is room in the state."""
+
+    @abc.abstractmethod
     def _box_of(self, label: Any) -> float | None:
         """Return the C_i of the next example if it has this label; None if not easily known."""
 
@@ -115,10 +85,10 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
     def _current_handle(self) -> events.Handle | None:
         """Return the short way to the state, None if events must go the long one."""
         key = self._handle_key()
-        if key is None or self._sparse or len(self._labels.seen) < 2:
+        if key is None or len(self._labels.seen) < 2:
             return None
         state, kernel, schedule = key
-        d, handle = len(self._schema.names), self._handle
+        d, handle = len(self._schema), self._handle
         # By identity: a state or a kernel is replaced, never changed.
         if handle is None or not handle.serves(state, kernel, schedule, d):
             handle = events.Handle(state, kernel, schedule, self._calibration, d)
@@ -133,12 +103,23 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
             return False
         box = self._box_of(y) if known and self._observer is None else None
         handle = None if box is None else self._current_handle()
-        values = None if handle is None else self._schema.packed(x)
-        if handle is None or values is None or box is None:
+        if handle is None or box is None:
             return False
+        event: Any
+        new: list[Name] = []
+        if self._sparse:
+            event, new = self._schema.sparse_row(x)
+            if event.d > self._room_for_features():
+                return False
+        else:
+            event = self._schema.packed(x)
+            if event is None:
+                return False
         number = self._n_examples + 1
-        if not handle.learn(values, self._labels.sign(y), box, number):
+        if not handle.learn(event, self._labels.sign(y), box, number):
             return False
+        if self._sparse:
+            self._schema.extend(new)
         self._n_examples = number
         return True
 
@@ -163,7 +144,7 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         if isinstance(w, float) and w == 1.0 and self._learn_shortly(x, y):
             return
         labels = self._labels.check([y])
-        weights = self._weights(w, 1)
+        weights = checks.weights_of(w, 1)
         schema = self._schema
         row, new = schema.sparse_row(x) if self._sparse else schema.wider_row(x)
         diagonal = self._diagonal(row)
@@ -178,12 +159,14 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         """Return the signed margin f(x) + b; above 0 is the larger label, 0.0 before any label."""
         schema = self._schema
         handle = self._current_handle()
-        values = None if handle is None else schema.packed(x)
-        if handle is not None and values is not None:
-            margin: float = handle.margin_of(values)
+        event: Any = None
+        if handle is not None:
+            event = schema.known_row(x) if self._sparse else schema.packed(x)
+        if handle is not None and event is not None:
+            margin: float = handle.margin_of(event)
             if margin == margin:
                 return margin
-        row = schema.known(schema.sparse_row(x)[0]) if self._sparse else schema.row(x)
+        row = schema.known_row(x) if self._sparse else schema.row(x)
         return float(self._margins(row)[0]) if self._labels.seen else 0.0
 
     def predict_proba_one(self, x: Mapping[Name, Any], **kwargs: Any) -> dict[Any, float]:
@@ -228,8 +211,8 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         """
         x, new = self._read(X, learning=True)
         labels = self._labels.check(frames.labels_of(y, shape(x)[0]))
-        weights = self._weights(w, len(labels))
-        numbers = _numbers(ids, len(labels))
+        weights = checks.weights_of(w, len(labels))
+        numbers = checks.numbers_of(ids, len(labels))
         diagonal = self._diagonal(x)
         self._schema.extend(new)
         return self._learn_checked(x, labels, weights, numbers, diagonal)
@@ -331,17 +314,6 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
         """Return {label: calibrated probability} at a margin."""
         return self._labels.probabilities(self.probability_of(margin), self._n_examples)
 
-    def _weights(self, w: Any, n: int) -> np.ndarray:
-        if isinstance(w, float) and w == 1.0:
-            return np.ones(n)
-        try:
-            weights = np.broadcast_to(np.asarray(w, np.float64), (n,)).copy()
-        except (TypeError, ValueError) as error:
-            raise ParameterError(f"w={w!r}: use one number, or one a row ({n})") from error
-        if not (np.isfinite(weights).all() and (weights >= 0.0).all()):
-            raise ParameterError(f"w={w!r}: weights are finite numbers of at least 0")
-        return weights
-
     def _learn_checked(
         self,
         x: Rows,
@@ -409,28 +381,3 @@ def _runs(labels: list[Any], seen: list[Any]) -> Iterator[tuple[int, int]]:
         if len(known) == 2:
             break
     yield from zip(starts, [*starts[1:], len(labels)], strict=True)
-
-
-def _numbers(ids: Any, n: int) -> np.ndarray | None:
-    if ids is None:
-        return None
-    numbers = np.asarray(ids)
-    if numbers.shape != (n,) or numbers.dtype.kind not in "iu" or (n and numbers.min() < 1):
-        raise ParameterError(f"ids: use {n} whole numbers of at least 1, one a row")
-    return numbers.astype(np.int64)
-
-
-def check_number(name: str, value: Any, low: float) -> float:
-    """Return a parameter as a float, or refuse it with its name and range."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-        raise ParameterError(f"{name}={value!r}: use a number")
-    if not low <= value < math.inf:
-        raise ParameterError(f"{name}={value!r}: use a finite number of at least {low:g}")
-    return float(value)
-
-
-def check_positive(name: str, value: Any) -> float:
-    """Return a parameter as a float above 0, or refuse it with its name and range."""
-    if check_number(name, value, -math.inf) <= 0.0:
-        raise ParameterError(f"{name}={value!r}: use a number above 0")
-    return float(value)

@@ -1,10 +1,8 @@
-"""The parameters that bound a learner's memory, checked and turned into numbers."""
+"""Ways to make room within a bound, by name."""
 
 from __future__ import annotations
 
 from typing import Any
-
-import numpy as np
 
 from streamsvm import kernels
 from streamsvm.errors import ParameterError
@@ -17,15 +15,6 @@ POLICIES = {
     "smallest": budget.SMALLEST,
 }
 """Ways to make room within a budget of support vectors."""
-
-
-def check_size(name: str, value: Any, least: int = 1) -> int | None:
-    """Return a bound as an int, None for none."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ParameterError(f"{name}={value!r}: use a whole number of at least {least}, or None")
-    return int(value)
 
 
 def policy_of(name: str | None, kernel: Any) -> float:

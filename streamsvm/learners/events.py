@@ -17,27 +17,32 @@ import numpy as np
 from numba import types
 from numba.experimental import structref
 
-from streamsvm._compile import JIT, chosen_by, compiled
+from streamsvm._compile import JIT, borrowed, chosen_by, compiled
 from streamsvm.learners.calibration import update_calibration
-from streamsvm.learners.schema import narrow
+from streamsvm.learners.packing import narrow
 from streamsvm.solvers import lasvm, tracking, tracking_linear
 from streamsvm.solvers.lasvm_state import LASVMState
 from streamsvm.solvers.tracking_linear import LinearTrackingState
 from streamsvm.solvers.tracking_state import TrackingState
-from streamsvm.support import dense_store
+from streamsvm.support import dense_store, stores
 from streamsvm.support.kernel_diagonal import own_value
+from streamsvm.support.sparse_store import SparseStore
 
 LARGEST_DIAGONAL = 1e30
+
+_LONGEST = 256
+"""Features of the longest sparse event that is known again when it is learnt."""
 
 _FIELDS = (
     "state",
     "kernel",
     "schedule",
     "calibration",  # float64: see `calibration`
-    "spare",  # a DenseStore of one panel
-    "row",  # float32 (1, d): the event
-    "last",  # float32 (1, d): the one that was predicted last
-    "numbers",  # int64 (1,): the number of the example
+    "spare",  # a store of one row that may be written over
+    "row",  # float32 (1, d): the event, if dense
+    "last",  # float32 (1, d): the values of the one that was predicted last
+    "last_columns",  # int32 (m,): its columns, if sparse
+    "numbers",  # int64 (2,): the number of the example; how long the sparse one was
     "single",  # float32 (1,): k(x, x)
     "doubles",  # float64 (4, 1): sign, C_i, weight, margin
 )
@@ -75,41 +80,44 @@ class Handle:
     ) -> None:
         self._served = state, kernel, schedule
         self._d = d
+        self._is_sparse = isinstance(state.store, SparseStore)
+        width = _LONGEST if self._is_sparse else d
         self._held = _Held(
             state,
             kernel,
             schedule,
             calibration,
-            dense_store.new_store(1, d),
-            np.zeros((1, d), np.float32),
-            np.zeros((1, d), np.float32),
-            np.zeros(1, np.int64),
+            state.store if self._is_sparse else dense_store.new_store(1, d),
+            np.zeros((1, width), np.float32),
+            np.zeros((1, width), np.float32),
+            np.zeros(width, np.int32),
+            np.zeros(2, np.int64),
             np.zeros(1, np.float32),
             np.zeros((4, 1)),
         )
 
     def serves(self, state: Any, kernel: Any, schedule: Any, d: int) -> bool:
-        """Tell whether it is of these, the same objects."""
+        """Tell whether it is of these, the same objects, and for so many features."""
         own_state, own_kernel, own_schedule = self._served
         return (
             own_state is state
             and own_kernel is kernel
             and own_schedule is schedule
-            and self._d == d
+            and (self._d == d or (self._is_sparse and d <= stores.n_columns(state.store)))
         )
 
-    def margin_of(self, values: np.ndarray) -> float:
-        """Return the margin of an event, float64 (d,); NaN if a value is not finite."""
-        margin: float = _margin_of(self._held, values)
+    def margin_of(self, event: Any) -> float:
+        """Return the margin of an event, float64 (d,) or a sparse row; NaN if not finite."""
+        margin: float = (_margin_sparse if self._is_sparse else _margin_dense)(self._held, event)
         return margin
 
-    def learn(self, values: np.ndarray, sign: float, box: float, number: int) -> bool:
+    def learn(self, event: Any, sign: float, box: float, number: int) -> bool:
         """Learn an event.
 
         Parameters
         ----------
-        values
-            float64 (d,): the event.
+        event
+            float64 (d,), or `SparseRows` of one.
         sign, box, number
             +1.0 or -1.0, C_i, the number of the example.
 
@@ -119,7 +127,8 @@ class Handle:
         full; the long way will see.
 
         """
-        learnt: bool = _learn(self._held, values, sign, box, number)
+        learn = _learn_sparse if self._is_sparse else _learn_dense
+        learnt: bool = learn(self._held, event, sign, box, number)
         return learnt
 
 
@@ -161,38 +170,71 @@ _learn_rows: Any = chosen_by(
 
 
 @compiled
-def _margin_of(handle, values):  # type: ignore[no-untyped-def]
-    if not narrow(values, handle.last[0]):
-        handle.state.info[0].ready = 0
+def _margin_dense(held, values):  # type: ignore[no-untyped-def]
+    state = borrowed(held.state)
+    if not narrow(values, held.last[0]):
+        state.info[0].ready = 0
         return np.nan
-    margin = handle.doubles[3]
-    _margin(handle.state, handle.kernel, handle.schedule, handle.last, margin)
+    margin = held.doubles[3]
+    _margin(state, held.kernel, held.schedule, held.last, margin)
     return margin[0]
 
 
 @compiled
-def _learn(handle, values, sign, box, number):  # type: ignore[no-untyped-def]
-    state, row = handle.state, handle.row
-    if not narrow(values, row[0]):
-        return False
-    same = True
-    for c in range(values.size):
-        same &= row[0, c] == handle.last[0, c]
-    state.info[0].ready = -state.info[0].ready if same and state.info[0].ready > 0 else 0
+def _margin_sparse(held, x):  # type: ignore[no-untyped-def]
+    margin, state = held.doubles[3], borrowed(held.state)
+    _margin(state, held.kernel, held.schedule, x, margin)
+    first, length = x.start[0], x.start[1] - x.start[0]
+    held.numbers[1] = length
+    if length > held.last_columns.size:
+        state.info[0].ready = 0
+        return margin[0]
+    for t in range(length):
+        held.last_columns[t] = x.columns[first + t]
+        held.last[0, t] = x.values[first + t]
+    return margin[0]
+
+
+@compiled
+def _learn(held, x, is_last, sign, box, number):  # type: ignore[no-untyped-def]
+    state = borrowed(held.state)
+    info = state.info[0]
+    info.ready = -info.ready if is_last and info.ready > 0 else 0
     y, boxes, weights, margins = (
-        handle.doubles[0], handle.doubles[1], handle.doubles[2], handle.doubles[3],
+        held.doubles[0], held.doubles[1], held.doubles[2], held.doubles[3],
     )  # fmt: skip
-    diagonal = own_value(handle.kernel, handle.spare, row)
+    diagonal = own_value(held.kernel, borrowed(held.spare), x)
     if not 0.0 <= diagonal < LARGEST_DIAGONAL:
         return False
-    handle.single[0] = diagonal
-    handle.numbers[0] = number
+    held.single[0] = diagonal
+    held.numbers[0] = number
     y[0], boxes[0], weights[0] = sign, box, 1.0
     done = _learn_rows(
-        state, handle.kernel, row, y, boxes, weights, handle.numbers, handle.single,
-        handle.schedule, margins,
+        state, held.kernel, x, y, boxes, weights, held.numbers, held.single, held.schedule,
+        margins,
     )  # fmt: skip
     if done == 0:
         return False
-    update_calibration(handle.calibration, margins, y)
+    update_calibration(held.calibration, margins, y)
     return True
+
+
+@compiled
+def _learn_dense(held, values, sign, box, number):  # type: ignore[no-untyped-def]
+    if not narrow(values, held.row[0]):
+        return False
+    is_last = True
+    for c in range(values.size):
+        is_last &= held.row[0, c] == held.last[0, c]
+    return _learn(held, held.row, is_last, sign, box, number)
+
+
+@compiled
+def _learn_sparse(held, x, sign, box, number):  # type: ignore[no-untyped-def]
+    first, length = x.start[0], x.start[1] - x.start[0]
+    is_last = length == held.numbers[1] and length <= held.last_columns.size
+    if is_last:
+        for t in range(length):
+            is_last &= held.last_columns[t] == x.columns[first + t]
+            is_last &= held.last[0, t] == x.values[first + t]
+    return _learn(held, x, is_last, sign, box, number)

@@ -10,8 +10,8 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.learners import sparsity, width
-from streamsvm.learners.binary import BinaryLearner, check_number, check_positive
-from streamsvm.learners.bounds import check_size
+from streamsvm.learners.binary import BinaryLearner
+from streamsvm.learners.checks import check_number, check_positive, check_size
 from streamsvm.learners.events import LARGEST_DIAGONAL
 from streamsvm.learners.schema import LIMIT
 from streamsvm.learners.support_vectors import SupportVectors, arrays_of, as_matrix
@@ -123,6 +123,9 @@ class KernelLearner(BinaryLearner):
 
     def _handle_key(self) -> tuple[Any, Any, Any] | None:
         return None if self._state is None else (self._state, self.kernel_, self._schedule_now())
+
+    def _room_for_features(self) -> int:
+        return 0 if self._state is None else int(self._states.n_columns(self._state))
 
     def _box_of(self, label: Any) -> float | None:
         n = self._n_examples + 1

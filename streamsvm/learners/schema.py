@@ -20,12 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import compiled
 from streamsvm.errors import FeatureError
+from streamsvm.learners.packing import first_bad, list_event, narrow
 from streamsvm.support.rows import SparseRows, sorted_rows
 
 Name = Hashable
 _LARGEST = float(np.finfo(np.float32).max)
+
+# Above this many features, an event is sorted before it is listed.
+_MANY = 256
 
 LIMIT = 2**20
 """Names known at most, by default: with a megabyte or two of support vectors, 150 MB."""
@@ -38,26 +41,6 @@ def in_order(names: Iterable[Name]) -> list[Name]:
         return sorted(names, key=lambda name: (type(name).__name__, name))
     except TypeError:
         return sorted(names, key=repr)
-
-
-@compiled
-def narrow(values, row):  # type: ignore[no-untyped-def]
-    """Copy values, float64 (d,), into row, float32 (d,); return whether all are finite there."""
-    finite = True
-    for c in range(values.size):
-        row[c] = values[c]
-        finite &= np.isfinite(row[c])
-    return finite
-
-
-@compiled
-def first_bad(x):  # type: ignore[no-untyped-def]
-    """Return row * width + column of the first value of x, float32 (n, d), not finite, or -1."""
-    for r in range(x.shape[0]):
-        for c in range(x.shape[1]):
-            if not np.isfinite(x[r, c]):
-                return r * x.shape[1] + c
-    return -1
 
 
 class Schema:
@@ -244,33 +227,48 @@ class Schema:
             As for `row`.
 
         """
+        self._left_out = 0
+        new: list[Name] = []
+        try:
+            columns = np.frombuffer(array("i", map(self.index.__getitem__, x)), np.int32)
+        except (KeyError, TypeError):
+            columns, new = self._columns_of(x)
+        return self._listed(x, columns, len(self) + len(new)), new
+
+    def known_row(self, x: Mapping[Name, Any]) -> SparseRows:
+        """Return an event as a sparse row without unseen features: see `sparse_row`."""
+        if self.buckets is not None:
+            return self.sparse_row(x)[0]
+        get = self.index.get
+        columns = np.array([get(name, -1) for name in x], np.int32)
+        return self._listed(x, columns, len(self))
+
+    def _columns_of(self, x: Mapping[Name, Any]) -> tuple[np.ndarray, list[Name]]:
+        """Return the column of each feature, -1 where there is no room, and the new names."""
+        self._checked(x)
+        if self.buckets is not None:
+            return self._hashed(x)[0], []
+        places, new = self._new_columns(in_order(name for name in x if name not in self.index))
+        places |= {name: self.index[name] for name in x if name in self.index}
+        return np.array([places.get(name, -1) for name in x], np.int32), new
+
+    def _listed(self, x: Mapping[Name, Any], columns: np.ndarray, d: int) -> SparseRows:
+        """Return the row with these values in these columns; refuse values that are no numbers."""
         try:
             self._check_size(len(x))
-            with np.errstate(over="ignore"):
-                values = np.array(array("d", x.values()), np.float32)
+            given = np.frombuffer(array("d", x.values()), np.float64)
         except (TypeError, AttributeError, OverflowError):
-            x = self._checked(x)
-            values = np.array(list(x.values()), np.float32)
-        if not np.isfinite(values).all():
-            self._checked(x)
-        new: list[Name] = []
+            given = np.array(list(self._checked(x).values()))
         if self.buckets is not None:
-            columns, signs = self._hashed(x)
-            values *= signs
-        else:
-            found = list(map(self.index.get, x))
-            if None in found:
-                places, new = self._new_columns(
-                    in_order(name for name in x if name not in self.index)
-                )
-                known, index = places.get, self.index
-                found = [index.get(name, known(name, -1)) for name in x]
-            columns = np.array(found, np.int32)
-        if new or self._left_out:
-            kept = columns >= 0
-            columns, values = columns[kept], values[kept]
-        start = np.array([0, len(columns)])
-        return sorted_rows(SparseRows(start, columns, values, len(self) + len(new))), new
+            given = given * self._hashed(x)[1]
+        if len(given) > _MANY:
+            order = np.argsort(columns, kind="stable")
+            columns, given = columns[order], given[order]
+        values = np.empty(len(given), np.float32)
+        n = list_event(columns, given, values)
+        if n < 0:
+            self._checked(x)
+        return SparseRows(np.array([0, n]), columns[:n], values[:n], d)
 
     def known(self, rows: SparseRows) -> SparseRows:
         """Return rows without the features that are not among the names."""

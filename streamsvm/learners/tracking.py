@@ -10,8 +10,8 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm.errors import ParameterError
 from streamsvm.learners import model_file, tracking_file
-from streamsvm.learners.binary import check_number
-from streamsvm.learners.bounds import check_size, policy_of
+from streamsvm.learners.bounds import policy_of
+from streamsvm.learners.checks import check_number, check_size
 from streamsvm.learners.kernel_learner import KernelLearner
 from streamsvm.learners.schema import LIMIT
 from streamsvm.monitor import gap

@@ -1,34 +1,25 @@
-"""The loops over all gradients: one pass to update them, one to choose the partner of a pair.
+"""The passes over all gradients: one to update them, one to choose the partner of a pair.
 
-A maximum over floats does not vectorise as written, so each lane of 16 keeps its own, in memory;
-the slot is then looked for in the winning lane only. All arrays are read up to the next multiple of
-16: unused slots have A = B = alpha = 0 and are never chosen.
+All arrays are read up to the next multiple of 16: unused slots have A = B = alpha = 0 and are never
+chosen.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_leaf
-
-LANES = 16
-_TINY = np.float32(1e-12)
+from streamsvm._compile import compiled
+from streamsvm.solvers.extreme_lanes import LANES, gain_lanes, update_lanes
 
 
-@compiled_leaf
-def _update_lanes(alpha, lower, upper, g, row_i, row_j, step, n, high, low):  # type: ignore[no-untyped-def]
-    for lane in range(LANES):
-        high[lane] = -np.inf
-        low[lane] = np.inf
-    for chunk in range((n + LANES - 1) // LANES):
-        for lane in range(LANES):
-            s = chunk * LANES + lane
-            v = g[s] - step * (np.float64(row_i[s]) - np.float64(row_j[s]))
-            g[s] = v
-            up = v if alpha[s] < upper[s] else -np.inf
-            down = v if alpha[s] > lower[s] else np.inf
-            high[lane] = up if up > high[lane] else high[lane]
-            low[lane] = down if down < low[lane] else low[lane]
+@compiled
+def _slot_of(values, groups, sign):  # type: ignore[no-untyped-def]
+    """Return the slot of the largest of sign x values, float64 (16,), by its lane's group."""
+    lane = 0
+    for other in range(1, LANES):
+        if sign * values[other] > sign * values[lane]:
+            lane = other
+    return groups[lane] * LANES + lane
 
 
 @compiled
@@ -47,49 +38,17 @@ def update_gradient(state, row_i, row_j, step, n):  # type: ignore
         How many slots take part.
 
     """
-    high, low = state.lanes[0], state.lanes[1]
-    info = state.info[0]
-    _update_lanes(
-        state.alpha, state.lower, state.upper, state.gradient, row_i, row_j, step, n, high, low
+    info, values, groups = state.info[0], state.lanes, state.groups
+    update_lanes(
+        state.alpha, state.lower, state.upper, state.gradient, row_i, row_j, step, n, values, groups
     )
-    i = np.argmax(high)
-    j = np.argmin(low)
-    info.g_max, info.g_min = high[i], low[j]
-    if high[i] == -np.inf:
+    info.i = _slot_of(values[0], groups[0], 1.0)
+    info.j = _slot_of(values[1], groups[1], -1.0)
+    info.g_max, info.g_min = values[0, info.i % LANES], values[1, info.j % LANES]
+    if info.g_max == -np.inf:
         info.i = -1
-    else:
-        while not (state.gradient[i] == high[i % LANES] and state.alpha[i] < state.upper[i]):
-            i += LANES
-        info.i = i
-    if low[j] == np.inf:
+    if info.g_min == np.inf:
         info.j = -1
-    else:
-        while not (state.gradient[j] == low[j % LANES] and state.alpha[j] > state.lower[j]):
-            j += LANES
-        info.j = j
-
-
-@compiled_leaf
-def _gain_lanes(alpha, bound, g, row, diagonal, g_fixed, k_fixed, sign, n, best):  # type: ignore[no-untyped-def]
-    for lane in range(LANES):
-        best[lane] = 0.0
-    for chunk in range((n + LANES - 1) // LANES):
-        for lane in range(LANES):
-            s = chunk * LANES + lane
-            gap = np.float32(sign * (g_fixed - g[s]))
-            eta = k_fixed + diagonal[s] - np.float32(2.0) * row[s]
-            eta = eta if eta > _TINY else _TINY
-            possible = (gap > np.float32(0.0)) & (sign * (alpha[s] - bound[s]) > 0.0)
-            gain = np.float64(gap * gap / eta) if possible else np.float64(0.0)
-            best[lane] = gain if gain > best[lane] else best[lane]
-
-
-@compiled_leaf
-def _gain_of(g, row, diagonal, g_fixed, k_fixed, sign, s):  # type: ignore[no-untyped-def]
-    gap = np.float32(sign * (g_fixed - g[s]))
-    eta = k_fixed + diagonal[s] - np.float32(2.0) * row[s]
-    eta = eta if eta > _TINY else _TINY
-    return np.float64(gap * gap / eta)
 
 
 @compiled
@@ -115,18 +74,10 @@ def best_partner(state, row, g_fixed, k_fixed, rising, n):  # type: ignore[no-un
     """
     sign = 1.0 if rising else -1.0
     bound = state.lower if rising else state.upper
-    best = state.lanes[0]
-    _gain_lanes(
-        state.alpha, bound, state.gradient, row, state.diagonal, g_fixed, k_fixed, sign, n, best
-    )
-    lane = np.argmax(best)
-    if best[lane] <= 0.0:
-        return -1
-    s, found, most = np.int64(lane), np.int64(-1), -1.0
-    while s < n:
-        if sign * (g_fixed - state.gradient[s]) > 0.0 and sign * (state.alpha[s] - bound[s]) > 0.0:
-            gain = _gain_of(state.gradient, row, state.diagonal, g_fixed, k_fixed, sign, s)
-            if gain > most:
-                found, most = s, gain
-        s += LANES
-    return found
+    values, groups = state.lanes, state.groups
+    gain_lanes(
+        state.alpha, bound, state.gradient, row, state.diagonal, g_fixed, k_fixed, sign, n,
+        values, groups,
+    )  # fmt: skip
+    slot = _slot_of(values[0], groups[0], 1.0)
+    return slot if values[0, slot % LANES] > 0.0 else np.int64(-1)

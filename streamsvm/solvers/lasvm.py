@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_leaf
+from streamsvm._compile import borrowed, compiled, compiled_leaf
 from streamsvm.solvers import lasvm_bounds
 from streamsvm.solvers.budget import MERGE
 from streamsvm.solvers.extremes import best_partner, update_gradient
@@ -289,6 +289,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
     How many rows were learnt; fewer than n when the store is full and must grow first.
 
     """
+    state = borrowed(state)
     n_rows, d = count(x), width(x)
     start = 0
     while start < n_rows:
@@ -339,6 +340,7 @@ def margins_of(state, kernel, x, out):  # type: ignore[no-untyped-def]
 
     The block of the state is scratch here too: not for two threads at once.
     """
+    state = borrowed(state)
     n_rows, d = count(x), width(x)
     b, n = bias(state), state.info[0].n
     state.info[0].ready = 0

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled
-from streamsvm.solvers.extremes import LANES
+from streamsvm._compile import borrowed, compiled
+from streamsvm.solvers.extreme_lanes import LANES
 from streamsvm.solvers.lasvm import remove_blatant, reprocess
 from streamsvm.solvers.lasvm_state import refresh_extremes, reorder, squeeze
 from streamsvm.support.row_cache import kernel_row
@@ -90,6 +90,7 @@ def finish_some(state, kernel, schedule, d, max_steps):  # type: ignore[no-untyp
         Where to stop and let the caller report progress or be interrupted; the state is whole.
 
     """
+    state = borrowed(state)
     squeeze(state)
     n = state.info[0].n
     n_active, caught_up = n, state.alpha.copy()

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.solvers.extremes import LANES, update_gradient
+from streamsvm.solvers.extreme_lanes import LANES
+from streamsvm.solvers.extremes import update_gradient
 from streamsvm.support import row_cache, stores
 from streamsvm.support.row_cache import RowCache
 from streamsvm.support.stores import Store
@@ -50,7 +51,8 @@ class LASVMState(NamedTuple):
     info: Any  # record array (1,) of INFO
     block: np.ndarray  # float32 (BLOCK, capacity) scratch: kernel values of fresh rows
     order: np.ndarray  # int64 (capacity,) scratch
-    lanes: np.ndarray  # float64 (2, LANES) scratch of the reductions
+    lanes: np.ndarray  # float64 (2, LANES) scratch of the reductions: values
+    groups: np.ndarray  # int64 (2, LANES) scratch of the reductions: where they are
 
 
 _SLOTWISE = ("alpha", "gradient", "lower", "upper", "y", "diagonal")
@@ -74,6 +76,7 @@ def _allocate(store: Store, cache: RowCache) -> LASVMState:
         block=np.zeros((BLOCK, capacity), np.float32),
         order=np.zeros(capacity, np.int64),
         lanes=np.zeros((2, LANES)),
+        groups=np.zeros((2, LANES), np.int64),
     )
 
 

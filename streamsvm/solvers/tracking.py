@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import borrowed, compiled
 from streamsvm.solvers import budget
 from streamsvm.solvers.tracking_state import (
     account,
@@ -263,6 +263,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
     How many rows were learnt; fewer than n when the arrays are full and must grow first.
 
     """
+    state = borrowed(state)
     n_rows = count(x)
     start = 0
     while start < n_rows:
@@ -298,6 +299,7 @@ def margins_of(state, kernel, coefficients, x, out):  # type: ignore[no-untyped-
     `coefficients` is the state's `average` or `alpha`. The block of the state is scratch here too:
     not for two threads at once.
     """
+    state = borrowed(state)
     n_rows, d = count(x), width(x)
     n = state.active.counts[0].n
     values = state.block.values

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled, compiled_leaf
+from streamsvm._compile import borrowed, chosen_by, compiled, compiled_leaf
 from streamsvm.solvers.tracking import NONE, exact_step
 from streamsvm.solvers.tracking_state import (
     INFO,
@@ -297,6 +297,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
 
     `diagonal` is not used: it is computed in double precision.
     """
+    state = borrowed(state)
     for r in range(count(x)):
         row = part(x, r, r + 1)
         full = active_set.is_full(state.active, schedule.limit)

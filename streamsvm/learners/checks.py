@@ -1,0 +1,72 @@
+"""Parameters and arguments, checked: what was given, what is accepted."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from streamsvm.errors import ParameterError
+
+
+def weights_of(w: Any, n: int) -> np.ndarray:
+    """Return example weights as float64 (n,), from one number or n.
+
+    Raises
+    ------
+    ParameterError
+        They are not finite, below 0, or not one or n.
+
+    """
+    if isinstance(w, float) and w == 1.0:
+        return np.ones(n)
+    try:
+        weights = np.broadcast_to(np.asarray(w, np.float64), (n,)).copy()
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"w={w!r}: use one number, or one a row ({n})") from error
+    if not (np.isfinite(weights).all() and (weights >= 0.0).all()):
+        raise ParameterError(f"w={w!r}: weights are finite numbers of at least 0")
+    return weights
+
+
+def numbers_of(ids: Any, n: int) -> np.ndarray | None:
+    """Return ids as int64 (n,), or None for none.
+
+    Raises
+    ------
+    ParameterError
+        They are no whole numbers from 1, one a row.
+
+    """
+    if ids is None:
+        return None
+    numbers = np.asarray(ids)
+    if numbers.shape != (n,) or numbers.dtype.kind not in "iu" or (n and numbers.min() < 1):
+        raise ParameterError(f"ids: use {n} whole numbers of at least 1, one a row")
+    return numbers.astype(np.int64)
+
+
+def check_number(name: str, value: Any, low: float) -> float:
+    """Return a parameter as a float, or refuse it with its name and range."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise ParameterError(f"{name}={value!r}: use a number")
+    if not low <= value < math.inf:
+        raise ParameterError(f"{name}={value!r}: use a finite number of at least {low:g}")
+    return float(value)
+
+
+def check_positive(name: str, value: Any) -> float:
+    """Return a parameter as a float above 0, or refuse it with its name and range."""
+    if check_number(name, value, -math.inf) <= 0.0:
+        raise ParameterError(f"{name}={value!r}: use a number above 0")
+    return float(value)
+
+
+def check_size(name: str, value: Any, least: int = 1) -> int | None:
+    """Return a bound as an int, None for none."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ParameterError(f"{name}={value!r}: use a whole number of at least {least}, or None")
+    return int(value)

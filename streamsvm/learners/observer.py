@@ -1,0 +1,42 @@
+"""What a learner tells a monitor."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from streamsvm.support.rows import Rows
+
+
+class Observer(Protocol):
+    """A monitor that a learner tells what it learns."""
+
+    def learnt(
+        self,
+        x: Rows,
+        signs: np.ndarray,
+        labels: list[Any],
+        predicted: list[Any],
+        margins: np.ndarray,
+        weights: np.ndarray,
+        numbers: np.ndarray,
+        seconds: float,
+    ) -> None:
+        """Take note of n examples.
+
+        Parameters
+        ----------
+        x
+            n rows; may share the caller's memory.
+        signs, weights, numbers
+            +1 or -1, weights and numbers of the examples.
+        labels, predicted, margins
+            True labels, and what was predicted before each was learnt.
+        seconds
+            How long learning took.
+
+        """
+
+    def turn_signs(self) -> None:
+        """Take note that +1 and -1 change places, before the next examples."""

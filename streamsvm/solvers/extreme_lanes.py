@@ -1,0 +1,224 @@
+"""The two passes over all gradients, 16 slots at a time in vector registers.
+
+Each lane keeps the best value that it met and the group of 16 in which it met it first; nothing
+goes through memory but the arrays themselves. (A compiler that sees plain loops keeps the lanes in
+memory, at half the speed.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from streamsvm._compile import JIT
+
+LANES = 16
+_TINY = 1e-12
+
+_I64, _I32 = ir.IntType(64), ir.IntType(32)
+_DOUBLES, _SINGLES = ir.VectorType(ir.DoubleType(), LANES), ir.VectorType(ir.FloatType(), LANES)
+_NUMBERS = ir.VectorType(_I64, LANES)
+
+
+def _splat(builder: Any, scalar: Any, vector: Any) -> Any:
+    undefined = ir.Constant(vector, ir.Undefined)
+    first = builder.insert_element(undefined, scalar, ir.Constant(_I32, 0))
+    mask = ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES)
+    return builder.shuffle_vector(first, undefined, mask)
+
+
+class _Pass:
+    """A loop over groups of lanes, with values carried from one to the next."""
+
+    def __init__(self, context: Any, builder: Any, signature: Any, args: Any) -> None:
+        self.builder = builder
+        self.arrays = [
+            context.make_array(kind)(context, builder, value).data
+            if isinstance(kind, types.Array)
+            else None
+            for kind, value in zip(signature.args, args, strict=True)
+        ]
+
+    def run(self, n: Any, initial: list[Any], body: Any) -> list[Any]:
+        """Emit body(group, carried) -> carried for every group; return what is carried out."""
+        builder = self.builder
+        number = lambda value: ir.Constant(_I64, value)  # noqa: E731
+        groups = builder.sdiv(builder.add(n, number(LANES - 1)), number(LANES))
+        before = builder.block
+        loop, end = builder.append_basic_block("groups"), builder.append_basic_block("done")
+        builder.cbranch(builder.icmp_signed(">", groups, number(0)), loop, end)
+        builder.position_at_end(loop)
+        group = builder.phi(_I64)
+        group.add_incoming(number(0), before)
+        carried = [builder.phi(value.type) for value in initial]
+        following = body(group, carried)
+        next_group = builder.add(group, number(1))
+        last = builder.block
+        group.add_incoming(next_group, last)
+        for phi, start, new in zip(carried, initial, following, strict=True):
+            phi.add_incoming(start, before)
+            phi.add_incoming(new, last)
+        builder.cbranch(builder.icmp_signed("<", next_group, groups), loop, end)
+        builder.position_at_end(end)
+        results = [builder.phi(value.type) for value in initial]
+        for phi, start, new in zip(results, initial, following, strict=True):
+            phi.add_incoming(start, before)
+            phi.add_incoming(new, last)
+        return results
+
+    def load(self, i: int, group: Any, vector: Any) -> Any:
+        """Load the lanes of a group from the i-th argument."""
+        return self.builder.load(self._at(i, group, vector), align=4)
+
+    def store(self, value: Any, i: int, group: Any) -> None:
+        """Store lanes into the i-th argument."""
+        self.builder.store(value, self._at(i, group, value.type), align=4)
+
+    def _at(self, i: int, group: Any, vector: Any) -> Any:
+        start = self.builder.mul(group, ir.Constant(_I64, LANES))
+        return self.builder.bitcast(self.builder.gep(self.arrays[i], [start]), vector.as_pointer())
+
+    def better(self, mask: Any, group: Any, value: Any, best: Any, where: Any) -> tuple[Any, Any]:
+        """Return best and where, replaced in the lanes of the mask."""
+        groups = _splat(self.builder, group, _NUMBERS)
+        return self.builder.select(mask, value, best), self.builder.select(mask, groups, where)
+
+
+def _emit_update(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    p = _Pass(context, builder, signature, args)
+    step, n = args[6], args[7]
+    fused = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(_DOUBLES, [_DOUBLES] * 3), f"llvm.fmuladd.v{LANES}f64"
+    )
+    minus = _splat(builder, builder.fneg(step), _DOUBLES)
+    lowest = ir.Constant(_DOUBLES, [float("-inf")] * LANES)
+    highest = ir.Constant(_DOUBLES, [float("inf")] * LANES)
+    nowhere = ir.Constant(_NUMBERS, None)
+
+    def body(group: Any, carried: list[Any]) -> list[Any]:
+        high, high_at, low, low_at = carried
+        alpha, lower, upper, g = (p.load(i, group, _DOUBLES) for i in range(4))
+        row_i, row_j = (builder.fpext(p.load(i, group, _SINGLES), _DOUBLES) for i in (4, 5))
+        g = builder.call(fused, [minus, builder.fsub(row_i, row_j), g])
+        p.store(g, 3, group)
+        rises = builder.and_(
+            builder.fcmp_ordered("<", alpha, upper), builder.fcmp_ordered(">", g, high)
+        )
+        falls = builder.and_(
+            builder.fcmp_ordered(">", alpha, lower), builder.fcmp_ordered("<", g, low)
+        )
+        return [*p.better(rises, group, g, high, high_at), *p.better(falls, group, g, low, low_at)]
+
+    high, high_at, low, low_at = p.run(n, [lowest, nowhere, highest, nowhere], body)
+    zero, one = ir.Constant(_I64, 0), ir.Constant(_I64, 1)
+    for value, at in ((high, zero), (low, one)):
+        p.store(value, 8, at)
+    for value, at in ((high_at, zero), (low_at, one)):
+        p.store(value, 9, at)
+    return context.get_dummy_value()
+
+
+def _emit_gain(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    p = _Pass(context, builder, signature, args)
+    g_fixed, k_fixed, sign, n = args[5], args[6], args[7], args[8]
+    fixed, signs = _splat(builder, g_fixed, _DOUBLES), _splat(builder, sign, _DOUBLES)
+    own = _splat(builder, k_fixed, _SINGLES)
+    tiny = ir.Constant(_SINGLES, [_TINY] * LANES)
+    two = ir.Constant(_SINGLES, [2.0] * LANES)
+    zero_doubles, zero = ir.Constant(_DOUBLES, None), ir.Constant(_SINGLES, None)
+
+    def body(group: Any, carried: list[Any]) -> list[Any]:
+        best, where = carried
+        alpha, bound, g = (p.load(i, group, _DOUBLES) for i in range(3))
+        row, diagonal = p.load(3, group, _SINGLES), p.load(4, group, _SINGLES)
+        gap = builder.fptrunc(builder.fmul(signs, builder.fsub(fixed, g)), _SINGLES)
+        eta = builder.fsub(builder.fadd(own, diagonal), builder.fmul(two, row))
+        eta = builder.select(builder.fcmp_ordered(">", eta, tiny), eta, tiny)
+        gain = builder.fdiv(builder.fmul(gap, gap), eta)
+        room = builder.fmul(signs, builder.fsub(alpha, bound))
+        possible = builder.and_(
+            builder.fcmp_ordered(">", gap, zero), builder.fcmp_ordered(">", room, zero_doubles)
+        )
+        mask = builder.and_(possible, builder.fcmp_ordered(">", gain, best))
+        return list(p.better(mask, group, gain, best, where))
+
+    best, where = p.run(n, [zero, ir.Constant(_NUMBERS, None)], body)
+    p.store(builder.fpext(best, _DOUBLES), 9, ir.Constant(_I64, 0))
+    p.store(where, 10, ir.Constant(_I64, 0))
+    return context.get_dummy_value()
+
+
+@intrinsic
+def _update_compiled(
+    typingctx: Any, alpha: Any, lower: Any, upper: Any, g: Any, row_i: Any, row_j: Any, step: Any,
+    n: Any, values: Any, groups: Any,
+) -> Any:  # fmt: skip
+    signature = types.void(
+        alpha, lower, upper, g, row_i, row_j, types.float64, types.int64, values, groups
+    )
+    return signature, _emit_update
+
+
+@intrinsic
+def _gain_compiled(
+    typingctx: Any, alpha: Any, bound: Any, g: Any, row: Any, diagonal: Any, g_fixed: Any,
+    k_fixed: Any, sign: Any, n: Any, values: Any, groups: Any,
+) -> Any:  # fmt: skip
+    signature = types.void(
+        alpha, bound, g, row, diagonal, types.float64, types.float32, types.float64, types.int64,
+        values, groups,
+    )  # fmt: skip
+    return signature, _emit_gain
+
+
+def _first_best(values: Any, best: Any, where: Any) -> None:
+    """Write, for each lane, the largest of values (groups, lanes) and its first group."""
+    if len(values):
+        where[:] = np.argmax(values, axis=0)
+        best[:] = values.max(axis=0)
+
+
+def _update_plain(
+    alpha: Any, lower: Any, upper: Any, g: Any, row_i: Any, row_j: Any, step: float, n: int,
+    values: Any, groups: Any,
+) -> None:  # fmt: skip
+    m = (n + LANES - 1) // LANES * LANES
+    values[0], values[1], groups[:] = -np.inf, np.inf, 0
+    g[:m] -= step * (row_i[:m].astype(float) - row_j[:m].astype(float))
+    up = np.where(alpha[:m] < upper[:m], g[:m], -np.inf).reshape(-1, LANES)
+    down = np.where(alpha[:m] > lower[:m], -g[:m], -np.inf).reshape(-1, LANES)
+    _first_best(up, values[0], groups[0])
+    _first_best(down, values[1], groups[1])
+    if m:
+        values[1] *= -1.0
+
+
+def _gain_plain(
+    alpha: Any, bound: Any, g: Any, row: Any, diagonal: Any, g_fixed: float, k_fixed: Any,
+    sign: float, n: int, values: Any, groups: Any,
+) -> None:  # fmt: skip
+    m = (n + LANES - 1) // LANES * LANES
+    values[0], groups[0] = 0.0, 0
+    gap = (sign * (g_fixed - g[:m])).astype(np.float32)
+    eta = np.maximum(k_fixed + diagonal[:m] - np.float32(2.0) * row[:m], np.float32(_TINY))
+    possible = (gap > 0.0) & (sign * (alpha[:m] - bound[:m]) > 0.0)
+    gain = np.where(possible, gap * gap / eta, np.float32(0.0))
+    _first_best(gain.reshape(-1, LANES), values[0], groups[0])
+
+
+# Called as update_lanes(alpha, lower, upper, g, row_i, row_j, step, n, values, groups): makes the
+# update of `update_gradient` for n slots, rounded up to 16, and writes into values, float64
+# (2, 16), and groups, int64 (2, 16), the largest gradient with alpha < upper of each lane, the
+# smallest with alpha > lower, and the groups in which they were met first. Rows are float32, the
+# other arrays float64.
+update_lanes: Any = _update_compiled if JIT else _update_plain
+
+# Called as gain_lanes(alpha, bound, g, row, diagonal, g_fixed, k_fixed, sign, n, values, groups):
+# writes into values[0] and groups[0] the largest gain of each lane (see `best_partner`; 0: none)
+# and where it was met first.
+gain_lanes: Any = _gain_compiled if JIT else _gain_plain
