@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from connectors.kinds import cells
+from connectors.listed import are_listed, events_of
 
 Snapshot: TypeAlias = dict[str, Any]
 """A position as JSON values: strings, integers, None, lists and dicts of them."""
@@ -53,10 +54,11 @@ class Position(NamedTuple):
 class Event(NamedTuple):
     """One example: features by name, its label (None if missing), and where it came from.
 
-    A missing value is a missing key. Text is one-hot: ``{"colour=red": 1.0}``.
+    A missing value is a missing key. Text is one-hot: ``{"colour=red": 1.0}``. Features of lists
+    (see `listed`) are named by whole numbers.
     """
 
-    x: dict[str, float]
+    x: dict[Any, float]
     y: Any
     position: Position
 
@@ -122,9 +124,13 @@ class Batch:
 
     def events(self) -> Iterator[Event]:
         """Return the event of each row, as the source's own ``events()`` would give it."""
+        positions = map(Position, repeat(self.file), self.rows.tolist())
+        if are_listed(self.features.schema):
+            events = zip(events_of(self.features), self.labels.to_pylist(), positions, strict=True)
+            yield from map(Event._make, events)
+            return
         names, columns = self._columns()
         rows: Iterator[tuple[Any, ...]] = zip(*columns, strict=True) if columns else repeat(())
-        positions = map(Position, repeat(self.file), self.rows.tolist())
         # The positions are the shortest: without any column, `rows` never ends.
         for position, y, row in zip(positions, self.labels.to_pylist(), rows, strict=False):
             x = {n: v for n, v in zip(names, row, strict=True) if v is not None}

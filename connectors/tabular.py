@@ -14,6 +14,7 @@ from connectors.cursor import Chunk, Cursor, Place, ShuffledCursor
 from connectors.encoding import Encoder
 from connectors.errors import SnapshotError
 from connectors.kinds import to_float64
+from connectors.listed import ListEncoder, are_listed
 from connectors.source import DEFAULT_BATCH_SIZE, Batch, Closing, Event, Position, Snapshot
 
 
@@ -92,9 +93,11 @@ class TabularSource(Closing, ABC):
         self.batch_size = batch_size
         self.features = feature_columns(schema, name, target, columns, timestamp)
         self._target_type = target_type(schema, target)
-        self._encoder = Encoder(
-            pa.schema([schema.field(column) for column in self.features]),
-            max_categories=max_categories,
+        fields = pa.schema([schema.field(column) for column in self.features])
+        self._encoder: Encoder | ListEncoder = (
+            ListEncoder(fields)
+            if are_listed(fields)
+            else Encoder(fields, max_categories=max_categories)
         )
         self._seed = None if seed is None else int(seed)
         self._cursor: Cursor
@@ -231,7 +234,8 @@ class TabularSource(Closing, ABC):
         labels = self._labels(chunk).to_pylist()
         rows = chunk.rows.tolist()
         file = chunk.file
-        for x, y, row in zip(self._encoder.events(chunk.data), labels, rows, strict=True):
+        events: Iterator[dict[Any, float]] = self._encoder.events(chunk.data)
+        for x, y, row in zip(events, labels, rows, strict=True):
             yield Event(x, y, Position(file, row))
 
     def _labels(self, chunk: Chunk) -> pa.Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamsvm import kernels
 from streamsvm.errors import FeatureError, ParameterError
-from streamsvm.learners import sparsity, width
+from streamsvm.learners import sparsity, threads, width
 from streamsvm.learners.binary import BinaryLearner
 from streamsvm.learners.checks import check_number, check_positive, check_size
 from streamsvm.learners.events import LARGEST_DIAGONAL
@@ -17,9 +17,14 @@ from streamsvm.learners.schema import LIMIT
 from streamsvm.learners.support_vectors import SupportVectors, arrays_of, as_matrix
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.monitor.gap import KeptGap
-from streamsvm.support import kernel_diagonal, stores
+from streamsvm.support import kernel_diagonal, sparse_store, stores
+from streamsvm.support.fresh_block import BLOCK
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape, sparse
 from streamsvm.support.sparse_store import SparseStore
+from streamsvm.support.tiles import PANEL
+
+_PER_NONZERO = 4
+"""What a stored nonzero value costs, in features of a dense row."""
 
 
 class KernelLearner(BinaryLearner):
@@ -38,6 +43,7 @@ class KernelLearner(BinaryLearner):
         hashing: int | None,
         max_features: int,
         cache_mb: float,
+        n_jobs: int | None,
     ) -> None:
         limit = check_size("max_features", max_features) or LIMIT
         super().__init__(limit, check_size("hashing", hashing))
@@ -45,6 +51,8 @@ class KernelLearner(BinaryLearner):
         self.hashing = hashing
         self.max_features = max_features
         self._sparse = sparsity.check_sparse(sparse, hashing)
+        self.n_jobs = n_jobs
+        self._n_threads = threads.check_n_jobs(n_jobs)
         if kernel is not None:
             kernels.check_kernel(kernel)
         self.kernel = kernel
@@ -78,6 +86,13 @@ class KernelLearner(BinaryLearner):
     @abc.abstractmethod
     def _schedule_now(self) -> Any:
         """Return the schedule; the same object while nothing changed."""
+
+    _solver: Any
+    """The module of the solver: `learn_rows`, `fill_block`."""
+
+    @abc.abstractmethod
+    def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
+        """Write the margins of rows, by a state that may have scratch of its own."""
 
     @property
     @abc.abstractmethod
@@ -175,14 +190,53 @@ class KernelLearner(BinaryLearner):
         n, d = shape(x)
         state = self._state_for(d)
         done = 0
-        while True:
-            left = (cut(x, done, n), *(part[done:] for part in others)) if done else rows
-            done += self._solve(state, left, margins[done:])
-            if done == n:
-                return
-            capacity = state.alpha.size * (1 if stores.wants_pairs(state.store) else 2)
-            self._grow(capacity, self._states.n_columns(state))
-            state = self._state
+        while done < n:
+            shared = n > 1 and self._n_threads > 1 and self._is_worth_sharing(state, d)
+            stop = min(n, done + BLOCK) if shared else n
+            fresh = cut(x, done, stop)
+            if shared:
+                self._fill_block(state, fresh)
+            left = (fresh, *(part[done:stop] for part in others))
+            done += self._solve(state, left, margins[done:stop])
+            if done < stop:
+                capacity = state.alpha.size * (1 if stores.wants_pairs(state.store) else 2)
+                self._grow(capacity, self._states.n_columns(state))
+                state = self._state
+
+    def _is_worth_sharing(self, state: Any, d: int) -> bool:
+        store, n = state.store, self._states.n_slots(state)
+        if n and isinstance(store, SparseStore):
+            return threads.are_worth_it(_PER_NONZERO, int(store.counts[sparse_store.LIVE]))
+        return threads.are_worth_it(n, d)
+
+    def _fill_block(self, state: Any, x: Rows) -> None:
+        """Compute the kernel values of at most `BLOCK` fresh rows, by several threads."""
+        n = self._states.n_slots(state)
+        parts = threads.ranges(n, self._n_threads, PANEL)
+        states = [state] + [self._states.with_scratch(state, False) for _ in parts[1:]]
+        threads.run(
+            self._solver.fill_block,
+            [(own, self.kernel_, x, *part) for own, part in zip(states, parts, strict=True)],
+        )
+        state.info[0].ready = -n
+
+    def _margins(self, x: Rows) -> np.ndarray:
+        n, d = shape(x)
+        margins = np.zeros(n)
+        if self._state is None or n == 0:
+            return margins
+        state = self._state_for(d)
+        shared = n > BLOCK and self._n_threads > 1 and self._is_worth_sharing(state, d)
+        parts = threads.ranges(n, self._n_threads if shared else 1, BLOCK)
+        states = [state] + [self._states.with_scratch(state, True) for _ in parts[1:]]
+        threads.run(
+            self._write_margins,
+            [
+                (own, cut(x, *part), margins[slice(*part)])
+                for own, part in zip(states, parts, strict=True)
+            ],
+        )
+        return margins
 
     def _state_for(self, n_features: int) -> Any:
         """Return the state, made or widened to hold so many features."""

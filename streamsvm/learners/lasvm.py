@@ -19,7 +19,7 @@ from streamsvm.monitor.gap import KeptGap, lasvm_gap
 from streamsvm.solvers import boxes, lasvm, lasvm_finish, lasvm_state
 from streamsvm.solvers.lasvm_state import LASVMState
 from streamsvm.support import stores
-from streamsvm.support.rows import Rows, shape
+from streamsvm.support.rows import Rows
 
 _FINISH_STEPS = 20_000
 
@@ -91,6 +91,9 @@ class LASVMClassifier(KernelLearner):
         default.
     cache_mb
         Megabytes for cached kernel rows; 200 by default. Less is slower, never less exact.
+    n_jobs
+        Threads for the kernel values of batches, where they pay: None, the default, is 1; -1 is one
+        a core. The model and its predictions are the same, to the last bit, for any number.
     seed
         Accepted like everywhere, without effect: LASVM draws nothing.
 
@@ -130,9 +133,10 @@ class LASVMClassifier(KernelLearner):
         hashing: int | None = None,
         max_features: int = LIMIT,
         cache_mb: float = 200.0,
+        n_jobs: int | None = None,
         seed: int | None = None,
     ) -> None:
-        super().__init__(kernel, C, class_weight, sparse, hashing, max_features, cache_mb)
+        super().__init__(kernel, C, class_weight, sparse, hashing, max_features, cache_mb, n_jobs)
         self.tau = tau
         self.reprocess = reprocess
         self.delta_max = delta_max
@@ -176,6 +180,7 @@ class LASVMClassifier(KernelLearner):
     # The solver
 
     _states = lasvm_state
+    _solver = lasvm
 
     def _new_state(self, n_features: int) -> LASVMState:
         return lasvm_state.new_state(n_features, self._cache_bytes, sparse=self._sparse)
@@ -192,12 +197,8 @@ class LASVMClassifier(KernelLearner):
         rows = stores.rows_of(store, n, len(self._schema))
         return rows, self._state.alpha[:n], store.entered[:n]
 
-    def _margins(self, x: Rows) -> np.ndarray:
-        n, d = shape(x)
-        margins = np.zeros(n)
-        if self._state is not None:
-            lasvm.margins_of(self._state_for(d), self.kernel_, x, margins)
-        return margins
+    def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
+        lasvm.margins_of(state, self.kernel_, x, out)
 
     def _turn_signs(self) -> None:
         self._counts = self._counts[::-1].copy()

@@ -32,6 +32,7 @@ _PLAIN = (
     "hashing",
     "max_features",
     "cache_mb",
+    "n_jobs",
     "seed",
 )
 

@@ -18,7 +18,7 @@ from streamsvm.monitor import gap
 from streamsvm.monitor.certificate import Certificate, papers_bound, steps_for, tracking_bound
 from streamsvm.solvers import tracking, tracking_finish, tracking_linear, tracking_state
 from streamsvm.support import stores
-from streamsvm.support.rows import Rows, shape
+from streamsvm.support.rows import Rows
 
 DEFAULT_STEPS = 10
 _GRADIENTS = ("all", "support", "fresh")
@@ -90,6 +90,9 @@ class TrackingSVMClassifier(KernelLearner):
         default.
     cache_mb
         Megabytes for cached kernel rows; 200 by default. Less is slower, never less exact.
+    n_jobs
+        Threads for the kernel values of batches, where they pay: None, the default, is 1; -1 is one
+        a core. The model and its predictions are the same, to the last bit, for any number.
     seed
         Of the uniform draws; None: another one each time.
 
@@ -134,9 +137,10 @@ class TrackingSVMClassifier(KernelLearner):
         hashing: int | None = None,
         max_features: int = LIMIT,
         cache_mb: float = 200.0,
+        n_jobs: int | None = None,
         seed: int | None = None,
     ) -> None:
-        super().__init__(kernel, C, class_weight, sparse, hashing, max_features, cache_mb)
+        super().__init__(kernel, C, class_weight, sparse, hashing, max_features, cache_mb, n_jobs)
         if isinstance(class_weight, str):
             raise ParameterError(f"class_weight={class_weight!r}: use None or a dict")
         self.K = K
@@ -222,7 +226,7 @@ class TrackingSVMClassifier(KernelLearner):
         return tracking_linear if self._gradients == "fresh" else tracking_state
 
     @property
-    def _solver(self) -> Any:
+    def _solver(self) -> Any:  # type: ignore[override]
         return tracking_linear if self._gradients == "fresh" else tracking
 
     def _new_state(self, n_features: int) -> Any:
@@ -245,19 +249,13 @@ class TrackingSVMClassifier(KernelLearner):
             self._schedule = self._schedule._replace(averaged=float(bool(self.averaged)))
         return self._schedule
 
-    def _margins(self, x: Rows) -> np.ndarray:
-        n, d = shape(x)
-        margins = np.zeros(n)
-        if self._state is None:
-            return margins
-        state = self._state_for(d)
+    def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
         if self._gradients == "fresh":
             w = state.w_average if self.averaged else state.w
-            tracking_linear.margins_of(self.kernel_, w, x, margins)
+            tracking_linear.margins_of(self.kernel_, w, x, out)
         else:
             alpha = state.average if self.averaged else state.alpha
-            tracking.margins_of(state, self.kernel_, alpha, x, margins)
-        return margins
+            tracking.margins_of(state, self.kernel_, alpha, x, out)
 
     def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
         state, d = self._state, len(self._schema)

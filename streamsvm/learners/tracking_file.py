@@ -33,6 +33,7 @@ _PLAIN = (
     "hashing",
     "max_features",
     "cache_mb",
+    "n_jobs",
     "seed",
 )
 _ACTIVE = ("members", "place", "free", "arrival")

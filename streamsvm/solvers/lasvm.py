@@ -296,8 +296,8 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
         size = min(BLOCK, n_rows - start)
         n_block = state.info[0].n
         rows = part(x, start, start + size)
-        # The values of a row that was just predicted are there already.
-        if not (n_rows == 1 and state.info[0].ready == -n_block < 0):
+        # They may be there already: see `lasvm_state.INFO`.
+        if not (n_rows == size and state.info[0].ready == -n_block < 0):
             stores.values(kernel, state.store, rows, size, d, np.int64(0), n_block, state.block)
         state.info[0].ready = 0
         for r in range(size):
@@ -332,6 +332,13 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
                 reprocess_some(state, kernel, schedule, d)
         start += size
     return n_rows
+
+
+@compiled
+def fill_block(state, kernel, x, first, stop):  # type: ignore[no-untyped-def]
+    """Compute the values of the rows x, at most `BLOCK`, with slots first .. stop-1 for them."""
+    state = borrowed(state)
+    stores.values(kernel, state.store, x, count(x), width(x), first, stop, state.block)
 
 
 @compiled

@@ -32,7 +32,7 @@ INFO = np.dtype(
         ("g_min", np.float64),  # smallest gradient with alpha > A, or +inf
         ("dual", np.float64),  # the dual objective, summed step by step
         ("lost", np.float64),  # what removals, merges and rebuilds took from it
-        ("ready", np.int64),  # -n: the scratch has the values of the next row with n slots
+        ("ready", np.int64),  # -n: the scratch has the values of the next rows with n slots
     ]
 )
 
@@ -123,6 +123,17 @@ def without_cache(state: LASVMState) -> LASVMState:
 def with_cache(state: LASVMState, cache_bytes: int) -> LASVMState:
     """Return a state that `without_cache` stripped, ready to learn again."""
     return grown(state, state.store.entered.size, stores.n_columns(state.store), cache_bytes)
+
+
+def with_scratch(state: LASVMState, block: bool) -> LASVMState:
+    """Return a state for another thread: the same content, scratch of its own; `block`, too."""
+    own = stores.with_scratch(state.store)
+    return state._replace(store=own, block=np.empty_like(state.block) if block else state.block)
+
+
+def n_slots(state: LASVMState) -> int:
+    """Return how many slots are in use."""
+    return int(state.info[0].n)
 
 
 def made_sparse(state: LASVMState, cache_bytes: int) -> LASVMState:

@@ -270,11 +270,10 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
         size = min(BLOCK, n_rows - start)
         rows = part(x, start, start + size)
         n = state.active.counts[0].n
-        # The values of a row that was just predicted are there already.
-        if n_rows == 1 and state.info[0].ready == -n < 0:
-            fresh_block.begin_ready(state.block)
-        else:
-            fresh_block.begin(state.block, kernel, state.store, rows, size, n)
+        # They may be there already: see `tracking_state.INFO`.
+        if not (n_rows == size and state.info[0].ready == -n < 0):
+            fresh_block.fill(state.block, kernel, state.store, rows, np.int64(0), n)
+        fresh_block.begin(state.block, kernel, rows)
         state.info[0].ready = 0
         r = 0
         while r < size and fresh_block.has_room(state.block):
@@ -290,6 +289,13 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
             r += 1
         start += r
     return n_rows
+
+
+@compiled
+def fill_block(state, kernel, x, first, stop):  # type: ignore[no-untyped-def]
+    """Compute the values of the rows x, at most `BLOCK`, with slots first .. stop-1 for them."""
+    state = borrowed(state)
+    fresh_block.fill(state.block, kernel, state.store, x, first, stop)
 
 
 @compiled

@@ -97,6 +97,18 @@ def grown(
     return new
 
 
+def with_scratch(state: LinearTrackingState, block: bool) -> LinearTrackingState:
+    """Return the state: it has no scratch."""
+    del block
+    return state
+
+
+def n_slots(state: LinearTrackingState) -> int:
+    """Return 0: no kernel values are computed ahead."""
+    del state
+    return 0
+
+
 def made_sparse(state: LinearTrackingState, cache_bytes: int) -> LinearTrackingState:
     """Return the state with rows by their nonzero features."""
     del cache_bytes

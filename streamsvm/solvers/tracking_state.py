@@ -34,7 +34,7 @@ INFO = np.dtype(
         ("r2", np.float64),  # R2: largest k(x, x) so far
         ("box_sum", np.float64),  # sum of C_i over the active set
         ("box_squares", np.float64),  # sum of C_i^2 over the active set
-        ("ready", np.int64),  # -n: the scratch has the values of the next row with n slots
+        ("ready", np.int64),  # -n: the scratch has the values of the next rows with n slots
     ]
 )
 
@@ -139,6 +139,20 @@ def without_cache(state: TrackingState) -> TrackingState:
 def with_cache(state: TrackingState, cache_bytes: int) -> TrackingState:
     """Return a state that `without_cache` stripped, ready to learn again."""
     return grown(state, state.store.entered.size, stores.n_columns(state.store), cache_bytes)
+
+
+def with_scratch(state: TrackingState, block: bool) -> TrackingState:
+    """Return a state for another thread: the same content, scratch of its own; `block`, too."""
+    store = stores.with_scratch(state.store)
+    fresh = state.block._replace(rows=stores.with_scratch(state.block.rows))
+    if block:
+        fresh = fresh._replace(values=np.empty_like(fresh.values))
+    return state._replace(store=store, block=fresh)
+
+
+def n_slots(state: TrackingState) -> int:
+    """Return how many slots are in use or were."""
+    return int(state.active.counts[0].n)
 
 
 def made_sparse(state: TrackingState, cache_bytes: int) -> TrackingState:

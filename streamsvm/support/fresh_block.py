@@ -14,7 +14,7 @@ import numpy as np
 
 from streamsvm._compile import compiled
 from streamsvm.support import stores
-from streamsvm.support.rows import part, width
+from streamsvm.support.rows import count, part, width
 from streamsvm.support.stores import Store
 from streamsvm.support.tiles import PANEL
 
@@ -47,20 +47,18 @@ def new_block(capacity: int, n_features: int, sparse: bool) -> FreshBlock:
 
 
 @compiled
-def begin(block, kernel, store, x, size, n):  # type: ignore[no-untyped-def]
-    """Compute the values of the `size` rows of x with slots < n, and with each other."""
-    d = width(x)
-    zero = np.int64(0)
-    stores.values(kernel, store, x, size, d, zero, n, block.values)
-    if size > 1:
-        fresh = stores.of_rows(block.rows, x)
-        stores.values(kernel, fresh, x, size, d, zero, size, block.among)
-    block.counts[0] = 0
+def fill(block, kernel, store, x, first, stop):  # type: ignore[no-untyped-def]
+    """Compute the values of the rows x with slots first .. stop-1."""
+    stores.values(kernel, store, x, count(x), width(x), first, stop, block.values)
 
 
 @compiled
-def begin_ready(block):  # type: ignore[no-untyped-def]
-    """Begin a block of one row whose values with all slots are in place."""
+def begin(block, kernel, x):  # type: ignore[no-untyped-def]
+    """Begin with the rows x, whose values with all slots are filled in; add those among them."""
+    size = count(x)
+    if size > 1:
+        fresh = stores.of_rows(block.rows, x)
+        stores.values(kernel, fresh, x, size, width(x), np.int64(0), size, block.among)
     block.counts[0] = 0
 
 

@@ -132,6 +132,14 @@ def wants_pairs(store: Any) -> bool:
     return isinstance(store, SparseStore) and bool(store.counts[sparse_store.WANTED])
 
 
+def with_scratch(store: Any) -> Any:
+    """Return the store with scratch of its own, for another thread."""
+    if not isinstance(store, SparseStore):
+        return store
+    names = ("place", "flat", "lanes", "products")
+    return store._replace(**{name: np.zeros_like(getattr(store, name)) for name in names})
+
+
 def n_columns(store: Store | RowStore) -> int:
     """Return for how many features there is room."""
     if isinstance(store, SparseStore):

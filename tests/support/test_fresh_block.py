@@ -39,7 +39,8 @@ def test_values_are_those_computed_anew(seed, n, size, d, kernel, events):
     block = fresh_block.new_block(CAPACITY, d, False)
     # What an earlier block left behind must not matter.
     block.values[:], block.among[:], block.counts[0] = np.nan, np.nan, 200
-    fresh_block.begin(block, kernel, store, x, size, n)
+    fresh_block.fill(block, kernel, store, x[:size], 0, n)
+    fresh_block.begin(block, kernel, x[:size])
     for r, (takes, number, n_foreign) in enumerate(events[:size]):
         if not fresh_block.has_room(block):
             break
@@ -68,7 +69,8 @@ def test_a_row_may_be_asked_for_again_after_a_change(kernel):
     for slot in range(40):
         dense_store.put(store, slot, rng.normal(size=3).astype(np.float32))
     block = fresh_block.new_block(CAPACITY, 3, False)
-    fresh_block.begin(block, kernel, store, x, 4, 40)
+    fresh_block.fill(block, kernel, store, x[:4], 0, 40)
+    fresh_block.begin(block, kernel, x[:4])
     # One slot after the other takes row 0, a foreign row, and row 1.
     for origin, row in ((0, x[0]), (FOREIGN, rng.normal(size=3).astype(np.float32)), (1, x[1])):
         dense_store.put(store, 35, row)

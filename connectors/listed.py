@@ -1,0 +1,80 @@
+"""Sparse rows in two columns of lists: the features of a row, by whole numbers, and their values.
+
+The form in which sparse data sets are kept in Parquet; features are named by the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types
+
+from connectors.errors import SnapshotError
+
+
+def _holds(type_: pa.DataType, *tests: Any) -> bool:
+    is_list = types.is_list(type_) or types.is_large_list(type_)
+    return is_list and any(test(type_.value_type) for test in tests)
+
+
+def are_listed(schema: pa.Schema) -> bool:
+    """Tell whether the columns of a schema are lists of whole numbers and lists of values.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> columns = {"indices": pa.list_(pa.int32()), "values": pa.list_(pa.float32())}
+    >>> are_listed(pa.schema(list(columns.items())))
+    True
+
+    """
+    if len(schema) != 2:
+        return False
+    places, values = schema.types
+    return _holds(places, types.is_integer) and _holds(values, types.is_floating, types.is_integer)
+
+
+def events_of(batch: pa.RecordBatch) -> Iterator[dict[Any, float]]:
+    """Return the features of each row; none where a list is null."""
+    places, values = batch.column(0).to_pylist(), batch.column(1).to_pylist()
+    for row_places, row_values in zip(places, values, strict=True):
+        yield dict(zip(row_places or (), row_values or (), strict=True))
+
+
+class ListEncoder:
+    """What `Encoder` is for such columns: they are passed on as they are."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._names = schema.names
+
+    def encode(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the two columns of a batch."""
+        return batch.select(self._names)
+
+    def events(self, batch: pa.RecordBatch) -> Iterator[dict[Any, float]]:
+        """Return the features of each row."""
+        return events_of(self.encode(batch))
+
+    def snapshot(self) -> dict[str, list[str]]:
+        """Return that there is nothing to note."""
+        return {}
+
+    def resume(self, vocabulary: Mapping[str, list[str]]) -> None:
+        """Check that the snapshot is of such columns too.
+
+        Raises
+        ------
+        SnapshotError
+            It has text columns.
+
+        """
+        if vocabulary:
+            raise SnapshotError(
+                f"the snapshot is of a source with the text columns {sorted(vocabulary)}, this one "
+                "has lists: give it the source it was taken from"
+            )
+
+    def rewind(self) -> None:
+        """Do nothing: there is nothing to forget."""

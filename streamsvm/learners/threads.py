@@ -1,0 +1,72 @@
+"""Threads for kernel values: blocks of fresh rows against ranges of stored rows.
+
+A kernel value has the same bits whoever computes it, so that no result depends on the number of
+threads. Compiled code runs without the interpreter's lock; a part of a block is worth a thread when
+it takes far longer than waking one, some 20 microseconds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from streamsvm.errors import ParameterError
+
+_WORTH = 100_000
+"""Stored rows times features from which on a block of 64 fresh rows is shared out."""
+
+_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
+
+
+def check_n_jobs(n_jobs: Any) -> int:
+    """Return the number of threads that `n_jobs` stands for.
+
+    Raises
+    ------
+    ParameterError
+        It is neither None, nor -1, nor a whole number from 1.
+
+    """
+    if n_jobs is None:
+        return 1
+    if n_jobs == -1 and not isinstance(n_jobs, bool):
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else _n_cores()
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs < 1:
+        raise ParameterError(f"n_jobs={n_jobs!r}: use None (1), a number from 1, or -1 (all cores)")
+    return int(n_jobs)
+
+
+def _n_cores() -> int:
+    return os.cpu_count() or 1
+
+
+def are_worth_it(n_slots: int, n_values: int) -> bool:
+    """Tell whether a block against so many rows of so many values each is worth sharing out."""
+    return n_slots * n_values > _WORTH
+
+
+def run(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> None:
+    """Call a function that releases the lock with each of the arguments, at the same time."""
+    first, *others = arguments
+    if others:
+        # A forked process has the object, but not the threads.
+        key = (os.getpid(), len(others))
+        pool = _pools.get(key)
+        if pool is None:
+            pool = _pools[key] = ThreadPoolExecutor(len(others), "streamsvm")
+        futures = [pool.submit(function, *other) for other in others]
+        function(*first)
+        for future in futures:
+            future.result()
+    else:
+        function(*first)
+
+
+def ranges(n: int, n_parts: int, step: int) -> list[tuple[int, int]]:
+    """Cut 0 .. n-1 into at most `n_parts` ranges that begin at multiples of `step`."""
+    size = -(-n // (n_parts * step)) * step
+    return [(start, min(start + size, n)) for start in range(0, n, size)] or [(0, 0)]
