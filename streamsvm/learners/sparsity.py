@@ -8,7 +8,7 @@ import numpy as np
 
 from streamsvm.errors import ParameterError
 
-DENSE_BYTES = 256_000_000
+DENSE_BYTES = 64_000_000
 """Dense stored rows of sparse data never take more than this."""
 
 _FEWEST_FEATURES = 128

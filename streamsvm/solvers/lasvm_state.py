@@ -85,7 +85,7 @@ def new_state(
 ) -> LASVMState:
     """Return an empty state."""
     store = stores.new_store(capacity, n_features, sparse)
-    cache = row_cache.new_cache(store.entered.size, n_features, cache_bytes)
+    cache = row_cache.new_cache(store.entered.size, stores.scratch_width(store), cache_bytes)
     return _allocate(store, cache)
 
 
@@ -96,7 +96,9 @@ def grown(state: LASVMState, capacity: int, n_features: int, cache_bytes: int) -
     changes; kernels of ``"vectors"`` must be rebuilt (see `rebuild`).
     """
     store = stores.grown(state.store, capacity, n_features)
-    cache = row_cache.resized(state.cache, store.entered.size, n_features, cache_bytes)
+    cache = row_cache.resized(
+        state.cache, store.entered.size, stores.scratch_width(store), cache_bytes
+    )
     new = _allocate(store, cache)
     for name in _SLOTWISE:
         old = getattr(state, name)
@@ -113,9 +115,9 @@ def n_columns(state: LASVMState) -> int:
 
 def without_cache(state: LASVMState) -> LASVMState:
     """Return the state with an empty row cache: what is worth storing or sending."""
-    capacity, n_features = state.store.entered.size, stores.n_columns(state.store)
+    capacity = state.store.entered.size
     return state._replace(
-        cache=row_cache.new_cache(capacity, n_features, 0),
+        cache=row_cache.new_cache(capacity, 1, 0),
         block=np.empty((BLOCK, 0), np.float32),
     )
 
@@ -139,7 +141,7 @@ def n_slots(state: LASVMState) -> int:
 def made_sparse(state: LASVMState, cache_bytes: int) -> LASVMState:
     """Return the state with rows by their nonzero features, and an empty cache."""
     store = stores.made_sparse(state.store)  # type: ignore[arg-type]
-    cache = row_cache.new_cache(store.entered.size, stores.n_columns(store), cache_bytes)
+    cache = row_cache.new_cache(store.entered.size, 1, cache_bytes)
     cache.counts[:] = state.cache.counts
     return state._replace(store=store, cache=cache)
 

@@ -96,7 +96,7 @@ def new_state(
     capacity = store.entered.size
     return _allocate(
         store,
-        row_cache.new_cache(capacity, n_features, cache_bytes),
+        row_cache.new_cache(capacity, stores.scratch_width(store), cache_bytes),
         active_set.new_set(capacity, window),
         n_features,
         new_draws(seed),
@@ -109,7 +109,7 @@ def grown(state: TrackingState, capacity: int, n_features: int, cache_bytes: int
     capacity = store.entered.size
     new = _allocate(
         store,
-        row_cache.resized(state.cache, capacity, n_features, cache_bytes),
+        row_cache.resized(state.cache, capacity, stores.scratch_width(store), cache_bytes),
         active_set.grown(state.active, capacity),
         n_features,
         state.draws,
@@ -129,9 +129,9 @@ def n_columns(state: TrackingState) -> int:
 
 def without_cache(state: TrackingState) -> TrackingState:
     """Return the state with an empty row cache and no scratch: what is worth sending."""
-    capacity, n_features = state.store.entered.size, stores.n_columns(state.store)
+    capacity = state.store.entered.size
     return state._replace(
-        cache=row_cache.new_cache(capacity, n_features, 0),
+        cache=row_cache.new_cache(capacity, 1, 0),
         block=fresh_block.new_block(0, 0, isinstance(state.store, SparseStore)),
     )
 
@@ -159,7 +159,7 @@ def made_sparse(state: TrackingState, cache_bytes: int) -> TrackingState:
     """Return the state with rows by their nonzero features, and an empty cache."""
     store = stores.made_sparse(state.store)  # type: ignore[arg-type]
     capacity, d = store.entered.size, stores.n_columns(store)
-    cache = row_cache.new_cache(capacity, d, cache_bytes)
+    cache = row_cache.new_cache(capacity, 1, cache_bytes)
     cache.counts[:] = state.cache.counts
     block = fresh_block.new_block(capacity, d, True)
     return state._replace(store=store, cache=cache, block=block)

@@ -140,6 +140,11 @@ def with_scratch(store: Any) -> Any:
     return store._replace(**{name: np.zeros_like(getattr(store, name)) for name in names})
 
 
+def scratch_width(store: Store) -> int:
+    """Return how long the scratch is that `row_of` wants."""
+    return 1 if isinstance(store, SparseStore) else n_columns(store)
+
+
 def n_columns(store: Store | RowStore) -> int:
     """Return for how many features there is room."""
     if isinstance(store, SparseStore):

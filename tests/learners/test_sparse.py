@@ -1,0 +1,442 @@
+"""Sparse rows through whole learners: against dense ones, batches against events, files, bounds."""
+
+import copy
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from river import feature_extraction
+
+import streamsvm
+from connectors import ParquetSource
+from streamsvm import (
+    LASVMClassifier,
+    StandardScaler,
+    TrackingMonitor,
+    TrackingSVMClassifier,
+    kernels,
+)
+from streamsvm.bad_events import BadEvents
+from streamsvm.errors import FeatureError, ModelFileError, ParameterError
+from streamsvm.learners import lasvm_file
+from streamsvm.runner import Run
+
+N, D = 300, 200
+LEARNERS = {
+    "lasvm": lambda **p: LASVMClassifier(kernels.RBF(gamma=0.5), C=2.0, **p),
+    "lasvm linear": lambda **p: LASVMClassifier(kernels.Linear(), C=0.5, **p),
+    "lasvm auto": lambda **p: LASVMClassifier(**p),
+    "lasvm window": lambda **p: LASVMClassifier(kernels.RBF(gamma=0.5), window=60, **p),
+    "lasvm merge": lambda **p: LASVMClassifier(kernels.RBF(gamma=0.5), max_support_vectors=40, **p),
+    "lasvm merge polynomial": lambda **p: LASVMClassifier(
+        kernels.Polynomial(degree=2), max_support_vectors=40, **p
+    ),
+    "lasvm project": lambda **p: LASVMClassifier(
+        kernels.RBF(gamma=0.5), max_support_vectors=40, budget="project", **p
+    ),
+    "tracking": lambda **p: TrackingSVMClassifier(kernels.RBF(gamma=0.5), seed=1, **p),
+    "tracking linear": lambda **p: TrackingSVMClassifier(kernels.Linear(), C=0.5, seed=1, **p),
+    "tracking merge": lambda **p: TrackingSVMClassifier(
+        kernels.RBF(gamma=0.5), max_support_vectors=40, seed=1, **p
+    ),
+    "tracking window": lambda **p: TrackingSVMClassifier(
+        kernels.RBF(gamma=0.5), window=60, gradients="support", seed=1, **p
+    ),
+}
+
+
+def text_like(seed=0, n=N, d=D):
+    """Return rows of unit length with 8 features or so, some far more frequent than others."""
+    rng = np.random.default_rng(seed)
+    popular = 1.0 / np.arange(1, d + 1)
+    x = (rng.random((n, d)) < 8 * popular / popular.sum()) * rng.uniform(0.5, 1.5, (n, d))
+    x[np.arange(n), rng.integers(d, size=n)] += 0.1
+    x = (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32)
+    y = x[:, : d // 2 : 3].sum(axis=1) + 0.2 * rng.normal(size=n) > 0.3
+    return x, y
+
+
+def events(x):
+    """Return the rows as dicts of what is not 0, in an order of no meaning."""
+    rng = np.random.default_rng(5)
+    for row in x:
+        names = rng.permutation(np.flatnonzero(row))
+        yield {int(name): float(row[name]) for name in names}
+
+
+def same(a, b):
+    """Check that two learners are the same to the last bit."""
+    x, _ = text_like(9)
+    for name in ("alpha", "y"):
+        np.testing.assert_array_equal(getattr(a._state, name), getattr(b._state, name))
+    margins = a.decision_function_many(sp.csr_array(x))
+    np.testing.assert_array_equal(margins, b.decision_function_many(sp.csr_array(x)))
+
+
+def learnt(make, **parameters):
+    x, y = text_like()
+    model = make(**parameters)
+    model.learn_many(sp.csr_array(x), y)
+    return model
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_sparse_is_dense(name):
+    x, y = text_like()
+    thin, thick = LEARNERS[name](sparse=True), LEARNERS[name](sparse=False)
+    predicted = np.array(thin.predict_then_learn_many(sp.csr_array(x), y))
+    # Kernel values differ in their last bit, and LASVM's choice among near equal pairs with them.
+    assert np.mean(predicted != thick.predict_then_learn_many(x, y)) <= 0.03
+    other, _ = text_like(9)
+    if "merge" not in name and "project" not in name and "window" not in name:
+        thin.finish()
+        thick.finish()
+        assert thin.dual == pytest.approx(thick.dual, rel=2e-3)
+        assert thin.duality_gap() == pytest.approx(thick.duality_gap(), abs=1e-3)
+    agree = thin.predict_many(sp.csr_array(other)) == thick.predict_many(other)
+    assert np.mean(agree) >= 0.95
+    rows = thin.support_vectors().rows
+    assert sp.issparse(rows) and rows.shape[1] == D
+    if "merge" not in name:
+        kept = thin.support_vectors().entered - 1
+        np.testing.assert_array_equal(rows.toarray(), x[kept])
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_batches_are_events(name):
+    x, y = text_like()
+    by_events, by_batches = LEARNERS[name](sparse=True), LEARNERS[name](sparse=True)
+    # The same names in the same order, whoever comes first.
+    everything = dict.fromkeys(range(D), 1.0)
+    by_events.learn_one(everything, True)
+    by_batches.learn_one(everything, True)
+    for event, label in zip(events(x), y.tolist(), strict=True):
+        by_events.predict_one(event)
+        by_events.learn_one(event, label)
+    for start, stop in ((0, 1), (1, 2), (2, 90), (90, N)):
+        by_batches.learn_many(sp.csr_array(x[start:stop]), y[start:stop])
+    same(by_events, by_batches)
+
+
+def test_it_is_found_out_by_itself():
+    x, y = text_like()
+    found = []
+    for batches in ((1,) * N, (100, 200), (N,)):
+        model = LASVMClassifier(kernels.RBF(gamma=0.5))
+        assert not model._sparse
+        start = 0
+        for size in batches:
+            part = slice(start, start + size)
+            if size == 1:
+                model.learn_one(dict(enumerate(x[start].tolist())), bool(y[start]))
+            else:
+                model.learn_many(x[part], y[part])
+            start += size
+        assert model._sparse
+        found.append(model)
+    same(found[0], found[1])
+    same(found[0], found[2])
+
+
+def test_dense_data_stay_dense():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(300, 150)), rng.random(300) < 0.5
+    model = LASVMClassifier(kernels.RBF(gamma=0.01))
+    model.learn_many(x, y)
+    assert not model._sparse
+    # A sparse matrix of dense data is what its owner wants it to be.
+    predicted = model.decision_function_many(sp.csr_array(x))
+    np.testing.assert_array_equal(predicted, model.decision_function_many(x))
+    assert not model._sparse
+    model.learn_many(sp.csr_array(x), y)
+    assert model._sparse
+
+
+def test_zeros_do_not_fill_the_memory():
+    rng = np.random.default_rng(0)
+    model = LASVMClassifier(kernels.RBF(gamma=0.1))
+    for i in range(40):
+        model.learn_one({f"f{c}": 1.0 for c in range(20)}, bool(i % 2))
+    assert not model._sparse
+    for i in range(6):
+        wide = {f"w{i}-{c}": 1.0 for c in range(100_000)}
+        model.learn_one(wide, bool(rng.random() < 0.5))
+    assert model._sparse and model.memory_usage < 120e6
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_save_and_load_is_never_saved(name, tmp_path):
+    x, _ = text_like()
+    straight, saved = learnt(LEARNERS[name]), learnt(LEARNERS[name])
+    saved.save(tmp_path / "model")
+    loaded = streamsvm.load(tmp_path / "model")
+    pickled = pickle.loads(pickle.dumps(saved))
+    copied = copy.deepcopy(saved)
+    more, labels = text_like(3)
+    for model in (straight, loaded, pickled, copied):
+        for event, label in zip(events(more[:50]), labels[:50].tolist(), strict=True):
+            model.predict_one(event)
+            model.learn_one(event, label)
+        model.learn_many(sp.csr_array(more[50:]), labels[50:])
+    for model in (loaded, pickled, copied):
+        n = min(model._state.alpha.size, straight._state.alpha.size)
+        np.testing.assert_array_equal(model._state.alpha[:n], straight._state.alpha[:n])
+        np.testing.assert_array_equal(
+            model.decision_function_many(sp.csr_array(x)),
+            straight.decision_function_many(sp.csr_array(x)),
+        )
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        {"columns": lambda c: np.where(c == c.max(), D + 5, c).astype(np.int32)},
+        {"columns": lambda c: c[::-1].copy()},
+        {"row_start": lambda s: s + 1},
+        {"row_start": lambda s: s[::-1].copy()},
+        {"values": lambda v: v[:-1]},
+        {"values": lambda v: v.astype(np.float64)},
+    ],
+)
+def test_tampered_rows_are_refused(spoil, tmp_path, monkeypatch):
+    model = learnt(LEARNERS["lasvm"])
+    to_file = lasvm_file.to_file
+
+    def spoiled(model):
+        content, arrays = to_file(model)
+        return content, arrays | {name: change(arrays[name]) for name, change in spoil.items()}
+
+    monkeypatch.setattr(lasvm_file, "to_file", spoiled)
+    model.save(tmp_path / "model")
+    with pytest.raises(ModelFileError):
+        streamsvm.load(tmp_path / "model")
+
+
+# Names
+
+
+def test_hashed_names_need_no_vocabulary():
+    x, y = text_like()
+    model = LASVMClassifier(kernels.RBF(gamma=0.5), C=2.0, hashing=2**16)
+    plain = LASVMClassifier(kernels.RBF(gamma=0.5), C=2.0, sparse=True)
+    for event, label in zip(events(x), y.tolist(), strict=True):
+        named = {f"word{name}": value for name, value in event.items()}
+        # No two names of 200 meet in 65,536 columns with this hash: the same problem.
+        assert model.predict_one(named) == plain.predict_one(named)
+        model.learn_one(named, label)
+        plain.learn_one(named, label)
+    assert model._schema.names == [] and model.n_support_vectors == plain.n_support_vectors
+    assert model.memory_usage < plain.memory_usage + 12 * 2**16 + 1000
+
+
+def test_hashing_is_the_same_in_every_process():
+    model = LASVMClassifier(hashing=1000)
+    row, _ = model._schema.sparse_row({"spam": 2.0, "eggs": 3.0, 5: 1.0})
+    assert dict(zip(row.columns.tolist(), row.values.tolist(), strict=True)) == {
+        30: -3.0,
+        566: -1.0,
+        661: 2.0,
+    }
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_a_vocabulary_has_an_end(sparse):
+    model = LASVMClassifier(kernels.RBF(gamma=0.5), sparse=sparse, max_features=10)
+    for i in range(40):
+        model.learn_one({f"w{i + c}": 1.0 for c in range(3)}, bool(i % 2))
+        model.predict_one({f"z{i}": 1.0})
+    assert len(model.feature_names) == 10
+    # 120 values in all; w0 .. w9 were known.
+    known = sum(i + c < 10 for i in range(40) for c in range(3))
+    assert model.counters["features_ignored"] == 120 - known
+
+
+@pytest.mark.parametrize("hashing", [None, 2**10])
+def test_a_million_keys_are_refused(hashing):
+    model = learnt(LEARNERS["lasvm"], max_features=100_000) if hashing is None else None
+    model = model or LASVMClassifier(kernels.RBF(gamma=0.5), hashing=hashing, max_features=1000)
+    attack = {f"key{i}": 1.0 for i in range(1_000_000)}
+    before = model._schema.names.copy(), model.n_examples
+    with pytest.raises(FeatureError, match="1,000,000 features"):
+        model.learn_one(attack, True)
+    with pytest.raises(FeatureError):
+        model.predict_one(attack)
+    assert (model._schema.names, model.n_examples) == before
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), 1e300, "text", None, 1j])
+def test_bad_values_change_nothing(bad):
+    model = learnt(LEARNERS["lasvm"])
+    state = pickle.dumps(model._state.alpha), list(model._schema.names), model.n_examples
+    for event in ({3: 1.0, 5: bad}, {3: 1.0, "new": bad}):
+        with pytest.raises(FeatureError, match="5|new"):
+            model.learn_one(event, True)
+        with pytest.raises(FeatureError):
+            model.predict_one({3: 1.0, 5: bad})
+    x = sp.csr_array(np.array([[0.0, 1.0], [0.5, np.nan]]))
+    with pytest.raises(FeatureError, match="row 1: feature 1"):
+        model.learn_many(x, [True, False])
+    now = pickle.dumps(model._state.alpha), list(model._schema.names), model.n_examples
+    assert now == state
+
+
+def test_zeros_and_unseen_features_count_nothing():
+    model = learnt(LEARNERS["lasvm"])
+    plain = model.decision_function_one({3: 1.0, 5: 0.5})
+    assert model.decision_function_one({5: 0.5, 7: 0.0, "unseen": 4.0, 3: 1.0}) == plain
+    wide = sp.csr_array(([1.0, 0.5, 4.0], ([0, 0, 0], [3, 5, D + 9])), shape=(1, D + 10))
+    assert model.decision_function_many(wide)[0] == plain
+
+
+def test_repeats_of_a_matrix_add_up():
+    model = learnt(LEARNERS["lasvm"])
+    repeated = sp.coo_array(([0.5, 0.5, 1.0], ([0, 0, 0], [3, 3, 1])), shape=(1, D))
+    wanted = model.decision_function_one({3: 1.0, 1: 1.0})
+    assert model.decision_function_many(repeated)[0] == wanted
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"sparse": "yes"}, "sparse='yes'"),
+        ({"sparse": False, "hashing": 100}, "hashing=100"),
+        ({"hashing": 0}, "hashing=0"),
+        ({"max_features": -1}, "max_features=-1"),
+        ({"n_jobs": 0}, "n_jobs=0"),
+        ({"n_jobs": "two"}, "n_jobs='two'"),
+    ],
+)
+def test_parameters_are_checked(parameters, message):
+    with pytest.raises(ParameterError, match=message):
+        LASVMClassifier(**parameters)
+
+
+# Where they come from
+
+
+def lists(x):
+    """Return rows as two Arrow columns of lists, in no order within a row."""
+    rows = list(events(x))
+    places = pa.array([list(row) for row in rows], pa.list_(pa.int32()))
+    values = pa.array([list(row.values()) for row in rows], pa.list_(pa.float32()))
+    return pa.table({"indices": places, "values": values})
+
+
+def test_lists_are_rows():
+    x, y = text_like()
+    by_lists, by_matrix = LEARNERS["lasvm"](), LEARNERS["lasvm"]()
+    by_lists.learn_many(lists(x), y)
+    by_matrix.learn_many(sp.csr_array(x), y)
+    n = by_lists.n_support_vectors
+    assert n == by_matrix.n_support_vectors
+    np.testing.assert_array_equal(
+        by_lists.predict_many(lists(x)).to_pylist(), by_matrix.predict_many(sp.csr_array(x))
+    )
+
+
+@pytest.mark.parametrize(
+    ("places", "values"),
+    [([[1, 2]], [[1.0]]), ([[-1]], [[1.0]]), ([[2**31 - 1]], [[1.0]]), ([[1, None]], [[1.0, 2.0]])],
+)
+def test_bad_lists_are_refused(places, values):
+    model = learnt(LEARNERS["lasvm"])
+    batch = pa.table(
+        {
+            "indices": pa.array(places, pa.list_(pa.int64())),
+            "values": pa.array(values, pa.list_(pa.float64())),
+        }
+    )
+    with pytest.raises(FeatureError):
+        model.learn_many(batch, [True])
+
+
+def test_a_parquet_file_of_lists(tmp_path):
+    x, y = text_like()
+    table = lists(x).append_column("label", pa.array(y))
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=70)
+    model, direct = LEARNERS["lasvm"](), LEARNERS["lasvm"]()
+    with ParquetSource(tmp_path / "rows.parquet", "label") as source:
+        report = Run(source, StandardScaler() | model).execute()
+    direct.learn_many(lists(x), y)
+    assert report.learnt == N and not report.bad
+    assert model.n_support_vectors == direct.n_support_vectors
+    with ParquetSource(tmp_path / "rows.parquet", "label") as source:
+        given = [(event.x, event.y) for event in source.events()]
+    assert given[7][0] == list(events(x))[7]
+    with ParquetSource(tmp_path / "rows.parquet", "label") as source:
+        batch = next(source.batches(50))
+        assert [event.x for event in batch.events()] == [x for x, _ in given[:50]]
+
+
+def test_a_bad_row_of_lists_is_put_aside(tmp_path):
+    x, y = text_like()
+    table = lists(x).to_pydict()
+    table["values"][5][0] = float("nan")
+    columns = {
+        "indices": pa.array(table["indices"], pa.list_(pa.int32())),
+        "values": pa.array(table["values"], pa.list_(pa.float32())),
+        "label": pa.array(y),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    taken = []
+    with ParquetSource(tmp_path / "rows.parquet", "label") as source:
+        report = Run(source, LEARNERS["lasvm"](), bad_events=BadEvents(taken.append)).execute()
+    assert report.learnt == N - 1 and report.bad == {"bad feature": 1}
+    assert taken[0]["position"]["row"] == 5
+
+
+def test_words_through_a_pipeline():
+    words = ["win", "cash", "now", "hello", "mum", "see", "you", "free", "prize", "later"]
+    rng = np.random.default_rng(0)
+    model = feature_extraction.BagOfWords() | LASVMClassifier(C=10.0)
+    wrong = 0
+    for i in range(400):
+        spam = bool(rng.random() < 0.4)
+        chosen = rng.choice(words[:3] + words[7:9] if spam else words[3:7] + words[9:], 4)
+        text = " ".join([*chosen, *(f"noise{w}" for w in rng.integers(500, size=4))])
+        wrong += i > 100 and model.predict_one(text) != spam
+        model.learn_one(text, spam)
+    learner = model["LASVMClassifier"]
+    assert learner._sparse and wrong < 10
+
+
+def test_a_monitor_measures_sparse_learners():
+    x, y = text_like()
+    for name in ("lasvm", "tracking", "tracking linear"):
+        model = LEARNERS[name]()
+        monitor = TrackingMonitor(model, every=50)
+        monitor.learn_many(sp.csr_array(x), y)
+        for event, label in zip(events(x[:20]), y[:20].tolist(), strict=True):
+            monitor.learn_one(event, label)
+        record = monitor.get()
+        assert record["n_examples"] == N + 20 and 0.0 <= record["gap_kept"] <= record["gap"] < 1.0
+
+
+# Threads
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_results_do_not_depend_on_threads(seed):
+    rng = np.random.default_rng(seed)
+    dense_x = rng.normal(size=(1500, 120)).astype(np.float32)
+    dense_y = dense_x[:, 0] + rng.normal(size=1500) > 0
+    thin_x, thin_y = text_like(seed, 1500, 4000)
+    for x, y in ((dense_x, dense_y), (sp.csr_array(thin_x), thin_y)):
+        for make in (
+            lambda n: LASVMClassifier(kernels.RBF(gamma=0.01), n_jobs=n),
+            lambda n: TrackingSVMClassifier(kernels.RBF(gamma=0.01), seed=0, n_jobs=n),
+        ):
+            one, three = make(None), make(3)
+            assert three._n_threads == 3
+            predicted = one.predict_then_learn_many(x, y)
+            assert predicted == three.predict_then_learn_many(x, y)
+            np.testing.assert_array_equal(one._state.alpha, three._state.alpha)
+            np.testing.assert_array_equal(
+                one.decision_function_many(x), three.decision_function_many(x)
+            )
