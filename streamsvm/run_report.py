@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from streamsvm.monitor.history import History
+
+
+def peak_memory() -> int | None:
+    """Return the most bytes of memory that this process had at a time, None where unknown."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    # macOS counts bytes, others kilobytes.
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 @dataclass
@@ -51,6 +63,8 @@ class RunReport:
     delta: float | None = None
     dual: float = 0.0
     memory_bytes: int = 0
+    memory_parts: dict[str, int] = field(default_factory=dict)  # of the model, in bytes
+    peak_bytes: int | None = None  # of the whole process so far; None where it is not known
     counters: dict[str, int] = field(default_factory=dict)
     monitor: dict[str, Any] = field(default_factory=dict)  # its last record, and why no certificate
     history: History = field(default_factory=History, repr=False)

@@ -24,7 +24,7 @@ from streamsvm.learners.labels import plain
 from streamsvm.learners.matrices import Matrix, SparseMatrix, are_usable, bad_value, take
 from streamsvm.learners.scaler import StandardScaler
 from streamsvm.monitor.tracker import TrackingMonitor
-from streamsvm.run_report import Progress, RunReport
+from streamsvm.run_report import Progress, RunReport, peak_memory
 
 CHUNK = 1000
 """Rows between two looks at the clock, the keyboard and the history."""
@@ -331,6 +331,7 @@ class Run:
 
     def _complete(self) -> None:
         report, learner = self.report, self.learner
+        report.peak_bytes = peak_memory()
         report.bad = dict(self.bad.counts)
         report.accuracy, report.balanced_accuracy = self._accuracy.get(), self._balanced.get()
         report.labels = {str(plain(y)): n for y, n in sorted(self._seen.items(), key=repr)}
@@ -339,6 +340,7 @@ class Run:
             report.delta = getattr(learner, "delta", None)
             report.dual = getattr(learner, "dual", 0.0)
             report.memory_bytes = getattr(learner, "memory_usage", 0)
+            report.memory_parts = getattr(learner, "memory_parts", {})
             report.counters = getattr(learner, "counters", {})
         if self.monitor is not None:
             history = self.monitor.history

@@ -142,8 +142,10 @@ def report_table(report: RunReport, extra: dict[str, Any]) -> Table:
         ("balanced accuracy", f"{report.balanced_accuracy:.2%}  (mean over the classes)"),
         ("support vectors", f"{report.n_support_vectors:,}"),
         ("dual objective", f"{report.dual:.6g}"),
-        ("memory of the model", f"{report.memory_bytes / 1e6:.1f} MB"),
+        ("memory", _memory(report)),
     ]
+    if cached := _cached(report.counters):
+        rows.append(("cached kernel rows", cached))
     if report.delta is not None:
         meaning = "uncertainty of the bias; at most tau = optimal"
         rows.append(("delta", f"{report.delta:.4g}  ({meaning})"))
@@ -157,6 +159,33 @@ def report_table(report: RunReport, extra: dict[str, Any]) -> Table:
     for name, value in rows:
         table.add_row(name, escape(value))
     return table
+
+
+def _memory(report: RunReport) -> str:
+    """Return what the model's parts hold, and the peak of the process."""
+    text = f"{report.memory_bytes / 1e6:.1f} MB"
+    if report.memory_parts and report.n_support_vectors:
+        parts = report.memory_parts
+        each = parts["support_vectors"] / report.n_support_vectors
+        text += f": {each:,.0f} bytes a support vector, {parts['cache'] / 1e6:.1f} MB cached rows"
+    peak = (
+        ""
+        if report.peak_bytes is None
+        else f"; peak of the process {report.peak_bytes / 1e6:,.0f} MB"
+    )
+    return text + peak
+
+
+def _cached(counters: dict[str, int]) -> str | None:
+    """Return how kernel rows were found, for learners that cache them."""
+    hit, longer, missed = (
+        counters.get(f"cached_rows_{how}", 0) for how in ("hit", "extended", "missed")
+    )
+    total = hit + longer + missed
+    if not total:
+        return None
+    found = f"{hit / total:.1%} found, {longer / total:.1%} made longer, {missed / total:.1%} missed"
+    return f"{total:,} asked for: {found}"
 
 
 def _gap_rows(monitor: dict[str, Any]) -> list[tuple[str, str]]:

@@ -63,6 +63,18 @@ def check_positive(name: str, value: Any) -> float:
     return float(value)
 
 
+def check_class_weight(class_weight: Any) -> None:
+    """Refuse what is not None, "balanced" or a dict of factors."""
+    if class_weight is None or class_weight == "balanced":
+        return
+    if not isinstance(class_weight, dict):
+        raise ParameterError(
+            f"class_weight={class_weight!r}: use None, 'balanced' or a dict {{label: factor}}"
+        )
+    for label, factor in class_weight.items():
+        check_number(f"class_weight[{label!r}]", factor, 0)
+
+
 def check_size(name: str, value: Any, least: int = 1) -> int | None:
     """Return a bound as an int, None for none."""
     if value is None:

@@ -8,23 +8,25 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm.errors import FeatureError, ParameterError
-from streamsvm.learners import sparsity, threads, width
+from streamsvm.errors import FeatureError
+from streamsvm.learners import memory, sparsity, threads, width
 from streamsvm.learners.binary import BinaryLearner
-from streamsvm.learners.checks import check_number, check_positive, check_size
+from streamsvm.learners.checks import (
+    check_class_weight,
+    check_number,
+    check_positive,
+    check_size,
+)
 from streamsvm.learners.events import LARGEST_DIAGONAL
 from streamsvm.learners.schema import LIMIT
-from streamsvm.learners.support_vectors import SupportVectors, arrays_of, as_matrix
+from streamsvm.learners.support_vectors import SupportVectors, as_matrix, in_order
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.monitor.gap import KeptGap
-from streamsvm.support import kernel_diagonal, sparse_store, stores
+from streamsvm.support import kernel_diagonal, stores
 from streamsvm.support.fresh_block import BLOCK
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape, sparse
 from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.tiles import PANEL
-
-_PER_NONZERO = 4
-"""What a stored nonzero value costs, in features of a dense row."""
 
 
 class KernelLearner(BinaryLearner):
@@ -62,7 +64,7 @@ class KernelLearner(BinaryLearner):
         self.kernel_ = kernel if kernel is not None else kernels.RBF(gamma=1.0)
         self._C = check_positive("C", C)
         self._cache_bytes = int(check_number("cache_mb", cache_mb, 0) * 1e6)
-        _check_class_weight(class_weight)
+        check_class_weight(class_weight)
         self._moments = width.new_moments(0)
         self._state: Any = None
 
@@ -178,7 +180,7 @@ class KernelLearner(BinaryLearner):
             rows = (fresh, y[part], box, w[part], numbers[part], diagonal[part])
             self._learn_some(rows, margins[part])
             if self.kernel is None and seen < width.LAST_SET:
-                self._update_moments(fresh, seen)
+                self._moments = width.updated(self._moments, seen, fresh)
             start = stop
             if self._n_examples + stop == _next_power_of_two(seen):
                 self._adapt(self._n_examples + stop)
@@ -191,7 +193,11 @@ class KernelLearner(BinaryLearner):
         state = self._state_for(d)
         done = 0
         while done < n:
-            shared = n > 1 and self._n_threads > 1 and self._is_worth_sharing(state, d)
+            shared = (
+                n > 1
+                and self._n_threads > 1
+                and threads.are_worth_it(state.store, self._states.n_slots(state), d)
+            )
             stop = min(n, done + BLOCK) if shared else n
             fresh = cut(x, done, stop)
             if shared:
@@ -202,12 +208,6 @@ class KernelLearner(BinaryLearner):
                 capacity = state.alpha.size * (1 if stores.wants_pairs(state.store) else 2)
                 self._grow(capacity, self._states.n_columns(state))
                 state = self._state
-
-    def _is_worth_sharing(self, state: Any, d: int) -> bool:
-        store, n = state.store, self._states.n_slots(state)
-        if n and isinstance(store, SparseStore):
-            return threads.are_worth_it(_PER_NONZERO, int(store.counts[sparse_store.LIVE]))
-        return threads.are_worth_it(n, d)
 
     def _fill_block(self, state: Any, x: Rows) -> None:
         """Compute the kernel values of at most `BLOCK` fresh rows, by several threads."""
@@ -226,7 +226,11 @@ class KernelLearner(BinaryLearner):
         if self._state is None or n == 0:
             return margins
         state = self._state_for(d)
-        shared = n > BLOCK and self._n_threads > 1 and self._is_worth_sharing(state, d)
+        shared = (
+            n > BLOCK
+            and self._n_threads > 1
+            and threads.are_worth_it(state.store, self._states.n_slots(state), d)
+        )
         parts = threads.ranges(n, self._n_threads if shared else 1, BLOCK)
         states = [state] + [self._states.with_scratch(state, True) for _ in parts[1:]]
         threads.run(
@@ -330,15 +334,6 @@ class KernelLearner(BinaryLearner):
             ):
                 self._become_sparse_after(seen)
 
-    def _update_moments(self, x: Rows, seen: int) -> None:
-        missing = shape(x)[1] - self._moments.shape[1]
-        if missing > 0:
-            self._moments = np.pad(self._moments, ((0, 0), (0, missing)))
-        if isinstance(x, SparseRows):
-            width.update_sums(self._moments, x.start, x.columns, x.values)
-        else:
-            width.update_moments(self._moments, seen, x)
-
     # Looking inside
 
     @property
@@ -365,7 +360,12 @@ class KernelLearner(BinaryLearner):
     @property
     def memory_usage(self) -> int:
         """Bytes of all arrays, cached kernel rows and scratch included."""
-        return sum(array.nbytes for array in arrays_of(self._state))
+        return sum(self.memory_parts.values())
+
+    @property
+    def memory_parts(self) -> dict[str, int]:
+        """Bytes of the ``support_vectors``, of the kernel row ``cache``, and of ``scratch``."""
+        return memory.parts_of(self._state)
 
     def support_vectors(self) -> SupportVectors:
         """Return the support vectors, in the order in which they entered."""
@@ -374,15 +374,7 @@ class KernelLearner(BinaryLearner):
             rows = as_matrix(np.zeros((0, len(self._schema)), np.float32))
             return SupportVectors(self.feature_names, rows, empty, [], empty.astype(np.int64))
         rows, alpha, entered = self._expansion()
-        kept = np.flatnonzero(alpha)
-        kept = kept[np.argsort(np.abs(entered[kept]), kind="stable")]
-        return SupportVectors(
-            features=self.feature_names,
-            rows=as_matrix(rows)[kept],
-            coefficients=alpha[kept],
-            labels=[self._labels.label(a) for a in alpha[kept].tolist()],
-            entered=entered[kept],
-        )
+        return in_order(self.feature_names, rows, alpha, entered, self._labels.label)
 
     # Copies
 
@@ -402,14 +394,3 @@ class KernelLearner(BinaryLearner):
 def _next_power_of_two(n: int) -> int:
     """Return the smallest power of two above n."""
     return 1 << int(n).bit_length()
-
-
-def _check_class_weight(class_weight: Any) -> None:
-    if class_weight is None or class_weight == "balanced":
-        return
-    if not isinstance(class_weight, dict):
-        raise ParameterError(
-            f"class_weight={class_weight!r}: use None, 'balanced' or a dict {{label: factor}}"
-        )
-    for label, factor in class_weight.items():
-        check_number(f"class_weight[{label!r}]", factor, 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,20 @@ class SupportVectors(NamedTuple):
     # of a vector that was merged of several, minus the number of the newest
 
 
+def in_order(
+    features: list[Name],
+    rows: Rows,
+    alpha: np.ndarray,
+    entered: np.ndarray,
+    label: Callable[[float], Any],
+) -> SupportVectors:
+    """Return the slots whose alpha is not 0, in the order in which they entered."""
+    kept = np.flatnonzero(alpha)
+    kept = kept[np.argsort(np.abs(entered[kept]), kind="stable")]
+    labels = [label(a) for a in alpha[kept].tolist()]
+    return SupportVectors(features, as_matrix(rows)[kept], alpha[kept], labels, entered[kept])
+
+
 def as_matrix(rows: Rows) -> Any:
     """Return rows as an array, or as SciPy's sparse array."""
     if not isinstance(rows, SparseRows):
@@ -30,12 +44,3 @@ def as_matrix(rows: Rows) -> Any:
 
     shape = (rows.start.size - 1, rows.d)
     return csr_array((rows.values, rows.columns, rows.start), shape=shape)
-
-
-def arrays_of(part: Any) -> Iterator[np.ndarray]:
-    """Yield all arrays of a state."""
-    if isinstance(part, np.ndarray):
-        yield part
-    elif isinstance(part, tuple):
-        for field in part:
-            yield from arrays_of(field)

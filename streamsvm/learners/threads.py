@@ -15,9 +15,14 @@ from typing import Any
 import numpy as np
 
 from streamsvm.errors import ParameterError
+from streamsvm.support import sparse_store
+from streamsvm.support.sparse_store import SparseStore
 
 _WORTH = 100_000
 """Stored rows times features from which on a block of 64 fresh rows is shared out."""
+
+_PER_NONZERO = 4
+"""What a stored nonzero value costs, in features of a dense row."""
 
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
@@ -44,9 +49,11 @@ def _n_cores() -> int:
     return os.cpu_count() or 1
 
 
-def are_worth_it(n_slots: int, n_values: int) -> bool:
-    """Tell whether a block against so many rows of so many values each is worth sharing out."""
-    return n_slots * n_values > _WORTH
+def are_worth_it(store: Any, n_slots: int, d: int) -> bool:
+    """Tell whether a block against so many stored rows, of d features, is worth sharing out."""
+    if n_slots and isinstance(store, SparseStore):
+        return _PER_NONZERO * int(store.counts[sparse_store.LIVE]) > _WORTH
+    return n_slots * d > _WORTH
 
 
 def run(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import compiled
+from streamsvm.support.rows import Rows, SparseRows, shape
 
 LAST_SET = 1024
 _LEAST_CHANGE = 0.05
@@ -39,6 +40,18 @@ def update_sums(sums, start, columns, values):  # type: ignore[no-untyped-def]
         value = np.float64(values[t])
         sums[0, columns[t]] += value
         sums[1, columns[t]] += value * value
+
+
+def updated(moments: np.ndarray, n_before: int, x: Rows) -> np.ndarray:
+    """Return the moments, or sums if the rows are sparse, with rows x learnt."""
+    missing = shape(x)[1] - moments.shape[1]
+    if missing > 0:
+        moments = np.pad(moments, ((0, 0), (0, missing)))
+    if isinstance(x, SparseRows):
+        update_sums(moments, x.start, x.columns, x.values)
+    else:
+        update_moments(moments, n_before, x)
+    return moments
 
 
 def sums_of(moments: np.ndarray, n: int) -> np.ndarray:

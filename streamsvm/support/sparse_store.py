@@ -24,6 +24,9 @@ MOST_COLUMNS = 8192
 MOST_MERGED = 1024
 """Nonzero features that a merged vector keeps, the largest: merging must not fill rows up."""
 
+SCRATCH = ("place", "flat", "lanes", "products")
+"""Fields that hold nothing between two calls."""
+
 USED, LIVE, WANTED = range(3)
 """Places in `counts`: where the pool ends, pairs of living rows, pairs that found no room."""
 

@@ -136,8 +136,9 @@ def with_scratch(store: Any) -> Any:
     """Return the store with scratch of its own, for another thread."""
     if not isinstance(store, SparseStore):
         return store
-    names = ("place", "flat", "lanes", "products")
-    return store._replace(**{name: np.zeros_like(getattr(store, name)) for name in names})
+    return store._replace(
+        **{name: np.zeros_like(getattr(store, name)) for name in sparse_store.SCRATCH}
+    )
 
 
 def scratch_width(store: Store) -> int:

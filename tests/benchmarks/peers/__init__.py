@@ -1,0 +1,1 @@
+"""Ours and the peers, side by side: see `__main__`."""

@@ -1,0 +1,66 @@
+"""The figures as text: for a terminal, and as Markdown for the README."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tests.benchmarks.peers.scenarios import BY_ID
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _cells(result: dict[str, Any], factor: float, unit: str) -> list[str]:
+    if "absent" in result:
+        return [f"absent: {result['absent']}", "", "", "", "", ""]
+    time = f"{_number(result['seconds'] * factor)} {unit}"
+    if result.get("elsewhere"):
+        return [time + " (another run, 2-core Xeon)", "", f"{result['error']:.2f} %", "", "", ""]
+    ratio = result.get("ratio", 1.0)
+    spread = ""
+    if result["runs"] > 1 and ratio != 1.0:
+        spread = f" ({_number(result['ratio_low'])}-{_number(result['ratio_high'])})"
+    support = result.get("n_support_vectors")
+    values = result.get("kernel_values")
+    return [
+        time,
+        "" if ratio == 1.0 else f"{_number(ratio)}{spread}",
+        f"{result['error']:.2f} %" if "error" in result else "",
+        "" if support is None else f"{support:,.0f}",
+        "" if values is None else f"{values / 1e6:,.0f}M",
+        f"{result['peak_mb']:,.0f}",
+    ]
+
+
+HEADER = ("system", "time", "times ours", "error", "SV", "kernel values", "peak MB")
+
+
+def table(scenario_id: str, results: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """Yield the lines of a Markdown table of one scenario."""
+    scenario = BY_ID[scenario_id]
+    yield f"**{scenario_id}**: {scenario.shows}"
+    yield ""
+    yield "| " + " | ".join(HEADER) + " |"
+    yield "|---" * len(HEADER) + "|"
+    for name, result in results.items():
+        yield "| " + " | ".join([name, *_cells(result, scenario.factor, scenario.unit)]) + " |"
+    yield ""
+
+
+def one_line(scenario_id: str, results: dict[str, dict[str, Any]]) -> str:
+    """Return a row of the README's table: ours, and how many times longer each peer takes."""
+    scenario = BY_ID[scenario_id]
+    (name, own), *others = results.items()
+    if "seconds" not in own:
+        return f"| {scenario.shows} | absent | |"
+    error = f", {own['error']:.2f} %" if "error" in own else ""
+    ours = f"{name}: {_number(own['seconds'] * scenario.factor)} {scenario.unit}{error}"
+    peers = "; ".join(
+        f"{peer} {_number(result['ratio'])}"
+        + (f" ({result['error']:.2f} %)" if "error" in result else "")
+        for peer, result in others
+        if "ratio" in result and not result.get("elsewhere")
+    )
+    return f"| {scenario.shows} | {ours} | {peers} |"

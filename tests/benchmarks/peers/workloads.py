@@ -1,0 +1,96 @@
+"""What is learnt: rows and labels in a seeded order, and what to test on."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from tests.golden import problems
+from tests.golden.problems import FOLDER
+
+
+class Workload(NamedTuple):
+    """A training set in the order in which it is learnt, a test set, and an RBF problem."""
+
+    x: Any
+    y: np.ndarray
+    x_test: Any
+    y_test: np.ndarray
+    gamma: float
+    C: float
+
+
+class AbsentError(Exception):
+    """Data or a library is not here."""
+
+
+def _of_problem(problem: problems.Problem) -> Workload:
+    order = np.random.default_rng(0).permutation(len(problem.y))
+    x = np.ascontiguousarray(problem.x[order])
+    return Workload(
+        x, problem.y[order], problem.x_test, problem.y_test, problem.kernel.gamma, problem.C
+    )
+
+
+def paper(name: str) -> Workload:
+    """One of the papers' problems, by its name in `tests.golden.problems`."""
+    if name != "waveform" and not FOLDER.exists():
+        raise AbsentError(f"no data in {FOLDER}")
+    return _of_problem(getattr(problems, name)())
+
+
+def reuters() -> Workload:
+    """Money-fx against the rest: sparse rows of unit length, as SciPy's CSR."""
+    from scipy.sparse import csr_matrix
+
+    if not FOLDER.exists():
+        raise AbsentError(f"no data in {FOLDER}")
+    parts = []
+    for name in ("train", "test"):
+        table = pq.read_table(FOLDER / f"reuters_moneyfx_{name}.parquet")
+        places, values = (table.column(c).combine_chunks() for c in ("indices", "values"))
+        arrays = (values.values.to_numpy(), places.values.to_numpy(), places.offsets.to_numpy())
+        x = csr_matrix(arrays, shape=(len(table), 8316))
+        parts.append((x, table.column("label").to_numpy() > 0))
+    (x, y), (x_test, y_test) = parts
+    order = np.random.default_rng(0).permutation(len(y))
+    return Workload(x[order], y[order], x_test, y_test, 1.0, 1.0)
+
+
+def noisy_rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Generate rows of Covertype's shape, and overlapping classes.
+
+    Ten continuous features and two categories, of 4 and 40 values, one-hot: 44 binary features. The
+    boundary bends with the continuous ones and is shifted by the categories; labels near it are
+    drawn, so that no learner can get all of them right.
+    """
+    rng = np.random.default_rng(seed)
+    x = np.zeros((n, 54), np.float32)
+    x[:, :10] = rng.normal(size=(n, 10))
+    popular = 1.0 / np.arange(1, 41)
+    area, soil = rng.integers(4, size=n), rng.choice(40, size=n, p=popular / popular.sum())
+    x[np.arange(n), 10 + area] = 1.0
+    x[np.arange(n), 14 + soil] = 1.0
+    shift = np.random.default_rng(7).normal(size=(4, 40))
+    score = (
+        np.sin(1.5 * x[:, 0])
+        + 0.7 * x[:, 1] * x[:, 2]
+        + np.abs(x[:, 3])
+        - 0.8
+        + 0.5 * x[:, 4]
+        + 0.6 * shift[area, soil]
+    )
+    chance = 1.0 / (1.0 + np.exp(-STEEPNESS * score))
+    return x, rng.random(n) < chance
+
+
+STEEPNESS = 20.0
+"""How fast labels become certain away from the boundary."""
+
+
+def noisy(n: int) -> Workload:
+    """`noisy_rows` with 20,000 more to test on."""
+    x, y = noisy_rows(n + 20_000, seed=1)
+    return Workload(x[:n], y[:n], x[n:], y[n:], 0.1, 3.0)
