@@ -184,7 +184,9 @@ def _cached(counters: dict[str, int]) -> str | None:
     total = hit + longer + missed
     if not total:
         return None
-    found = f"{hit / total:.1%} found, {longer / total:.1%} made longer, {missed / total:.1%} missed"
+    found = (
+        f"{hit / total:.1%} found, {longer / total:.1%} made longer, {missed / total:.1%} missed"
+    )
     return f"{total:,} asked for: {found}"
 
 

@@ -68,6 +68,15 @@ def get(store, slot, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def gather(store, slots, n, d):  # type: ignore[no-untyped-def]
+    """Return copies of the rows in the first n of `slots`, float32 (n, d)."""
+    x = np.empty((n, d), np.float32)
+    for r in range(n):
+        get(store, slots[r], x[r])
+    return x
+
+
+@compiled
 def reorder(store, order, n_kept):  # type: ignore[no-untyped-def]
     """Let slot order[s] become slot s, for s < n_kept; other slots are gone."""
     last = 0

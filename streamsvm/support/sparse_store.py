@@ -148,6 +148,21 @@ def row_of(store, slot, scratch, d):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def gather(store, slots, n, d):  # type: ignore[no-untyped-def]
+    """Return copies of the rows in the first n of `slots`."""
+    start = np.zeros(n + 1, np.int64)
+    for r in range(n):
+        start[r + 1] = start[r] + store.length[slots[r]]
+    columns, values = np.empty(start[n], np.int32), np.empty(start[n], np.float32)
+    for r in range(n):
+        first = store.start[slots[r]]
+        for t in range(store.length[slots[r]]):
+            columns[start[r] + t] = store.columns[first + t]
+            values[start[r] + t] = store.values[first + t]
+    return SparseRows(start, columns, values, d)
+
+
+@compiled
 def of_rows(spare, x):  # type: ignore[no-untyped-def]
     """Return a store of all rows of x, which shares their memory; `spare` lends its scratch."""
     start, n = x.start[:-1], x.start.size - 1

@@ -88,6 +88,9 @@ row_of = _of_store(0, _row_of_dense, sparse_store.row_of)
 `scratch` is float32 (1, d): a dense row is written there.
 """
 
+gather = _of_store(0, dense_store.gather, sparse_store.gather)
+"""gather(store, slots, n, d): copies of the rows in the first n of `slots`, as one block."""
+
 of_rows = _of_store(0, _of_rows_dense, sparse_store.of_rows)
 """of_rows(spare, x): a store of all rows of x, of no more than `spare` has slots, which it uses."""
 

@@ -1,10 +1,10 @@
 """Ours and the peers in one run: ``python -m tests.benchmarks.peers [ID ...]``.
 
 Every system runs in a process of its own, on one core and with one thread, in turns with the
-others; training alone is timed, after compiled code was loaded. Printed are medians, how many times longer a
-peer takes than ours (with the spread of the repeats), test errors, and peak memory. ``--json FILE``
-keeps all figures, ``--table FILE`` prints the README's table from such a file, ``--floor`` how far
-LASVM is from the arithmetic that it cannot do without.
+others; training alone is timed, after compiled code was loaded. Printed are medians, how many times
+longer a peer takes than ours (with the spread of the repeats), test errors, and peak memory.
+``--json FILE`` keeps all figures, ``--table FILE`` prints the README's table from such a file,
+``--floor`` how far LASVM is from the arithmetic that it cannot do without.
 """
 
 from __future__ import annotations

@@ -119,4 +119,6 @@ def river(name: str, scaled: bool = False) -> Callable[[Events], dict[str, Any]]
 def ours(name: str, scaled: bool = False, **parameters: Any) -> Any:
     """Return one of our classifiers as a system."""
     make = _ours(name, **parameters)
-    return progressive(_scaled(make, river=False) if scaled else make)
+    run = progressive(_scaled(make, river=False) if scaled else make)
+    run.learner = name  # type: ignore[attr-defined]
+    return run

@@ -64,6 +64,7 @@ def lasvm(epochs: int = 1, **parameters: Any) -> System:
             / max(1, model.n_support_vectors),
         }
 
+    run.learner = "LASVMClassifier"  # type: ignore[attr-defined]
     return run
 
 

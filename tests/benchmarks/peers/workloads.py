@@ -86,11 +86,11 @@ def noisy_rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return x, rng.random(n) < chance
 
 
-STEEPNESS = 20.0
+STEEPNESS = 14.0
 """How fast labels become certain away from the boundary."""
 
 
 def noisy(n: int) -> Workload:
     """`noisy_rows` with 20,000 more to test on."""
     x, y = noisy_rows(n + 20_000, seed=1)
-    return Workload(x[:n], y[:n], x[n:], y[n:], 0.1, 3.0)
+    return Workload(x[:n], y[:n], x[n:], y[n:], 0.3, 3.0)
