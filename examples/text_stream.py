@@ -1,7 +1,7 @@
 """Raw text as a stream of sparse rows: words counted by River, learnt by LASVM.
 
-Without arguments it tells paragraphs of NumPy's documentation from those of pyarrow's. With a Parquet
-file that has columns `text` and `label` it learns that: ``python text_stream.py messages.parquet``.
+Without arguments it tells paragraphs of the documentation of NumPy from those of pyarrow. With a
+Parquet file of columns `text` and `label` it learns that: ``python text_stream.py FILE``.
 """
 
 import inspect
@@ -24,7 +24,9 @@ def messages():
         return list(zip(table["text"], table["label"], strict=True))
     found = []
     for package in (numpy, pyarrow):
-        names = [re.compile(rf"\b{word}\b", re.IGNORECASE) for word in ("numpy", "np", "pyarrow", "pa")]
+        names = [
+            re.compile(rf"\b{word}\b", re.IGNORECASE) for word in ("numpy", "np", "pyarrow", "pa")
+        ]
         for _, thing in inspect.getmembers(package, callable):
             for text in (inspect.getdoc(thing) or "").split("\n\n"):
                 for name in names:

@@ -66,8 +66,16 @@ def _of_array(X: np.ndarray, schema: Schema) -> Matrix:
     return Matrix(list(range(X.shape[1])), X, None)
 
 
+def _is_single(kind: pa.DataType) -> bool:
+    """Tell whether single precision holds all values of a type."""
+    small = pa.types.is_integer(kind) and kind.bit_width <= 16
+    return small or pa.types.is_boolean(kind) or kind in (pa.float16(), pa.float32())
+
+
 def _of_arrow(X: pa.RecordBatch | pa.Table) -> Matrix:
-    values = np.zeros((X.num_rows, X.num_columns))
+    # A column is written at once: as a row of the memory.
+    exact = all(map(_is_single, X.schema.types))
+    values = np.zeros((X.num_columns, X.num_rows), np.float32 if exact else np.float64).T
     first = np.zeros(X.num_columns, np.int64)
     absent = None
     for c, field in enumerate(X.schema):
@@ -81,14 +89,14 @@ def _of_arrow(X: pa.RecordBatch | pa.Table) -> Matrix:
             raise FeatureError(f"column {field.name!r} is {field.type}: only numbers are features")
         if isinstance(column, pa.ChunkedArray):
             column = column.combine_chunks()
-        if not pa.types.is_float64(column.type):
+        if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
             column = pc.cast(column, pa.float64(), safe=False)
         if column.null_count:
             valid = column.is_valid().to_numpy(zero_copy_only=False)
             first[c] = np.argmax(valid)
             absent = np.zeros(values.shape, bool) if absent is None else absent
             absent[:, c] = ~valid
-            column = column.fill_null(0.0)
+            column = column.fill_null(0)
         values[:, c] = column.to_numpy(zero_copy_only=False)
         if field.metadata and b"one_hot" in field.metadata:
             first[c] = np.argmax(values[:, c] != 0.0)

@@ -208,7 +208,7 @@ def _merge(state, kernel, i, j, policy, d):  # type: ignore[no-untyped-def]
     remove(state, kernel, j, d)
     slot = enter(state, y, box, weight, number, arrival, np.float32(0.0))
     stores.put(state.store, slot, z)
-    diagonal = own_value(kernel, stores.spare_of(state.store, d), z)
+    diagonal = own_value(kernel, stores.spare_of(state.store, np.int64(1), d), z)
     row[0, slot] = diagonal
     state.diagonal[slot] = diagonal
     info.r2 = max(info.r2, np.float64(diagonal))

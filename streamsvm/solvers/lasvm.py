@@ -39,7 +39,6 @@ from streamsvm.support import stores
 from streamsvm.support.kernel_values import expansion
 from streamsvm.support.row_cache import free, keep, kernel_row
 from streamsvm.support.rows import count, part, width
-from streamsvm.support.tiles import PANEL
 
 SEEDS = 5
 """Examples kept while there is no pair yet: the seeds of Algorithm 13, line 1."""
@@ -238,16 +237,20 @@ def reprocess_some(state, kernel, schedule, d):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _stay_within(state, kernel, schedule, x_later, r, n_block):  # type: ignore[no-untyped-def]
-    """Make room while S is over its limit; keep the block's values of later rows right."""
+def _stay_within(state, kernel, schedule, fresh, r, size, n_block, d):  # type: ignore[no-untyped-def]
+    """Make room while S is over its limit; keep the block's values of rows after r right.
+
+    `fresh` is a store of the `size` rows of the block, where there is room to be made.
+    """
     info = state.info[0]
     while info.n - info.n_dead > schedule.limit:
-        slot = lasvm_bounds.make_room(state, kernel, schedule.policy, width(x_later))
-        n_later, d = count(x_later), width(x_later)
-        if slot >= 0 and slot < n_block and n_later > 0:
-            panel = slot // PANEL * PANEL
-            out = state.block[r + 1 :]
-            stores.values(kernel, state.store, x_later, n_later, d, panel, panel + PANEL, out)
+        slot = lasvm_bounds.make_room(state, kernel, schedule.policy, d)
+        if slot >= 0 and slot < n_block and r + 1 < size:
+            z = stores.row_of(state.store, slot, state.cache.row, d)
+            column = np.empty((1, BLOCK), np.float32)
+            stores.values(kernel, fresh, z, np.int64(1), d, np.int64(0), size, column)
+            for later in range(r + 1, size):
+                state.block[later, slot] = column[0, later]
 
 
 @compiled
@@ -300,6 +303,11 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
         if not (n_rows == size and state.info[0].ready == -n_block < 0):
             stores.values(kernel, state.store, rows, size, d, np.int64(0), n_block, state.block)
         state.info[0].ready = 0
+        # A store of the block's rows, of none if none of them can make S too large.
+        n_live = state.info[0].n - state.info[0].n_dead
+        n_fresh = size if size > 1 and n_live + size > schedule.limit else np.int64(0)
+        spare = stores.spare_of(state.store, n_fresh, d)
+        in_store = stores.of_rows(spare, part(rows, np.int64(0), n_fresh))
         for r in range(size):
             info = state.info[0]
             at = start + r
@@ -327,8 +335,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
                     state, kernel, fresh, y[at], box[at], weight[at], numbers[at], row, f,
                     diagonal[at], schedule,
                 )  # fmt: skip
-                later = part(x, at + 1, start + size)
-                _stay_within(state, kernel, schedule, later, r, n_block)
+                _stay_within(state, kernel, schedule, in_store, r, size, n_block, d)
                 reprocess_some(state, kernel, schedule, d)
         start += size
     return n_rows

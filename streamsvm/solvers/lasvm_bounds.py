@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_leaf
 from streamsvm.solvers.budget import (
     CANDIDATES,
     PROJECT,
@@ -136,18 +136,28 @@ def _least_harmful(state, smallest):  # type: ignore[no-untyped-def]
     return found, least
 
 
+@compiled_leaf
+def _worths(row, diagonal, y, y_i, lower, upper, n, out):  # type: ignore[no-untyped-def]
+    """Write k_j^2 / k_jj of the living slots with label y_i and k_j > 0, else 0, for j < n."""
+    for j in range(n):
+        k = row[j] if y[j] == y_i else np.float32(0.0)
+        k = k if lower[j] < upper[j] else np.float32(0.0)
+        k = max(k, np.float32(0.0))
+        out[j] = k * k / max(diagonal[j], np.float32(1e-30))
+
+
 @compiled
 def _nearest(state, row, i):  # type: ignore[no-untyped-def]
     """Return the slot of the same label with the largest k_ij^2 / k_jj, k_ij > 0, or -1."""
+    n = state.info[0].n
+    worths = np.empty(n, np.float32)
+    _worths(row, state.diagonal, state.y, state.y[i], state.lower, state.upper, n, worths)
+    worths[i] = 0.0
     found: Any = np.int64(NONE)
-    most = 0.0
-    for j in range(state.info[0].n):
-        k = np.float64(row[j])
-        if j == i or k <= 0.0 or state.y[j] != state.y[i] or state.lower[j] == state.upper[j]:
-            continue
-        worth = k * k / max(np.float64(state.diagonal[j]), 1e-30)
-        if worth > most:
-            found, most = j, worth
+    most = np.float32(0.0)
+    for j in range(n):
+        if worths[j] > most:
+            found, most = j, worths[j]
     return found
 
 
@@ -216,7 +226,7 @@ def _merge(state, kernel, i, j, policy, d):  # type: ignore[no-untyped-def]
     row = np.zeros((1, state.alpha.size), np.float32)
     stores.values(kernel, state.store, z, np.int64(1), d, np.int64(0), n, row)
     k_iz, k_jz = np.float64(row[0, i]), np.float64(row[0, j])
-    k_zz = np.float64(own_value(kernel, stores.spare_of(state.store, d), z))
+    k_zz = np.float64(own_value(kernel, stores.spare_of(state.store, np.int64(1), d), z))
     # What the projection on z would not take over goes to the best partners first.
     _widen_box(state, j, i)
     spare = a_i + a_j - (a_i * k_iz + a_j * k_jz) / max(k_zz, 1e-30)

@@ -10,12 +10,15 @@ from streamsvm._compile import chosen_by, compiled, compiled_leaf
 from streamsvm.kernels import product_of
 from streamsvm.kernels.registry import value_of_product, value_of_vectors
 from streamsvm.support.tiles import (
+    ACROSS,
     PANEL,
     ROWS,
-    distance_1,
-    distance_4,
-    dot_1,
-    dot_4,
+    distance_1_1,
+    distance_1_4,
+    distance_4_1,
+    dot_1_1,
+    dot_1_4,
+    dot_4_1,
 )
 
 
@@ -36,36 +39,47 @@ def apply_kernel(kernel, products):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _dots(kernel, panels, p, x, n_rows, d, out):  # type: ignore[no-untyped-def]
+def _dots(kernel, panels, p, n_panels, x, n_rows, d, out):  # type: ignore[no-untyped-def]
     r = 0
     while r + ROWS <= n_rows:
-        dot_4(panels, p, x, r, d, out)
+        for q in range(n_panels):
+            dot_4_1(panels, p + q, x, r, d, out)
         r += ROWS
     while r < n_rows:
-        dot_1(panels, p, x, r, d, out)
+        if n_panels == ACROSS:
+            dot_1_4(panels, p, x, r, d, out)
+        else:
+            for q in range(n_panels):
+                dot_1_1(panels, p + q, x, r, d, out)
         r += 1
     for r in range(n_rows):
-        apply_kernel(kernel, out[r, p * PANEL : (p + 1) * PANEL])
+        apply_kernel(kernel, out[r, p * PANEL : (p + n_panels) * PANEL])
 
 
 @compiled
-def _distances(kernel, panels, p, x, n_rows, d, out):  # type: ignore[no-untyped-def]
+def _distances(kernel, panels, p, n_panels, x, n_rows, d, out):  # type: ignore[no-untyped-def]
     r = 0
     while r + ROWS <= n_rows:
-        distance_4(panels, p, x, r, d, out)
+        for q in range(n_panels):
+            distance_4_1(panels, p + q, x, r, d, out)
         r += ROWS
     while r < n_rows:
-        distance_1(panels, p, x, r, d, out)
+        if n_panels == ACROSS:
+            distance_1_4(panels, p, x, r, d, out)
+        else:
+            for q in range(n_panels):
+                distance_1_1(panels, p + q, x, r, d, out)
         r += 1
     for r in range(n_rows):
-        apply_kernel(kernel, out[r, p * PANEL : (p + 1) * PANEL])
+        apply_kernel(kernel, out[r, p * PANEL : (p + n_panels) * PANEL])
 
 
 @compiled
-def _vectors(kernel, panels, p, x, n_rows, d, out):  # type: ignore[no-untyped-def]
-    for r in range(n_rows):
-        for lane in range(PANEL):
-            out[r, p * PANEL + lane] = value_of_vectors(kernel, x[r, :d], panels[p, :d, lane])
+def _vectors(kernel, panels, p, n_panels, x, n_rows, d, out):  # type: ignore[no-untyped-def]
+    for q in range(p, p + n_panels):
+        for r in range(n_rows):
+            for lane in range(PANEL):
+                out[r, q * PANEL + lane] = value_of_vectors(kernel, x[r, :d], panels[q, :d, lane])
 
 
 _panel_values: Any = chosen_by(
@@ -96,5 +110,10 @@ def kernel_values(kernel, store, x, n_rows, d, first, stop, out):  # type: ignor
 
     """
     if stop > first:
-        for p in range(first // PANEL, (stop + PANEL - 1) // PANEL):
-            _panel_values(kernel, store.panels, p, x, n_rows, d, out)
+        p, end = first // PANEL, (stop + PANEL - 1) // PANEL
+        # A block of rows reads each panel once from near memory, a single row four at a time.
+        most = np.int64(ACROSS if n_rows == 1 else 1)
+        while p < end:
+            n_panels = most if p + most <= end else np.int64(1)
+            _panel_values(kernel, store.panels, p, n_panels, x, n_rows, d, out)
+            p += n_panels

@@ -145,8 +145,10 @@ def keep(cache, slot, values, n):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _panel_is_cached(cache, slot, first):  # type: ignore[no-untyped-def]
-    """Tell whether the lines of all slots first .. first + PANEL - 1 hold the column `slot`."""
+def _panel_is_cached(cache, slot, first, n):  # type: ignore[no-untyped-def]
+    """Tell whether the lines of all slots of a panel below n hold the column `slot`."""
+    if first + PANEL > n:
+        return False
     for s in range(first, first + PANEL):
         line = cache.line_of[s]
         if line == NONE or cache.length[line] <= slot:
@@ -177,10 +179,13 @@ def kernel_row(cache, kernel, store, slot, n, d):  # type: ignore[no-untyped-def
     while start < n:
         panel = start // PANEL * PANEL
         stop = panel + PANEL
-        if stop <= n and _panel_is_cached(cache, slot, panel):
+        if _panel_is_cached(cache, slot, panel, n):
             for s in range(start, stop):
                 values[0, s] = cache.values[cache.line_of[s], slot]
         else:
+            # Panels that follow each other are computed together.
+            while stop < n and not _panel_is_cached(cache, slot, stop, n):
+                stop += PANEL
             stores.values(kernel, store, x, np.int64(1), d, panel, stop, values)
             cache.counts[COMPUTED] += min(stop, n) - start
         start = stop

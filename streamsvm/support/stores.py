@@ -63,13 +63,14 @@ def _between_dense(store, i, j, h, d):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _spare_dense(store, d):  # type: ignore[no-untyped-def]
-    panels = np.zeros((1, d, PANEL), np.float32)
-    return DenseStore(panels, np.zeros(PANEL, np.int64), np.zeros(PANEL))
+def _spare_dense(store, n, d):  # type: ignore[no-untyped-def]
+    n_panels = (n + PANEL - 1) // PANEL
+    panels = np.zeros((n_panels, d, PANEL), np.float32)
+    return DenseStore(panels, np.zeros(n_panels * PANEL, np.int64), np.zeros(n_panels * PANEL))
 
 
 @compiled
-def _spare_sparse(store, d):  # type: ignore[no-untyped-def]
+def _spare_sparse(store, n, d):  # type: ignore[no-untyped-def]
     return store
 
 
@@ -98,7 +99,7 @@ reorder = _of_store(0, dense_store.reorder, sparse_store.reorder)
 """reorder(store, order, n_kept): slot order[s] becomes slot s, for s < n_kept."""
 
 spare_of = _of_store(0, _spare_dense, _spare_sparse)
-"""spare_of(store, d): a store of one panel that `of_rows` may use, beside a store in use."""
+"""spare_of(store, n, d): a store for n rows that `of_rows` may use, beside a store in use."""
 
 between = _of_store(0, _between_dense, sparse_store.between)
 """between(store, i, j, h, d): z = h x_i + (1 - h) x_j as a block of one row."""

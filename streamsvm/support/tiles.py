@@ -1,4 +1,4 @@
-"""Products of a few rows with one panel of 32 stored rows, held in vector registers.
+"""Products of a few rows with panels of 32 stored rows, held in vector registers.
 
 A panel stores 32 rows feature by feature (``panel[feature, lane]``). For each feature one vector
 of 32 values meets one value of every fresh row; nothing is reduced across lanes, so that the sum
@@ -8,7 +8,8 @@ computed one row at a time or in a block: the ground on which ``learn_many`` equ
 
 The loops are emitted as vector code directly, because a compiler that sees the plain loops keeps
 the accumulators in memory, a factor of five slower; with four rows at a time they run at the speed
-of a tuned matrix product, without its dependence on shapes and threads.
+of a tuned matrix product, without its dependence on shapes and threads. A row that comes alone
+meets four panels at a time: one sum waits for the one before it, four do not wait for each other.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ PANEL = 32
 ROWS = 4
 """Fresh rows a block tile: 4 x 32 sums fill the registers of AVX-512, and just fit AVX2's."""
 
+ACROSS = 4
+"""Panels that a single row meets at a time."""
+
 
 def splat(builder: Any, scalar: Any, vector: Any) -> Any:
     """Return a vector of `PANEL` copies of a scalar."""
@@ -38,8 +42,10 @@ def splat(builder: Any, scalar: Any, vector: Any) -> Any:
     return builder.shuffle_vector(first, undefined, mask)
 
 
-def _emit(context: Any, builder: Any, signature: Any, args: Any, rows: int, squared: bool) -> Any:
-    """Emit: for k < d: sum[i] += x[i, k] * panel[k], or the squared difference."""
+def _emit(
+    context: Any, builder: Any, signature: Any, args: Any, rows: int, across: int, squared: bool
+) -> Any:
+    """Emit: for k < d: sum[i, q] += x[i, k] * panel[q, k], or the squared difference."""
     panels_type, _, x_type, _, _, out_type = signature.args
     panels = context.make_array(panels_type)(context, builder, args[0])
     x = context.make_array(x_type)(context, builder, args[2])
@@ -53,7 +59,11 @@ def _emit(context: Any, builder: Any, signature: Any, args: Any, rows: int, squa
     depth = cgutils.unpack_tuple(builder, panels.shape, 3)[1]
     x_width = cgutils.unpack_tuple(builder, x.shape, 2)[1]
     out_width = cgutils.unpack_tuple(builder, out.shape, 2)[1]
-    tile = builder.gep(panels.data, [builder.mul(p, builder.mul(depth, number(PANEL)))])
+    size = builder.mul(depth, number(PANEL))
+    tiles = [
+        builder.gep(panels.data, [builder.mul(builder.add(p, number(q)), size)])
+        for q in range(across)
+    ]
     starts = [
         builder.gep(x.data, [builder.mul(builder.add(r, number(i)), x_width)]) for i in range(rows)
     ]
@@ -66,15 +76,16 @@ def _emit(context: Any, builder: Any, signature: Any, args: Any, rows: int, squa
     builder.position_at_end(loop)
     k = builder.phi(i64)
     k.add_incoming(number(0), before)
-    sums = [builder.phi(vector) for _ in range(rows)]
-    lanes_at = builder.gep(tile, [builder.mul(k, number(PANEL))])
-    lanes = builder.load(builder.bitcast(lanes_at, vector.as_pointer()), align=4)
+    sums = [builder.phi(vector) for _ in range(rows * across)]
+    values = [splat(builder, builder.load(builder.gep(start, [k])), vector) for start in starts]
     following = []
-    for total, start in zip(sums, starts, strict=True):
-        value = splat(builder, builder.load(builder.gep(start, [k])), vector)
-        if squared:
-            value = builder.fsub(value, lanes)
-        following.append(builder.call(multiply_add, [value, value if squared else lanes, total]))
+    for q, tile in enumerate(tiles):
+        lanes_at = builder.gep(tile, [builder.mul(k, number(PANEL))])
+        lanes = builder.load(builder.bitcast(lanes_at, vector.as_pointer()), align=4)
+        for i, value in enumerate(values):
+            factor = builder.fsub(value, lanes) if squared else value
+            factors = [factor, factor if squared else lanes, sums[q * rows + i]]
+            following.append(builder.call(multiply_add, factors))
     k_next = builder.add(k, number(1))
     k.add_incoming(k_next, loop)
     for total, new in zip(sums, following, strict=True):
@@ -83,36 +94,37 @@ def _emit(context: Any, builder: Any, signature: Any, args: Any, rows: int, squa
     builder.cbranch(builder.icmp_signed("<", k_next, d), loop, end)
 
     builder.position_at_end(end)
-    results = [builder.phi(vector) for _ in range(rows)]
+    results = [builder.phi(vector) for _ in range(rows * across)]
     for result, new in zip(results, following, strict=True):
         result.add_incoming(zero, before)
         result.add_incoming(new, loop)
-    for i, result in enumerate(results):
-        at = builder.mul(builder.add(r, number(i)), out_width)
-        at = builder.gep(out.data, [builder.add(at, builder.mul(p, number(PANEL)))])
+    for index, result in enumerate(results):
+        panel = builder.add(p, number(index // rows))
+        at = builder.mul(builder.add(r, number(index % rows)), out_width)
+        at = builder.gep(out.data, [builder.add(at, builder.mul(panel, number(PANEL)))])
         builder.store(result, builder.bitcast(at, vector.as_pointer()), align=4)
     return context.get_dummy_value()
 
 
-def _compiled_tile(rows: int, squared: bool) -> Any:
+def _compiled_tile(rows: int, across: int, squared: bool) -> Any:
     @intrinsic
     def tile(typingctx: Any, panels: Any, p: Any, x: Any, r: Any, d: Any, out: Any) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return _emit(context, builder, signature, args, rows, squared)
+            return _emit(context, builder, signature, args, rows, across, squared)
 
         return types.void(panels, types.int64, x, types.int64, types.int64, out), codegen
 
     return tile
 
 
-def _plain_tile(rows: int, squared: bool) -> Any:
+def _plain_tile(rows: int, across: int, squared: bool) -> Any:
     def tile(panels: Any, p: int, x: Any, r: int, d: int, out: Any) -> None:
-        total = np.zeros((rows, PANEL), np.float32)
+        total = np.zeros((rows, across * PANEL), np.float32)
         for k in range(d):
             value = x[r : r + rows, k, None]
-            lanes = panels[p, k][None, :]
+            lanes = panels[p : p + across, k].reshape(1, -1)
             total += (value - lanes) ** 2 if squared else value * lanes
-        out[r : r + rows, p * PANEL : (p + 1) * PANEL] = total
+        out[r : r + rows, p * PANEL : (p + across) * PANEL] = total
 
     return tile
 
@@ -120,9 +132,11 @@ def _plain_tile(rows: int, squared: bool) -> Any:
 _tile = _compiled_tile if JIT else _plain_tile
 
 # Each is called as tile(panels, p, x, r, d, out): panels float32 (n_panels, >= d, 32), x float32
-# (n, >= d), out float32 (n, >= 32 n_panels); rows r, r+1, ... of x against panel p, into
-# out[r:, 32 p : 32 (p + 1)].
-dot_1 = _tile(1, squared=False)
-dot_4 = _tile(4, squared=False)
-distance_1 = _tile(1, squared=True)
-distance_4 = _tile(4, squared=True)
+# (n, >= d), out float32 (n, >= 32 n_panels); rows r, r+1, ... of x against panels p, p+1, ..., into
+# out[r:, 32 p:]. The name gives the numbers of rows and panels.
+dot_1_1 = _tile(1, 1, squared=False)
+dot_1_4 = _tile(1, ACROSS, squared=False)
+dot_4_1 = _tile(ROWS, 1, squared=False)
+distance_1_1 = _tile(1, 1, squared=True)
+distance_1_4 = _tile(1, ACROSS, squared=True)
+distance_4_1 = _tile(ROWS, 1, squared=True)

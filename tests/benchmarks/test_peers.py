@@ -74,7 +74,9 @@ def test_ratios_and_what_is_absent():
 def test_tables_show_every_system():
     results = measure.with_ratios(
         {
-            "LASVM": {"seconds": 2.0, "low": 1.0, "high": 3.0, "runs": 3, "error": 1.5, "peak_mb": 9},
+            "LASVM": {
+                "seconds": 2.0, "low": 1.0, "high": 3.0, "runs": 3, "error": 1.5, "peak_mb": 9,
+            },
             "scikit-learn SVC": {
                 "seconds": 9.0, "low": 8.0, "high": 10.0, "runs": 3, "error": 1.25, "peak_mb": 9,
             },
