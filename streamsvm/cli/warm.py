@@ -34,19 +34,32 @@ def run(options: argparse.Namespace) -> int:
     del options
     x = np.random.default_rng(0).normal(size=(200, 3))
     y = x[:, 0] * x[:, 1] > 0
+    scaler = StandardScaler()
+    scaler.learn_many(x)
+    scaled = scaler.transform_many(x)
     for kernel in (None, kernels.Linear(), kernels.Polynomial()):
-        start = time.perf_counter()
-        scaler = StandardScaler()
-        scaler.learn_many(x)
-        for model in (
-            LASVMClassifier(kernel=kernel, class_weight="balanced", max_support_vectors=100),
-            TrackingSVMClassifier(kernel=kernel, max_support_vectors=100, seed=0),
-        ):
-            monitor = TrackingMonitor(model)
-            model.learn_many(scaler.transform_many(x), y)
-            model.predict_proba_one(dict(enumerate(x[0].tolist())))
-            model.finish()
-            monitor.measure()
         name = "RBF" if kernel is None else type(kernel).__name__
-        print(f"{name}: {time.perf_counter() - start:.1f} s", file=sys.stderr)
+        for sparse in (False, True):
+            start = time.perf_counter()
+            _use(kernel, sparse, scaled, y)
+            kind = "sparse" if sparse else "dense"
+            print(f"{name}, {kind} rows: {time.perf_counter() - start:.1f} s", file=sys.stderr)
     return 0
+
+
+def _use(kernel: Any, sparse: bool, x: np.ndarray, y: np.ndarray) -> None:
+    """Learn, predict, finish and measure with every learner: batches, and one event."""
+    for model in (
+        LASVMClassifier(
+            kernel=kernel, class_weight="balanced", max_support_vectors=100, sparse=sparse
+        ),
+        LASVMClassifier(kernel=kernel, sparse=sparse),
+        TrackingSVMClassifier(kernel=kernel, max_support_vectors=100, sparse=sparse, seed=0),
+    ):
+        monitor = TrackingMonitor(model)
+        model.learn_many(x, y)
+        event = dict(enumerate(x[0].tolist()))
+        model.predict_proba_one(event)
+        model.learn_one(event, y[0])
+        model.finish()
+        monitor.measure()

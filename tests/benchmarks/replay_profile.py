@@ -1,4 +1,4 @@
-"""Where the time of a replay goes: ``python -m tests.benchmarks.replay_profile [adult|mnist] [SV]``.
+"""Where the time of a replay goes: ``python -m tests.benchmarks.replay_profile adult 500``.
 
 A Parquet file goes through a run with its monitor into a bounded LASVM, under Linux' ``perf``.
 Compiled functions get their names from a map that is written when they have been compiled in the
