@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -88,6 +89,24 @@ class BadEvents:
         if self._file is None:
             self._file = self.path.open("a", encoding="utf-8")
         self._file.write(json.dumps(letter) + "\n")
+
+    def settle(self) -> dict[str, Any]:
+        """Bring the dead letters to the disk; return what `resume` needs, as JSON values."""
+        if self._file is not None:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        letters = self.on_error == "dead-letter" and self.path.exists()
+        return {"counts": dict(self.counts), "bytes": self.path.stat().st_size if letters else 0}
+
+    def resume(self, settled: dict[str, Any]) -> None:
+        """Go on from where `settle` was called: letters from later are taken back.
+
+        The events that they were about come again.
+        """
+        self.counts = Counter(settled["counts"])
+        if self.on_error == "dead-letter" and self.path.exists():
+            if self.path.stat().st_size > settled["bytes"]:
+                os.truncate(self.path, settled["bytes"])
 
     def close(self) -> None:
         """Write what is buffered."""

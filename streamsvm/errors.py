@@ -7,6 +7,7 @@
     ├── BadEventError (ValueError)         one event cannot be used; the model is unchanged
     │   ├── FeatureError (TypeError)       a feature that is no finite number
     │   └── LabelError                     a missing label, or one class too many
+    ├── CheckpointError (ValueError)       a checkpoint is of another run, or in use
     └── ModelFileError (ValueError)        a model file cannot be read
         ├── NotAModelFileError             foreign or empty
         ├── DamagedModelFileError          truncated or altered
@@ -35,6 +36,10 @@ class FeatureError(BadEventError, TypeError):
 
 class LabelError(BadEventError):
     """A label is missing, or is a third class for a binary learner."""
+
+
+class CheckpointError(StreamSVMError, ValueError):
+    """A checkpoint belongs to another run, or another process uses it."""
 
 
 class ModelFileError(StreamSVMError, ValueError):

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Protocol
 
 import numpy as np
-from river import compose, metrics
+from river import metrics
 
 from streamsvm.bad_events import BadEvents
-from streamsvm.errors import BadEventError, FeatureError, LabelError, ParameterError
+from streamsvm.checkpoint import Checkpoint, Place
+from streamsvm.errors import BadEventError, FeatureError, ParameterError
 from streamsvm.learners import frames
-from streamsvm.learners.binary import BinaryLearner
 from streamsvm.learners.labels import plain
 from streamsvm.learners.matrices import Matrix, SparseMatrix, are_usable, bad_value, take
-from streamsvm.learners.scaler import StandardScaler
 from streamsvm.monitor.tracker import TrackingMonitor
+from streamsvm.run_parts import check_classes, check_target, event_of, parts_of
 from streamsvm.run_report import Progress, RunReport, peak_memory
 
 CHUNK = 1000
@@ -40,6 +40,12 @@ class BatchSource(Protocol):
 
     def rewind(self) -> None:
         """Start again, for the next epoch."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the position of the next unread row (for checkpoints)."""
+
+    def resume(self, snapshot: Mapping[str, Any]) -> None:
+        """Continue from a snapshot (for checkpoints)."""
 
 
 class Run:
@@ -67,6 +73,8 @@ class Run:
         Called with a `Progress` after each chunk of rows, and while finishing.
     should_stop
         Asked after each chunk; True ends the run early, with its report.
+    checkpoint
+        Where the state of the run is kept, so that it goes on there after any end; None = nowhere.
 
     Examples
     --------
@@ -92,6 +100,7 @@ class Run:
         finish: bool = False,
         on_progress: Callable[[Progress], None] = lambda progress: None,
         should_stop: Callable[[], bool] = lambda: False,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         if epochs < 1:
             raise ParameterError(f"epochs={epochs!r}: use a whole number of at least 1")
@@ -107,10 +116,13 @@ class Run:
         self.finish = finish
         self.on_progress, self.should_stop = on_progress, should_stop
         self.report = RunReport()
-        self._confusion = metrics.ConfusionMatrix()
-        self._accuracy = metrics.Accuracy(cm=self._confusion)
-        self._balanced = metrics.BalancedAccuracy(cm=self._confusion)
-        self._seen: Counter[Any] = Counter()
+        self.confusion = metrics.ConfusionMatrix()
+        self._accuracy = metrics.Accuracy(cm=self.confusion)
+        self._balanced = metrics.BalancedAccuracy(cm=self.confusion)
+        self.seen: Counter[Any] = Counter()
+        self.checkpoint = checkpoint
+        self.place = Place()
+        self._start = 0.0
 
     def execute(self) -> RunReport:
         """Run, and return the report.
@@ -124,38 +136,53 @@ class Run:
             them.
 
         """
-        start = time.perf_counter()
         report = self.report
+        if self.checkpoint is not None:
+            self.place = self.checkpoint.begin(self)
+        self._start = time.perf_counter() - report.seconds
         try:
-            for epoch in range(1, self.epochs + 1):
-                if epoch > 1:
+            for epoch in range(self.place.epoch, self.epochs + 1):
+                if epoch > self.place.epoch:
                     self.source.rewind()
+                    self.place = Place(epoch)
                 report.epochs = epoch
-                for batch, first in self._chunks():
-                    self._learn(batch, first, epoch)
-                    report.seconds = time.perf_counter() - start
-                    self._tell("learning", epoch)
-                    if report.interrupted or self.should_stop():
-                        report.interrupted = True
-                        break
+                self._read(epoch)
                 if report.interrupted:
                     break
+            if self.checkpoint is not None:
+                self.checkpoint.write(self)
         finally:
             self.bad.close()
-            report.seconds = time.perf_counter() - start
+            if self.checkpoint is not None:
+                self.checkpoint.close()
+            report.seconds = time.perf_counter() - self._start
             self._complete()
         if not report.interrupted:
-            self._check_classes()
+            check_classes(self.report.rows, self.seen)
             if self.finish:
                 self._finish()
         self._complete()
         return report
 
+    def _read(self, epoch: int) -> None:
+        """Learn what is unread in an epoch."""
+        report = self.report
+        for batch, first in self._chunks():
+            self._learn(batch, first, epoch)
+            report.seconds = time.perf_counter() - self._start
+            self._tell("learning", epoch)
+            if self.checkpoint is not None:
+                self.checkpoint.after(self)
+            if report.interrupted or self.should_stop():
+                report.interrupted = True
+                break
+
     def _chunks(self) -> Iterator[tuple[Any, int]]:
         """Yield parts of at most CHUNK rows, with the number of their first row in the epoch."""
-        first = 0
+        first, offset = self.place.first, self.place.offset
         batches = self.source.batches()
         while True:
+            before = None if self.checkpoint is None else self.source.snapshot()
             try:
                 batch = next(batches, None)
             except KeyboardInterrupt:
@@ -164,22 +191,26 @@ class Run:
                 return
             if batch is None:
                 return
-            offset = 0
             while offset < len(batch):
-                size = min(self._chunk, len(batch) - offset)
+                # Parts end where they would have, wherever an earlier process ended.
+                size = min(self._chunk - offset % self._chunk, len(batch) - offset)
                 if self.limit is not None:
                     size = min(size, self.limit - first)
                 if size == 0:
                     return
-                yield batch.slice(offset, size), first
+                part, start = batch.slice(offset, size), first
                 offset += size
                 first += size
+                # Where to go on when this part has been learnt.
+                self.place = Place(self.place.epoch, first, offset, before)
+                yield part, start
+            offset -= len(batch)
 
     def _learn(self, batch: Any, first: int, epoch: int) -> None:
         """Predict, score and learn the rows of a chunk."""
         labels = self._labels_of(batch)
         if self.report.rows == 0:
-            _check_target(labels, self.learner)
+            check_target(labels, self.learner)
         self.report.rows += len(labels)
         if self.learner is None:
             predicted = self._learn_one_by_one(batch, labels)
@@ -188,9 +219,9 @@ class Run:
         if epoch == 1:
             pairs = Counter((y, p) for y, p in predicted if p is not None)
             for (y, p), count in pairs.items():
-                self._confusion.update(y, p, count)
+                self.confusion.update(y, p, count)
         self.report.learnt += len(predicted)
-        self._seen.update(y for y, _ in predicted)
+        self.seen.update(y for y, _ in predicted)
 
     def _labels_of(self, batch: Any) -> list[Any]:
         labels = frames.labels_of(batch.labels, len(batch))
@@ -242,7 +273,7 @@ class Run:
             try:
                 predicted = self.learner.predict_then_learn_many(take(matrix, one), [y], ids=number)
             except FeatureError as error:
-                self.bad.take(_event(batch, int(kept[i])), "kernel value", str(error))
+                self.bad.take(event_of(batch, int(kept[i])), "kernel value", str(error))
             else:
                 pairs.append((y, None if unknown else predicted[0]))
         return pairs
@@ -260,7 +291,7 @@ class Run:
         return usable
 
     def _reject(self, batch: Any, i: int, label: Any, matrix: Matrix | SparseMatrix) -> None:
-        event = _event(batch, i)
+        event = event_of(batch, i)
         if label is None:
             self.bad.take(event, "missing label", "the label is missing")
             return
@@ -334,7 +365,7 @@ class Run:
         report.peak_bytes = peak_memory()
         report.bad = dict(self.bad.counts)
         report.accuracy, report.balanced_accuracy = self._accuracy.get(), self._balanced.get()
-        report.labels = {str(plain(y)): n for y, n in sorted(self._seen.items(), key=repr)}
+        report.labels = {str(plain(y)): n for y, n in sorted(self.seen.items(), key=repr)}
         if learner is not None:
             report.n_support_vectors = getattr(learner, "n_support_vectors", 0)
             report.delta = getattr(learner, "delta", None)
@@ -348,38 +379,3 @@ class Run:
                 self.monitor.measure()
             report.monitor = self.monitor.get()
             report.monitor["certificate_reason"] = self.monitor.certificate_reason
-
-    def _check_classes(self) -> None:
-        if self.report.rows == 0:
-            raise LabelError("there are no rows to learn from")
-        if len(self._seen) < 2:
-            only = ", ".join(repr(plain(y)) for y in self._seen) or "none at all"
-            raise LabelError(
-                f"the target has one value only ({only}) in {self.report.rows} rows: "
-                "a classifier needs two classes"
-            )
-
-
-def parts_of(model: Any) -> tuple[StandardScaler | None, BinaryLearner | None]:
-    """Return the scaler and the learner of a model that takes batches; (None, None) for others."""
-    steps = list(model.steps.values()) if isinstance(model, compose.Pipeline) else [model]
-    if len(steps) == 1 and isinstance(steps[0], BinaryLearner):
-        return None, steps[0]
-    if len(steps) == 2 and type(steps[0]) is StandardScaler and isinstance(steps[1], BinaryLearner):
-        return steps[0], steps[1]
-    return None, None
-
-
-def _check_target(labels: list[Any], learner: BinaryLearner | None) -> None:
-    classes = list(dict.fromkeys(y for y in labels if y is not None))
-    if learner is not None and len(classes) > 2:
-        shown = ", ".join(repr(y) for y in classes[:5]) + (", ..." if len(classes) > 5 else "")
-        raise LabelError(
-            f"the target has {len(classes)} classes in its first {len(labels)} rows ({shown}): "
-            f"{type(learner).__name__} learns two; name one of them with positive= (--positive) to "
-            "learn it against the rest"
-        )
-
-
-def _event(batch: Any, i: int) -> Any:
-    return next(iter(batch.slice(i, 1).events()))

@@ -10,7 +10,7 @@ import numpy as np
 from connectors import Source
 from streamsvm.learners import frames
 from streamsvm.learners.matrices import Matrix, SparseMatrix, are_usable, take
-from streamsvm.runner import parts_of
+from streamsvm.run_parts import parts_of
 
 _LARGEST = float(np.finfo(np.float32).max)
 

@@ -16,7 +16,7 @@ from streamsvm.cli.evaluate import margins
 from streamsvm.cli.sources import open_source
 from streamsvm.errors import ParameterError
 from streamsvm.learners.model_file import load
-from streamsvm.runner import parts_of
+from streamsvm.run_parts import parts_of
 
 
 def add_parser(subcommands: Any) -> None:

@@ -18,6 +18,7 @@ from connectors import Source
 from streamsvm import TrackingMonitor, __version__
 from streamsvm import save as save_model
 from streamsvm.bad_events import BadEvents
+from streamsvm.checkpoint import Checkpoint
 from streamsvm.cli import evaluate, history
 from streamsvm.cli.learners import add_learner_options, model_from
 from streamsvm.cli.screen import Screen, report_table
@@ -63,6 +64,18 @@ def add_parser(subcommands: Any) -> None:
         metavar="PORT",
         help="serve the monitor's figures to Prometheus on this port (0: a free one)",
     )
+    output.add_argument(
+        "--checkpoint",
+        metavar="FILE",
+        help="keep the state of the run there; if the file is there already, go on from it",
+    )
+    output.add_argument(
+        "--checkpoint-every",
+        type=int,
+        default=10_000,
+        metavar="ROWS",
+        help="rows between two checkpoints; default 10000",
+    )
     output.add_argument("--json", action="store_true", help="print the report as JSON")
     output.add_argument("--quiet", action="store_true", help="show no progress")
     output.add_argument(
@@ -97,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError("--speed needs --timestamp COLUMN")
     # What would only fail at the end fails now, before hours of work.
     test = open_source(options.test, options.target, columns=columns) if options.test else None
-    for path in filter(None, (options.save, options.report)):
+    for path in filter(None, (options.save, options.report, options.checkpoint)):
         if not Path(path).absolute().parent.is_dir():
             raise FileNotFoundError(f"the folder of {path} does not exist: make it first")
 
@@ -126,6 +139,11 @@ def run(options: argparse.Namespace) -> int:
             finish=options.finish,
             on_progress=screen.show,
             should_stop=lambda: bool(stop),
+            checkpoint=(
+                Checkpoint(options.checkpoint, options.checkpoint_every)
+                if options.checkpoint
+                else None
+            ),
         ).execute()
     return _conclude(options, model, learner, monitor, report, test, bad)
 

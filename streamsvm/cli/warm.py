@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def _use(kernel: Any, sparse: bool, x: np.ndarray, y: np.ndarray) -> None:
     ):
         monitor = TrackingMonitor(model)
         model.learn_many(x, y)
-        event = dict(enumerate(x[0].tolist()))
+        event: dict[Hashable, float] = dict(enumerate(x[0].tolist()))
         model.predict_proba_one(event)
         model.learn_one(event, y[0])
         model.finish()

@@ -34,6 +34,7 @@ FORMAT = 1
 _MAGIC = b"ARROW1"
 _KEY = b"streamsvm.sha256."
 _ZEROS = b"0" * 64
+_FURTHER = "further"
 
 
 class PartFile(Protocol):
@@ -74,10 +75,39 @@ def save(model: Any, path: str | Path) -> None:
         The model has a part that cannot be written.
 
     """
-    steps = list(model.steps.values()) if isinstance(model, compose.Pipeline) else [model]
+    write(Path(path), encoded(model))
+
+
+def steps_of(model: Any) -> list[Any]:
+    """Return the steps of a pipeline, or the model itself, in a list."""
+    return list(model.steps.values()) if isinstance(model, compose.Pipeline) else [model]
+
+
+def encoded(
+    model: Any,
+    about: dict[str, Any] | None = None,
+    further: dict[str, np.ndarray] | None = None,
+) -> bytes:
+    """Return the content of a file.
+
+    Parameters
+    ----------
+    model
+        What `save` takes.
+    about
+        JSON values that are no part of the model.
+    further
+        Arrays that are no part of the model.
+
+    Raises
+    ------
+    ModelFileError
+        The model has a part that cannot be written.
+
+    """
     described: list[dict[str, Any]] = []
     arrays: dict[str, np.ndarray] = {}
-    for i, step in enumerate(steps):
+    for i, step in enumerate(steps_of(model)):
         name = type(step).__name__
         if name not in _parts or type(step) is not _parts[name][0]:
             raise ModelFileError(
@@ -87,10 +117,13 @@ def save(model: Any, path: str | Path) -> None:
         content, own = _parts[name][1].to_file(step)
         described.append({"class": name, **content})
         arrays |= {f"{i}.{key}": array for key, array in own.items()}
-    _write(Path(path), _stamped(_encoded(described, arrays)))
+    arrays |= {f"{_FURTHER}.{key}": array for key, array in (further or {}).items()}
+    return _stamped(_arrow(described, about or {}, arrays))
 
 
-def _encoded(described: list[dict[str, Any]], arrays: dict[str, np.ndarray]) -> bytes:
+def _arrow(
+    described: list[dict[str, Any]], about: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> bytes:
     from streamsvm import __version__
 
     fields, columns = [], []
@@ -102,6 +135,7 @@ def _encoded(described: list[dict[str, Any]], arrays: dict[str, np.ndarray]) -> 
         "streamsvm.format": str(FORMAT),
         "streamsvm.version": __version__,
         "streamsvm.parts": json.dumps(described, allow_nan=True),
+        "streamsvm.about": json.dumps(about, allow_nan=True),
         "streamsvm.digest": (_KEY + _ZEROS).decode(),
     }
     schema = pa.schema(fields, metadata=metadata)
@@ -116,7 +150,15 @@ def _stamped(content: bytes) -> bytes:
     return content.replace(_KEY + _ZEROS, _KEY + digest)
 
 
-def _write(path: Path, content: bytes) -> None:
+def write(path: Path, content: bytes, what: str = "the model") -> None:
+    """Write a file beside `path`, and put it in its place when it is safely on the disk.
+
+    Raises
+    ------
+    UnwritableModelFileError
+        The folder or the disk refuses; what was there before is unchanged.
+
+    """
     temporary: str | None = None
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -128,14 +170,25 @@ def _write(path: Path, content: bytes) -> None:
         os.umask(umask)
         os.chmod(temporary, 0o666 & ~umask)
         os.replace(temporary, path)
+        _settle(path.parent)
     except OSError as error:
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
         raise UnwritableModelFileError(
-            f"cannot save the model to {path}: {error.strerror or error}; "
+            f"cannot save {what} to {path}: {error.strerror or error}; "
             "a file that was there before is unchanged"
         ) from error
+
+
+def _settle(folder: Path) -> None:
+    """Make a renaming last through a power cut, where folders can be synchronised."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def load(path: str | Path) -> Any:
@@ -154,6 +207,11 @@ def load(path: str | Path) -> Any:
         It is something else; it is truncated or altered; it needs a later release.
 
     """
+    return read(path)[0]
+
+
+def read(path: str | Path) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
+    """Return the model of a file, and what it holds beside it: see `encoded` and `load`."""
     content = Path(path).read_bytes()
     if not content.startswith(_MAGIC):
         what = "empty" if not content else "not an Arrow file"
@@ -176,7 +234,21 @@ def load(path: str | Path) -> Any:
                 f"{metadata['streamsvm.format']}; this release reads up to {FORMAT}: upgrade"
             )
         batch = reader.get_batch(0)
-    return _rebuilt(path, json.loads(metadata["streamsvm.parts"]), batch)
+    model = _rebuilt(path, json.loads(metadata["streamsvm.parts"]), batch)
+    about = json.loads(metadata.get("streamsvm.about", "{}"))
+    return model, about, _arrays_of(batch, _FURTHER)
+
+
+def _arrays_of(batch: pa.RecordBatch, part: str) -> dict[str, np.ndarray]:
+    """Return the arrays of one part by name."""
+    own = {}
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        owner, _, key = field.name.partition(".")
+        if owner == part:
+            dtype = np.dtype(field.metadata[b"dtype"].decode())
+            shape = json.loads(field.metadata[b"shape"])
+            own[key] = np.frombuffer(column[0].as_py(), dtype).reshape(shape).copy()
+    return own
 
 
 def _rebuilt(path: str | Path, described: list[dict[str, Any]], batch: pa.RecordBatch) -> Any:
@@ -185,15 +257,8 @@ def _rebuilt(path: str | Path, described: list[dict[str, Any]], batch: pa.Record
         if content["class"] not in _parts:
             raise ModelFileError(f"{path} holds a {content['class']!r}, unknown to this release")
         cls, part_file = _parts[content["class"]]
-        own = {}
-        for field, column in zip(batch.schema, batch.columns, strict=True):
-            part, _, key = field.name.partition(".")
-            if part == str(i):
-                dtype = np.dtype(field.metadata[b"dtype"].decode())
-                shape = json.loads(field.metadata[b"shape"])
-                own[key] = np.frombuffer(column[0].as_py(), dtype).reshape(shape).copy()
         try:
-            steps.append(part_file.from_file(cls, content, own))
+            steps.append(part_file.from_file(cls, content, _arrays_of(batch, str(i))))
         except (KeyError, ValueError, TypeError) as error:
             if isinstance(error, ModelFileError):
                 raise

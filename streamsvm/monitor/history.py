@@ -58,6 +58,14 @@ class History:
                 self._records.append(dict(record))
         self._offered += 1
 
+    def state(self) -> list[Any]:
+        """Return all that it knows, as JSON values."""
+        return [self._records, self._offered, self.kept_every]
+
+    def resume(self, state: list[Any]) -> None:
+        """Go on from a `state`."""
+        self._records, self._offered, self.kept_every = state
+
     def to_arrow(self) -> pa.Table:
         """Return a table with a row a record; what is absent is null."""
         names = list(dict.fromkeys(name for record in self._records for name in record))

@@ -87,7 +87,7 @@ class Scores:
             if not getattr(metric, "requires_labels", True):
                 for y, p in zip(labels, probabilities, strict=True):
                     metric.update(y, p)
-            elif _counts(metric):
+            elif counts_pairs(metric):
                 for (y, p), n in Counter(zip(labels, predicted, strict=True)).items():
                     metric.update(y, p, n)
             else:
@@ -111,7 +111,7 @@ def _gives_numbers(metric: Any) -> bool:
         return False
 
 
-def _counts(metric: Any) -> bool:
+def counts_pairs(metric: Any) -> bool:
     """Tell whether a metric only counts pairs, so that equal pairs can be given at once."""
     return hasattr(metric, "cm") and type(metric).__module__.startswith("river.metrics.")
 
