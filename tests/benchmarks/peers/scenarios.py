@@ -64,7 +64,7 @@ SCENARIOS = [
         "adult-c100",
         "Adult, gamma .005, C 100",
         partial(workloads.paper, "adult_100"),
-        _BATCH,
+        _BATCH | {"LASVM, papers' schedule": systems.lasvm(delta_max=None, second_order=False)},
         elsewhere={_ORIGINAL: (134.8, 15.07)},
     ),
     Scenario(
