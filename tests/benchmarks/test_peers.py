@@ -1,6 +1,8 @@
 """The benchmark against peers: what it measures, and how it compares. Times decide nothing."""
 
+import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +11,8 @@ import streamsvm
 from streamsvm.learners.binary import BinaryLearner
 from tests.benchmarks.peers import measure, tables, workloads
 from tests.benchmarks.peers.scenarios import BY_ID, SCENARIOS, WITHOUT, Scenario
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_ids_are_permanent_and_unique():
@@ -88,7 +92,7 @@ def test_tables_show_every_system():
     assert "absent: no such library" in text
     line = tables.one_line("adult-c1", results)
     assert "LASVM: 2 s, 1.50 %" in line
-    assert "scikit-learn SVC 4.5 (1.25 %)" in line
+    assert "scikit-learn SVC **4.5** (1.25 %)" in line
 
 
 def test_a_system_runs_in_a_process_of_its_own():
@@ -116,3 +120,12 @@ def test_the_noisy_rows_can_be_made_again():
     assert (x[:, 14:].sum(axis=1) == 1.0).all()
     assert 0.4 < y.mean() < 0.6
     assert not np.array_equal(x, workloads.noisy_rows(3000, seed=2)[0])
+
+
+def test_the_readme_shows_the_results_that_are_kept():
+    found = json.loads((ROOT / "tests/benchmarks/peers/results.json").read_text())
+    text = (ROOT / "README.md").read_text()
+    begin, end = text.index("<!-- peers:"), text.index("<!-- /peers -->")
+    shown = text[begin:end].splitlines()[1:]
+    assert shown == list(tables.summary(found["scenarios"]))
+    assert set(found["scenarios"]) == set(BY_ID)

@@ -37,9 +37,7 @@ def main() -> None:
         for scenario in SCENARIOS:
             print(f"{scenario.id:18} {scenario.shows}; {', '.join(scenario.systems)}")
     elif options.table:
-        print("| what | ours | times as long |\n|---|---|---|")
-        for name, results in json.loads(options.table.read_text())["scenarios"].items():
-            print(tables.one_line(name, results))
+        print("\n".join(tables.summary(json.loads(options.table.read_text())["scenarios"])))
     elif options.floor:
         floor.report()
     else:

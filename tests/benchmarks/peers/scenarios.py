@@ -76,7 +76,7 @@ SCENARIOS = [
     ),
     Scenario(
         "banana",
-        "Banana, 4,000 x 2, gamma .5, C 316 (LASVM: two REPROCESS, partners as in the papers)",
+        "Banana, 4,000 x 2, gamma .5, C 316 (two REPROCESS an example)",
         partial(workloads.paper, "banana"),
         {
             "LASVM": systems.lasvm(reprocess=2, delta_max=3.0, second_order=False),
@@ -118,14 +118,14 @@ SCENARIOS = [
     ),
     Scenario(
         "noisy-500k",
-        "the same with 500,000 rows: time and peak memory of ours",
+        "the same, 500,000 rows",
         partial(workloads.noisy, 500_000),
         {"LASVM": systems.lasvm(cache_mb=500)},
         only_by_name=True,
     ),
     Scenario(
         "predict-adult",
-        "prediction of a batch: a row and support vector (Adult)",
+        "prediction in batches, a row and support vector: Adult",
         partial(workloads.paper, "adult"),
         {"LASVM": systems.lasvm_predict, "scikit-learn SVC": systems.svc_predict},
         unit="ns",
@@ -133,12 +133,11 @@ SCENARIOS = [
     ),
     Scenario(
         "predict-mnist-8",
-        "prediction of a batch: a row and support vector (MNIST 8)",
+        "prediction in batches, a row and support vector: MNIST 8",
         partial(workloads.paper, "mnist_8"),
         {"LASVM": systems.lasvm_predict, "scikit-learn SVC": systems.svc_predict},
         unit="ns",
         factor=1e9,
-        slow=("scikit-learn SVC",),
     ),
     Scenario(
         "events-bananas",
@@ -179,7 +178,7 @@ SCENARIOS = [
     ),
     Scenario(
         "replay-parquet",
-        "a row of a Parquet file through the runner: Adult, at most 500 support vectors",
+        "a row of a replay with its monitor: Adult",
         own.adult_file,
         {"LASVM, 500 SV": own.replay},
         unit="us",
@@ -187,7 +186,7 @@ SCENARIOS = [
     ),
     Scenario(
         "memory-mnist-8",
-        "MNIST 8 with a small cache of kernel rows",
+        "MNIST 8 by bytes for cached kernel rows",
         partial(workloads.paper, "mnist_8"),
         {
             "LASVM, 64 MB": systems.lasvm(cache_mb=64),
@@ -196,15 +195,23 @@ SCENARIOS = [
     ),
     Scenario(
         "threads-mnist-8",
-        "MNIST 8 with one thread and with two (wall time)",
+        "MNIST 8 by threads",
         partial(workloads.paper, "mnist_8"),
         {"LASVM": systems.lasvm(), "LASVM, n_jobs=2": systems.lasvm(n_jobs=2)},
     ),
     Scenario(
-        "cold-start",
-        "a later process: import, and the first learn_one",
+        "import",
+        "import streamsvm",
         lambda: None,
-        {"import streamsvm": own.import_time, "first learn_one": own.first_event},
+        {"streamsvm": own.import_time},
+    ),
+    Scenario(
+        "first-event",
+        "the first learn_one of a later process",
+        lambda: None,
+        {"LASVM": own.first_event},
+        unit="ms",
+        factor=1e3,
     ),
 ]
 

@@ -49,8 +49,17 @@ def table(scenario_id: str, results: dict[str, dict[str, Any]]) -> Iterator[str]
     yield ""
 
 
+def summary(scenarios: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """Yield the lines of the README's table: a row a scenario, in their order."""
+    yield "| | ours | so many times longer take |"
+    yield "|---|---|---|"
+    for name in BY_ID:
+        if name in scenarios:
+            yield one_line(name, scenarios[name])
+
+
 def one_line(scenario_id: str, results: dict[str, dict[str, Any]]) -> str:
-    """Return a row of the README's table: ours, and how many times longer each peer takes."""
+    """Return a row of that table: ours, and how many times longer each of the others takes."""
     scenario = BY_ID[scenario_id]
     (name, own), *others = results.items()
     if "seconds" not in own:
@@ -58,7 +67,7 @@ def one_line(scenario_id: str, results: dict[str, dict[str, Any]]) -> str:
     error = f", {own['error']:.2f} %" if "error" in own else ""
     ours = f"{name}: {_number(own['seconds'] * scenario.factor)} {scenario.unit}{error}"
     peers = "; ".join(
-        f"{peer} {_number(result['ratio'])}"
+        f"{peer} **{_number(result['ratio'])}**"
         + (f" ({result['error']:.2f} %)" if "error" in result else "")
         for peer, result in others
         if "ratio" in result and not result.get("elsewhere")
