@@ -4,10 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from connectors.errors import NotReadableError, SnapshotError, SourceAborted
-from connectors.kinds import record_batch
+from connectors.errors import SnapshotError, SourceAborted
+from connectors.pairs import batch_of
 from connectors.source import DEFAULT_BATCH_SIZE, Batch, Closing, Event, Position, Snapshot
 
 
@@ -97,7 +96,8 @@ class MemorySource(Closing):
                 if _is_mark(item):
                     break
                 pairs.append(item)
-            batch = _batch(pairs, self._row)
+            rows = np.arange(self._row, self._row + len(pairs), dtype=np.int64)
+            batch = batch_of(pairs, rows, None)
             self._next += len(pairs)
             self._row += len(pairs)
             yield batch
@@ -148,35 +148,3 @@ class MemorySource(Closing):
 
 def _is_mark(item: Any) -> bool:
     return item is _Eof or isinstance(item, _Eof | _Abort)
-
-
-def _batch(pairs: list[Any], row: int) -> Batch:
-    columns: dict[str, list[float | None]] = {}
-    one_hot: dict[str, str] = {}
-    for i, (x, _) in enumerate(pairs):
-        for name, value in x.items():
-            if isinstance(value, str):
-                one_hot[f"{name}={value}"] = name
-                columns.setdefault(f"{name}={value}", [0.0] * len(pairs))[i] = 1.0
-            elif isinstance(value, float | int | np.number | np.bool_):
-                columns.setdefault(name, [None] * len(pairs))[i] = float(value)
-            elif value is not None:
-                raise NotReadableError(
-                    f"feature `{name}` of row {row + i} is a {type(value).__name__}; "
-                    "batches hold numbers and text: use events() for anything else"
-                )
-    fields = [
-        pa.field(name, pa.float64(), metadata={"one_hot": one_hot[name]} if name in one_hot else {})
-        for name in columns
-    ]
-    arrays = [pa.array(column, pa.float64()) for column in columns.values()]
-    features = record_batch(arrays, fields, len(pairs))
-    try:
-        labels = pa.array([y for _, y in pairs])
-    except (pa.ArrowException, TypeError) as error:
-        raise NotReadableError(
-            f"the labels from row {row} on are of several types or of none that a batch can hold "
-            f"({error}): use events()"
-        ) from error
-    rows = np.arange(row, row + len(pairs), dtype=np.int64)
-    return Batch(features, labels, rows, None)

@@ -63,6 +63,24 @@ class Event(NamedTuple):
     position: Position
 
 
+class Reject(NamedTuple):
+    """Something read that is no event: a payload that cannot be decoded, say."""
+
+    position: Position
+    kind: str  # a few words to count it under
+    reason: str
+    payload: str  # what was read, as far as it can be shown
+
+    @property
+    def x(self) -> dict[str, str]:
+        """What was read, in the place of features."""
+        return {"payload": self.payload}
+
+    @property
+    def y(self) -> None:
+        """There is no label."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
     """Consecutive events of one file, as columns.
@@ -80,6 +98,8 @@ class Batch:
         The file, None for memory.
     timestamps
         Seconds, float64, NaN = missing; None if the source has no timestamp column.
+    rejects
+        What was read along with these rows, but is no event.
 
     """
 
@@ -88,6 +108,7 @@ class Batch:
     rows: npt.NDArray[np.int64]
     file: str | None
     timestamps: npt.NDArray[np.float64] | None = None
+    rejects: tuple[Reject, ...] = ()
 
     def __len__(self) -> int:
         """Return the number of rows."""

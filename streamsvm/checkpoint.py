@@ -113,10 +113,14 @@ class Checkpoint:
             self.close()
             raise
         self._rows, self._moment = run.report.rows, time.monotonic()
+        if hasattr(run.source, "before_revoke"):
+            run.source.before_revoke = lambda: self.write(run)
         return place
 
     def after(self, run: Any) -> None:
         """Write if it is time; a chunk of rows was just learnt."""
+        if run.report.rows == self._rows:
+            return
         if self.seconds is not None:
             is_due = time.monotonic() - self._moment >= self.seconds
         else:
@@ -139,6 +143,8 @@ class Checkpoint:
             about["monitor"], arrays = monitor_file.to_file(run.monitor)
         content = model_file.encoded(run.model, about, arrays)
         model_file.write(self.path, content, "the checkpoint")
+        if run.place.snapshot is not None and hasattr(run.source, "settled"):
+            run.source.settled(run.place.snapshot)
         self._rows, self._moment = run.report.rows, time.monotonic()
 
     def close(self) -> None:

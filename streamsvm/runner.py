@@ -62,7 +62,7 @@ class Run:
         How often the source is read; the score is of the first reading alone, in which every
         prediction is made before its label is learnt.
     limit
-        Rows to read in each epoch; None = all.
+        Rows to read in each epoch; None = all. A stream is left at the end of a batch.
     positive
         A label, as text: learn it (True) against all others (False).
     bad_events
@@ -168,9 +168,13 @@ class Run:
         """Learn what is unread in an epoch."""
         report = self.report
         for batch, first in self._chunks():
-            self._learn(batch, first, epoch)
-            report.seconds = time.perf_counter() - self._start
-            self._tell("learning", epoch)
+            for reject in getattr(batch, "rejects", ()):
+                report.rows += 1
+                self.bad.take(reject, reject.kind, reject.reason)
+            if len(batch):
+                self._learn(batch, first, epoch)
+                report.seconds = time.perf_counter() - self._start
+                self._tell("learning", epoch)
             if self.checkpoint is not None:
                 self.checkpoint.after(self)
             if report.interrupted or self.should_stop():
@@ -181,6 +185,8 @@ class Run:
         """Yield parts of at most CHUNK rows, with the number of their first row in the epoch."""
         first, offset = self.place.first, self.place.offset
         batches = self.source.batches()
+        # What cuts its batches anew when it is read again can be left at their ends only.
+        whole = getattr(self.source, "cuts_anew", False)
         while True:
             before = None if self.checkpoint is None else self.source.snapshot()
             try:
@@ -189,8 +195,14 @@ class Run:
                 # While waiting for rows: nothing is half learnt.
                 self.report.interrupted = True
                 return
-            if batch is None:
+            if batch is None or (self.limit is not None and first >= self.limit):
                 return
+            if whole:
+                start, first = first, first + len(batch) + len(batch.rejects)
+                after = None if self.checkpoint is None else self.source.snapshot()
+                self.place = Place(self.place.epoch, first, 0, after)
+                yield batch, start
+                continue
             while offset < len(batch):
                 # Parts end where they would have, wherever an earlier process ended.
                 size = min(self._chunk - offset % self._chunk, len(batch) - offset)
@@ -209,7 +221,7 @@ class Run:
     def _learn(self, batch: Any, first: int, epoch: int) -> None:
         """Predict, score and learn the rows of a chunk."""
         labels = self._labels_of(batch)
-        if self.report.rows == 0:
+        if self.report.learnt == 0:
             check_target(labels, self.learner)
         self.report.rows += len(labels)
         if self.learner is None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from connectors import SourceError
 from streamsvm import __version__
-from streamsvm.cli import predict, replay, warm
+from streamsvm.cli import consume, predict, replay, warm
 from streamsvm.errors import ParameterError, StreamSVMError
 
 
@@ -23,7 +23,7 @@ def parser() -> argparse.ArgumentParser:
     )
     main_parser.add_argument("--version", action="version", version=f"streamsvm {__version__}")
     subcommands = main_parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in (replay, predict, warm):
+    for module in (replay, consume, predict, warm):
         module.add_parser(subcommands)
     return main_parser
 

@@ -1,0 +1,140 @@
+"""Messages of Kafka clients, whichever client they come from."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
+
+
+class Message(NamedTuple):
+    """One message: where it stands, and what it carries."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: Any
+    value: Any  # bytes, None for a tombstone; whatever an iterator gave
+    seconds: float | None  # its timestamp, since 1970
+
+    @property
+    def place(self) -> str:
+        """The partition, as ``topic[partition]``."""
+        return f"{self.topic}[{self.partition}]"
+
+
+def message_of(raw: Any) -> Message:
+    """Return a client's message; attributes may be methods, as in confluent-kafka.
+
+    Examples
+    --------
+    >>> class Record:
+    ...     topic, partition, offset, key, value, timestamp = "t", 0, 7, None, b"{}", 1500
+    >>> message_of(Record())
+    Message(topic='t', partition=0, offset=7, key=None, value=b'{}', seconds=1.5)
+
+    """
+    if isinstance(raw, Message):
+        return raw
+    timestamp = _get(raw, "timestamp")
+    if isinstance(timestamp, tuple):
+        # (type, milliseconds); type 0: the broker has none.
+        timestamp = timestamp[1] if timestamp[0] else None
+    return Message(
+        _get(raw, "topic"),
+        _get(raw, "partition"),
+        _get(raw, "offset"),
+        _get(raw, "key"),
+        _get(raw, "value"),
+        None if timestamp is None or timestamp < 0 else timestamp / 1000.0,
+    )
+
+
+def _get(raw: Any, name: str) -> Any:
+    found = getattr(raw, name)
+    return found() if callable(found) else found
+
+
+class Poller(Protocol):
+    """How messages are fetched from a client."""
+
+    def poll(self, n: int, seconds: float) -> list[Any]:
+        """Return up to n messages, fewer (or none) when the time is over."""
+
+
+class ConsumePoller:
+    """confluent-kafka and what is like it: ``consume(n, timeout)``."""
+
+    def __init__(self, consumer: Any) -> None:
+        self.consumer = consumer
+
+    def poll(self, n: int, seconds: float) -> list[Any]:
+        """Return up to n messages."""
+        return list(self.consumer.consume(n, seconds))
+
+
+class RecordsPoller:
+    """kafka-python and what is like it: ``poll`` gives {partition: [records]}."""
+
+    def __init__(self, consumer: Any) -> None:
+        self.consumer = consumer
+
+    def poll(self, n: int, seconds: float) -> list[Any]:
+        """Return up to n messages."""
+        found = self.consumer.poll(timeout_ms=int(1000 * seconds), max_records=n)
+        return [record for records in found.values() for record in records]
+
+
+class IteratorPoller:
+    """Any iterator: of messages, of mappings, or of (key, value) pairs.
+
+    What has no offset is numbered from 0, in the partition 0 of a topic of the name given.
+    """
+
+    def __init__(self, items: Iterator[Any], topic: str) -> None:
+        self.items = items
+        self.topic = topic
+        self.next = 0
+        self.is_over = False
+
+    def poll(self, n: int, seconds: float) -> list[Any]:
+        """Return the next n items, all that are left at the end."""
+        del seconds
+        found = []
+        for item in self.items:
+            found.append(self._message(item))
+            if len(found) == n:
+                return found
+        self.is_over = True
+        return found
+
+    def _message(self, item: Any) -> Any:
+        if hasattr(item, "offset"):
+            return item
+        is_pair = isinstance(item, tuple) and len(item) == 2
+        key, value = item if is_pair and not isinstance(item, Mapping) else (None, item)
+        self.next += 1
+        return Message(self.topic, 0, self.next - 1, key, value, None)
+
+
+def poller_of(consumer: Any, topic: str) -> Poller:
+    """Return how to fetch messages from a client.
+
+    Raises
+    ------
+    TypeError
+        It is neither a consumer nor an iterator.
+
+    """
+    if hasattr(consumer, "consume"):
+        return ConsumePoller(consumer)
+    if hasattr(consumer, "__aiter__"):
+        raise TypeError(
+            f"{type(consumer).__name__} is asynchronous: use confluent-kafka, kafka-python, or "
+            "an iterator that waits for it"
+        )
+    if hasattr(consumer, "poll"):
+        return RecordsPoller(consumer)
+    if hasattr(consumer, "__iter__"):
+        return IteratorPoller(iter(consumer), topic)
+    raise TypeError(
+        f"{type(consumer).__name__} is no consumer: use one of confluent-kafka or kafka-python, or "
+        "an iterator of mappings, of (key, value) pairs or of messages"
+    )

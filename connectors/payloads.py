@@ -1,0 +1,69 @@
+"""Payloads to events: JSON, Arrow, or a function of your own."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+Decoder: TypeAlias = Callable[[Any], Mapping[str, Any] | pa.RecordBatch]
+"""Takes the bytes of a message; gives an event, or many as a record batch."""
+
+
+class PayloadError(ValueError):
+    """A payload that is no event; the message says why."""
+
+
+def decoder_of(decode: str | Decoder) -> Decoder:
+    """Return the decoder of a name: ``"json"``, ``"arrow"``; callables are taken as they are.
+
+    Raises
+    ------
+    ValueError
+        There is no such decoder.
+
+    """
+    if callable(decode):
+        return decode
+    if decode not in _DECODERS:
+        names = ", ".join(repr(name) for name in _DECODERS)
+        raise ValueError(f"decode={decode!r}: use {names}, or a function of the bytes")
+    return _DECODERS[decode]
+
+
+def decoded(decode: Decoder, value: Any) -> Mapping[str, Any] | pa.RecordBatch:
+    """Return what a payload holds.
+
+    Raises
+    ------
+    PayloadError
+        It cannot be decoded, or holds something else than an event.
+
+    """
+    if value is None:
+        raise PayloadError("the message has no payload (a tombstone)")
+    if isinstance(value, (Mapping, pa.RecordBatch)):
+        return value
+    try:
+        found = decode(value)
+    except Exception as error:
+        # Whatever a decoder raises, on whatever bytes: the stream goes on.
+        reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise PayloadError(f"the payload cannot be decoded: {reason}") from error
+    if not isinstance(found, (Mapping, pa.RecordBatch)):
+        raise PayloadError(f"the payload is a {type(found).__name__}, not an object of features")
+    return found
+
+
+def _of_json(value: bytes) -> Any:
+    return json.loads(value)
+
+
+def _of_arrow(value: bytes) -> pa.RecordBatch:
+    with pa.ipc.open_stream(value) as reader:
+        table = reader.read_all()
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+_DECODERS: dict[str, Decoder] = {"json": _of_json, "arrow": _of_arrow}

@@ -1,0 +1,85 @@
+"""`streamsvm consume`: a Kafka topic through a learner."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from connectors.kafka import KafkaSource
+from streamsvm.cli.learners import add_learner_options
+from streamsvm.cli.running import add_output_options, check_folders, run_shown
+from streamsvm.errors import ParameterError
+
+
+def add_parser(subcommands: Any) -> None:
+    """Add the subcommand's arguments."""
+    parser = subcommands.add_parser(
+        "consume",
+        help="learn from a Kafka topic as it comes, and report",
+        description="Learn from the messages of a Kafka topic: each is predicted, scored, then "
+        "learnt. With --checkpoint, every message counts once, whatever happens to the process.",
+    )
+    parser.set_defaults(run=run)
+    data = parser.add_argument_group("messages")
+    data.add_argument("--brokers", required=True, metavar="HOST:PORT,...")
+    data.add_argument("--topic", required=True, action="append", help="may be given several times")
+    data.add_argument("--target", required=True, metavar="FIELD", help="field of the label")
+    data.add_argument("--group", default="streamsvm", help="consumer group; default streamsvm")
+    data.add_argument("--decode", choices=("json", "arrow"), default="json")
+    data.add_argument("--columns", metavar="A,B,...", help="features; default: all other fields")
+    data.add_argument("--positive", metavar="LABEL", help="learn this label against all others")
+    data.add_argument("--limit", type=int, metavar="ROWS", help="end after so many")
+    data.add_argument(
+        "--idle", type=float, metavar="SECONDS", help="end when nothing came for so long"
+    )
+    data.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of librdkafka, such as security.protocol=SSL; may be given several times",
+    )
+    data.add_argument("--seed", type=int, default=0, help="of the learner's draws; default 0")
+    add_learner_options(parser.add_argument_group("learner"))
+    add_output_options(parser.add_argument_group("output"))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Consume, report, save; return the exit code."""
+    check_folders(options)
+    consumer = _consumer(options)
+    source = KafkaSource(
+        consumer,
+        options.target,
+        topics=options.topic,
+        columns=options.columns.split(",") if options.columns else None,
+        decode=options.decode,
+        idle=options.idle,
+        name=", ".join(options.topic),
+    )
+    with source:
+        return run_shown(options, f"consume {source.name}", options.limit, lambda stop: source)
+
+
+def _consumer(options: argparse.Namespace) -> Any:
+    try:
+        from confluent_kafka import Consumer
+    except ImportError as error:
+        raise ParameterError(
+            "consume needs confluent-kafka: pip install 'streamsvm[kafka]'"
+        ) from error
+    settings = {
+        "bootstrap.servers": options.brokers,
+        "group.id": options.group,
+        "auto.offset.reset": "earliest",
+        # Offsets are committed when the checkpoint that has them is on the disk.
+        "enable.auto.commit": False,
+    }
+    for setting in options.set:
+        name, found, value = setting.partition("=")
+        if not found:
+            raise ParameterError(f"--set {setting}: use NAME=VALUE")
+        if name == "enable.auto.commit":
+            raise ParameterError("--set enable.auto.commit: commits follow checkpoints")
+        settings[name] = value
+    return Consumer(settings)

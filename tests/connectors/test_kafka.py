@@ -1,0 +1,359 @@
+"""KafkaSource: whatever client the messages come from, whatever is in them."""
+
+import json
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connectors.errors import SnapshotError, SourceError
+from connectors.kafka import KafkaSource
+from connectors.messages import Message
+
+
+class Partition:
+    def __init__(self, topic, partition, offset=-1001):
+        self.topic, self.partition, self.offset = topic, partition, offset
+
+
+class Error:
+    def __init__(self, code, retriable=False):
+        self._code, self._retriable = code, retriable
+
+    def code(self):
+        return self._code
+
+    def retriable(self):
+        return self._retriable
+
+    def __str__(self):
+        return f"error {self._code}"
+
+
+class MethodMessage:
+    """A message of confluent-kafka: all attributes are methods, errors are messages."""
+
+    def __init__(self, partition, offset, value, error=None, timestamp=(1, 2500)):
+        self._fields = ("t", partition, offset, value, error, timestamp)
+
+    def topic(self):
+        return self._fields[0]
+
+    def partition(self):
+        return self._fields[1]
+
+    def offset(self):
+        return self._fields[2]
+
+    def value(self):
+        return self._fields[3]
+
+    def error(self):
+        return self._fields[4]
+
+    def timestamp(self):
+        return self._fields[5]
+
+    def key(self):
+        return b"k"
+
+
+class Confluent:
+    """What confluent_kafka.Consumer does with a log of messages by partition."""
+
+    def __init__(self, log, errors=(), committed=None):
+        self.log, self.errors = log, list(errors)
+        self.places = {}
+        self.commits = dict(committed or {})
+        self.closed = False
+        self._pending = None
+
+    def subscribe(self, topics, on_assign, on_revoke, on_lost):
+        self.on_assign, self.on_revoke = on_assign, on_revoke
+        self._pending = sorted(self.log)
+
+    def committed(self, partitions, timeout):
+        return [
+            Partition(p.topic, p.partition, self.commits.get(p.partition, -1001))
+            for p in partitions
+        ]
+
+    def assign(self, partitions):
+        self.places = {p.partition: max(0, p.offset) for p in partitions}
+
+    def unassign(self):
+        self.places = {}
+
+    def assignment(self):
+        return [Partition("t", p) for p in self.places]
+
+    def rebalance(self, partitions):
+        self.on_revoke(self, [Partition("t", p) for p in self.places])
+        self._pending = partitions
+
+    def consume(self, n, timeout):
+        if self.errors:
+            return [MethodMessage(0, -1, None, self.errors.pop(0))]
+        if self._pending is not None:
+            pending, self._pending = self._pending, None
+            self.on_assign(self, [Partition("t", p) for p in pending])
+        found = []
+        for p in sorted(self.places):
+            values = self.log[p][self.places[p] : self.places[p] + n]
+            found += [MethodMessage(p, self.places[p] + i, v) for i, v in enumerate(values)]
+            self.places[p] += len(values)
+        return found
+
+    def commit(self, offsets, asynchronous):
+        assert asynchronous is False
+        self.commits |= {p.partition: p.offset for p in offsets}
+
+    def close(self):
+        self.closed = True
+
+
+class Record(NamedTuple):
+    """A ConsumerRecord of kafka-python, as recorded."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes
+
+
+class Records:
+    """What kafka.KafkaConsumer.poll gives."""
+
+    def __init__(self, records):
+        self.records = records
+
+    def poll(self, timeout_ms, max_records):
+        assert isinstance(timeout_ms, int)
+        found, self.records = self.records[:max_records], self.records[max_records:]
+        by_partition = {}
+        for record in found:
+            by_partition.setdefault((record.topic, record.partition), []).append(record)
+        return by_partition
+
+
+def event(i):
+    return json.dumps({"a": float(i), "label": i % 2 == 0}).encode()
+
+
+def read(source, n_batches=20):
+    """Return (place, offset, features, label) of all events, and all rejects."""
+    found, rejects = [], []
+    for _, batch in zip(range(n_batches), source.batches(), strict=False):
+        found += [(e.position.file, e.position.row, e.x, e.y) for e in batch.events()]
+        rejects += batch.rejects
+    return found, rejects
+
+
+def test_every_client_gives_the_same_events():
+    expected = [("t[0]", i, {"a": float(i)}, i % 2 == 0) for i in range(6)]
+    values = [event(i) for i in range(6)]
+    confluent = KafkaSource(Confluent({0: values}), "label", topics=["t"], idle=0.01, timeout=0.01)
+    python = KafkaSource(
+        Records([Record("t", 0, i, 2500, None, v) for i, v in enumerate(values)]),
+        "label",
+        idle=0.01,
+        batch_size=4,
+    )
+    plain = [
+        values,
+        [(b"key", v) for v in values],
+        [json.loads(v) for v in values],
+        [(None, json.loads(v)) for v in values],
+        [Message("t", 0, i, None, v, None) for i, v in enumerate(values)],
+    ]
+    sources = [KafkaSource(items, "label", name="t", batch_size=4) for items in plain]
+    for source in [confluent, python, *sources]:
+        assert read(source) == (expected, [])
+        assert source.snapshot() == {"source": "KafkaSource", "offsets": {"t[0]": 6}}
+        assert source.n_rows is None
+
+
+def test_timestamps():
+    from connectors.messages import message_of
+
+    assert message_of(MethodMessage(0, 1, b"")).seconds == 2.5
+    assert message_of(MethodMessage(0, 1, b"", timestamp=(0, -1))).seconds is None
+    assert message_of(Record("t", 0, 0, 2500, None, b"")).seconds == 2.5
+
+
+BAD = [
+    (b'{"\xff": 1}', "undecodable", "UnicodeDecodeError"),
+    (b'{"a": 1', "undecodable", "JSONDecodeError"),
+    (b"", "undecodable", "JSONDecodeError"),
+    (b"[" * 100_000, "undecodable", "RecursionError"),
+    (b"[1, 2]", "not an event", "is a list"),
+    (b'"text"', "not an event", "is a str"),
+    (b"null", "not an event", "is a NoneType"),
+    (None, "not an event", "tombstone"),
+    (b'{"a": [1], "label": true}', "not an event", "feature `a` is a list"),
+    (b'{"a": {"b": 1}, "label": true}', "not an event", "feature `a` is a dict"),
+    (b'{"a": 1, "label": [1]}', "not an event", "the label `label` is a list"),
+    (b'{"a": 1, "label": "yes"}', "not an event", "those before were bool"),
+    (b'{"a": 1' + b"0" * 400 + b', "label": true}', "not an event", "too large"),
+]
+
+
+@pytest.mark.parametrize(("payload", "kind", "reason"), BAD, ids=[str(i) for i in range(len(BAD))])
+def test_a_bad_payload_is_set_aside_and_counted(payload, kind, reason):
+    source = KafkaSource([event(0), Message("kafka", 0, 1, None, payload, None), event(2)], "label")
+    found, rejects = read(source)
+    assert [x["a"] for _, _, x, _ in found] == [0.0, 2.0]
+    (reject,) = rejects
+    assert reject.kind == kind
+    assert reason in reject.reason
+    assert str(reject.position) == "kafka[0]: row 1"
+    assert len(reject.payload) < 2100
+    assert reject.x == {"payload": reject.payload}
+
+
+def test_missing_labels_nan_and_text_are_for_the_run_to_judge():
+    items = [b'{"a": NaN, "label": true}', b'{"a": 1}', b'{"a": "red", "b": null, "label": false}']
+    found, rejects = read(KafkaSource(items, "label"))
+    assert rejects == []
+    assert np.isnan(found[0][2]["a"])
+    assert [y for *_, y in found] == [True, None, False]
+    assert found[2][2] == {"a=red": 1.0}
+
+
+def arrow(**columns):
+    batch = pa.record_batch(columns)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+def test_arrow_payloads():
+    items = [
+        arrow(a=[1, 2], c=["x", None], label=[1, 0]),
+        arrow(a=[3], c=["y"], label=[1]),
+        arrow(a=[4.5], label=[0]),  # another schema
+        b"nothing of the kind",
+        arrow(a=[[1]], label=[0]),  # a nested column
+        arrow(a=[6], c=["x"]),  # no label
+    ]
+    found, rejects = read(KafkaSource(items, "label", decode="arrow"))
+    assert found == [
+        ("kafka[0]", 0, {"a": 1.0, "c=x": 1.0}, 1),
+        ("kafka[0]", 0, {"a": 2.0}, 0),
+        ("kafka[0]", 1, {"a": 3.0, "c=y": 1.0}, 1),
+        ("kafka[0]", 2, {"a": 4.5}, 0),
+        ("kafka[0]", 5, {"a": 6.0, "c=x": 1.0}, None),
+    ]
+    assert [reject.position.row for reject in rejects] == [3, 4]
+    one = KafkaSource(items[:1], "label", decode="arrow", columns=["a", "b"])
+    assert [x for _, _, x, _ in read(one)[0]] == [{"a": 1.0}, {"a": 2.0}]
+
+
+def test_a_decoder_of_your_own():
+    source = KafkaSource([b"1,yes", b"2,no", b"?"], "y", decode=lambda b: _of_csv(b.decode()))
+    found, rejects = read(source)
+    assert [(x, y) for _, _, x, y in found] == [({"a": 1.0}, "yes"), ({"a": 2.0}, "no")]
+    assert rejects[0].kind == "undecodable"
+    with pytest.raises(ValueError, match="decode='xml': use 'json', 'arrow'"):
+        KafkaSource([], "y", decode="xml")
+
+
+def _of_csv(text):
+    a, y = text.split(",")
+    return {"a": float(a), "y": y}
+
+
+def test_what_is_no_consumer_is_refused():
+    class Async:
+        def __aiter__(self):
+            return self
+
+    with pytest.raises(TypeError, match="Async is asynchronous"):
+        KafkaSource(Async(), "y")
+    with pytest.raises(TypeError, match="int is no consumer"):
+        KafkaSource(3, "y")
+    with pytest.raises(ValueError, match="batch_size"):
+        KafkaSource([], "y", batch_size=0)
+    with pytest.raises(ValueError, match="timeout"):
+        KafkaSource([], "y", timeout=0)
+
+
+def test_errors_of_the_broker():
+    waiting = [Error(-191), Error(-195), Error(-187), Error(7, retriable=True)]
+    source = KafkaSource(
+        Confluent({0: [event(0)]}, waiting), "label", topics=["t"], idle=0.01, timeout=0.01
+    )
+    assert len(read(source)[0]) == 1
+    source = KafkaSource(Confluent({0: []}, [Error(29)]), "label", topics=["t"], timeout=0.01)
+    with pytest.raises(SourceError, match="the broker says: error 29"):
+        read(source)
+
+
+def test_positions_come_from_the_snapshot_unless_others_got_further():
+    log = {0: [event(i) for i in range(10)], 1: [event(i) for i in range(10)]}
+    consumer = Confluent(log, committed={0: 7, 1: 2})
+    source = KafkaSource(consumer, "label", topics=["t"], idle=0.01, timeout=0.01)
+    source.resume({"source": "KafkaSource", "offsets": {"t[0]": 4, "t[1]": 6}})
+    found, _ = read(source)
+    assert [(place, row) for place, row, *_ in found] == [
+        *[("t[0]", i) for i in range(7, 10)],
+        *[("t[1]", i) for i in range(6, 10)],
+    ]
+    with pytest.raises(SnapshotError):
+        source.resume({"source": "ParquetSource"})
+
+
+def test_a_rebalance_settles_first_and_commits_what_was_learnt():
+    consumer = Confluent({0: [event(i) for i in range(5)], 1: [event(i) for i in range(5)]})
+    source = KafkaSource(consumer, "label", topics=["t"], idle=0.01, timeout=0.01)
+    calls = []
+    source.before_revoke = lambda: (calls.append(1), source.settled(source.snapshot()))
+    assert len(read(source)[0]) == 10
+    consumer.log[0].append(event(5))
+    consumer.log[1].append(event(5))
+    consumer.rebalance([1])
+    assert calls == [1]
+    assert consumer.commits == {0: 5, 1: 5}
+    assert source.snapshot()["offsets"] == {}
+    # The other member may have committed more of partition 1 in between.
+    found, _ = read(source)
+    assert [(place, row) for place, row, *_ in found] == [("t[1]", 5)]
+    source.close()
+    assert consumer.closed
+
+
+def test_an_iterator_goes_on_where_it_was():
+    source = KafkaSource([event(i) for i in range(6)], "label", batch_size=2)
+    batches = source.batches()
+    next(batches)
+    kept = source.snapshot()
+    again = KafkaSource([event(i) for i in range(6)], "label", batch_size=2)
+    again.resume(kept)
+    assert [row for _, row, *_ in read(again)[0]] == [2, 3, 4, 5]
+    with pytest.raises(SourceError, match="cannot be read a second time"):
+        again.rewind()
+
+
+def test_a_quiet_topic_gives_empty_batches():
+    source = KafkaSource(Confluent({0: []}), "label", topics=["t"], timeout=0.01)
+    batches = source.batches()
+    assert [len(next(batches)) for _ in range(3)] == [0, 0, 0]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.binary(max_size=60) | st.none(), min_size=1, max_size=8),
+    st.sampled_from(["json", "arrow"]),
+)
+def test_no_payload_stops_the_stream(payloads, decode):
+    messages = [Message("t", 0, i, None, value, None) for i, value in enumerate(payloads)]
+    found, rejects = read(KafkaSource(messages, "label", decode=decode))
+    places = sorted([row for _, row, *_ in found] + [r.position.row for r in rejects])
+    # An Arrow stream of no rows is neither.
+    assert decode == "arrow" or places == list(range(len(payloads)))

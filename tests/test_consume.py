@@ -1,0 +1,166 @@
+"""`streamsvm consume` against librdkafka's mock cluster: the real protocol, over TCP."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import streamsvm
+from streamsvm.learners import model_file
+
+confluent_kafka = pytest.importorskip("confluent_kafka", reason="pip install confluent-kafka")
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Return the address of a broker, and a producer for it."""
+    settings = {"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 0}
+    holder = confluent_kafka.Producer(settings)
+    broker = next(iter(holder.list_topics(timeout=10).brokers.values()))
+    address = f"{broker.host}:{broker.port}"
+    producer = confluent_kafka.Producer({"bootstrap.servers": address, "log_level": 0})
+    yield address, producer
+    # The cluster lives as long as its producer.
+    del holder
+
+
+def produce(producer, topic, payloads, n_partitions):
+    for i, payload in enumerate(payloads):
+        while True:
+            try:
+                producer.produce(topic, payload, partition=i % n_partitions)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    producer.flush(30)
+
+
+def events(n):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, 2))
+    return [{"a": a, "b": b, "label": bool(a * b > 0)} for a, b in x.tolist()]
+
+
+def consume(address, topic, *options):
+    command = [sys.executable, "-m", "streamsvm", "consume", "--brokers", address]
+    command += ["--topic", topic, "--group", f"group of {topic}", "--target", "label"]
+    # Who takes the place of a killed process waits for its session to end.
+    command += ["--set", "session.timeout.ms=6000", "--set", "log_level=0"]
+    command += ["--gamma", "0.5", "--max-support-vectors", "200", "--json", "--quiet"]
+    return subprocess.Popen(
+        [*command, *map(str, options)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def done(process):
+    out, error = process.communicate(timeout=120)
+    assert process.returncode == 0, error
+    return json.loads(out)
+
+
+def killed(process, path, after):
+    """Kill -9 some time after a checkpoint was written."""
+    before = path.stat().st_mtime_ns if path.exists() else None
+    while (path.stat().st_mtime_ns if path.exists() else None) == before:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.002)
+    time.sleep(after)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+
+def test_kill_9_loses_nothing_and_repeats_nothing(cluster, tmp_path):
+    address, producer = cluster
+    rng, found = random.Random(1), events(6000)
+    produce(producer, "killed", [json.dumps(e).encode() for e in found], 1)
+    whole = done(consume(address, "killed", "--idle", 1, "--group", "w", "--save", tmp_path / "w"))
+    path = tmp_path / "run.ckpt"
+    options = ("--checkpoint", path, "--checkpoint-every", 1, "--idle", 1)
+    places = []
+    for _ in range(4):
+        killed(consume(address, "killed", *options), path, rng.uniform(0.0, 0.04))
+        places.append(model_file.read(path)[1]["run"]["rows"])
+    assert places == sorted(places)
+    last = done(consume(address, "killed", *options, "--save", tmp_path / "k"))
+    for name in ("rows", "learnt", "labels", "accuracy", "dual", "delta", "bad"):
+        assert last[name] == whole[name], name
+    assert last["rows"] == 6000
+    ours, theirs = (_learner(tmp_path / name).support_vectors() for name in ("k", "w"))
+    np.testing.assert_array_equal(ours.coefficients, theirs.coefficients)
+    np.testing.assert_array_equal(ours.rows, theirs.rows)
+
+
+def _learner(path):
+    model = streamsvm.load(path)
+    return list(model.steps.values())[-1] if hasattr(model, "steps") else model
+
+
+def test_partitions_bad_messages_and_a_stop(cluster, tmp_path):
+    address, producer = cluster
+    found = events(4000)
+    payloads = [json.dumps(e).encode() for e in found]
+    payloads[100:100] = [b"{broken", b'{"a": NaN, "label": true}', b'{"a": 1.0, "b": 2.0}']
+    produce(producer, "parts", payloads, 4)
+    path, letters = tmp_path / "run.ckpt", tmp_path / "letters.jsonl"
+    options = ("--checkpoint", path, "--checkpoint-every", 500, "--dead-letters", letters)
+    process = consume(address, "parts", *options)
+    while not (path.exists() and model_file.read(path)[1]["run"]["rows"] == 4003):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+        if path.exists() and model_file.read(path)[1]["run"]["rows"] >= 3500:
+            break
+    # Graceful: the rest is learnt or left for later, the checkpoint is of the last moment.
+    process.send_signal(signal.SIGTERM)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130, error
+    report = done(consume(address, "parts", *options, "--idle", 1))
+    assert report["rows"] == 4003
+    assert report["learnt"] == 4000
+    assert report["labels"] == {str(y): n for y, n in Counter(e["label"] for e in found).items()}
+    assert sum(report["bad"].values()) == 3
+    lines = [json.loads(line) for line in letters.read_text().splitlines()]
+    assert len(lines) == 3
+    assert lines[0]["position"]["file"] == "parts[0]"
+    assert {"{broken"} == {line["x"]["payload"] for line in lines if "payload" in line["x"]}
+
+
+def test_arrow_messages(cluster, tmp_path):
+    address, producer = cluster
+    found, payloads = events(3000), []
+    for i in range(0, 3000, 250):
+        batch = pa.RecordBatch.from_pylist(found[i : i + 250])
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        payloads.append(sink.getvalue().to_pybytes())
+    produce(producer, "arrow", payloads, 1)
+    produce(producer, "json", [json.dumps(e).encode() for e in found], 1)
+    options = ("--idle", 1, "--no-scale", "--no-monitor")
+    ours = done(consume(address, "arrow", "--decode", "arrow", *options))
+    theirs = done(consume(address, "json", *options))
+    for name in ("rows", "learnt", "accuracy", "dual"):
+        assert ours[name] == theirs[name], name
+
+
+def test_wrong_settings_are_said_at_once():
+    for options, word in (
+        (("--set", "nonsense"), "use NAME=VALUE"),
+        (("--set", "enable.auto.commit=true"), "commits follow checkpoints"),
+    ):
+        process = consume("127.0.0.1:1", "t", *options)
+        _, error = process.communicate(timeout=60)
+        assert process.returncode == 2
+        assert word in error
