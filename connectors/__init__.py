@@ -12,10 +12,11 @@ from connectors.errors import (
     SourceError,
     SourceNotFoundError,
 )
+from connectors.kafka import KafkaSource
 from connectors.memory import MemorySource
 from connectors.parquet import ParquetSource
 from connectors.simulated import SimulatedStream
-from connectors.source import Batch, Event, Position, Source, TimedSource
+from connectors.source import Batch, Event, Position, Reject, Source, TimedSource
 from connectors.tabular import TabularSource
 
 __all__ = [
@@ -23,12 +24,14 @@ __all__ = [
     "Batch",
     "Encoder",
     "Event",
+    "KafkaSource",
     "MemorySource",
     "MissingColumnError",
     "NoFeaturesError",
     "NotReadableError",
     "ParquetSource",
     "Position",
+    "Reject",
     "SchemaChangedError",
     "SimulatedStream",
     "SnapshotError",

@@ -47,7 +47,8 @@ class KafkaSource(Closing):
         Names of the fields that are features; None: all but the label.
     decode
         ``"json"`` (an object a message), ``"arrow"`` (an IPC stream a message, of any number of
-        rows), or a function of the payload that returns a mapping or a record batch.
+        rows), or a function of the payload that returns a mapping or a record batch, such as
+        ``connectors.payloads.avro(schema)``.
     batch_size
         Messages a poll, at least 1.
     timeout

@@ -1,5 +1,6 @@
 """Payloads to events: JSON, Arrow, or a function of your own."""
 
+import io
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
@@ -53,6 +54,44 @@ def decoded(decode: Decoder, value: Any) -> Mapping[str, Any] | pa.RecordBatch:
     if not isinstance(found, (Mapping, pa.RecordBatch)):
         raise PayloadError(f"the payload is a {type(found).__name__}, not an object of features")
     return found
+
+
+def avro(schema: Any, header: int = 0) -> Decoder:
+    """Return a decoder of Avro records that are written without their schema.
+
+    Parameters
+    ----------
+    schema
+        The writer's schema, as parsed JSON.
+    header
+        Bytes before the record: 5 for those of a schema registry.
+
+    Raises
+    ------
+    ImportError
+        fastavro is not installed.
+
+    Examples
+    --------
+    >>> from connectors.payloads import avro
+    >>> fields = [{"name": "a", "type": "double"}, {"name": "spam", "type": "boolean"}]
+    >>> decode = avro({"type": "record", "name": "mail", "fields": fields})
+    >>> decode(bytes([0, 0, 0, 0, 0, 0, 248, 63, 1]))
+    {'a': 1.5, 'spam': True}
+
+    """
+    try:
+        import fastavro
+    except ImportError as error:
+        raise ImportError("Avro needs fastavro: pip install 'streamsvm[avro]'") from error
+    parsed = fastavro.parse_schema(schema)
+
+    def decode(value: bytes) -> Any:
+        stream = io.BytesIO(value)
+        stream.seek(header)
+        return fastavro.schemaless_reader(stream, parsed, None)
+
+    return decode
 
 
 def _of_json(value: bytes) -> Any:

@@ -37,17 +37,29 @@ class BadEvents:
         ``reason``, ``x`` and ``y``.
     path
         The file of dead letters; made when the first one comes.
+    most
+        Stop with a `BadEventError` when there are more than so many; None: however many there are.
+
+    Raises
+    ------
+    ParameterError
+        `on_error` or `most` is none of these.
 
     """
 
     def __init__(
-        self, on_error: OnError = "raise", path: str | Path = "dead_letters.jsonl"
+        self,
+        on_error: OnError = "raise",
+        path: str | Path = "dead_letters.jsonl",
+        most: int | None = None,
     ) -> None:
         if not callable(on_error) and on_error not in ("raise", "skip", "dead-letter"):
             raise ParameterError(
                 f"on_error={on_error!r}: use 'raise', 'skip', 'dead-letter' or a callable"
             )
-        self.on_error = on_error
+        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
+            raise ParameterError(f"most={most!r}: use a whole number of at least 0, or None")
+        self.on_error, self.most = on_error, most
         self.path = Path(path)
         self.counts: Counter[str] = Counter()
         self._file: TextIO | None = None
@@ -71,6 +83,15 @@ class BadEvents:
 
         """
         self.counts[kind] += 1
+        self._keep(event, reason)
+        if self.most is not None and self.total > self.most:
+            found = ", ".join(f"{n:,} {kind}" for kind, n in self.counts.most_common())
+            raise BadEventError(
+                f"{event.position}: {self.total:,} events could not be used ({found}), "
+                f"{self.most:,} are allowed; the last one: {reason}"
+            )
+
+    def _keep(self, event: EventLike, reason: str) -> None:
         if self.on_error == "raise":
             raise BadEventError(
                 f"{event.position}: {reason} (on_error='skip' or 'dead-letter' goes on)"

@@ -138,6 +138,21 @@ def test_the_other_policies(tmp_path):
         BadEvents("ignore")
 
 
+def test_too_many_bad_events_end_the_run(tmp_path):
+    path = tmp_path / "letters.jsonl"
+    n = Run(dirty(), pipeline(), bad_events=BadEvents("skip")).execute().bad
+    bad = BadEvents("dead-letter", path, most=sum(n.values()) - 1)
+    with pytest.raises(BadEventError, match=r"could not be used \(.*are allowed; the last one"):
+        Run(dirty(), pipeline(), bad_events=bad).execute()
+    # The one too many is kept like the others.
+    assert len(path.read_text().splitlines()) == sum(n.values())
+    enough = BadEvents("skip", most=sum(n.values()))
+    assert Run(dirty(), pipeline(), bad_events=enough).execute().bad == n
+    for wrong in (-1, True, 1.5):
+        with pytest.raises(ParameterError, match="most="):
+            BadEvents("skip", most=wrong)
+
+
 def test_rows_that_the_kernel_cannot_take():
     from streamsvm import kernels
 

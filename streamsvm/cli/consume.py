@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
+from pathlib import Path
 from typing import Any
 
 from connectors.kafka import KafkaSource
+from connectors.payloads import avro
 from streamsvm.cli.learners import add_learner_options
 from streamsvm.cli.running import add_output_options, check_folders, run_shown
 from streamsvm.errors import ParameterError
@@ -25,7 +28,15 @@ def add_parser(subcommands: Any) -> None:
     data.add_argument("--topic", required=True, action="append", help="may be given several times")
     data.add_argument("--target", required=True, metavar="FIELD", help="field of the label")
     data.add_argument("--group", default="streamsvm", help="consumer group; default streamsvm")
-    data.add_argument("--decode", choices=("json", "arrow"), default="json")
+    data.add_argument("--decode", choices=("json", "arrow", "avro"), default="json")
+    data.add_argument("--avro-schema", metavar="FILE", help="the writer's schema, for avro")
+    data.add_argument(
+        "--avro-header",
+        type=int,
+        default=0,
+        metavar="BYTES",
+        help="bytes before each record; 5 for those of a schema registry, default 0",
+    )
     data.add_argument("--columns", metavar="A,B,...", help="features; default: all other fields")
     data.add_argument("--positive", metavar="LABEL", help="learn this label against all others")
     data.add_argument("--limit", type=int, metavar="ROWS", help="end after so many")
@@ -47,18 +58,33 @@ def add_parser(subcommands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Consume, report, save; return the exit code."""
     check_folders(options)
+    decoder = _decoder(options)
     consumer = _consumer(options)
     source = KafkaSource(
         consumer,
         options.target,
         topics=options.topic,
         columns=options.columns.split(",") if options.columns else None,
-        decode=options.decode,
+        decode=decoder,
         idle=options.idle,
         name=", ".join(options.topic),
     )
     with source:
         return run_shown(options, f"consume {source.name}", options.limit, lambda stop: source)
+
+
+def _decoder(options: argparse.Namespace) -> Any:
+    if options.decode != "avro":
+        return options.decode
+    if not options.avro_schema:
+        raise ParameterError("--decode avro: name the writer's schema with --avro-schema FILE")
+    text = Path(options.avro_schema).read_text(encoding="utf-8")
+    try:
+        return avro(json.loads(text), options.avro_header)
+    except ImportError as error:
+        raise ParameterError(str(error)) from error
+    except ValueError as error:
+        raise ParameterError(f"--avro-schema {options.avro_schema}: no JSON: {error}") from error
 
 
 def _consumer(options: argparse.Namespace) -> Any:

@@ -64,6 +64,12 @@ def add_output_options(output: argparse._ArgumentGroup) -> None:
         help="rows that cannot be used: stop, count, or keep in a file (default)",
     )
     output.add_argument(
+        "--max-errors",
+        type=int,
+        metavar="N",
+        help="stop when more than so many rows cannot be used; default: however many there are",
+    )
+    output.add_argument(
         "--dead-letters",
         metavar="FILE",
         default="dead_letters.jsonl",
@@ -112,7 +118,7 @@ def run_shown(
     learner, model = model_from(options)
     watched = options.monitor or options.metrics_port is not None
     monitor = TrackingMonitor(model) if watched else None
-    bad = BadEvents(options.on_error, options.dead_letters)
+    bad = BadEvents(options.on_error, options.dead_letters, options.max_errors)
     screen = Screen(title, total, quiet=options.quiet)
     with ExitStack() as stack:
         stack.enter_context(screen)

@@ -1,5 +1,6 @@
 """KafkaSource: whatever client the messages come from, whatever is in them."""
 
+import io
 import json
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from connectors.errors import SnapshotError, SourceError
 from connectors.kafka import KafkaSource
 from connectors.messages import Message
+from connectors.payloads import avro
 
 
 class Partition:
@@ -262,6 +264,23 @@ def test_a_decoder_of_your_own():
     assert rejects[0].kind == "undecodable"
     with pytest.raises(ValueError, match="decode='xml': use 'json', 'arrow'"):
         KafkaSource([], "y", decode="xml")
+
+
+def test_avro():
+    fastavro = pytest.importorskip("fastavro")
+    fields = [{"name": "a", "type": ["null", "double"]}, {"name": "label", "type": "string"}]
+    schema = {"type": "record", "name": "event", "fields": fields}
+
+    def written(record):
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, schema, record)
+        return b"\0\0\0\0\7" + out.getvalue()
+
+    items = [written({"a": 1.5, "label": "x"}), written({"a": None, "label": "y"}), b"\0\0\0\0\7"]
+    source = KafkaSource([*items, b"", b"short"], "label", decode=avro(schema, header=5))
+    found, rejects = read(source)
+    assert [(x, y) for _, _, x, y in found] == [({"a": 1.5}, "x"), ({}, "y")]
+    assert [reject.kind for reject in rejects] == ["undecodable"] * 3
 
 
 def _of_csv(text):
