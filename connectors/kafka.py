@@ -152,7 +152,7 @@ class KafkaSource(Closing):
             if not by_place:
                 if getattr(self._poller, "is_over", False):
                     return
-                if self._is_waiting_for_partitions():
+                if self._poller.is_waiting():
                     last = time.monotonic()
                 if self.idle is not None and time.monotonic() - last >= self.idle:
                     return
@@ -174,13 +174,9 @@ class KafkaSource(Closing):
         if snapshot.get("source") != "KafkaSource":
             raise SnapshotError(f"not a snapshot of a KafkaSource: {dict(snapshot)!r:.200}")
         self._offsets = dict(snapshot["offsets"])
-        # What comes again from before is passed over; what can be is not asked for.
-        if hasattr(self.consumer, "assignment"):
-            # What is assigned later starts there, too: see `_assigned`.
-            for partition in self.consumer.assignment():
-                offset = self._offsets.get(f"{partition.topic}[{partition.partition}]")
-                if offset is not None:
-                    self.consumer.seek(_at(partition, offset))
+        # Partitions that are assigned later start there, too (see `_assigned`); and what comes
+        # again all the same is passed over.
+        self._poller.seek(self._offsets)
 
     def rewind(self) -> None:
         """Refuse: a stream is read once.
@@ -195,16 +191,7 @@ class KafkaSource(Closing):
 
     def settled(self, snapshot: Mapping[str, Any]) -> None:
         """Tell the broker that all before a snapshot is safe: its checkpoint is on the disk."""
-        if not hasattr(self.consumer, "commit") or not hasattr(self.consumer, "assignment"):
-            return
-        offsets = snapshot["offsets"]
-        own = [
-            _at(partition, offsets[f"{partition.topic}[{partition.partition}]"])
-            for partition in self.consumer.assignment()
-            if f"{partition.topic}[{partition.partition}]" in offsets
-        ]
-        if own:
-            self.consumer.commit(offsets=own, asynchronous=False)
+        self._poller.commit(snapshot["offsets"])
 
     def close(self) -> None:
         """Leave the group."""
@@ -240,9 +227,6 @@ class KafkaSource(Closing):
         for partition in partitions:
             self._offsets.pop(f"{partition.topic}[{partition.partition}]", None)
         consumer.unassign()
-
-    def _is_waiting_for_partitions(self) -> bool:
-        return hasattr(self.consumer, "assignment") and not self.consumer.assignment()
 
     def _is_message(self, raw: Any) -> bool:
         error = getattr(raw, "error", None)
@@ -328,11 +312,6 @@ class KafkaSource(Closing):
         here = set(whole.schema.names) - {self.target}
         features = encoded(whole.select([name for name in names if name in here]))
         return Batch(features, labels, rows, place)
-
-
-def _at(partition: Any, offset: int) -> Any:
-    """Return a client's partition object with an offset."""
-    return type(partition)(partition.topic, partition.partition, offset)
 
 
 def _shown(value: Any) -> str:

@@ -53,33 +53,81 @@ def _get(raw: Any, name: str) -> Any:
 
 
 class Poller(Protocol):
-    """How messages are fetched from a client."""
+    """What a source does with a client. Offsets are by place, ``topic[partition]``."""
 
     def poll(self, n: int, seconds: float) -> list[Any]:
         """Return up to n messages, fewer (or none) when the time is over."""
 
+    def is_waiting(self) -> bool:
+        """Tell whether there is no partition to read yet."""
 
-class ConsumePoller:
-    """confluent-kafka and what is like it: ``consume(n, timeout)``."""
+    def seek(self, offsets: Mapping[str, int]) -> None:
+        """Read on from these offsets, in the partitions that are assigned now."""
+
+    def commit(self, offsets: Mapping[str, int]) -> None:
+        """Tell the broker where to read on, for the partitions that are assigned now."""
+
+
+class _Assigned:
+    """A consumer that is assigned partitions."""
 
     def __init__(self, consumer: Any) -> None:
         self.consumer = consumer
+
+    def is_waiting(self) -> bool:
+        """Tell whether there is no partition to read yet."""
+        return hasattr(self.consumer, "assignment") and not self.consumer.assignment()
+
+    def _own(self, offsets: Mapping[str, int]) -> list[tuple[Any, int]]:
+        """Return the partitions that are assigned now, and their offsets."""
+        partitions = self.consumer.assignment() if hasattr(self.consumer, "assignment") else ()
+        found = [(p, offsets.get(f"{p.topic}[{p.partition}]")) for p in partitions]
+        return [(partition, offset) for partition, offset in found if offset is not None]
+
+
+class ConsumePoller(_Assigned):
+    """confluent-kafka and what is like it: ``consume(n, timeout)``."""
 
     def poll(self, n: int, seconds: float) -> list[Any]:
         """Return up to n messages."""
         return list(self.consumer.consume(n, seconds))
 
+    def seek(self, offsets: Mapping[str, int]) -> None:
+        """Read on from these offsets."""
+        for partition, offset in self._own(offsets):
+            self.consumer.seek(_at(partition, offset))
 
-class RecordsPoller:
+    def commit(self, offsets: Mapping[str, int]) -> None:
+        """Tell the broker where to read on."""
+        if own := [_at(partition, offset) for partition, offset in self._own(offsets)]:
+            self.consumer.commit(offsets=own, asynchronous=False)
+
+
+def _at(partition: Any, offset: int) -> Any:
+    """Return a client's partition object with an offset."""
+    return type(partition)(partition.topic, partition.partition, offset)
+
+
+class RecordsPoller(_Assigned):
     """kafka-python and what is like it: ``poll`` gives {partition: [records]}."""
-
-    def __init__(self, consumer: Any) -> None:
-        self.consumer = consumer
 
     def poll(self, n: int, seconds: float) -> list[Any]:
         """Return up to n messages."""
         found = self.consumer.poll(timeout_ms=int(1000 * seconds), max_records=n)
         return [record for records in found.values() for record in records]
+
+    def seek(self, offsets: Mapping[str, int]) -> None:
+        """Read on from these offsets."""
+        for partition, offset in self._own(offsets):
+            self.consumer.seek(partition, offset)
+
+    def commit(self, offsets: Mapping[str, int]) -> None:
+        """Tell the broker where to read on."""
+        if own := self._own(offsets):
+            # Whoever gave such a consumer has its package.
+            from kafka.structs import OffsetAndMetadata
+
+            self.consumer.commit({p: OffsetAndMetadata(offset, "", -1) for p, offset in own})
 
 
 class IteratorPoller:
@@ -104,6 +152,16 @@ class IteratorPoller:
                 return found
         self.is_over = True
         return found
+
+    def is_waiting(self) -> bool:
+        """Return False: there is nothing to wait for."""
+        return False
+
+    def seek(self, offsets: Mapping[str, int]) -> None:
+        """Do nothing: what comes again is passed over."""
+
+    def commit(self, offsets: Mapping[str, int]) -> None:
+        """Do nothing: nobody keeps positions."""
 
     def _message(self, item: Any) -> Any:
         if hasattr(item, "offset"):

@@ -188,6 +188,40 @@ def test_timestamps():
     assert message_of(Record("t", 0, 0, 2500, None, b"")).seconds == 2.5
 
 
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+
+class AssignedRecords(Records):
+    """kafka.KafkaConsumer with partitions of its own."""
+
+    def __init__(self, records):
+        super().__init__(records)
+        self.seeks, self.commits = [], []
+
+    def assignment(self):
+        return {TopicPartition("t", 0)}
+
+    def seek(self, partition, offset):
+        self.seeks.append((partition, offset))
+
+    def commit(self, offsets):
+        self.commits.append({p.partition: (o.offset, o.leader_epoch) for p, o in offsets.items()})
+
+
+def test_kafka_python_seeks_and_commits():
+    pytest.importorskip("kafka")
+    consumer = AssignedRecords([Record("t", 0, i, 0, None, event(i)) for i in range(6)])
+    source = KafkaSource(consumer, "label", idle=0.01)
+    source.resume({"source": "KafkaSource", "offsets": {"t[0]": 2, "t[1]": 5}})
+    assert consumer.seeks == [(TopicPartition("t", 0), 2)]
+    # A broker that knows less sends what was learnt already: it is passed over.
+    assert [row for _, row, *_ in read(source)[0]] == [2, 3, 4, 5]
+    source.settled(source.snapshot())
+    assert consumer.commits == [{0: (6, -1)}]
+
+
 BAD = [
     (b'{"\xff": 1}', "undecodable", "UnicodeDecodeError"),
     (b'{"a": 1', "undecodable", "JSONDecodeError"),

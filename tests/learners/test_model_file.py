@@ -110,12 +110,12 @@ def test_newer_format(file, monkeypatch):
 
 
 def test_content_that_does_not_hold_together(file, monkeypatch):
-    true = model_file._encoded
+    true = model_file._arrow
 
-    def short(described, arrays):
-        return true(described, {**arrays, "0.alpha": arrays["0.alpha"][:-1]})
+    def short(described, about, arrays):
+        return true(described, about, {**arrays, "0.alpha": arrays["0.alpha"][:-1]})
 
-    monkeypatch.setattr(model_file, "_encoded", short)
+    monkeypatch.setattr(model_file, "_arrow", short)
     learnt(*rows(30)).save(file)
     with pytest.raises(DamagedModelFileError, match="different lengths"):
         streamsvm.load(file)
