@@ -78,6 +78,7 @@ class Checkpoint:
         self.path = Path(path)
         self.every, self.seconds = every, seconds
         self._lock: IO[bytes] | None = None
+        self._served: Any = None  # a source that asks for a checkpoint by itself
         self._rows = 0
         self._moment = time.monotonic()
 
@@ -114,6 +115,7 @@ class Checkpoint:
             raise
         self._rows, self._moment = run.report.rows, time.monotonic()
         if hasattr(run.source, "before_revoke"):
+            self._served = run.source
             run.source.before_revoke = lambda: self.write(run)
         return place
 
@@ -148,7 +150,10 @@ class Checkpoint:
         self._rows, self._moment = run.report.rows, time.monotonic()
 
     def close(self) -> None:
-        """Let other processes have the file."""
+        """Let other processes have the file; nothing is written from now on."""
+        if self._served is not None:
+            self._served.before_revoke = lambda: None
+            self._served = None
         if self._lock is not None:
             self._lock.close()
             self._lock = None
