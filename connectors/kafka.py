@@ -1,5 +1,6 @@
 """Events from Kafka, by whichever client: the consumer is given, nothing is imported here."""
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -36,13 +37,13 @@ class KafkaSource(Closing):
     Parameters
     ----------
     consumer
-        A consumer of confluent-kafka or kafka-python, or what has their ``consume(n, timeout)`` or
-        ``poll(timeout_ms, max_records)``; or an iterator of mappings, of (key, value) pairs, or of
-        messages.
+        A consumer of confluent-kafka, kafka-python or aiokafka, or what has their ``consume(n,
+        timeout)``, ``poll(timeout_ms, max_records)`` or ``getmany``; or an iterator of mappings, of
+        (key, value) pairs, or of messages.
     target
         Name of the field that is the label.
     topics
-        What to subscribe to; None: the consumer has its topics already.
+        What to subscribe to (confluent-kafka); None: the consumer has its topics already.
     columns
         Names of the fields that are features; None: all but the label.
     decode
@@ -57,6 +58,8 @@ class KafkaSource(Closing):
     idle
         End after so many seconds without a message, counted from when there are partitions to read;
         None: never.
+    loop
+        The event loop that an asynchronous consumer was started in.
     name
         What to call the source on a screen; the topic of iterators without one.
 
@@ -93,6 +96,7 @@ class KafkaSource(Closing):
         batch_size: int = DEFAULT_BATCH_SIZE,
         timeout: float = 0.5,
         idle: float | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
         name: str = "kafka",
     ) -> None:
         if batch_size < 1:
@@ -105,7 +109,7 @@ class KafkaSource(Closing):
         self.before_revoke: Callable[[], None] = lambda: None
         self._decode = decoder_of(decode)
         self._name = name
-        self._poller = poller_of(consumer, name)
+        self._poller = poller_of(consumer, name, loop)
         self._offsets: dict[str, int] = {}
         self._label_type: type | None = None
         if topics is not None:
@@ -194,7 +198,7 @@ class KafkaSource(Closing):
         self._poller.commit(snapshot["offsets"])
 
     def close(self) -> None:
-        """Leave the group."""
+        """Leave the group. An asynchronous consumer is its owner's to stop."""
         if hasattr(self.consumer, "close"):
             self.consumer.close()
 

@@ -1,5 +1,6 @@
 """Messages of Kafka clients, whichever client they come from."""
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
@@ -130,6 +131,34 @@ class RecordsPoller(_Assigned):
             self.consumer.commit({p: OffsetAndMetadata(offset, "", -1) for p, offset in own})
 
 
+class AsyncPoller(_Assigned):
+    """aiokafka and what is like it: ``await getmany(timeout_ms, max_records)``.
+
+    Its loop runs only while messages are fetched: what is learnt in between must be done sooner
+    than the session's timeout.
+    """
+
+    def __init__(self, consumer: Any, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(consumer)
+        self.loop = loop
+
+    def poll(self, n: int, seconds: float) -> list[Any]:
+        """Return up to n messages."""
+        wanted = self.consumer.getmany(timeout_ms=int(1000 * seconds), max_records=n)
+        found = self.loop.run_until_complete(wanted)
+        return [record for records in found.values() for record in records]
+
+    def seek(self, offsets: Mapping[str, int]) -> None:
+        """Read on from these offsets."""
+        for partition, offset in self._own(offsets):
+            self.consumer.seek(partition, offset)
+
+    def commit(self, offsets: Mapping[str, int]) -> None:
+        """Tell the broker where to read on."""
+        if own := self._own(offsets):
+            self.loop.run_until_complete(self.consumer.commit(dict(own)))
+
+
 class IteratorPoller:
     """Any iterator: of messages, of mappings, or of (key, value) pairs.
 
@@ -172,27 +201,29 @@ class IteratorPoller:
         return Message(self.topic, 0, self.next - 1, key, value, None)
 
 
-def poller_of(consumer: Any, topic: str) -> Poller:
+def poller_of(consumer: Any, topic: str, loop: asyncio.AbstractEventLoop | None = None) -> Poller:
     """Return how to fetch messages from a client.
 
     Raises
     ------
     TypeError
-        It is neither a consumer nor an iterator.
+        It is neither a consumer nor an iterator, or its event loop is missing.
 
     """
     if hasattr(consumer, "consume"):
         return ConsumePoller(consumer)
-    if hasattr(consumer, "__aiter__"):
-        raise TypeError(
-            f"{type(consumer).__name__} is asynchronous: use confluent-kafka, kafka-python, or "
-            "an iterator that waits for it"
-        )
+    if hasattr(consumer, "getmany"):
+        if loop is None:
+            raise TypeError(
+                f"{type(consumer).__name__} is asynchronous: give the event loop that it was "
+                "started in, loop="
+            )
+        return AsyncPoller(consumer, loop)
     if hasattr(consumer, "poll"):
         return RecordsPoller(consumer)
     if hasattr(consumer, "__iter__"):
         return IteratorPoller(iter(consumer), topic)
     raise TypeError(
-        f"{type(consumer).__name__} is no consumer: use one of confluent-kafka or kafka-python, or "
-        "an iterator of mappings, of (key, value) pairs or of messages"
+        f"{type(consumer).__name__} is no consumer: use one of confluent-kafka, kafka-python or "
+        "aiokafka, or an iterator of mappings, of (key, value) pairs or of messages"
     )

@@ -324,10 +324,10 @@ def _of_csv(text):
 
 def test_what_is_no_consumer_is_refused():
     class Async:
-        def __aiter__(self):
-            return self
+        async def getmany(self, timeout_ms, max_records):
+            return {}
 
-    with pytest.raises(TypeError, match="Async is asynchronous"):
+    with pytest.raises(TypeError, match="Async is asynchronous: give the event loop"):
         KafkaSource(Async(), "y")
     with pytest.raises(TypeError, match="int is no consumer"):
         KafkaSource(3, "y")
