@@ -23,6 +23,8 @@ _PARTITION_EOF = -191
 # The client goes on trying by itself: transport, resolving, all brokers down, timed out.
 _WAITING = frozenset({-195, -193, -187, -185})
 _SHOWN = 2000
+_MOST_KEYS = 100_000
+_MOST_CELLS = 2_000_000
 _NUMBERS = (bool, int, float)
 
 
@@ -249,8 +251,12 @@ class KafkaSource(Closing):
         read = [(message.offset, self._read(place, message)) for message in messages]
         # Events one by one, and record batches of one schema, go together.
         for schema, group in groupby(read, lambda one: getattr(one[1], "schema", None)):
-            run = list(group)
-            yield self._joined(place, run, schema is not None), run[-1][0] + 1
+            if schema is not None:
+                run = list(group)
+                yield self._of_tables(place, run), run[-1][0] + 1
+                continue
+            for run in _narrow(group):
+                yield self._of_pairs(place, run), run[-1][0] + 1
 
     def _read(self, place: str, message: Message) -> Any:
         """Return (features, label), a record batch, or why it is neither."""
@@ -270,9 +276,8 @@ class KafkaSource(Closing):
     def _is_used(self, name: str) -> bool:
         return self.columns is None or name in self.columns or name == self.target
 
-    def _joined(self, place: str, read: list[tuple[int, Any]], are_tables: bool) -> Batch:
-        if are_tables:
-            return self._of_tables(place, read)
+    def _of_pairs(self, place: str, read: list[tuple[int, Any]]) -> Batch:
+        """Return events, and what is none, as one batch."""
         rejects = tuple(one for _, one in read if isinstance(one, Reject))
         kept = [(offset, one) for offset, one in read if not isinstance(one, Reject)]
         rows = np.array([offset for offset, _ in kept], np.int64)
@@ -280,6 +285,8 @@ class KafkaSource(Closing):
 
     def _pair(self, found: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
         """Return features and label of an object."""
+        if len(found) > _MOST_KEYS:
+            raise PayloadError(f"{len(found):,} fields are more than the {_MOST_KEYS:,} accepted")
         label = found.get(self.target)
         if label is not None:
             self._check_label(label)
@@ -316,6 +323,24 @@ class KafkaSource(Closing):
         here = set(whole.schema.names) - {self.target}
         features = encoded(whole.select([name for name in names if name in here]))
         return Batch(features, labels, rows, place)
+
+
+def _narrow(read: Iterator[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
+    """Cut what was read into runs whose columns by rows stay few, whatever names they bring."""
+    run: list[tuple[int, Any]] = []
+    names: set[Any] = set()
+    n_texts = 0
+    for offset, one in read:
+        if not isinstance(one, Reject):
+            x = one[0]
+            texts = sum(isinstance(value, str) for value in x.values())
+            names.update(x)
+            n_texts += texts
+            if run and (len(names) + n_texts) * (len(run) + 1) > _MOST_CELLS:
+                yield run
+                run, names, n_texts = [], set(x), texts
+        run.append((offset, one))
+    yield run
 
 
 def _shown(value: Any) -> str:

@@ -1,16 +1,18 @@
 """Batches of (features, label) pairs: numbers as they are, text as one-hot."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from connectors.encoding import OTHER
 from connectors.errors import NotReadableError
 from connectors.kinds import kind_of, plain, record_batch, to_float64
 from connectors.source import Batch, Reject
 
+_MOST_TEXTS = 1000
 _NUMBERS = (float, int, np.number, np.bool_)
 
 
@@ -56,7 +58,10 @@ def batch_of(
 
 
 def encoded(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return float64 features of a record batch, of columns that can be: text is one-hot."""
+    """Return float64 features of a record batch, of columns that can be: text is one-hot.
+
+    Values of a text column beyond its first 1,000 in the batch share ``column=<other>``.
+    """
     fields, arrays = [], []
     for field, column in zip(batch.schema, batch.columns, strict=True):
         values = plain(column)
@@ -64,11 +69,21 @@ def encoded(batch: pa.RecordBatch) -> pa.RecordBatch:
             fields.append(_field(field.name, None))
             arrays.append(to_float64(values))
             continue
-        texts = values.to_pylist()
-        for text in dict.fromkeys(text for text in texts if text is not None):
+        for text, column_of_text in _one_hot(values):
             fields.append(_field(f"{field.name}={text}", field.name))
-            arrays.append(pa.array([float(other == text) for other in texts]))
+            arrays.append(column_of_text)
     return record_batch(arrays, fields, batch.num_rows)
+
+
+def _one_hot(texts: pa.Array) -> Iterator[tuple[str, pa.Array]]:
+    """Yield each text of a column, and where it stands as 1.0 among 0.0."""
+    found = texts.dictionary_encode()
+    codes = found.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    names = found.dictionary.to_pylist()
+    for code, text in enumerate(names[:_MOST_TEXTS]):
+        yield text, pa.array((codes == code).astype(float))
+    if len(names) > _MOST_TEXTS:
+        yield OTHER, pa.array((codes >= _MOST_TEXTS).astype(float))
 
 
 def _field(name: str, one_hot: str | None) -> pa.Field:

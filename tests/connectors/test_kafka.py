@@ -291,6 +291,16 @@ def test_arrow_payloads():
     assert [x for _, _, x, _ in read(one)[0]] == [{"a": 1.0}, {"a": 2.0}]
 
 
+def test_arrow_texts_without_end():
+    texts = [f"t{i % 3000}" for i in range(4000)]
+    found = next(KafkaSource([arrow(c=texts, label=[1] * 4000)], "label", decode="arrow").batches())
+    assert found.features.num_columns == 1001
+    assert found.features.column("c=<other>").to_pylist() == [
+        float(i % 3000 > 999) for i in range(4000)
+    ]
+    assert sum(sum(column.to_pylist()) for column in found.features.columns) == 4000
+
+
 def test_a_decoder_of_your_own():
     source = KafkaSource([b"1,yes", b"2,no", b"?"], "y", decode=lambda b: _of_csv(b.decode()))
     found, rejects = read(source)
@@ -298,6 +308,20 @@ def test_a_decoder_of_your_own():
     assert rejects[0].kind == "undecodable"
     with pytest.raises(ValueError, match="decode='xml': use 'json', 'arrow'"):
         KafkaSource([], "y", decode="xml")
+
+
+def test_a_million_names_do_not_fill_the_memory():
+    wide = [{f"{i}-{k}": 1.0 for k in range(40_000)} | {"label": True} for i in range(3)]
+    narrow = [{"a": float(i), "c": f"text {i}", "label": False} for i in range(4000)]
+    too_wide = {str(k): 1.0 for k in range(100_001)}
+    source = KafkaSource([*narrow[:50], *wide, too_wide, *narrow[50:]], "label", batch_size=5000)
+    rows, rejects = [], []
+    for batch in source.batches():
+        assert batch.features.num_columns * max(1, len(batch)) <= 2_100_000
+        rows += batch.rows.tolist()
+        rejects += batch.rejects
+    assert rows == [i for i in range(4004) if i != 53]
+    assert "100,001 fields" in rejects[0].reason
 
 
 def test_avro():
