@@ -290,8 +290,13 @@ class KafkaSource(Closing):
         label = found.get(self.target)
         if label is not None:
             self._check_label(label)
-        names = found if self.columns is None else self.columns
-        x = {name: found.get(name) for name in names if name != self.target}
+        if self.columns is None:
+            x = dict(found)
+            x.pop(self.target, None)
+        else:
+            x = {name: found.get(name) for name in self.columns if name != self.target}
+        if set(map(type, x.values())) == {float}:
+            return x, label
         for name, value in x.items():
             if value is not None and not isinstance(value, (str, *_NUMBERS)):
                 raise PayloadError(f"feature `{name}` is a {type(value).__name__}")
@@ -333,7 +338,7 @@ def _narrow(read: Iterator[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
     for offset, one in read:
         if not isinstance(one, Reject):
             x = one[0]
-            texts = sum(isinstance(value, str) for value in x.values())
+            texts = list(map(type, x.values())).count(str)
             names.update(x)
             n_texts += texts
             if run and (len(names) + n_texts) * (len(run) + 1) > _MOST_CELLS:

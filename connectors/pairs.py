@@ -1,6 +1,7 @@
 """Batches of (features, label) pairs: numbers as they are, text as one-hot."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from connectors.kinds import kind_of, plain, record_batch, to_float64
 from connectors.source import Batch, Reject
 
 _MOST_TEXTS = 1000
+_PLAIN = {float}
 _NUMBERS = (float, int, np.number, np.bool_)
 
 
@@ -30,6 +32,43 @@ def batch_of(
         A value is neither number, text nor None, or the labels have several types.
 
     """
+    features = _numbers(pairs)
+    if features is None:
+        features = _numbers_and_texts(pairs, rows)
+    try:
+        labels = pa.array([y for _, y in pairs])
+    except (pa.ArrowException, TypeError) as error:
+        raise NotReadableError(
+            f"the labels from row {rows[0]} on are of several types or of none that a batch can "
+            f"hold ({error}): use events()"
+        ) from error
+    return Batch(features, labels, rows, file, rejects=rejects)
+
+
+def _numbers(pairs: Sequence[tuple[Mapping[Any, Any], Any]]) -> pa.RecordBatch | None:
+    """Return the features if all events have the same names, and numbers only; else None."""
+    if not pairs:
+        return None
+    names = list(pairs[0][0])
+    try:
+        # itemgetter of one name gives no tuple.
+        values = list(map(itemgetter(*names), (x for x, _ in pairs))) if len(names) > 1 else None
+    except KeyError:
+        return None
+    if values is None or any(len(x) != len(names) for x, _ in pairs):
+        return None
+    arrays = []
+    for column in zip(*values, strict=True):
+        if not set(map(type, column)) <= _PLAIN:
+            return None
+        arrays.append(pa.array(column, pa.float64(), from_pandas=False))
+    return record_batch(arrays, [_field(str(name), None) for name in names], len(pairs))
+
+
+def _numbers_and_texts(
+    pairs: Sequence[tuple[Mapping[Any, Any], Any]], rows: npt.NDArray[np.int64]
+) -> pa.RecordBatch:
+    """Return the features, value by value."""
     columns: dict[str, list[float | None]] = {}
     one_hot: dict[str, str] = {}
     for i, (x, _) in enumerate(pairs):
@@ -46,15 +85,7 @@ def batch_of(
                 )
     fields = [_field(name, one_hot.get(name)) for name in columns]
     arrays = [pa.array(column, pa.float64()) for column in columns.values()]
-    features = record_batch(arrays, fields, len(pairs))
-    try:
-        labels = pa.array([y for _, y in pairs])
-    except (pa.ArrowException, TypeError) as error:
-        raise NotReadableError(
-            f"the labels from row {rows[0]} on are of several types or of none that a batch can "
-            f"hold ({error}): use events()"
-        ) from error
-    return Batch(features, labels, rows, file, rejects=rejects)
+    return record_batch(arrays, fields, len(pairs))
 
 
 def encoded(batch: pa.RecordBatch) -> pa.RecordBatch:
