@@ -1,9 +1,4 @@
-"""The loop: a source's events are predicted, scored, learnt and reported.
-
-Batches go to the learner without passing through dicts. The order of things for each row is that of
-progressive validation: scale (the scaler sees a row before the learner does, never its label),
-predict, score, learn.
-"""
+"""The loop: a source's events are predicted, scored, learnt and reported."""
 
 from __future__ import annotations
 
@@ -13,23 +8,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Protocol
 
-import numpy as np
 from river import metrics
 
 from streamsvm.bad_events import BadEvents
 from streamsvm.checkpoint import Checkpoint, Place
-from streamsvm.errors import BadEventError, FeatureError, ParameterError
-from streamsvm.learners import frames
+from streamsvm.errors import ParameterError
+from streamsvm.feeder import Feeder
 from streamsvm.learners.labels import plain
-from streamsvm.learners.matrices import Matrix, SparseMatrix, are_usable, bad_value, take
 from streamsvm.monitor.tracker import TrackingMonitor
-from streamsvm.run_parts import check_classes, check_target, event_of, parts_of
+from streamsvm.run_parts import check_classes, check_target
 from streamsvm.run_report import Progress, RunReport, peak_memory
 
 CHUNK = 1000
 """Rows between two looks at the clock, the keyboard and the history."""
-
-_LARGEST = float(np.finfo(np.float32).max)
 
 
 class BatchSource(Protocol):
@@ -110,9 +101,10 @@ class Run:
         self.source, self.model = source, model if self.monitor is None else self.monitor.model
         # A monitor's records are made at the ends of chunks.
         self._chunk = CHUNK if self.monitor is None else min(CHUNK, self.monitor.every)
-        self.scaler, self.learner = parts_of(self.model)
         self.epochs, self.limit, self.positive = epochs, limit, positive
         self.bad = bad_events or BadEvents()
+        self.feeder = Feeder(self.model, self.bad, positive)
+        self.learner = self.feeder.learner
         self.finish = finish
         self.on_progress, self.should_stop = on_progress, should_stop
         self.report = RunReport()
@@ -220,115 +212,17 @@ class Run:
 
     def _learn(self, batch: Any, first: int, epoch: int) -> None:
         """Predict, score and learn the rows of a chunk."""
-        labels = self._labels_of(batch)
+        labels = self.feeder.labels_of(batch)
         if self.report.learnt == 0:
             check_target(labels, self.learner)
         self.report.rows += len(labels)
-        if self.learner is None:
-            predicted = self._learn_one_by_one(batch, labels)
-        else:
-            predicted = self._learn_many(batch, labels, first)
+        predicted = self.feeder.feed(batch, labels, first if self.epochs > 1 else None)
         if epoch == 1:
             pairs = Counter((y, p) for y, p in predicted if p is not None)
             for (y, p), count in pairs.items():
                 self.confusion.update(y, p, count)
         self.report.learnt += len(predicted)
         self.seen.update(y for y, _ in predicted)
-
-    def _labels_of(self, batch: Any) -> list[Any]:
-        labels = frames.labels_of(batch.labels, len(batch))
-        if self.positive is not None:
-            labels = [None if y is None else str(y) == self.positive for y in labels]
-        return [None if y != y else y for y in labels]
-
-    def _learn_many(self, batch: Any, labels: list[Any], first: int) -> list[tuple[Any, Any]]:
-        """Return (label, prediction) of the rows learnt; prediction None before any label."""
-        assert self.learner is not None
-        matrix = frames.matrix_of(batch.features, self.learner._schema)
-        if not matrix.names and not isinstance(matrix, SparseMatrix):
-            matrix = Matrix([], np.zeros((len(labels), 0)), None)
-        usable = are_usable(matrix, _LARGEST) & self._usable_labels(batch, labels)
-        for i in np.flatnonzero(~usable).tolist():
-            self._reject(batch, i, labels[i], matrix)
-        kept = np.flatnonzero(usable)
-        if not len(kept):
-            return []
-        matrix = take(matrix, kept)
-        if self.scaler is not None:
-            matrix = self.scaler.learn_transform_many(matrix)
-        ys = [labels[i] for i in kept.tolist()]
-        ids = first + 1 + kept if self.epochs > 1 else None
-        unknown = self.learner.labels == (None, None)
-        try:
-            predicted: list[Any] = self.learner.predict_then_learn_many(matrix, ys, ids=ids)
-        except FeatureError:
-            # A row that the kernel cannot take: find it, and learn the others.
-            return self._learn_each(batch, matrix, ys, kept, ids)
-        if unknown:
-            predicted[0] = None
-        return list(zip(ys, predicted, strict=True))
-
-    def _learn_each(
-        self,
-        batch: Any,
-        matrix: Matrix | SparseMatrix,
-        ys: list[Any],
-        kept: np.ndarray,
-        ids: np.ndarray | None,
-    ) -> list[tuple[Any, Any]]:
-        assert self.learner is not None
-        pairs = []
-        for i, y in enumerate(ys):
-            one = np.array([i])
-            unknown = self.learner.labels == (None, None)
-            number = None if ids is None else ids[one]
-            try:
-                predicted = self.learner.predict_then_learn_many(take(matrix, one), [y], ids=number)
-            except FeatureError as error:
-                self.bad.take(event_of(batch, int(kept[i])), "kernel value", str(error))
-            else:
-                pairs.append((y, None if unknown else predicted[0]))
-        return pairs
-
-    def _usable_labels(self, batch: Any, labels: list[Any]) -> np.ndarray:
-        """Return which labels are there and are not a third class."""
-        assert self.learner is not None
-        known = {y for y in self.learner.labels if y is not None}
-        usable = np.ones(len(labels), bool)
-        for i, y in enumerate(labels):
-            if y is None or (len(known) == 2 and y not in known):
-                usable[i] = False
-            else:
-                known.add(y)
-        return usable
-
-    def _reject(self, batch: Any, i: int, label: Any, matrix: Matrix | SparseMatrix) -> None:
-        event = event_of(batch, i)
-        if label is None:
-            self.bad.take(event, "missing label", "the label is missing")
-            return
-        bad = bad_value(matrix, i, _LARGEST)
-        if bad is not None:
-            name, value = bad
-            self.bad.take(event, "bad feature", f"feature {name!r} is {value}: not a finite number")
-        else:
-            self.bad.take(event, "third class", f"label {label!r} is a third class")
-
-    def _learn_one_by_one(self, batch: Any, labels: list[Any]) -> list[tuple[Any, Any]]:
-        """Give each event to a River classifier that is not ours."""
-        pairs = []
-        for event, y in zip(batch.events(), labels, strict=True):
-            if y is None:
-                self.bad.take(event, "missing label", "the label is missing")
-                continue
-            try:
-                predicted = self.model.predict_one(event.x)
-                self.model.learn_one(event.x, y)
-            except BadEventError as error:
-                self.bad.take(event, "bad event", str(error))
-            else:
-                pairs.append((y, predicted))
-        return pairs
 
     def _finish(self) -> None:
         if self.learner is None:

@@ -84,9 +84,7 @@ SCENARIOS = [
             "LASVM, two epochs": systems.lasvm(epochs=2, delta_max=None),
             "scikit-learn SVC": systems.svc,
             "scikit-learn-intelex SVC": systems.svc_intelex,
-            "Vowpal Wabbit --ksvm": systems.vowpal_wabbit,
         },
-        slow=("Vowpal Wabbit --ksvm",),
         elsewhere={_ORIGINAL: (0.79, 10.4)},
     ),
     Scenario(

@@ -123,10 +123,9 @@ def vowpal_wabbit(work: Workload) -> Figures:
         import vowpalwabbit
     except ImportError as error:
         raise AbsentError("pip install vowpalwabbit") from error
-    n = len(work.y)
     workspace = vowpalwabbit.Workspace(
-        f"--ksvm --kernel rbf --bandwidth {work.gamma} --reprocess 1 --quiet "
-        f"-l {work.C} --l2 {1.0 / (work.C * n)}"
+        # lambda bounds each coefficient by 1 / lambda: it is 1 / C, whatever the number of rows
+        f"--ksvm --kernel rbf --bandwidth {work.gamma} --reprocess 1 --quiet --l2 {1.0 / work.C}"
     )
 
     def listed(x: np.ndarray, label: str = "") -> list[str]:
