@@ -1,6 +1,7 @@
 """Sources of events with their labels and positions."""
 
 from connectors.arrow import ArrowSource
+from connectors.dead_letters import LetterTopic
 from connectors.encoding import Encoder
 from connectors.errors import (
     MissingColumnError,
@@ -25,6 +26,7 @@ __all__ = [
     "Encoder",
     "Event",
     "KafkaSource",
+    "LetterTopic",
     "MemorySource",
     "MissingColumnError",
     "NoFeaturesError",

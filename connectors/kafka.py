@@ -3,18 +3,16 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from connectors.errors import SnapshotError, SourceError
-from connectors.kinds import kind_of
+from connectors.message_reader import MessageReader
 from connectors.messages import Message, message_of, poller_of
-from connectors.pairs import batch_of, encoded
-from connectors.payloads import Decoder, PayloadError, decoded, decoder_of
-from connectors.source import Batch, Closing, Event, Position, Reject, Snapshot
+from connectors.pairs import batch_of
+from connectors.payloads import Decoder, decoder_of
+from connectors.source import Batch, Closing, Event, Snapshot
 
 DEFAULT_BATCH_SIZE = 500
 """Messages a poll: enough to hide what a poll costs, few enough to be learnt in a moment."""
@@ -22,10 +20,6 @@ DEFAULT_BATCH_SIZE = 500
 _PARTITION_EOF = -191
 # The client goes on trying by itself: transport, resolving, all brokers down, timed out.
 _WAITING = frozenset({-195, -193, -187, -185})
-_SHOWN = 2000
-_MOST_KEYS = 100_000
-_MOST_CELLS = 2_000_000
-_NUMBERS = (bool, int, float)
 
 
 class KafkaSource(Closing):
@@ -47,7 +41,16 @@ class KafkaSource(Closing):
     topics
         What to subscribe to (confluent-kafka); None: the consumer has its topics already.
     columns
-        Names of the fields that are features; None: all but the label.
+        Names of the fields that are features; None: all but label, key and timestamp.
+    key
+        Name of the field by which labels find their events; None: the key of the message, if there
+        is a topic of `labels`.
+    timestamp
+        Name of the field that is the time of the event, in seconds since 1970 or as ISO 8601; None:
+        the broker's timestamp.
+    labels
+        The topic whose messages are labels, of events of the other topics with the same key: their
+        field `target`. It is one of `topics`. A run needs ``late=LateLabels()``.
     decode
         ``"json"`` (an object a message), ``"arrow"`` (an IPC stream a message, of any number of
         rows), or a function of the payload that returns a mapping or a record batch, such as
@@ -94,6 +97,9 @@ class KafkaSource(Closing):
         *,
         topics: Sequence[str] | None = None,
         columns: Sequence[str] | None = None,
+        key: str | None = None,
+        timestamp: str | None = None,
+        labels: str | None = None,
         decode: str | Decoder = "json",
         batch_size: int = DEFAULT_BATCH_SIZE,
         timeout: float = 0.5,
@@ -105,15 +111,13 @@ class KafkaSource(Closing):
             raise ValueError(f"batch_size must be at least 1, not {batch_size}")
         if not timeout > 0 or (idle is not None and not idle > 0):
             raise ValueError(f"timeout and idle must be above 0, not {timeout}, {idle}")
-        self.consumer, self.target = consumer, target
-        self.columns = None if columns is None else list(columns)
+        self.consumer, self.has_answers = consumer, labels is not None
         self.batch_size, self.timeout, self.idle = batch_size, timeout, idle
         self.before_revoke: Callable[[], None] = lambda: None
-        self._decode = decoder_of(decode)
+        self._reader = MessageReader(target, key, timestamp, columns, decoder_of(decode), labels)
         self._name = name
         self._poller = poller_of(consumer, name, loop)
         self._offsets: dict[str, int] = {}
-        self._label_type: type | None = None
         if topics is not None:
             self._subscribe(list(topics))
 
@@ -151,7 +155,7 @@ class KafkaSource(Closing):
             for place, messages in by_place.items():
                 # What was read before a rebalance may come again.
                 fresh = [m for m in messages if m.offset >= self._offsets.get(place, 0)]
-                for batch, after in self._batches_of(place, fresh):
+                for batch, after in self._reader.batches_of(place, fresh):
                     self._offsets[place] = after
                     last = time.monotonic()
                     yield batch
@@ -243,112 +247,3 @@ class KafkaSource(Closing):
         if code == _PARTITION_EOF or code in _WAITING or error.retriable():
             return False
         raise SourceError(f"`{self.name}`: the broker says: {error}")
-
-    # Messages to batches
-
-    def _batches_of(self, place: str, messages: list[Message]) -> Iterator[tuple[Batch, int]]:
-        """Yield the events of messages in batches, and the offset after each."""
-        read = [(message.offset, self._read(place, message)) for message in messages]
-        # Events one by one, and record batches of one schema, go together.
-        for schema, group in groupby(read, lambda one: getattr(one[1], "schema", None)):
-            if schema is not None:
-                run = list(group)
-                yield self._of_tables(place, run), run[-1][0] + 1
-                continue
-            for run in _narrow(group):
-                yield self._of_pairs(place, run), run[-1][0] + 1
-
-    def _read(self, place: str, message: Message) -> Any:
-        """Return (features, label), a record batch, or why it is neither."""
-        try:
-            found = decoded(self._decode, message.value)
-            if not isinstance(found, pa.RecordBatch):
-                return self._pair(found)
-            for field in found.schema:
-                if kind_of(field.type) is None and self._is_used(field.name):
-                    raise PayloadError(f"column `{field.name}` is {field.type}: no feature")
-            return found
-        except PayloadError as error:
-            kind = "undecodable" if error.__cause__ else "not an event"
-            position = Position(place, message.offset)
-            return Reject(position, kind, str(error), _shown(message.value))
-
-    def _is_used(self, name: str) -> bool:
-        return self.columns is None or name in self.columns or name == self.target
-
-    def _of_pairs(self, place: str, read: list[tuple[int, Any]]) -> Batch:
-        """Return events, and what is none, as one batch."""
-        rejects = tuple(one for _, one in read if isinstance(one, Reject))
-        kept = [(offset, one) for offset, one in read if not isinstance(one, Reject)]
-        rows = np.array([offset for offset, _ in kept], np.int64)
-        return batch_of([pair for _, pair in kept], rows, place, rejects)
-
-    def _pair(self, found: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-        """Return features and label of an object."""
-        if len(found) > _MOST_KEYS:
-            raise PayloadError(f"{len(found):,} fields are more than the {_MOST_KEYS:,} accepted")
-        label = found.get(self.target)
-        if label is not None:
-            self._check_label(label)
-        if self.columns is None:
-            x = dict(found)
-            x.pop(self.target, None)
-        else:
-            x = {name: found.get(name) for name in self.columns if name != self.target}
-        if set(map(type, x.values())) == {float}:
-            return x, label
-        for name, value in x.items():
-            if value is not None and not isinstance(value, (str, *_NUMBERS)):
-                raise PayloadError(f"feature `{name}` is a {type(value).__name__}")
-            if isinstance(value, int) and abs(value) > 1e300:
-                raise PayloadError(f"feature `{name}` is too large for a float")
-        return x, label
-
-    def _check_label(self, label: Any) -> None:
-        if not isinstance(label, (str, *_NUMBERS)):
-            raise PayloadError(f"the label `{self.target}` is a {type(label).__name__}")
-        kind = float if type(label) is int else type(label)
-        if self._label_type is None:
-            self._label_type = kind
-        elif kind is not self._label_type:
-            raise PayloadError(
-                f"the label `{self.target}` is {label!r}, a {kind.__name__}; those before were "
-                f"{self._label_type.__name__}"
-            )
-
-    def _of_tables(self, place: str, read: list[tuple[int, pa.RecordBatch]]) -> Batch:
-        """Return record batches of one schema as one batch."""
-        rows = np.concatenate([np.full(t.num_rows, offset, np.int64) for offset, t in read])
-        whole = pa.concat_batches([t for _, t in read])
-        if self.target in whole.schema.names:
-            labels = whole.column(self.target)
-        else:
-            labels = pa.nulls(whole.num_rows)
-        names = whole.schema.names if self.columns is None else self.columns
-        here = set(whole.schema.names) - {self.target}
-        features = encoded(whole.select([name for name in names if name in here]))
-        return Batch(features, labels, rows, place)
-
-
-def _narrow(read: Iterator[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
-    """Cut what was read into runs whose columns by rows stay few, whatever names they bring."""
-    run: list[tuple[int, Any]] = []
-    names: set[Any] = set()
-    n_texts = 0
-    for offset, one in read:
-        if not isinstance(one, Reject):
-            x = one[0]
-            texts = list(map(type, x.values())).count(str)
-            names.update(x)
-            n_texts += texts
-            if run and (len(names) + n_texts) * (len(run) + 1) > _MOST_CELLS:
-                yield run
-                run, names, n_texts = [], set(x), texts
-        run.append((offset, one))
-    yield run
-
-
-def _shown(value: Any) -> str:
-    """Return a payload as text, cut short."""
-    text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text):,} characters)"

@@ -1,6 +1,7 @@
 """Messages of Kafka clients, whichever client they come from."""
 
 import asyncio
+import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
@@ -109,6 +110,20 @@ def _at(partition: Any, offset: int) -> Any:
     return type(partition)(partition.topic, partition.partition, offset)
 
 
+class OnePoller(ConsumePoller):
+    """quixstreams and what is like it: confluent-kafka's ``poll(timeout)``, a message a call."""
+
+    def poll(self, n: int, seconds: float) -> list[Any]:
+        """Return up to n messages."""
+        found = []
+        message = self.consumer.poll(seconds)
+        while message is not None:
+            found.append(message)
+            # What is there already costs no waiting.
+            message = self.consumer.poll(0) if len(found) < n else None
+        return found
+
+
 class RecordsPoller(_Assigned):
     """kafka-python and what is like it: ``poll`` gives {partition: [records]}."""
 
@@ -201,6 +216,14 @@ class IteratorPoller:
         return Message(self.topic, 0, self.next - 1, key, value, None)
 
 
+def _takes_records(poll: Any) -> bool:
+    """Tell whether a `poll` gives many records, as kafka-python's does."""
+    try:
+        return "max_records" in inspect.signature(poll).parameters
+    except (TypeError, ValueError):  # compiled code does not tell
+        return False
+
+
 def poller_of(consumer: Any, topic: str, loop: asyncio.AbstractEventLoop | None = None) -> Poller:
     """Return how to fetch messages from a client.
 
@@ -220,7 +243,7 @@ def poller_of(consumer: Any, topic: str, loop: asyncio.AbstractEventLoop | None 
             )
         return AsyncPoller(consumer, loop)
     if hasattr(consumer, "poll"):
-        return RecordsPoller(consumer)
+        return RecordsPoller(consumer) if _takes_records(consumer.poll) else OnePoller(consumer)
     if hasattr(consumer, "__iter__"):
         return IteratorPoller(iter(consumer), topic)
     raise TypeError(

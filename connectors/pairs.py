@@ -23,8 +23,9 @@ def batch_of(
     rows: npt.NDArray[np.int64],
     file: str | None,
     rejects: tuple[Reject, ...] = (),
+    **more: Any,
 ) -> Batch:
-    """Return a batch of pairs whose places are `rows` of `file`.
+    """Return a batch of pairs whose places are `rows` of `file`; `more` is for `Batch`.
 
     Raises
     ------
@@ -42,7 +43,7 @@ def batch_of(
             f"the labels from row {rows[0]} on are of several types or of none that a batch can "
             f"hold ({error}): use events()"
         ) from error
-    return Batch(features, labels, rows, file, rejects=rejects)
+    return Batch(features, labels, rows, file, rejects=rejects, **more)
 
 
 def _numbers(pairs: Sequence[tuple[Mapping[Any, Any], Any]]) -> pa.RecordBatch | None:

@@ -100,6 +100,13 @@ class Batch:
         Seconds, float64, NaN = missing; None if the source has no timestamp column.
     rejects
         What was read along with these rows, but is no event.
+    keys
+        What tells the events apart, if labels come later than their events: hashable, None =
+        missing; None if the source has no keys.
+    are_answers
+        Whether the rows are labels of earlier events, by their keys; they have no features then.
+    files
+        The file of each row, if they are of several.
 
     """
 
@@ -109,6 +116,9 @@ class Batch:
     file: str | None
     timestamps: npt.NDArray[np.float64] | None = None
     rejects: tuple[Reject, ...] = ()
+    keys: list[Any] | None = None
+    are_answers: bool = False
+    files: list[str | None] | None = None
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -121,7 +131,8 @@ class Batch:
 
     def position(self, i: int) -> Position:
         """Return where row i of the batch came from."""
-        return Position(self.file, int(self.rows[i]))
+        file = self.file if self.files is None else self.files[i]
+        return Position(file, int(self.rows[i]))
 
     def slice(self, offset: int, length: int | None = None) -> "Batch":
         """Return a part of the batch, without copying.
@@ -141,11 +152,15 @@ class Batch:
             rows=self.rows[offset:end],
             file=self.file,
             timestamps=None if self.timestamps is None else self.timestamps[offset:end],
+            keys=None if self.keys is None else self.keys[offset:end],
+            are_answers=self.are_answers,
+            files=None if self.files is None else self.files[offset:end],
         )
 
     def events(self) -> Iterator[Event]:
         """Return the event of each row, as the source's own ``events()`` would give it."""
-        positions = map(Position, repeat(self.file), self.rows.tolist())
+        files = repeat(self.file) if self.files is None else self.files
+        positions = map(Position, files, self.rows.tolist())
         if are_listed(self.features.schema):
             events = zip(events_of(self.features), self.labels.to_pylist(), positions, strict=True)
             yield from map(Event._make, events)

@@ -15,6 +15,8 @@ from typing import Any, Protocol, TextIO
 
 from streamsvm.errors import BadEventError, ParameterError
 
+_FEW = 100
+
 OnError = str | Callable[[dict[str, Any]], None]
 
 
@@ -38,7 +40,8 @@ class BadEvents:
     path
         The file of dead letters; made when the first one comes.
     most
-        Stop with a `BadEventError` when there are more than so many; None: however many there are.
+        Stop with a `BadEventError` when there are more than so many; if below 1, when they are more
+        than this share of all events, from the 100th event on. None: however many there are.
 
     Raises
     ------
@@ -51,17 +54,22 @@ class BadEvents:
         self,
         on_error: OnError = "raise",
         path: str | Path = "dead_letters.jsonl",
-        most: int | None = None,
+        most: float | None = None,
     ) -> None:
         if not callable(on_error) and on_error not in ("raise", "skip", "dead-letter"):
             raise ParameterError(
                 f"on_error={on_error!r}: use 'raise', 'skip', 'dead-letter' or a callable"
             )
-        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
-            raise ParameterError(f"most={most!r}: use a whole number of at least 0, or None")
+        is_share = isinstance(most, float) and 0.0 < most < 1.0
+        is_number = isinstance(most, int) and not isinstance(most, bool) and most >= 0
+        if not (most is None or is_share or is_number):
+            raise ParameterError(
+                f"most={most!r}: use a whole number of at least 0, a share below 1, or None"
+            )
         self.on_error, self.most = on_error, most
         self.path = Path(path)
         self.counts: Counter[str] = Counter()
+        self.n_events = 0  # good or bad, so far: whoever reads the source counts them here
         self._file: TextIO | None = None
 
     @property
@@ -84,12 +92,19 @@ class BadEvents:
         """
         self.counts[kind] += 1
         self._keep(event, reason)
-        if self.most is not None and self.total > self.most:
+        if self.most is not None and self._are_too_many(self.most):
             found = ", ".join(f"{n:,} {kind}" for kind, n in self.counts.most_common())
+            allowed = f"{self.most:.2%} of {self.n_events:,}" if 0 < self.most < 1 else self.most
             raise BadEventError(
                 f"{event.position}: {self.total:,} events could not be used ({found}), "
-                f"{self.most:,} are allowed; the last one: {reason}"
+                f"{allowed} are allowed; the last one: {reason}"
             )
+
+    def _are_too_many(self, most: float) -> bool:
+        if not 0 < most < 1:
+            return self.total > most
+        # Of the first events a single one would be a large share.
+        return self.total > most * max(self.n_events, _FEW)
 
     def _keep(self, event: EventLike, reason: str) -> None:
         if self.on_error == "raise":
@@ -112,7 +127,12 @@ class BadEvents:
         self._file.write(json.dumps(letter) + "\n")
 
     def settle(self) -> dict[str, Any]:
-        """Bring the dead letters to the disk; return what `resume` needs, as JSON values."""
+        """Bring the dead letters to safety; return what `resume` needs, as JSON values.
+
+        A callable that has a method ``flush`` is told to by it.
+        """
+        if hasattr(self.on_error, "flush"):
+            self.on_error.flush()
         if self._file is not None:
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -131,6 +151,8 @@ class BadEvents:
 
     def close(self) -> None:
         """Write what is buffered."""
+        if hasattr(self.on_error, "flush"):
+            self.on_error.flush()
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -22,6 +22,7 @@ from streamsvm.monitor import monitor_file
 
 # What may differ between the processes that carry a run on: how, not what is learnt.
 _FREE = ("n_jobs",)
+_LATE = "late."
 
 
 class Place(NamedTuple):
@@ -113,7 +114,7 @@ class Checkpoint:
         except BaseException:
             self.close()
             raise
-        self._rows, self._moment = run.report.rows, time.monotonic()
+        self._rows, self._moment = run.taken, time.monotonic()
         if hasattr(run.source, "before_revoke"):
             self._served = run.source
             run.source.before_revoke = lambda: self.write(run)
@@ -121,12 +122,12 @@ class Checkpoint:
 
     def after(self, run: Any) -> None:
         """Write if it is time; a chunk of rows was just learnt."""
-        if run.report.rows == self._rows:
+        if run.taken == self._rows:
             return
         if self.seconds is not None:
             is_due = time.monotonic() - self._moment >= self.seconds
         else:
-            is_due = run.report.rows - self._rows >= self.every
+            is_due = run.taken - self._rows >= self.every
         if is_due:
             self.write(run)
 
@@ -140,14 +141,17 @@ class Checkpoint:
 
         """
         about: dict[str, Any] = {"run": _state_of(run), "settings": _settings_of(run)}
-        arrays = None
+        arrays: dict[str, Any] = {}
         if run.monitor is not None:
             about["monitor"], arrays = monitor_file.to_file(run.monitor)
+        if run.late is not None:
+            about["late"], held = run.late.state()
+            arrays = arrays | {_LATE + name: array for name, array in held.items()}
         content = model_file.encoded(run.model, about, arrays)
         model_file.write(self.path, content, "the checkpoint")
         if run.place.snapshot is not None and hasattr(run.source, "settled"):
             run.source.settled(run.place.snapshot)
-        self._rows, self._moment = run.report.rows, time.monotonic()
+        self._rows, self._moment = run.taken, time.monotonic()
 
     def close(self) -> None:
         """Let other processes have the file; nothing is written from now on."""
@@ -191,6 +195,9 @@ class Checkpoint:
             _adopt(own, kept)
         if run.monitor is not None:
             monitor_file.fill(run.monitor, about["monitor"], arrays)
+        if run.late is not None:
+            held = {n.removeprefix(_LATE): a for n, a in arrays.items() if n.startswith(_LATE)}
+            run.late.resume(about["late"], held)
         state = about["run"]
         place = Place(**state["place"])
         if place.snapshot is not None:
@@ -220,6 +227,8 @@ class Checkpoint:
 def _settings_of(run: Any) -> dict[str, str]:
     """Return what must be the same when a run goes on, as texts by name."""
     settings = {"positive": repr(run.positive)}
+    if run.late is not None:
+        settings |= run.late.settings()
     for step in model_file.steps_of(run.model):
         settings[type(step).__name__] = "used"
         for name, value in step._get_params().items():
@@ -241,6 +250,7 @@ def _state_of(run: Any) -> dict[str, Any]:
     return {
         "place": run.place._asdict(),
         "rows": report.rows,
+        "taken": run.taken,
         "learnt": report.learnt,
         "seconds": report.seconds,
         "history": report.history.state(),
@@ -257,6 +267,7 @@ def _plain(label: Any) -> Any:
 def _fill(run: Any, state: dict[str, Any]) -> None:
     report, bad = run.report, run.bad
     report.rows, report.learnt, report.seconds = state["rows"], state["learnt"], state["seconds"]
+    run.taken = bad.n_events = state["taken"]
     report.history.resume(state["history"])
     monitor_file.fill_matrix(run.confusion, state["pairs"])
     run.seen.update({y: n for y, n in state["seen"]})

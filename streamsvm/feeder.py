@@ -169,6 +169,8 @@ class Feeder:
         """Learn rows that were checked; pair the labels with what was predicted, now or before."""
         assert self.learner is not None
         unknown = self.learner.labels == (None, None)
+        if given is not None and self.learner._observer is not None:
+            self.learner._observer.expect(given)
         try:
             predicted: list[Any] = self.learner.predict_then_learn_many(matrix, ys, ids=ids)
         except FeatureError as error:

@@ -51,6 +51,7 @@ class RunReport:
     rows: int = 0
     learnt: int = 0
     bad: dict[str, int] = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)  # what became of events held for labels
     epochs: int = 0
     seconds: float = 0.0
     finish_seconds: float = 0.0

@@ -13,7 +13,8 @@ from river import metrics
 from streamsvm.bad_events import BadEvents
 from streamsvm.checkpoint import Checkpoint, Place
 from streamsvm.errors import ParameterError
-from streamsvm.feeder import Feeder
+from streamsvm.feeder import Feeder, Pairs
+from streamsvm.late_labels import LateLabels
 from streamsvm.learners.labels import plain
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run_parts import check_classes, check_target
@@ -58,6 +59,8 @@ class Run:
         A label, as text: learn it (True) against all others (False).
     bad_events
         What happens to events that cannot be used; `BadEvents("raise")` by default.
+    late
+        Holds events whose labels come later; None: each event brings its label.
     finish
         Whether to end with the learner's `finish`.
     on_progress
@@ -88,6 +91,7 @@ class Run:
         limit: int | None = None,
         positive: str | None = None,
         bad_events: BadEvents | None = None,
+        late: LateLabels | None = None,
         finish: bool = False,
         on_progress: Callable[[Progress], None] = lambda progress: None,
         should_stop: Callable[[], bool] = lambda: False,
@@ -97,6 +101,10 @@ class Run:
             raise ParameterError(f"epochs={epochs!r}: use a whole number of at least 1")
         if limit is not None and limit < 1:
             raise ParameterError(f"limit={limit!r}: use a whole number of at least 1, or None")
+        if late is not None and epochs > 1:
+            raise ParameterError(f"epochs={epochs!r}: with late labels a stream is read once")
+        if late is None and getattr(source, "has_answers", False):
+            raise ParameterError("the source gives labels apart from events: give late= (held)")
         self.monitor = model if isinstance(model, TrackingMonitor) else None
         self.source, self.model = source, model if self.monitor is None else self.monitor.model
         # A monitor's records are made at the ends of chunks.
@@ -105,13 +113,14 @@ class Run:
         self.bad = bad_events or BadEvents()
         self.feeder = Feeder(self.model, self.bad, positive)
         self.learner = self.feeder.learner
-        self.finish = finish
+        self.late, self.finish = late, finish
         self.on_progress, self.should_stop = on_progress, should_stop
         self.report = RunReport()
         self.confusion = metrics.ConfusionMatrix()
         self._accuracy = metrics.Accuracy(cm=self.confusion)
         self._balanced = metrics.BalancedAccuracy(cm=self.confusion)
         self.seen: Counter[Any] = Counter()
+        self.taken = 0  # events and labels that came apart from them, good or bad
         self.checkpoint = checkpoint
         self.place = Place()
         self._start = 0.0
@@ -143,6 +152,8 @@ class Run:
                     break
             if self.checkpoint is not None:
                 self.checkpoint.write(self)
+            if self.late is not None and not report.interrupted:
+                self._score(self.late.end(self.feeder), 1)
         finally:
             self.bad.close()
             if self.checkpoint is not None:
@@ -162,6 +173,7 @@ class Run:
         for batch, first in self._chunks():
             for reject in getattr(batch, "rejects", ()):
                 report.rows += 1
+                self._count(1)
                 self.bad.take(reject, reject.kind, reject.reason)
             if len(batch):
                 self._learn(batch, first, epoch)
@@ -211,12 +223,25 @@ class Run:
             offset -= len(batch)
 
     def _learn(self, batch: Any, first: int, epoch: int) -> None:
-        """Predict, score and learn the rows of a chunk."""
+        """Predict, score and learn the rows of a chunk, or take the labels of earlier rows."""
         labels = self.feeder.labels_of(batch)
         if self.report.learnt == 0:
             check_target(labels, self.learner)
-        self.report.rows += len(labels)
-        predicted = self.feeder.feed(batch, labels, first if self.epochs > 1 else None)
+        self._count(len(labels))
+        if not getattr(batch, "are_answers", False):
+            self.report.rows += len(labels)
+        if self.late is None:
+            predicted = self.feeder.feed(batch, labels, first if self.epochs > 1 else None)
+        else:
+            predicted = self.late.take(batch, labels, self.feeder)
+        self._score(predicted, epoch)
+
+    def _count(self, n: int) -> None:
+        self.taken += n
+        self.bad.n_events = self.taken
+
+    def _score(self, predicted: Pairs, epoch: int) -> None:
+        """Count the rows that were learnt, and what was predicted of them before."""
         if epoch == 1:
             pairs = Counter((y, p) for y, p in predicted if p is not None)
             for (y, p), count in pairs.items():
@@ -270,6 +295,7 @@ class Run:
         report, learner = self.report, self.learner
         report.peak_bytes = peak_memory()
         report.bad = dict(self.bad.counts)
+        report.late = {} if self.late is None else self.late.counts
         report.accuracy, report.balanced_accuracy = self._accuracy.get(), self._balanced.get()
         report.labels = {str(plain(y)): n for y, n in sorted(self.seen.items(), key=repr)}
         if learner is not None:

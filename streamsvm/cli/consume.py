@@ -7,8 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from connectors.dead_letters import LetterTopic
 from connectors.kafka import KafkaSource
 from connectors.payloads import avro
+from streamsvm.cli.late import add_late_options, late_labels_of
 from streamsvm.cli.learners import add_learner_options
 from streamsvm.cli.running import add_output_options, check_folders, run_shown
 from streamsvm.errors import ParameterError
@@ -38,6 +40,12 @@ def add_parser(subcommands: Any) -> None:
         help="bytes before each record; 5 for those of a schema registry, default 0",
     )
     data.add_argument("--columns", metavar="A,B,...", help="features; default: all other fields")
+    data.add_argument("--timestamp", metavar="FIELD", help="field that is the event's time")
+    data.add_argument(
+        "--key",
+        metavar="FIELD",
+        help="field by which late labels find their events; default: the key of the message",
+    )
     data.add_argument("--positive", metavar="LABEL", help="learn this label against all others")
     data.add_argument("--limit", type=int, metavar="ROWS", help="end after so many")
     data.add_argument(
@@ -52,25 +60,48 @@ def add_parser(subcommands: Any) -> None:
     )
     data.add_argument("--seed", type=int, default=0, help="of the learner's draws; default 0")
     add_learner_options(parser.add_argument_group("learner"))
-    add_output_options(parser.add_argument_group("output"))
+    late = parser.add_argument_group("labels that come late")
+    late.add_argument(
+        "--labels-topic",
+        metavar="TOPIC",
+        help="where the labels of the events come, with the same key",
+    )
+    add_late_options(late)
+    output = parser.add_argument_group("output")
+    add_output_options(output)
+    output.add_argument(
+        "--dead-letter-topic", metavar="TOPIC", help="produce them to this topic, not to a file"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Consume, report, save; return the exit code."""
     check_folders(options)
     decoder = _decoder(options)
+    by_key = options.labels_topic is not None
+    late = late_labels_of(options, by_key)
     consumer = _consumer(options)
     source = KafkaSource(
         consumer,
         options.target,
-        topics=options.topic,
+        topics=options.topic + ([options.labels_topic] if by_key else []),
+        key=options.key,
+        timestamp=options.timestamp,
+        labels=options.labels_topic,
         columns=options.columns.split(",") if options.columns else None,
         decode=decoder,
         idle=options.idle,
         name=", ".join(options.topic),
     )
     with source:
-        return run_shown(options, f"consume {source.name}", options.limit, lambda stop: source)
+        return run_shown(
+            options,
+            f"consume {source.name}",
+            options.limit,
+            lambda stop: source,
+            letters=_letters(options),
+            late=late,
+        )
 
 
 def _decoder(options: argparse.Namespace) -> Any:
@@ -94,13 +125,28 @@ def _consumer(options: argparse.Namespace) -> Any:
         raise ParameterError(
             "consume needs confluent-kafka: pip install 'streamsvm[kafka]'"
         ) from error
-    settings = {
-        "bootstrap.servers": options.brokers,
+    settings = _settings(options) | {
         "group.id": options.group,
         "auto.offset.reset": "earliest",
         # Offsets are committed when the checkpoint that has them is on the disk.
         "enable.auto.commit": False,
     }
+    return Consumer(settings)
+
+
+def _letters(options: argparse.Namespace) -> LetterTopic | None:
+    if options.dead_letter_topic is None:
+        return None
+    if options.on_error != "dead-letter":
+        raise ParameterError(f"--dead-letter-topic: not with --on-error {options.on_error}")
+    from confluent_kafka import Producer
+
+    return LetterTopic(Producer(_settings(options)), options.dead_letter_topic)
+
+
+def _settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings of all clients."""
+    settings: dict[str, Any] = {"bootstrap.servers": options.brokers}
     for setting in options.set:
         name, found, value = setting.partition("=")
         if not found:
@@ -108,4 +154,4 @@ def _consumer(options: argparse.Namespace) -> Any:
         if name == "enable.auto.commit":
             raise ParameterError("--set enable.auto.commit: commits follow checkpoints")
         settings[name] = value
-    return Consumer(settings)
+    return settings

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from streamsvm.cli.late import add_late_options, late_labels_of
 from streamsvm.cli.learners import add_learner_options
 from streamsvm.cli.running import add_output_options, check_folders, run_shown
 from streamsvm.cli.sources import add_pace_options, open_source, paced
@@ -28,6 +29,7 @@ def add_parser(subcommands: Any) -> None:
     data.add_argument("--limit", type=int, metavar="ROWS", help="read only so many rows")
     data.add_argument("--epochs", type=int, default=1, help="readings of the file; default 1")
     add_pace_options(data)
+    add_late_options(parser.add_argument_group("labels that come late"))
     data.add_argument("--seed", type=int, default=0, help="of the shuffle buffer; default 0")
     add_learner_options(parser.add_argument_group("learner"))
     output = parser.add_argument_group("output")
@@ -67,5 +69,6 @@ def run(options: argparse.Namespace) -> int:
         lambda stop: paced(source, options, stop),
         test,
         epochs=options.epochs,
+        late=late_labels_of(options),
         finish=options.finish,
     )

@@ -17,7 +17,7 @@ from rich.console import Console
 from connectors import Source
 from streamsvm import TrackingMonitor, __version__
 from streamsvm import save as save_model
-from streamsvm.bad_events import BadEvents
+from streamsvm.bad_events import BadEvents, OnError
 from streamsvm.checkpoint import Checkpoint
 from streamsvm.cli import evaluate, history
 from streamsvm.cli.learners import model_from
@@ -65,9 +65,10 @@ def add_output_options(output: argparse._ArgumentGroup) -> None:
     )
     output.add_argument(
         "--max-errors",
-        type=int,
+        type=_number_or_share,
         metavar="N",
-        help="stop when more than so many rows cannot be used; default: however many there are",
+        help="stop when more than so many rows cannot be used, or more than this share (as .01 "
+        "or 1%%); default: however many there are",
     )
     output.add_argument(
         "--dead-letters",
@@ -75,6 +76,12 @@ def add_output_options(output: argparse._ArgumentGroup) -> None:
         default="dead_letters.jsonl",
         help="where they are kept; default dead_letters.jsonl, made when there are any",
     )
+
+
+def _number_or_share(text: str) -> float:
+    if text.endswith("%"):
+        return float(text[:-1]) / 100.0
+    return int(text) if text.isdigit() else float(text)
 
 
 def checkpoint_of(options: argparse.Namespace) -> Checkpoint | None:
@@ -97,6 +104,7 @@ def run_shown(
     total: int | None,
     open_stream: Callable[[list[int]], Source],
     test: Source | None = None,
+    letters: OnError | None = None,
     **run_options: Any,
 ) -> int:
     """Run a source with a screen; report and save; return the exit code.
@@ -111,6 +119,8 @@ def run_shown(
         Gives the source; waiting in it must end when something is in the list given.
     test
         What to measure the error on at the end.
+    letters
+        Takes dead letters in the place of a file.
     run_options
         More for `Run`.
 
@@ -118,7 +128,8 @@ def run_shown(
     learner, model = model_from(options)
     watched = options.monitor or options.metrics_port is not None
     monitor = TrackingMonitor(model) if watched else None
-    bad = BadEvents(options.on_error, options.dead_letters, options.max_errors)
+    on_error = options.on_error if letters is None else letters
+    bad = BadEvents(on_error, options.dead_letters, options.max_errors)
     screen = Screen(title, total, quiet=options.quiet)
     with ExitStack() as stack:
         stack.enter_context(screen)
@@ -167,7 +178,7 @@ def conclude(
         wrong, n = evaluate.test_error(model, test, options.positive)
         extra["test error"] = f"{wrong:.2%} of {n:,} rows of {options.test}"
         result |= {"test_error": wrong, "test_rows": n}
-    if bad.total and options.on_error == "dead-letter":
+    if bad.total and bad.on_error == "dead-letter":
         extra["dead letters"] = options.dead_letters
     if options.report:
         extra["written"] = ", ".join(history.write(options.report, report, result, monitor))

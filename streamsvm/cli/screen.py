@@ -152,6 +152,9 @@ def report_table(report: RunReport, extra: dict[str, Any]) -> Table:
     rows += _gap_rows(report.monitor)
     if report.finished:
         rows.append(("finishing", f"{report.finish_seconds:.2f} s"))
+    if report.late:
+        counts = ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in report.late.items())
+        rows.append(("late labels", counts))
     if report.bad:
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in report.bad.items())
         rows.append(("bad events", reasons))

@@ -17,19 +17,22 @@ from streamsvm.learners.labels import BinaryLabels
 from streamsvm.learners.matrices import Matrix, SparseMatrix
 from streamsvm.learners.observer import Observer
 from streamsvm.learners.schema import LIMIT, Name, Schema
+from streamsvm.learners.shared import Shared
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape, sparse
 
 _PART = 1024
 """Sparse rows that a learner with dense rows predicts at a time."""
 
 
-class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
+class BinaryLearner(Shared, base.MiniBatchClassifier, abc.ABC):
     """A binary classifier over rows of floats; a subclass adds the solver.
 
     A subclass gives `_margins`, `_learn_rows` and `_turn_signs`, and calls ``super().__init__()``.
     """
 
     def __init__(self, max_features: int = LIMIT, buckets: int | None = None) -> None:
+        # One thread may learn while others predict: whatever uses scratch holds the lock.
+        super().__init__()
         self._schema = Schema(limit=max_features, buckets=buckets)
         # Whether rows are `SparseRows`.
         self._sparse = buckets is not None
@@ -141,22 +144,28 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
             The event cannot be used; the model has not changed.
 
         """
-        if isinstance(w, float) and w == 1.0 and self._learn_shortly(x, y):
-            return
-        labels = self._labels.check([y])
-        weights = checks.weights_of(w, 1)
-        schema = self._schema
-        row, new = schema.sparse_row(x) if self._sparse else schema.wider_row(x)
-        diagonal = self._diagonal(row)
-        self._schema.extend(new)
-        self._learn_checked(row, labels, weights, None, diagonal)
+        with self._lock:
+            if isinstance(w, float) and w == 1.0 and self._learn_shortly(x, y):
+                return
+            labels = self._labels.check([y])
+            weights = checks.weights_of(w, 1)
+            schema = self._schema
+            row, new = schema.sparse_row(x) if self._sparse else schema.wider_row(x)
+            diagonal = self._diagonal(row)
+            self._schema.extend(new)
+            self._learn_checked(row, labels, weights, None, diagonal)
 
     def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
         """Return the label on whose side of the margin an event lies; False before any label."""
-        return self._labels.label(self.decision_function_one(x))
+        with self._lock:
+            return self._labels.label(self._margin_one(x))
 
     def decision_function_one(self, x: Mapping[Name, Any]) -> float:
         """Return the signed margin f(x) + b; above 0 is the larger label, 0.0 before any label."""
+        with self._lock:
+            return self._margin_one(x)
+
+    def _margin_one(self, x: Mapping[Name, Any]) -> float:
         schema = self._schema
         handle = self._current_handle()
         event: Any = None
@@ -174,8 +183,8 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
 
         Before any label the keys are False and True, at one half each.
         """
-        margin = self.decision_function_one(x)
-        return self.probabilities_of(margin)
+        with self._lock:
+            return self.probabilities_of(self._margin_one(x))
 
     # Batches
 
@@ -209,21 +218,27 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
 
         Progressive validation at the price of learning alone: the margin is a by-product.
         """
-        x, new = self._read(X, learning=True)
-        labels = self._labels.check(frames.labels_of(y, shape(x)[0]))
-        weights = checks.weights_of(w, len(labels))
-        numbers = checks.numbers_of(ids, len(labels))
-        diagonal = self._diagonal(x)
-        self._schema.extend(new)
-        return self._learn_checked(x, labels, weights, numbers, diagonal)
+        with self._lock:
+            x, new = self._read(X, learning=True)
+            labels = self._labels.check(frames.labels_of(y, shape(x)[0]))
+            weights = checks.weights_of(w, len(labels))
+            numbers = checks.numbers_of(ids, len(labels))
+            diagonal = self._diagonal(x)
+            self._schema.extend(new)
+            return self._learn_checked(x, labels, weights, numbers, diagonal)
 
     def predict_many(self, X: Any) -> Any:
         """Return the predicted label of each row, in the kind of container that `X` is."""
-        margins = self.decision_function_many(X)
-        return frames.like(X, [self._labels.label(m) for m in margins.tolist()])
+        with self._lock:
+            margins = self._margins_many(X)
+            return frames.like(X, [self._labels.label(m) for m in margins.tolist()])
 
     def decision_function_many(self, X: Any) -> np.ndarray:
         """Return the signed margins of the rows, float64 (n,)."""
+        with self._lock:
+            return self._margins_many(X)
+
+    def _margins_many(self, X: Any) -> np.ndarray:
         x, _ = self._read(X, learning=False)
         d = len(self._schema)
         if isinstance(x, SparseRows):
@@ -259,10 +274,11 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
 
         A dict of arrays for NumPy, an Arrow Table for Arrow, else a frame like `X`.
         """
-        margins = self.decision_function_many(X)
-        p = np.array([probability(self._calibration, m) for m in margins])
-        rows = [self._labels.probabilities(value, self._n_examples) for value in p.tolist()]
-        keys = list(self._labels.probabilities(0.5, 0))
+        with self._lock:
+            margins = self._margins_many(X)
+            p = np.array([probability(self._calibration, m) for m in margins])
+            rows = [self._labels.probabilities(value, self._n_examples) for value in p.tolist()]
+            keys = list(self._labels.probabilities(0.5, 0))
         return frames.columns_like(X, {key: np.array([row[key] for row in rows]) for key in keys})
 
     def save(self, path: str | Path) -> None:
@@ -283,7 +299,7 @@ class BinaryLearner(base.MiniBatchClassifier, abc.ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         # A monitor attaches itself again when it is copied.
-        return {**self.__dict__, "_observer": None, "_handle": None}
+        return {**super().__getstate__(), "_observer": None, "_handle": None}
 
     # Shared parts
 

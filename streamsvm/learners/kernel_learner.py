@@ -386,7 +386,7 @@ class KernelLearner(BinaryLearner):
         return contents
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
-        self.__dict__.update(contents)
+        super().__setstate__(contents)
         if self._state is not None:
             self._state = self._states.with_cache(self._state, self._cache_bytes)
 

@@ -243,13 +243,23 @@ class LASVMClassifier(KernelLearner):
             Ctrl-C, leaves a whole model behind.
 
         """
-        self._rebalance()
+        with self._lock:
+            self._rebalance()
         schedule = self._schedule._replace(second_order=1.0)
-        while self._state is not None and not lasvm_finish.finish_some(
-            self._state, self.kernel_, schedule, len(self._schema), _FINISH_STEPS
-        ):
+        while not self._finish_some(schedule):
             if progress is not None:
                 progress(self.delta, self.n_support_vectors)
+
+    def _finish_some(self, schedule: Any) -> bool:
+        """Make some steps, between which others may predict; return whether that was all."""
+        with self._lock:
+            if self._state is None:
+                return True
+            d = len(self._schema)
+            is_over: bool = lasvm_finish.finish_some(
+                self._state, self.kernel_, schedule, d, _FINISH_STEPS
+            )
+            return is_over
 
     # Looking inside
 

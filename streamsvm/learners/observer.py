@@ -38,5 +38,8 @@ class Observer(Protocol):
 
         """
 
+    def expect(self, predicted: list[Any]) -> None:
+        """Take note of what was predicted, some time ago, of the next examples to be learnt."""
+
     def turn_signs(self) -> None:
         """Take note that +1 and -1 change places, before the next examples."""

@@ -14,6 +14,7 @@ from streamsvm.errors import FeatureError
 from streamsvm.learners import frames, model_file, scaler_file
 from streamsvm.learners.matrices import Matrix, SparseMatrix
 from streamsvm.learners.schema import Name, Schema, check_number_feature
+from streamsvm.learners.shared import Shared
 
 
 @compiled
@@ -85,7 +86,7 @@ def _scale_event(statistics, values, out):  # type: ignore[no-untyped-def]
     return True
 
 
-class StandardScaler(base.MiniBatchTransformer):
+class StandardScaler(Shared, base.MiniBatchTransformer):
     """Bring features to mean 0 and variance 1 over the stream so far.
 
     River's ``preprocessing.StandardScaler`` event by event, with three differences: a batch gives
@@ -108,6 +109,7 @@ class StandardScaler(base.MiniBatchTransformer):
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._schema = Schema()
         self._statistics = np.zeros((3, 0))
 
@@ -120,18 +122,20 @@ class StandardScaler(base.MiniBatchTransformer):
             A value is no finite number; nothing changes.
 
         """
-        values = self._schema.packed(x)
-        if values is None or not _learn_event(self._statistics, values):
-            self._run(_matrix_of_event(x), learn=True, scale=False)
+        with self._lock:
+            values = self._schema.packed(x)
+            if values is None or not _learn_event(self._statistics, values):
+                self._run(_matrix_of_event(x), learn=True, scale=False)
 
     def transform_one(self, x: Mapping[Name, Any]) -> dict[Name, float]:
         """Return the scaled event; features not learnt yet are 0."""
-        values = self._schema.packed(x)
-        if values is not None:
-            out = np.empty(len(values))
-            if _scale_event(self._statistics, values, out):
-                return dict(zip(self._schema.names, out.tolist(), strict=True))
-        matrix = self._run(_matrix_of_event(x), learn=False, scale=True)
+        with self._lock:
+            values = self._schema.packed(x)
+            if values is not None:
+                out = np.empty(len(values))
+                if _scale_event(self._statistics, values, out):
+                    return dict(zip(self._schema.names, out.tolist(), strict=True))
+            matrix = self._run(_matrix_of_event(x), learn=False, scale=True)
         return dict(zip(matrix.names, matrix.values[0].tolist(), strict=True))
 
     def learn_many(self, X: Any) -> None:
@@ -166,18 +170,19 @@ class StandardScaler(base.MiniBatchTransformer):
             r, c = np.argwhere(~np.isfinite(values))[0]
             check_number_feature(matrix.names[c], values[r, c])
             raise FeatureError(f"row {r}: feature {matrix.names[c]!r} is {values[r, c]!r}")
-        if learn:
-            self._schema.extend(n for n in matrix.names if not _is_one_hot(n))
-            missing = len(self._schema) - self._statistics.shape[1]
-            self._statistics = np.pad(self._statistics, ((0, 0), (0, missing)))
-        columns = np.array(
-            [-1 if _is_one_hot(n) else self._schema.index.get(n, -2) for n in matrix.names],
-            np.int64,
-        )
-        # Features that were never learnt have no variance: 0, like River's.
-        values[:, columns == -2] = 0.0
         absent = np.zeros((0, 0), bool) if matrix.absent is None else matrix.absent
-        _learn_and_scale(self._statistics, columns, values, absent, learn, scale)
+        with self._lock:
+            if learn:
+                self._schema.extend(n for n in matrix.names if not _is_one_hot(n))
+                missing = len(self._schema) - self._statistics.shape[1]
+                self._statistics = np.pad(self._statistics, ((0, 0), (0, missing)))
+            index = self._schema.index
+            columns = np.array(
+                [-1 if _is_one_hot(n) else index.get(n, -2) for n in matrix.names], np.int64
+            )
+            # Features that were never learnt have no variance: 0, like River's.
+            values[:, columns == -2] = 0.0
+            _learn_and_scale(self._statistics, columns, values, absent, learn, scale)
         return matrix._replace(values=values)
 
     @property

@@ -284,9 +284,11 @@ class TrackingSVMClassifier(KernelLearner):
             return
         d = len(self._schema)
         while True:
-            worst = tracking_finish.finish_some(
-                self._solver, self._state, self.kernel_, self._schedule, d
-            )
+            # Between some steps and the next ones, others may predict.
+            with self._lock:
+                worst = tracking_finish.finish_some(
+                    self._solver, self._state, self.kernel_, self._schedule, d
+                )
             if worst <= tracking_finish.tau_of(self._schedule):
                 return
             if progress is not None:

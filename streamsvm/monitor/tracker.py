@@ -106,6 +106,7 @@ class TrackingMonitor:
         # Flat lists: thousands of small objects would wake the garbage collector.
         self._labels: list[Any] = []
         self._predicted: list[Any] = []
+        self._expected: list[Any] = []
         self._probabilities: list[dict[Any, float]] = []
         self._seconds: list[float] = []  # of each event, or of one example of each batch
         self._batch_seconds = 0.0  # of the other examples of batches
@@ -144,6 +145,9 @@ class TrackingMonitor:
         # On every event: only what cannot wait.
         n = self._n + len(labels)
         self._n = n
+        if self._expected:
+            predicted = self._expected[: len(labels)]
+            del self._expected[: len(labels)]
         self._labels += labels
         self._predicted += predicted
         self._seconds.append(seconds)
@@ -177,6 +181,13 @@ class TrackingMonitor:
         self._wake = min(self._due, self._passed_by.next + 1, self._n + _MOST_PENDING)
         if self._scores.wants_probabilities:
             self._wake = 0
+
+    def expect(self, predicted: list[Any]) -> None:
+        """Score the next examples by these predictions, made when their labels were unknown.
+
+        None, made before any label, counts as False, as in ``predict_one``.
+        """
+        self._expected = [False if guess is None else guess for guess in predicted]
 
     def turn_signs(self) -> None:
         """Take note that +1 and -1 change places (the learner calls this)."""

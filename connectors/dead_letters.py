@@ -1,0 +1,82 @@
+"""Dead letters to a Kafka topic."""
+
+import json
+from typing import Any
+
+from connectors.errors import SourceError
+
+
+class LetterTopic:
+    """Produces what could not be used to a topic: a callable for ``BadEvents(on_error=...)``.
+
+    Each letter is a JSON object with ``position``, ``reason``, ``x`` and ``y``; its key is the
+    position. A run that was killed produces the letters since its last checkpoint again: readers
+    who want each once keep the last one of each key.
+
+    Parameters
+    ----------
+    producer
+        Of confluent-kafka, or what has its ``produce(topic, value, key)`` and ``flush(timeout)``.
+    topic
+        Where to.
+    timeout
+        Seconds that `flush` waits for the broker.
+
+    Examples
+    --------
+    >>> class Producer:
+    ...     def produce(self, topic, value, key, on_delivery):
+    ...         print(topic, value.decode())
+    ...     def poll(self, seconds):
+    ...         return 0
+    ...     def flush(self, seconds):
+    ...         return 0
+    >>> letters = LetterTopic(Producer(), "rejected")
+    >>> letters({"position": {"file": "t[0]", "row": 7}, "reason": "no label", "x": {}, "y": None})
+    rejected {"position": {"file": "t[0]", "row": 7}, "reason": "no label", "x": {}, "y": null}
+    >>> letters.flush()
+
+    """
+
+    def __init__(self, producer: Any, topic: str, timeout: float = 30.0) -> None:
+        self.producer, self.topic, self.timeout = producer, topic, timeout
+        self._failed: list[Any] = []
+
+    def __call__(self, letter: dict[str, Any]) -> None:
+        """Produce a letter; wait only while the producer's queue is full."""
+        value = json.dumps(letter).encode()
+        key = "{file}:{row}".format(**letter["position"]).encode()
+        try:
+            self._produce(value, key)
+        except BufferError:
+            self.flush()
+            self._produce(value, key)
+        self.producer.poll(0)
+
+    def _produce(self, value: bytes, key: bytes) -> None:
+        self.producer.produce(self.topic, value=value, key=key, on_delivery=self._delivered)
+
+    def _delivered(self, error: Any, message: Any) -> None:
+        if error is not None:
+            self._failed.append(error)
+
+    def flush(self) -> None:
+        """Wait until the broker has all letters.
+
+        Raises
+        ------
+        SourceError
+            It does not take them, or not in time.
+
+        """
+        left = self.producer.flush(self.timeout)
+        if self._failed:
+            raise SourceError(
+                f"topic `{self.topic}`: {len(self._failed):,} dead letters were refused: "
+                f"{self._failed[0]}"
+            )
+        if left:
+            raise SourceError(
+                f"topic `{self.topic}`: {left:,} dead letters could not be delivered within "
+                f"{self.timeout:g} s"
+            )

@@ -1,0 +1,73 @@
+"""The options for labels that come later than their events."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from streamsvm.errors import ParameterError
+from streamsvm.late_labels import LateLabels
+
+
+def add_late_options(group: argparse._ArgumentGroup) -> None:
+    """Add what decides when labels come, and what becomes of those that do not."""
+    group.add_argument(
+        "--label-delay",
+        type=float,
+        metavar="N",
+        help="let each label come so many rows later (with --label-moment: seconds): a simulation",
+    )
+    group.add_argument(
+        "--label-moment",
+        metavar="NAME",
+        help="what the delay is counted in: 'timestamp', or a feature that is a time",
+    )
+    group.add_argument(
+        "--hold-most",
+        type=int,
+        default=100_000,
+        metavar="N",
+        help="events held for their labels; the oldest are given up beyond; default 100000",
+    )
+    group.add_argument(
+        "--patience", type=int, metavar="N", help="give up an event after so many further ones"
+    )
+    group.add_argument(
+        "--default-label",
+        metavar="LABEL",
+        help="learn events that are given up with this label (JSON: false, 0, or a text)",
+    )
+
+
+def late_labels_of(options: argparse.Namespace, by_key: bool = False) -> LateLabels | None:
+    """Return what holds events for their labels, None if each event brings its own."""
+    if options.label_delay is None and not by_key:
+        if options.patience is not None or options.default_label is not None:
+            raise ParameterError(
+                "--patience and --default-label are about labels that come late: give "
+                "--label-delay, or where labels come from (consume --labels-topic)"
+            )
+        if options.label_moment is not None:
+            raise ParameterError("--label-moment needs --label-delay")
+        return None
+    return LateLabels(
+        options.label_delay,
+        options.label_moment,
+        most=options.hold_most,
+        patience=options.patience,
+        default=_label(options.default_label, options.positive),
+    )
+
+
+def _label(text: str | None, positive: str | None) -> Any:
+    """Return a label as JSON has it, or the text itself."""
+    if text is None:
+        return None
+    if positive is not None:
+        return text == positive
+    try:
+        label = json.loads(text)
+    except ValueError:
+        return text
+    return text if isinstance(label, (list, dict)) else label
