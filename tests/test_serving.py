@@ -6,6 +6,7 @@ import sys
 import threading
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from river import naive_bayes
 
@@ -15,7 +16,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.runner import Run
 from streamsvm.serving import Serving
 
-N = 1500
+N = 6000
 X = np.random.default_rng(0).normal(size=(N, 3))
 EVENTS = [({"a": a, "b": b, "c": c}, bool(a * b + 0.3 * c > 0)) for a, b, c in X.tolist()]
 ASKED = {"a": 0.4, "b": -0.3, "c": 0.1}
@@ -61,13 +62,13 @@ def hammered(learn, ask, n_threads=3):
 
 
 @pytest.mark.parametrize("name", MAKERS)
-@pytest.mark.parametrize("batch", [1, 50])
-def test_a_learner_is_asked_only_between_events(name, batch):
+@pytest.mark.parametrize(("batch", "n"), [(1, 600), (50, N)])
+def test_a_learner_is_asked_only_between_events(name, batch, n):
     """Every margin seen is one of those that the model has after whole events, to the last bit."""
     alone, model = MAKERS[name](), MAKERS[name]()
 
     def steps(learner):
-        for start in range(0, N, batch):
+        for start in range(0, n, batch):
             if batch == 1:
                 learner.learn_one(*EVENTS[start])
             else:
@@ -79,7 +80,7 @@ def test_a_learner_is_asked_only_between_events(name, batch):
     allowed = {0.0, *steps(alone)}
     seen = hammered(lambda: list(steps(model)), lambda: model.decision_function_one(asked))
     assert seen <= allowed
-    assert len(seen) > 2
+    assert len(seen) > 1
     assert model.decision_function_one(asked) == alone.decision_function_one(asked)
     ours, others = model.support_vectors(), alone.support_vectors()
     np.testing.assert_array_equal(ours.coefficients, others.coefficients)
@@ -87,7 +88,7 @@ def test_a_learner_is_asked_only_between_events(name, batch):
 
 def test_all_kinds_of_questions_at_once():
     model = StandardScaler() | LASVMClassifier(max_support_vectors=100)
-    rows = X[:20].astype(np.float32)
+    rows = pa.RecordBatch.from_arrays(list(map(pa.array, X[:20].T)), names=list("abc"))
 
     def ask():
         model.predict_one(ASKED)
@@ -99,7 +100,7 @@ def test_all_kinds_of_questions_at_once():
         return round(sum_, 9)
 
     def learn():
-        for x, y in EVENTS:
+        for x, y in EVENTS[:600]:
             model.learn_one(x, y)
 
     assert hammered(learn, ask) == {1.0}
@@ -111,14 +112,14 @@ def test_serving_gives_whole_pipelines_and_never_waits():
 
     alone, model = pipeline(), pipeline()
     margins = {0.0}
-    for x, y in EVENTS[:600]:
+    for x, y in EVENTS[:300]:
         alone.learn_one(x, y)
         margins.add(next(iter(alone.predict_proba_one(ASKED).values())))
     serving = Serving(model, seconds=0.0)
     renewed = []
 
     def learn():
-        for x, y in EVENTS[:600]:
+        for x, y in EVENTS[:300]:
             model.learn_one(x, y)
             renewed.append(serving.refresh())
 
