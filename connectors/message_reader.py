@@ -215,10 +215,10 @@ def _seconds(value: Any, name: str) -> float | None:
         return value
     try:
         moment = datetime.fromisoformat(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError):
         raise PayloadError(
             f"the timestamp `{name}` is {value!r:.100}: use seconds since 1970, or ISO 8601"
-        ) from error
+        ) from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 

@@ -164,10 +164,36 @@ def test_arrow_messages(cluster, tmp_path):
         assert ours[name] == theirs[name], name
 
 
+def test_labels_of_another_topic_and_dead_letters_to_a_third(cluster, tmp_path):
+    address, producer = cluster
+    found = events(900)
+    for i, e in enumerate(found):
+        label = {"label": e.pop("label")}
+        producer.produce("asked", json.dumps(e).encode(), key=str(i), partition=i % 2)
+        producer.produce("answers", json.dumps(label).encode(), key=str(i), partition=0)
+    producer.produce("asked", b"{broken", key="x", partition=0)
+    producer.flush(30)
+    options = ("--labels-topic", "answers", "--dead-letter-topic", "dead", "--idle", 3)
+    report = done(consume(address, "asked", *options, "--checkpoint", tmp_path / "run.ckpt"))
+    assert (report["rows"], report["learnt"]) == (901, 900)
+    assert report["late"]["held"] == report["late"]["labels_held"] == 0
+    assert report["late"]["answered"] == 900
+    settings = {"bootstrap.servers": address, "group.id": "d", "auto.offset.reset": "earliest"}
+    reader = confluent_kafka.Consumer(settings | {"log_level": 0})
+    reader.subscribe(["dead"])
+    (letter,) = reader.consume(1, 30.0)
+    reader.close()
+    assert json.loads(letter.value())["x"] == {"payload": "{broken"}
+    assert letter.key() == b"asked[0]:450"
+
+
 def test_wrong_settings_are_said_at_once():
     for options, word in (
         (("--set", "nonsense"), "use NAME=VALUE"),
         (("--set", "enable.auto.commit=true"), "commits follow checkpoints"),
+        (("--default-label", "no"), "give --label-delay"),
+        (("--label-moment", "t"), "needs --label-delay"),
+        (("--dead-letter-topic", "d", "--on-error", "skip"), "not with --on-error skip"),
     ):
         process = consume("127.0.0.1:1", "t", *options)
         _, error = process.communicate(timeout=60)

@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     decoder = _decoder(options)
     by_key = options.labels_topic is not None
     late = late_labels_of(options, by_key)
-    consumer = _consumer(options)
+    letters, consumer = _letters(options), _consumer(options)
     source = KafkaSource(
         consumer,
         options.target,
@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
             f"consume {source.name}",
             options.limit,
             lambda stop: source,
-            letters=_letters(options),
+            letters=letters,
             late=late,
         )
 

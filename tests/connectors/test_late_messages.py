@@ -1,0 +1,204 @@
+"""Keys, times and topics of labels, as messages bring them."""
+
+import json
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from connectors import KafkaSource, LetterTopic, SourceError
+from connectors.messages import Message
+from streamsvm import LASVMClassifier
+from streamsvm.bad_events import BadEvents
+from streamsvm.errors import BadEventError, ParameterError
+from streamsvm.late_labels import LateLabels
+from streamsvm.runner import Run
+
+
+def message(topic, offset, value, key=None, seconds=None):
+    return Message(topic, 0, offset, key, json.dumps(value).encode(), seconds)
+
+
+def arrow(rows):
+    batch = pa.RecordBatch.from_pylist(rows)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+def test_labels_of_another_topic_find_their_events_by_the_message_key():
+    messages = [message("clicks", k, {"a": float(k % 7)}, b"%d" % k) for k in range(40)]
+    messages += [message("sold", k, {"label": k % 7 > 3}, b"%d" % k) for k in range(40)]
+    messages += [message("clicks", 40, {"a": 6.0}, b"40"), message("sold", 40, {}, b"40")]
+    learner = LASVMClassifier()
+    source = KafkaSource(messages, "label", labels="sold", batch_size=7)
+    bad = BadEvents("skip")
+    report = Run(source, learner, late=LateLabels(), bad_events=bad).execute()
+    assert (report.rows, report.learnt, report.late["held"]) == (41, 40, 1)
+    assert report.bad == {"missing label": 1}
+    assert learner.feature_names == ["a"]
+    assert learner.predict_one({"a": 6.0}) is True
+
+
+def test_the_key_may_be_a_field_and_is_no_feature():
+    payloads = [{"id": k, "at": 10.0 * k, "a": 1.0} for k in range(3)]
+    source = KafkaSource(payloads, "label", key="id", timestamp="at")
+    batch = next(source.batches())
+    assert batch.keys == [0, 1, 2]
+    assert batch.timestamps.tolist() == [0.0, 10.0, 20.0]
+    assert batch.features.schema.names == ["a"]
+    sliced = batch.slice(1, 1)
+    assert (sliced.keys, sliced.timestamps.tolist()) == ([1], [10.0])
+
+
+def test_keys_and_times_of_record_batches():
+    rows = [{"id": f"k{i}", "at": i, "a": float(i), "label": None} for i in range(3)]
+    answers = [{"id": f"k{i}", "label": bool(i % 2)} for i in range(3)]
+    messages = [
+        Message("events", 0, 0, None, arrow(rows), 5.0),
+        Message("labels", 0, 0, None, arrow(answers), 6.0),
+    ]
+    options = {"key": "id", "timestamp": "at", "labels": "labels", "decode": "arrow"}
+    source = KafkaSource(messages, "label", **options)
+    first, second = (batch for batch in source.batches() if len(batch))
+    assert first.keys == second.keys == ["k0", "k1", "k2"]
+    assert first.timestamps.tolist() == [0.0, 1.0, 2.0]
+    assert np.isnan(second.timestamps).all()  # answers have no field `at`
+    assert first.features.schema.names == ["a"]
+    assert second.are_answers and not first.are_answers
+    assert second.features.num_columns == 0
+    learner = LASVMClassifier()
+    Run(KafkaSource(messages, "label", **options), learner, late=LateLabels()).execute()
+    assert learner.n_examples == 3
+    # Without a field for the key, a message's key is that of all its rows.
+    del options["key"]
+    source = KafkaSource([messages[0]._replace(key=b"x")], "label", **options)
+    assert next(source.batches()).keys == ["x"] * 3
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        (12.5, 12.5),
+        ("1970-01-01T00:01:00", 60.0),
+        ("1970-01-01T01:00:00+01:00", 0.0),
+        (None, math.nan),
+    ],
+)
+def test_times_are_seconds_or_iso_8601(value, seconds):
+    batch = next(KafkaSource([{"t": value, "a": 1.0}], "y", timestamp="t").batches())
+    np.testing.assert_array_equal(batch.timestamps, [seconds])
+
+
+def test_a_time_that_is_none_is_a_bad_event():
+    source = KafkaSource([{"t": "soon", "a": 1.0}, {"t": [1], "a": 1.0}], "y", timestamp="t")
+    batch = next(source.batches())
+    assert len(batch) == 0
+    assert [reject.kind for reject in batch.rejects] == ["not an event"] * 2
+    assert "ISO 8601" in batch.rejects[0].reason
+
+
+def test_the_brokers_time_is_there_without_a_field():
+    found = next(KafkaSource([message("t", 0, {"a": 1.0}, seconds=7.0)], "y").batches())
+    assert found.timestamps.tolist() == [7.0]
+    late = LateLabels(delay=30.0, moment="timestamp")
+    messages = [message("t", i, {"a": i % 7.0, "y": i % 7 > 3}, seconds=i) for i in range(100)]
+    report = Run(KafkaSource(messages, "y", batch_size=9), LASVMClassifier(), late=late).execute()
+    assert report.learnt == 100
+
+
+class OneByOne:
+    """quixstreams' consumer: a message or None at each poll, like confluent-kafka's."""
+
+    def __init__(self, payloads):
+        self.payloads = list(enumerate(payloads))
+        self.waits = []
+
+    def poll(self, timeout=None):
+        self.waits.append(timeout)
+        if not self.payloads:
+            return None
+        offset, value = self.payloads.pop(0)
+        return Message("t", 0, offset, None, value, None)
+
+    def assignment(self):
+        return ["t[0]"]
+
+
+def test_a_consumer_that_polls_one_by_one():
+    consumer = OneByOne([b'{"a": %d, "y": true}' % i for i in range(10)])
+    source = KafkaSource(consumer, "y", batch_size=4, timeout=0.01, idle=0.05)
+    found = [batch.rows.tolist() for batch in source.batches() if len(batch)]
+    assert found == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    # Only the first message of a batch is waited for.
+    assert consumer.waits[:5] == [0.01, 0, 0, 0, 0.01]
+
+
+# Dead letters
+
+
+class Producer:
+    def __init__(self, refuses=False, room=3, left=0):
+        self.sent, self.queue, self.room, self.left = [], [], room, left
+        self.refuses = refuses
+
+    def produce(self, topic, value, key, on_delivery):
+        if len(self.queue) == self.room:
+            raise BufferError("queue full")
+        self.queue.append((topic, key, json.loads(value), on_delivery))
+
+    def poll(self, seconds):
+        return 0
+
+    def flush(self, seconds):
+        for topic, key, letter, on_delivery in self.queue:
+            on_delivery("too large" if self.refuses else None, None)
+            self.sent.append((topic, key, letter))
+        self.queue = []
+        return self.left
+
+
+def run_with_letters(producer):
+    payloads = [b"{broken", *(b'{"a": %d, "y": %d}' % (i, i % 2) for i in range(4))] * 3
+    bad = BadEvents(LetterTopic(producer, "dead"))
+    return Run(KafkaSource(payloads, "y"), LASVMClassifier(), bad_events=bad).execute()
+
+
+def test_dead_letters_go_to_a_topic():
+    producer = Producer(room=2)
+    assert run_with_letters(producer).bad == {"undecodable": 3}
+    assert [key for _, key, _ in producer.sent] == [b"kafka[0]:0", b"kafka[0]:5", b"kafka[0]:10"]
+    topic, _, letter = producer.sent[0]
+    assert topic == "dead"
+    assert letter["x"] == {"payload": "{broken"}
+    assert letter["position"] == {"file": "kafka[0]", "row": 0}
+    assert "JSON" in letter["reason"]
+
+
+def test_letters_that_cannot_be_delivered_stop_the_run():
+    with pytest.raises(SourceError, match="3 dead letters were refused: too large"):
+        run_with_letters(Producer(refuses=True))
+    with pytest.raises(SourceError, match="could not be delivered"):
+        run_with_letters(Producer(left=2))
+
+
+def test_a_share_of_errors_stops_the_run():
+    def payloads(n_bad):
+        good = [b'{"a": %d, "y": %d}' % (i, i % 2) for i in range(200)]
+        return [b"{broken"] * n_bad + good
+
+    def run(n_bad, most):
+        bad = BadEvents("skip", most=most)
+        source = KafkaSource(payloads(n_bad), "y", batch_size=10)
+        return Run(source, LASVMClassifier(), bad_events=bad).execute()
+
+    assert run(4, 0.05).bad == {"undecodable": 4}
+    with pytest.raises(
+        BadEventError, match=r"6 events could not be used.*5.00% of \d+ are allowed"
+    ):
+        run(6, 0.05)
+    for wrong in (1.5, -0.1, True, math.nan):
+        with pytest.raises(ParameterError, match="a share below 1"):
+            BadEvents("skip", most=wrong)
