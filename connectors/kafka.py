@@ -9,7 +9,14 @@ import numpy as np
 
 from connectors.errors import SnapshotError, SourceError
 from connectors.message_reader import MessageReader
-from connectors.messages import Message, message_of, poller_of
+from connectors.messages import (
+    Message,
+    RecordsPoller,
+    is_passing,
+    message_of,
+    poller_of,
+    will_pass,
+)
 from connectors.pairs import batch_of
 from connectors.payloads import Decoder, decoder_of
 from connectors.source import Batch, Closing, Event, Snapshot
@@ -18,8 +25,6 @@ DEFAULT_BATCH_SIZE = 500
 """Messages a poll: enough to hide what a poll costs, few enough to be learnt in a moment."""
 
 _PARTITION_EOF = -191
-# The client goes on trying by itself: transport, resolving, all brokers down, timed out.
-_WAITING = frozenset({-195, -193, -187, -185})
 
 
 class KafkaSource(Closing):
@@ -39,7 +44,8 @@ class KafkaSource(Closing):
     target
         Name of the field that is the label.
     topics
-        What to subscribe to (confluent-kafka); None: the consumer has its topics already.
+        What to subscribe to (confluent-kafka, kafka-python); None: the consumer has its topics
+        already.
     columns
         Names of the fields that are features; None: all but label, key and timestamp.
     key
@@ -113,6 +119,7 @@ class KafkaSource(Closing):
             raise ValueError(f"timeout and idle must be above 0, not {timeout}, {idle}")
         self.consumer, self.has_answers = consumer, labels is not None
         self.batch_size, self.timeout, self.idle = batch_size, timeout, idle
+        self.failed_commits = 0
         self.before_revoke: Callable[[], None] = lambda: None
         self._reader = MessageReader(target, key, timestamp, columns, decoder_of(decode), labels)
         self._name = name
@@ -183,7 +190,8 @@ class KafkaSource(Closing):
         """
         if snapshot.get("source") != "KafkaSource":
             raise SnapshotError(f"not a snapshot of a KafkaSource: {dict(snapshot)!r:.200}")
-        self._offsets = dict(snapshot["offsets"])
+        self._offsets.clear()
+        self._offsets.update(snapshot["offsets"])
         # Partitions that are assigned later start there, too (see `_assigned`); and what comes
         # again all the same is passed over.
         self._poller.seek(self._offsets)
@@ -200,8 +208,24 @@ class KafkaSource(Closing):
         raise SourceError(f"`{self.name}` is a stream: it cannot be read a second time (epochs=1)")
 
     def settled(self, snapshot: Mapping[str, Any]) -> None:
-        """Tell the broker that all before a snapshot is safe: its checkpoint is on the disk."""
-        self._poller.commit(snapshot["offsets"])
+        """Tell the broker that all before a snapshot is safe: its checkpoint is on the disk.
+
+        A broker that cannot be reached, or is about to give the partitions to others, is told next
+        time: `failed_commits` counts that.
+
+        Raises
+        ------
+        SourceError
+            The broker refuses for good.
+
+        """
+        try:
+            self._poller.commit(snapshot["offsets"])
+        except Exception as error:
+            if not will_pass(error):
+                raise SourceError(f"`{self.name}`: offsets cannot be committed: {error}") from error
+            # The checkpoint has them; the next one commits them, too.
+            self.failed_commits += 1
 
     def close(self) -> None:
         """Leave the group. An asynchronous consumer is its owner's to stop."""
@@ -211,6 +235,9 @@ class KafkaSource(Closing):
     # Partitions come and go
 
     def _subscribe(self, topics: list[str]) -> None:
+        if isinstance(self._poller, RecordsPoller):
+            self._poller.subscribe(topics, lambda: self.before_revoke(), self._offsets)
+            return
         self.consumer.subscribe(
             topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
         )
@@ -230,12 +257,13 @@ class KafkaSource(Closing):
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
         """Make safe what was learnt of these partitions; others read on from there."""
         self.before_revoke()
-        self._lost(consumer, partitions)
+        consumer.unassign()
 
     def _lost(self, consumer: Any, partitions: list[Any]) -> None:
-        """Forget partitions that are another's now: it starts from what was committed."""
-        for partition in partitions:
-            self._offsets.pop(f"{partition.topic}[{partition.partition}]", None)
+        """Leave partitions that are another's already: nothing can be committed any more.
+
+        Where they were read up to stays known: should they come back, no event is learnt again.
+        """
         consumer.unassign()
 
     def _is_message(self, raw: Any) -> bool:
@@ -244,6 +272,6 @@ class KafkaSource(Closing):
         if error is None:
             return True
         code = error.code()
-        if code == _PARTITION_EOF or code in _WAITING or error.retriable():
+        if code == _PARTITION_EOF or is_passing(error):
             return False
         raise SourceError(f"`{self.name}`: the broker says: {error}")

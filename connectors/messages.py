@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 
@@ -127,6 +127,32 @@ class OnePoller(ConsumePoller):
 class RecordsPoller(_Assigned):
     """kafka-python and what is like it: ``poll`` gives {partition: [records]}."""
 
+    def subscribe(
+        self, topics: list[str], before_revoke: Callable[[], None], offsets: Mapping[str, int]
+    ) -> None:
+        """Subscribe; read on from `offsets`, as they are then, when partitions are assigned."""
+        # Whoever gave such a consumer has its package.
+        from kafka import ConsumerRebalanceListener
+
+        poller = self
+
+        class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+            def on_partitions_revoked(self, revoked: Any) -> None:
+                before_revoke()
+
+            def on_partitions_assigned(self, assigned: Any) -> None:
+                # Another member of the group may have got further.
+                poller.seek(
+                    {
+                        place: offset
+                        for p in assigned
+                        if (offset := offsets.get(place := f"{p.topic}[{p.partition}]", -1))
+                        > (poller.consumer.committed(p) or -1)
+                    }
+                )
+
+        self.consumer.subscribe(topics, listener=Listener())
+
     def poll(self, n: int, seconds: float) -> list[Any]:
         """Return up to n messages."""
         found = self.consumer.poll(timeout_ms=int(1000 * seconds), max_records=n)
@@ -140,7 +166,6 @@ class RecordsPoller(_Assigned):
     def commit(self, offsets: Mapping[str, int]) -> None:
         """Tell the broker where to read on."""
         if own := self._own(offsets):
-            # Whoever gave such a consumer has its package.
             from kafka.structs import OffsetAndMetadata
 
             self.consumer.commit({p: OffsetAndMetadata(offset, "", -1) for p, offset in own})
@@ -222,6 +247,37 @@ def _takes_records(poll: Any) -> bool:
         return "max_records" in inspect.signature(poll).parameters
     except (TypeError, ValueError):  # compiled code does not tell
         return False
+
+
+# The client goes on trying by itself: transport, resolving, all brokers down, timed out.
+_CONNECTING = frozenset({-195, -193, -187, -185})
+# The cluster is busy with itself: leaders and coordinators move, requests time out.
+_BUSY = frozenset({5, 6, 7, 9, 13, 14, 15, 16, 19})
+# A rebalance is under way: illegal generation, unknown member, rebalance in progress; no offset.
+_REBALANCING = frozenset({22, 25, 27, -168})
+_REBALANCING_NAMES = frozenset(
+    {
+        "CommitFailedError",
+        "IllegalGenerationError",
+        "IllegalStateError",
+        "RebalanceInProgressError",
+        "UnknownMemberIdError",
+    }
+)
+
+
+def is_passing(error: Any) -> bool:
+    """Tell whether an error of confluent-kafka passes by itself."""
+    return error.code() in _CONNECTING | _BUSY or bool(error.retriable())
+
+
+def will_pass(exception: Exception) -> bool:
+    """Tell whether what a client raised, when it should commit, is no lasting refusal."""
+    error = exception.args[0] if exception.args else None
+    if error is not None and hasattr(error, "code") and hasattr(error, "retriable"):
+        return is_passing(error) or error.code() in _REBALANCING
+    name = type(exception).__name__
+    return bool(getattr(exception, "retriable", False)) or name in _REBALANCING_NAMES
 
 
 def poller_of(consumer: Any, topic: str, loop: asyncio.AbstractEventLoop | None = None) -> Poller:
