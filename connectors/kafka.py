@@ -236,7 +236,9 @@ class KafkaSource(Closing):
 
     def _subscribe(self, topics: list[str]) -> None:
         if isinstance(self._poller, RecordsPoller):
-            self._poller.subscribe(topics, lambda: self.before_revoke(), self._offsets)
+            # Its callbacks may not block: a rebalance writes no checkpoint. What was learnt since
+            # the last one is passed over when it comes again.
+            self.consumer.subscribe(topics)
             return
         self.consumer.subscribe(
             topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost

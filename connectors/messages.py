@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 
@@ -127,32 +127,6 @@ class OnePoller(ConsumePoller):
 class RecordsPoller(_Assigned):
     """kafka-python and what is like it: ``poll`` gives {partition: [records]}."""
 
-    def subscribe(
-        self, topics: list[str], before_revoke: Callable[[], None], offsets: Mapping[str, int]
-    ) -> None:
-        """Subscribe; read on from `offsets`, as they are then, when partitions are assigned."""
-        # Whoever gave such a consumer has its package.
-        from kafka import ConsumerRebalanceListener
-
-        poller = self
-
-        class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
-            def on_partitions_revoked(self, revoked: Any) -> None:
-                before_revoke()
-
-            def on_partitions_assigned(self, assigned: Any) -> None:
-                # Another member of the group may have got further.
-                poller.seek(
-                    {
-                        place: offset
-                        for p in assigned
-                        if (offset := offsets.get(place := f"{p.topic}[{p.partition}]", -1))
-                        > (poller.consumer.committed(p) or -1)
-                    }
-                )
-
-        self.consumer.subscribe(topics, listener=Listener())
-
     def poll(self, n: int, seconds: float) -> list[Any]:
         """Return up to n messages."""
         found = self.consumer.poll(timeout_ms=int(1000 * seconds), max_records=n)
@@ -166,6 +140,7 @@ class RecordsPoller(_Assigned):
     def commit(self, offsets: Mapping[str, int]) -> None:
         """Tell the broker where to read on."""
         if own := self._own(offsets):
+            # Whoever gave such a consumer has its package.
             from kafka.structs import OffsetAndMetadata
 
             self.consumer.commit({p: OffsetAndMetadata(offset, "", -1) for p, offset in own})

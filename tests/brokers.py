@@ -84,13 +84,13 @@ def make_topic(address, topic, n_partitions=4):
     future.result()
 
 
-def produce(address, topic, payloads, n_partitions):
+def produce(address, topic, payloads, n_partitions, keys=None):
     """Produce payload i to partition i % n_partitions."""
     producer = confluent_kafka.Producer({"bootstrap.servers": address} | QUIET)
     for i, payload in enumerate(payloads):
         while True:
             try:
-                producer.produce(topic, payload, partition=i % n_partitions)
+                producer.produce(topic, payload, partition=i % n_partitions, key=keys and keys[i])
                 break
             except BufferError:
                 producer.poll(0.1)
