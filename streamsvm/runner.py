@@ -191,7 +191,7 @@ class Run:
         batches = self.source.batches()
         # What cuts its batches anew when it is read again can be left at their ends only.
         whole = getattr(self.source, "cuts_anew", False)
-        while True:
+        while self.limit is None or first < self.limit:
             before = None if self.checkpoint is None else self.source.snapshot()
             try:
                 batch = next(batches, None)
@@ -199,7 +199,7 @@ class Run:
                 # While waiting for rows: nothing is half learnt.
                 self.report.interrupted = True
                 return
-            if batch is None or (self.limit is not None and first >= self.limit):
+            if batch is None:
                 return
             if whole:
                 start, first = first, first + len(batch) + len(batch.rejects)

@@ -1,8 +1,9 @@
 """What consuming costs beside the bare client loop: ``python -m tests.benchmarks.consume 100000``.
 
-Events of 20 floats come from librdkafka's mock cluster as JSON, one a message, and as Arrow, 256 a
-message. Printed are events a second of a loop that only fetches messages, of one that decodes them,
-too, and of a run into a linear learner (averaged tracking, K = 1), with and without checkpoints.
+Events of 20 floats come from a broker process (Tansu: the mock cluster keeps 5 MB a partition only)
+as JSON, one a message, and as Arrow, 256 a message. Printed are events a second of a loop that only
+fetches messages, of one that decodes them, too, and of a run into a linear learner (averaged
+tracking, K = 1), with and without checkpoints.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer
 
 from connectors import KafkaSource
 from connectors.payloads import decoder_of
 from streamsvm import TrackingSVMClassifier, kernels
 from streamsvm.checkpoint import Checkpoint
 from streamsvm.runner import Run
+from tests.brokers import make_topic, produce, tansu
 
 _ROWS = 256
 
@@ -93,16 +95,14 @@ def _run(brokers: str, group: str, decode: str, n: int, path: Path | None) -> fl
 def main() -> None:
     """Measure and print."""
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    mock = {"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 0}
-    cluster = Producer(mock)
-    broker = next(iter(cluster.list_topics(timeout=10).brokers.values()))
-    brokers = f"{broker.host}:{broker.port}"
-    producer = Producer({"bootstrap.servers": brokers, "log_level": 0})
+    with tansu() as brokers:
+        _measure(brokers, n)
+
+
+def _measure(brokers: str, n: int) -> None:
     for topic, payloads in _payloads(n).items():
-        for payload in payloads:
-            producer.produce(topic, payload, partition=0)
-            producer.poll(0)
-        producer.flush()
+        make_topic(brokers, topic, 1)
+        produce(brokers, topic, payloads, 1)
         decode = decoder_of(topic)
         # Compiled code is there before the clock runs.
         _run(brokers, f"{topic} warm", topic, 2000, None)

@@ -50,10 +50,10 @@ def model() -> Any:
 
 
 def consumer(address: str, group: str) -> Any:
-    """Return a consumer whose group notices its death in 2 s."""
+    """Return a consumer; the mock cluster wedges if sessions end sooner than in 6 s."""
     settings = {"bootstrap.servers": address, "group.id": group, "enable.auto.commit": False}
     settings |= {"auto.offset.reset": "earliest", "log_level": 0}
-    return Consumer(settings | {"session.timeout.ms": 2000, "heartbeat.interval.ms": 300})
+    return Consumer(settings | {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500})
 
 
 def consume(address: str, group: str, topic: str, folder: Path, n: int, every: int) -> None:

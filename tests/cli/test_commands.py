@@ -129,6 +129,25 @@ def test_arrow_files_and_folders(capsys):
     assert replay("data.arrow", "--quiet") == 0
 
 
+def test_labels_that_come_late(capsys):
+    write(when=np.arange(600) * 2.0)
+    options = ("data.parquet", "--json", "--quiet", "--columns", "a,b,t", "--no-scale")
+    assert replay(*options) == 0
+    at_once = json.loads(capsys.readouterr()[0])
+    delayed = []
+    for more in (("50",), ("100", "--timestamp", "when", "--label-moment", "timestamp")):
+        assert replay(*options, "--label-delay", *more) == 0
+        delayed.append(json.loads(capsys.readouterr()[0]))
+    assert at_once["late"] == {}
+    assert delayed[0]["late"] == delayed[1]["late"]
+    assert delayed[0]["late"]["answered"] == 600
+    assert delayed[0]["accuracy"] == delayed[1]["accuracy"] < at_once["accuracy"]
+    assert delayed[0]["dual"] == at_once["dual"]
+    assert replay("data.parquet", "--label-delay", "5") == 0
+    assert "late labels" in capsys.readouterr()[0]
+    assert replay(*options, "--patience", "5") == 2
+
+
 def test_bad_rows_by_policy(capsys):
     nulls = [None if i % 100 == 0 else bool(v) for i, v in enumerate(columns()["y"])]
     write(y=nulls)

@@ -310,6 +310,16 @@ def test_a_decoder_of_your_own():
         KafkaSource([], "y", decode="xml")
 
 
+def test_a_huge_message_costs_no_more_than_itself():
+    """A text of 30 MB is one feature for one event, or a letter that is cut short."""
+    huge = b"x" * 30_000_000
+    payloads = [b'{"a": 1.0, "label": true}', b'{"a": "' + huge, huge, event(2)]
+    found, rejects = read(KafkaSource(payloads, "label"))
+    assert [x["a"] for _, _, x, _ in found] == [1.0, 2.0]
+    assert [reject.kind for reject in rejects] == ["undecodable"] * 2
+    assert all(len(reject.payload) < 2100 for reject in rejects)
+
+
 def test_a_million_names_do_not_fill_the_memory():
     wide = [{f"{i}-{k}": 1.0 for k in range(40_000)} | {"label": True} for i in range(3)]
     narrow = [{"a": float(i), "c": f"text {i}", "label": False} for i in range(4000)]
