@@ -1,6 +1,7 @@
 """Online support vector machines for real streams, with River's interface."""
 
 from streamsvm import kernels
+from streamsvm.learners.larank import LaRankClassifier
 from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.learners.model_file import load, save
 from streamsvm.learners.scaler import StandardScaler
@@ -9,6 +10,7 @@ from streamsvm.monitor.tracker import TrackingMonitor
 
 __all__ = [
     "LASVMClassifier",
+    "LaRankClassifier",
     "StandardScaler",
     "TrackingMonitor",
     "TrackingSVMClassifier",

@@ -16,8 +16,8 @@ from typing import IO, Any, NamedTuple
 
 from streamsvm.errors import CheckpointError, ParameterError
 from streamsvm.learners import model_file
-from streamsvm.learners.binary import BinaryLearner
 from streamsvm.learners.json_values import as_json
+from streamsvm.learners.learner import Learner
 from streamsvm.monitor import monitor_file
 
 # What may differ between the processes that carry a run on: how, not what is learnt.
@@ -241,7 +241,7 @@ def _adopt(own: Any, kept: Any) -> None:
     """Give an object the content of another one, and let it keep who watches it."""
     watched = own.__dict__.get("_observer")
     own.__dict__.update(kept.__dict__)
-    if isinstance(own, BinaryLearner):
+    if isinstance(own, Learner):
         own._observer = watched
 
 

@@ -87,7 +87,7 @@ class Feeder:
             return kept, []
         if self.scaler is not None:
             matrix = self.scaler.learn_transform_many(matrix)
-        if self.learner.labels == (None, None):
+        if not self.learner.classes:
             return kept, [None] * len(kept)
         margins = self.learner.decision_function_many(matrix).tolist()
         return kept, [self.learner.label_of(margin) for margin in margins]
@@ -134,10 +134,10 @@ class Feeder:
     def _usable_labels(self, labels: list[Any]) -> np.ndarray:
         """Return which labels are there and are not a third class."""
         assert self.learner is not None
-        known = {y for y in self.learner.labels if y is not None}
+        known, most = set(self.learner.classes), self.learner.most_classes
         usable = np.ones(len(labels), bool)
         for i, y in enumerate(labels):
-            if y is None or (len(known) == 2 and y not in known):
+            if y is None or (len(known) == most and y not in known):
                 usable[i] = False
             else:
                 known.add(y)
@@ -168,7 +168,7 @@ class Feeder:
     ) -> Pairs:
         """Learn rows that were checked; pair the labels with what was predicted, now or before."""
         assert self.learner is not None
-        unknown = self.learner.labels == (None, None)
+        unknown = not self.learner.classes
         if given is not None and self.learner._observer is not None:
             self.learner._observer.expect(given)
         try:

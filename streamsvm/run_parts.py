@@ -8,25 +8,25 @@ from typing import Any
 from river import compose
 
 from streamsvm.errors import LabelError
-from streamsvm.learners.binary import BinaryLearner
 from streamsvm.learners.labels import plain
+from streamsvm.learners.learner import Learner
 from streamsvm.learners.scaler import StandardScaler
 
 
-def parts_of(model: Any) -> tuple[StandardScaler | None, BinaryLearner | None]:
+def parts_of(model: Any) -> tuple[StandardScaler | None, Learner | None]:
     """Return the scaler and the learner of a model that takes batches; (None, None) for others."""
     steps = list(model.steps.values()) if isinstance(model, compose.Pipeline) else [model]
-    if len(steps) == 1 and isinstance(steps[0], BinaryLearner):
+    if len(steps) == 1 and isinstance(steps[0], Learner):
         return None, steps[0]
-    if len(steps) == 2 and type(steps[0]) is StandardScaler and isinstance(steps[1], BinaryLearner):
+    if len(steps) == 2 and type(steps[0]) is StandardScaler and isinstance(steps[1], Learner):
         return steps[0], steps[1]
     return None, None
 
 
-def check_target(labels: list[Any], learner: BinaryLearner | None) -> None:
+def check_target(labels: list[Any], learner: Learner | None) -> None:
     """Refuse a target of more classes than the learner takes, by its first labels."""
     classes = list(dict.fromkeys(y for y in labels if y is not None))
-    if learner is not None and len(classes) > 2:
+    if learner is not None and learner.most_classes is not None and len(classes) > 2:
         shown = ", ".join(repr(y) for y in classes[:5]) + (", ..." if len(classes) > 5 else "")
         raise LabelError(
             f"the target has {len(classes)} classes in its first {len(labels)} rows ({shown}): "

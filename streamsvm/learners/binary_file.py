@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from streamsvm.learners.json_values import as_json, kernel_as_json, kernel_from_json
-from streamsvm.learners.labels import BinaryLabels
 from streamsvm.learners.schema import Schema
 from streamsvm.support.rows import Rows, SparseRows
 
@@ -56,7 +55,7 @@ def common_from_file(cls: type, content: dict[str, Any], arrays: dict[str, np.nd
     model._schema = Schema(content["features"], model.max_features, model.hashing)
     model._schema.n_ignored = content.get("n_ignored", 0)
     model._sparse = content.get("is_sparse", False)
-    model._labels = BinaryLabels(content["labels"])
+    model._labels = type(model._labels)(content["labels"])
     model._n_examples = content["n_examples"]
     model._calibration, model._moments = arrays["calibration"], arrays["moments"]
     return model

@@ -48,3 +48,40 @@ def update_calibration(calibration, margins, y):  # type: ignore[no-untyped-def]
         slope = calibration[0] + error * (d * f - b) / determinant
         calibration[0] = max(slope, _SMALLEST_SLOPE)
         calibration[1] += error * (a - b * f) / determinant
+
+
+def new_temperature() -> np.ndarray:
+    """Return the state for several classes, float64 (2,): slope, and its curvature."""
+    return np.array([2.0, _PRIOR])
+
+
+@compiled
+def softmax(temperature, scores):  # type: ignore[no-untyped-def]
+    """Return P(c) = exp(slope f_c) / sum_c exp(slope f_c), float64 like scores."""
+    p = np.empty(scores.size)
+    most, total = scores.max(), 0.0
+    for c in range(scores.size):
+        p[c] = np.exp(max(-30.0, temperature[0] * (scores[c] - most)))
+        total += p[c]
+    for c in range(scores.size):
+        p[c] /= total
+    return p
+
+
+@compiled
+def update_temperature(temperature, scores, y):  # type: ignore[no-untyped-def]
+    """Learn rows of scores, float64 (n, classes), with classes y, float64 (n,), in order."""
+    for r in range(y.size):
+        f = scores[r]
+        p = softmax(temperature, f)
+        mean, square = 0.0, 0.0
+        for c in range(f.size):
+            # A score far below the best one says no more than one that is clearly below.
+            z = max(-5.0, f[c] - f.max())
+            mean += p[c] * z
+            square += p[c] * z * z
+        own = max(-5.0, f[np.int64(y[r])] - f.max())
+        fresh = (1.0 - _DISCOUNT) * _PRIOR
+        temperature[1] = _DISCOUNT * temperature[1] + fresh + max(square - mean * mean, 1e-6)
+        slope = temperature[0] + (own - mean) / temperature[1]
+        temperature[0] = max(slope, _SMALLEST_SLOPE)

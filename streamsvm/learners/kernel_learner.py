@@ -10,7 +10,6 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm.errors import FeatureError
 from streamsvm.learners import memory, sparsity, threads, width
-from streamsvm.learners.binary import BinaryLearner
 from streamsvm.learners.checks import (
     check_class_weight,
     check_number,
@@ -18,6 +17,7 @@ from streamsvm.learners.checks import (
     check_size,
 )
 from streamsvm.learners.events import LARGEST_DIAGONAL
+from streamsvm.learners.learner import Learner
 from streamsvm.learners.schema import LIMIT
 from streamsvm.learners.support_vectors import SupportVectors, as_matrix, in_order
 from streamsvm.monitor.certificate import Certificate
@@ -29,8 +29,8 @@ from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.tiles import PANEL
 
 
-class KernelLearner(BinaryLearner):
-    """A binary classifier on a kernel expansion; a subclass adds the solver's state.
+class KernelLearner(Learner):
+    """A classifier on a kernel expansion; a subclass adds the solver's state.
 
     Its `_state` is None before the first example, so that clones are cheap. All states hold rows
     by slot in a store.
@@ -128,6 +128,10 @@ class KernelLearner(BinaryLearner):
     def _bounded(self) -> np.ndarray:
         """Return, for all coefficients that are not 0, whether they are at their bound."""
 
+    def _new_margins(self, n: int) -> np.ndarray:
+        """Return where the margins of n rows are written, all 0."""
+        return np.zeros(n)
+
     def _ignored(self) -> dict[str, int]:
         """Return the counter of features that were left out, if there are any."""
         n = self._schema.n_ignored
@@ -164,12 +168,12 @@ class KernelLearner(BinaryLearner):
         numbers: np.ndarray,
         diagonal: np.ndarray,
     ) -> np.ndarray:
-        margins = np.empty(len(y))
+        margins = self._new_margins(len(y))
         start = 0
         while start < len(y):
             # Width and class weights change at powers of two, however the stream is cut.
             seen = self._n_examples + start
-            stop = min(len(y), start + _next_power_of_two(seen) - seen)
+            stop = min(len(y), start + width.next_power_of_two(seen) - seen)
             part = slice(start, stop)
             box = self._c_of(y[part], labels[part]) * w[part]
             fresh = cut(x, start, stop)
@@ -182,7 +186,7 @@ class KernelLearner(BinaryLearner):
             if self.kernel is None and seen < width.LAST_SET:
                 self._moments = width.updated(self._moments, seen, fresh)
             start = stop
-            if self._n_examples + stop == _next_power_of_two(seen):
+            if self._n_examples + stop == width.next_power_of_two(seen):
                 self._adapt(self._n_examples + stop)
         return margins
 
@@ -205,7 +209,7 @@ class KernelLearner(BinaryLearner):
             left = (fresh, *(part[done:stop] for part in others))
             done += self._solve(state, left, margins[done:stop])
             if done < stop:
-                capacity = state.alpha.size * (1 if stores.wants_pairs(state.store) else 2)
+                capacity = state.store.entered.size * (1 if stores.wants_pairs(state.store) else 2)
                 self._grow(capacity, self._states.n_columns(state))
                 state = self._state
 
@@ -222,7 +226,7 @@ class KernelLearner(BinaryLearner):
 
     def _margins(self, x: Rows) -> np.ndarray:
         n, d = shape(x)
-        margins = np.zeros(n)
+        margins = self._new_margins(n)
         if self._state is None or n == 0:
             return margins
         state = self._state_for(d)
@@ -248,7 +252,9 @@ class KernelLearner(BinaryLearner):
             self._state = self._new_state(n_features)
         elif self._states.n_columns(self._state) < n_features:
             room = max(n_features, 2 * self._states.n_columns(self._state))
-            self._grow(self._state.alpha.size, min(room, max(n_features, self._schema.limit)))
+            self._grow(
+                self._state.store.entered.size, min(room, max(n_features, self._schema.limit))
+            )
             if kernels.product_of(type(self.kernel_)) == "vectors":
                 self._rebuild()
         return self._state
@@ -328,7 +334,7 @@ class KernelLearner(BinaryLearner):
         if self.sparse is not None or self._sparse or self._state is None:
             return
         if n_features > self._states.n_columns(self._state):
-            capacity = self._state.alpha.size
+            capacity = self._state.store.entered.size
             if sparsity.may_be_too_many(capacity, n_features) and sparsity.are_mostly_zero(
                 dense(self._expansion()[0]), n_features
             ):
@@ -389,8 +395,3 @@ class KernelLearner(BinaryLearner):
         super().__setstate__(contents)
         if self._state is not None:
             self._state = self._states.with_cache(self._state, self._cache_bytes)
-
-
-def _next_power_of_two(n: int) -> int:
-    """Return the smallest power of two above n."""
-    return 1 << int(n).bit_length()

@@ -43,12 +43,63 @@ def _is_positive_alone(label: Any) -> bool:
     return isinstance(label, (bool, int, float)) and label > 0
 
 
+class ClassLabels:
+    """Maps any number of labels to 0.0, 1.0, 2.0, ..., in the order of their coming."""
+
+    most: int | None = None
+    is_complete = False
+    """Whether no further class can come."""
+
+    def __init__(self, seen: list[Any] | None = None) -> None:
+        self.seen: list[Any] = list(seen or [])
+        self._numbers = {label: float(i) for i, label in enumerate(self.seen)}
+
+    def check(self, labels: list[Any]) -> list[Any]:
+        """Return the labels as plain values if all of them can be learnt.
+
+        Raises
+        ------
+        LabelError
+            A label is missing.
+
+        """
+        return [check_label(label) for label in labels]
+
+    def add(self, label: Any) -> bool:
+        """Take note of a checked label; return False: no other label's number changes."""
+        if label not in self._numbers:
+            self._numbers[label] = float(len(self.seen))
+            self.seen.append(label)
+        return False
+
+    def sign(self, label: Any) -> float:
+        """Return the number of a label that was added."""
+        return self._numbers[label]
+
+    def label(self, scores: Any) -> Any:
+        """Return the label with the highest score; None before any label (River's habit)."""
+        return self.early_label(scores, len(self.seen))
+
+    def early_label(self, scores: Any, n_known: int) -> Any:
+        """Return what was predicted when n_known labels were known."""
+        if n_known == 0:
+            return None
+        return self.seen[max(range(n_known), key=scores.__getitem__)]
+
+
 class BinaryLabels:
     """Maps two labels to -1.0 and +1.0.
 
     Of two labels the larger is positive (True, 1, "yes" rather than "no"); of two that cannot be
     compared, the one seen second.
     """
+
+    most: int | None = 2
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no further class can come."""
+        return len(self.seen) == 2
 
     def __init__(self, seen: list[Any] | None = None) -> None:
         self.seen: list[Any] = list(seen or [])
@@ -110,6 +161,10 @@ class BinaryLabels:
         if len(self.seen) < 2:
             return self.seen[0] if self.seen else False
         return self.positive if margin > 0.0 else self.negative
+
+    def early_label(self, margin: float, n_known: int) -> Any:
+        """Return what was predicted when n_known labels, none or one, were known."""
+        return self.seen[0] if n_known else False
 
     def probabilities(self, p: float, n_examples: int) -> dict[Any, float]:
         """Return {label: probability}, from the probability of the positive one.

@@ -10,6 +10,7 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm.errors import ParameterError
 from streamsvm.learners import lasvm_file, model_file
+from streamsvm.learners.binary import BinaryLearner
 from streamsvm.learners.bounds import policy_of
 from streamsvm.learners.checks import check_number, check_positive, check_size
 from streamsvm.learners.kernel_learner import KernelLearner
@@ -24,7 +25,7 @@ from streamsvm.support.rows import Rows
 _FINISH_STEPS = 20_000
 
 
-class LASVMClassifier(KernelLearner):
+class LASVMClassifier(BinaryLearner, KernelLearner):
     """Online soft-margin SVM with kernels and a bias: as accurate as a batch SVM after one pass.
 
     Every example is tried once as a support vector (PROCESS); then pairs of support vectors are

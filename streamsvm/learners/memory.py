@@ -9,7 +9,7 @@ import numpy as np
 from streamsvm.support import sparse_store
 from streamsvm.support.sparse_store import SparseStore
 
-_SCRATCH = ("block", "order", "lanes", "groups")
+_SCRATCH = ("block", "order", "lanes", "groups", "scores")
 """Fields of states that hold nothing between two examples."""
 
 

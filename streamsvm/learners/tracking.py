@@ -10,6 +10,7 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm.errors import ParameterError
 from streamsvm.learners import model_file, tracking_file
+from streamsvm.learners.binary import BinaryLearner
 from streamsvm.learners.bounds import policy_of
 from streamsvm.learners.checks import check_number, check_size
 from streamsvm.learners.kernel_learner import KernelLearner
@@ -24,7 +25,7 @@ DEFAULT_STEPS = 10
 _GRADIENTS = ("all", "support", "fresh")
 
 
-class TrackingSVMClassifier(KernelLearner):
+class TrackingSVMClassifier(BinaryLearner, KernelLearner):
     """Online soft-margin SVM that tracks the batch optimum, with a guarantee that it can state.
 
     After each example a constant number K of coordinate steps is made on examples drawn uniformly

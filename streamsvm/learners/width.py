@@ -75,3 +75,8 @@ def gamma_of(moments: np.ndarray, n: int) -> float:
 def is_worth_it(old: float, new: float) -> bool:
     """Tell whether a change of gamma is worth a rebuild."""
     return abs(new - old) > _LEAST_CHANGE * old
+
+
+def next_power_of_two(n: int) -> int:
+    """Return the smallest power of two above n."""
+    return 1 << int(n).bit_length()

@@ -9,6 +9,10 @@ With a bias, for any b (the kept examples of LASVM; sum_s alpha_s = 0)::
     gap(b) = sum_s [ C_s max(0, y_s (g_s - b)) - alpha_s (g_s - b) ]
 
 which is convex and piecewise linear in b; the least is at one of the g_s between g_min and g_max.
+Of several classes (no bias; a_i^c = -beta_i^c >= 0 for c other than y_i)::
+
+    gap = sum_i [ C_i max(0, max_c h_i(c)) - sum_c a_i^c h_i(c) ],   h_i(c) = g_{i,y_i} - g_{i,c}
+
 Examples that were left out have alpha = 0: they add their hinge losses, estimated from a sample.
 """
 
@@ -228,3 +232,28 @@ def discarded(losses: np.ndarray, boxes: np.ndarray, n: int) -> Discarded:
         n * (float(padded.mean()) + half),
         n * mean_box,
     )
+
+
+@compiled
+def _larank(state):  # type: ignore[no-untyped-def]
+    total, boxes = 0.0, 0.0
+    for s in range(state.info[0].n):
+        box = state.box[s]
+        if box == 0.0:
+            continue
+        own, most = state.gradient[state.y[s], s], 0.0
+        for c in range(state.info[0].n_classes):
+            h = own - state.gradient[c, s]
+            most = max(most, h)
+            at = state.place[c, s]
+            if c != state.y[s] and at >= 0:
+                total += state.coefficient[c, at] * h
+        total += box * most
+        boxes += box
+    return total, boxes
+
+
+def larank_gap(state) -> KeptGap:  # type: ignore[no-untyped-def]
+    """Return the gap of several classes over the support patterns of a `LaRankState`."""
+    total, box = _larank(state)
+    return KeptGap(total, box, 0.0)

@@ -36,6 +36,7 @@ from streamsvm.solvers.lasvm_state import (
     squeeze,
 )
 from streamsvm.support import stores
+from streamsvm.support.fresh_block import squeezed
 from streamsvm.support.kernel_values import expansion
 from streamsvm.support.row_cache import free, keep, kernel_row
 from streamsvm.support.rows import count, part, width
@@ -254,18 +255,6 @@ def _stay_within(state, kernel, schedule, fresh, r, size, n_block, d):  # type: 
 
 
 @compiled
-def _squeezed(block, order, first, n_block, n):  # type: ignore[no-untyped-def]
-    """Let the columns of the block's rows from `first` follow a squeeze; return their number."""
-    kept = np.int64(0)
-    while kept < n and order[kept] < n_block:
-        kept += 1
-    for r in range(first, block.shape[0]):
-        for s in range(kept):
-            block[r, s] = block[r, order[s]]
-    return kept
-
-
-@compiled
 def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):  # type: ignore[no-untyped-def]
     """Learn rows one after the other, with the kernel values of a block computed together.
 
@@ -314,7 +303,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
             # When to squeeze must not depend on the capacity, or a loaded model would part ways.
             if info.n_dead > max(16, info.n // 8):
                 squeeze(state)
-                n_block = _squeezed(state.block, state.order, r, n_block, state.info[0].n)
+                n_block = squeezed(state.block, state.order, r, n_block, state.info[0].n)
             n = state.info[0].n
             fresh = part(x, at, at + 1)
             if n == state.alpha.size or not stores.has_room(state.store, fresh):

@@ -93,3 +93,19 @@ def values_of(block, kernel, store, x, r):  # type: ignore[no-untyped-def]
         else:
             values[slot] = block.among[r, origin]
     return values
+
+
+@compiled
+def squeezed(values, order, first, n_block, n):  # type: ignore[no-untyped-def]
+    """Let values, float32 (rows, capacity), follow when slot order[s] became slot s, for s < n.
+
+    Only the rows from `first` on are wanted. Returns how many of their first n_block columns, those
+    that were computed, are still in one run.
+    """
+    kept = np.int64(0)
+    while kept < n and order[kept] < n_block:
+        kept += 1
+    for r in range(first, values.shape[0]):
+        for s in range(kept):
+            values[r, s] = values[r, order[s]]
+    return kept

@@ -1,0 +1,348 @@
+"""LaRank as a River classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm import kernels
+from streamsvm.errors import ParameterError
+from streamsvm.learners import frames, larank_file, model_file
+from streamsvm.learners.calibration import new_temperature, softmax, update_temperature
+from streamsvm.learners.checks import check_number, check_positive, check_size
+from streamsvm.learners.kernel_learner import KernelLearner
+from streamsvm.learners.labels import ClassLabels
+from streamsvm.learners.schema import LIMIT, Name
+from streamsvm.learners.support_vectors import as_matrix
+from streamsvm.monitor.certificate import Certificate
+from streamsvm.monitor.gap import KeptGap, larank_gap
+from streamsvm.solvers import larank, larank_finish, larank_state
+from streamsvm.solvers.larank_state import LaRankState
+from streamsvm.support import stores
+from streamsvm.support.draws import new_draws
+from streamsvm.support.rows import Rows
+
+_CANDIDATES = 8
+_MOST_OPERATIONS = 100
+
+
+class SupportPatterns(NamedTuple):
+    """The support patterns of a model of several classes, in the order in which they entered."""
+
+    feature_names: list[Name]
+    rows: Any  # float32 (n, d), or a SciPy CSR matrix
+    coefficients: np.ndarray  # float64 (n, classes) beta
+    labels: list[Any]
+    classes: list[Any]  # of the columns of `coefficients`
+
+
+class LaRankClassifier(KernelLearner):
+    """Online SVM of several classes, with kernels: as accurate as a batch SVM after one pass.
+
+    The problem solved, over the examples kept, is the multiclass SVM of Crammer and Singer, without
+    bias: maximise ``sum_i b_i^{y_i} - 1/2 sum_c sum_ij b_i^c b_j^c k(x_i, x_j)`` with
+    ``sum_c b_i^c = 0`` and ``b_i^c <= C`` if c is the class of example i, else ``<= 0``. Every
+    example is tried once (PROCESSNEW); between examples, patterns that have a coefficient are
+    improved: over all classes (PROCESSOLD), or over those they have a coefficient for (OPTIMIZE).
+    One kernel row serves all classes.
+
+    Classes may appear at any time, in any number. Before the first label `predict_one` returns None
+    and `predict_proba_one` an empty dict. A feature that an event lacks counts 0, as does one never
+    seen; booleans are 0 and 1; strings, None, NaN and infinities are refused, and change nothing.
+
+    Parameters
+    ----------
+    kernel
+        A kernel of `streamsvm.kernels`. None, the default, is an RBF whose gamma follows the data:
+        1 / (sum of the features' variances), set again when 2, 4, 8, ... up to 1024 examples were
+        seen (see the attribute `kernel_`). Features should be of one scale
+        (`streamsvm.StandardScaler`).
+    C
+        Positive: the cost of a margin error, and the largest coefficient. 1 by default.
+    tau
+        Positive: pairs that violate optimality by less are left alone; .001 by default.
+    reprocess
+        How many times one PROCESSOLD and ten OPTIMIZE steps follow each example; None, the default,
+        is the adaptive schedule: operations are drawn by how much of the dual they gained lately
+        for their cost. The cost is counted, not timed, so that a seed gives one model.
+    candidates
+        OPTIMIZE picks the best of so many random patterns, at least 1; 8 by default. 1 is the
+        papers', which needs twice the time for the same dual.
+    class_weight
+        None, or a dict {label: factor of C} (1 for labels not named).
+    window
+        Keep the last so many examples only, at least 1; None, the default: no example leaves for
+        its age.
+    max_support_patterns
+        Keep at most so many, at least 2: the one whose coefficients weigh least goes. None, the
+        default: as many as the data ask for; memory and time then grow with the stream.
+    sparse, hashing, max_features, cache_mb, n_jobs
+        As in `LASVMClassifier`.
+    seed
+        Of the draws of patterns and operations; None: another one each time.
+
+    Attributes
+    ----------
+    kernel_
+        The kernel in use.
+
+    References
+    ----------
+    Bordes, Bottou, Gallinari, Weston, Solving Multiclass Support Vector Machines with LaRank, ICML
+    (2007); Bordes, New Algorithms for Large-Scale Support Vector Machines, thesis (2010), 5.1, 5.2.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from streamsvm import LaRankClassifier, StandardScaler
+    >>> model = StandardScaler() | LaRankClassifier(C=10.0, seed=1)
+    >>> evaluate.progressive_val_score(datasets.ImageSegments(), model, metrics.Accuracy())
+    Accuracy: 9...%
+
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        C: float = 1.0,
+        tau: float = 1e-3,
+        reprocess: int | None = None,
+        candidates: int = _CANDIDATES,
+        class_weight: dict[Any, float] | str | None = None,
+        window: int | None = None,
+        max_support_patterns: int | None = None,
+        sparse: bool | None = None,
+        hashing: int | None = None,
+        max_features: int = LIMIT,
+        cache_mb: float = 200.0,
+        n_jobs: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        if class_weight == "balanced":
+            raise ParameterError(
+                "class_weight='balanced': use a dict {label: factor of C}; the classes of a stream "
+                "are not known before they come"
+            )
+        super().__init__(kernel, C, class_weight, sparse, hashing, max_features, cache_mb, n_jobs)
+        self.tau = tau
+        self.reprocess = reprocess
+        self.candidates = candidates
+        self.window = window
+        self.max_support_patterns = max_support_patterns
+        self.seed = seed
+        self._schedule = larank.Schedule(
+            tau=check_positive("tau", tau),
+            reprocess=-1.0 if reprocess is None else check_number("reprocess", reprocess, 0),
+            most=float(_MOST_OPERATIONS),
+            candidates=float(check_size("candidates", candidates) or 1),
+            window=float(check_size("window", window) or 0),
+            limit=float(check_size("max_support_patterns", max_support_patterns, 2) or np.inf),
+        )
+        self._draws = new_draws(seed)
+
+    def predict_then_learn_many(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> list[Any]:
+        """Learn like `learn_many`; return the labels predicted for each row before it was learnt.
+
+        None before any label.
+        """
+        if ids is not None and self.window is not None:
+            raise ParameterError(
+                "ids: a window holds the last examples, whatever they are; leave one out"
+            )
+        return super().predict_then_learn_many(X, y, w=w, ids=ids)
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        """Yield the settings that River's checks run with."""
+        yield {"seed": 42}
+        yield {"kernel": kernels.Linear(), "C": 0.1, "reprocess": 1, "seed": 42}
+        yield {"max_support_patterns": 50, "seed": 42}
+        yield {"window": 200, "seed": 42}
+
+    # Labels and scores
+
+    def _new_labels(self) -> ClassLabels:
+        return ClassLabels()
+
+    def _new_calibration(self) -> np.ndarray:
+        return new_temperature()
+
+    def _calibrate(self, margins: np.ndarray, signs: np.ndarray) -> None:
+        update_temperature(self._calibration, margins, signs)
+
+    def _no_margins(self, n: int) -> np.ndarray:
+        return np.zeros((n, len(self._labels.seen)))
+
+    def _new_margins(self, n: int) -> np.ndarray:
+        return np.zeros((n, len(self._labels.seen)))
+
+    def _turn_signs(self) -> None:
+        """Do nothing: classes have no signs."""
+
+    def decision_function_one(self, x: Mapping[Name, Any]) -> dict[Any, float]:
+        """Return {label: score} of an event; the highest is predicted."""
+        with self._lock:
+            return dict(zip(self._labels.seen, self._margin_one(x), strict=True))
+
+    def predict_proba_one(self, x: Mapping[Name, Any], **kwargs: Any) -> dict[Any, float]:
+        """Return {label: probability}, calibrated on scores from before each was learnt."""
+        with self._lock:
+            return self.probabilities_of(self._margin_one(x))
+
+    def probabilities_of(self, margin: Any) -> dict[Any, float]:
+        """Return {label: calibrated probability} at a row of scores; {} before any label."""
+        seen = self._labels.seen
+        if not seen:
+            return {}
+        p = softmax(self._calibration, np.array(margin, np.float64)[: len(seen)])
+        return dict(zip(seen, p.tolist(), strict=False))
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """Return a frame with a column a label and a row of probabilities a row."""
+        with self._lock:
+            margins = self._margins_many(X)
+            p = np.array([softmax(self._calibration, m) for m in margins])
+            columns = p.reshape(margins.shape).T
+        return frames.columns_like(X, dict(zip(self._labels.seen, columns, strict=True)))
+
+    # The solver
+
+    _states = larank_state
+    _solver = larank
+
+    def _new_state(self, n_features: int) -> LaRankState:
+        n_classes = max(4, 2 * len(self._labels.seen))
+        return larank_state.new_state(
+            n_features, self._cache_bytes, self._draws, n_classes, sparse=self._sparse
+        )
+
+    def _state_for(self, n_features: int) -> LaRankState:
+        state: LaRankState = super()._state_for(n_features)
+        n_classes = len(self._labels.seen)
+        if n_classes > state.n_vectors.size:
+            capacity, d = state.box.size, self._states.n_columns(state)
+            state = larank_state.grown(state, capacity, d, self._cache_bytes, 2 * n_classes)
+            self._state = state
+        state.info[0].n_classes = n_classes
+        return state
+
+    def _solve(self, state: LaRankState, rows: tuple[Any, ...], margins: np.ndarray) -> int:
+        done: int = larank.learn_rows(state, self.kernel_, *rows, self._schedule, margins)  # type: ignore[call-arg]
+        return done
+
+    def _schedule_now(self) -> larank.Schedule:
+        return self._schedule
+
+    def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
+        state, n = self._state, int(self._state.info[0].n)
+        rows = stores.rows_of(state.store, n, len(self._schema))
+        return rows, larank_state.coefficients(state), state.store.entered[:n]
+
+    def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
+        larank.margins_of(state, self.kernel_, x, out)
+
+    def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
+        """Make PROCESSOLD steps until none is violated by tau: the optimum over the patterns kept.
+
+        Parameters
+        ----------
+        progress
+            Called now and then with (the largest violation, number of support vectors). An
+            exception in it, or Ctrl-C, leaves a whole model behind.
+
+        """
+        while self._state is not None:
+            with self._lock:
+                d = len(self._schema)
+                worst = larank_finish.finish_some(self._state, self.kernel_, self._schedule, d)
+            if worst <= self.tau:
+                return
+            if progress is not None:
+                progress(worst, self.n_support_vectors)
+
+    # Looking inside
+
+    @property
+    def n_support_vectors(self) -> int:
+        """How many coefficients are not 0."""
+        return 0 if self._state is None else int(self._state.n_vectors.sum())
+
+    @property
+    def n_support_patterns(self) -> int:
+        """How many examples have a coefficient."""
+        return 0 if self._state is None else int(self._state.info[0].n_alive)
+
+    def support_vectors(self) -> SupportPatterns:  # type: ignore[override]
+        """Return the support patterns, in the order in which they entered."""
+        names, seen = self.feature_names, self._labels.seen
+        if self._state is None:
+            rows = as_matrix(np.zeros((0, len(names)), np.float32))
+            return SupportPatterns(names, rows, np.zeros((0, len(seen))), [], list(seen))
+        rows, coefficients, entered = self._expansion()
+        kept = np.flatnonzero(entered)
+        kept = kept[np.argsort(entered[kept], kind="stable")]
+        labels = [seen[c] for c in self._state.y[kept].tolist()]
+        k = len(seen)
+        return SupportPatterns(names, as_matrix(rows)[kept], coefficients[kept, :k], labels, seen)
+
+    @property
+    def certificate(self) -> Certificate:
+        """Absent: the theorems want uniform steps over all examples."""
+        return Certificate(None, _NO_CERTIFICATE)
+
+    @property
+    def kappa(self) -> float:
+        """The share of operations that changed nothing; 0 before any."""
+        counts = self.counters
+        calls = counts["steps"] + counts["null_steps"]
+        return counts["null_steps"] / calls if calls else 0.0
+
+    @property
+    def _covers(self) -> str:
+        return "kept"
+
+    def _kept_numbers(self) -> np.ndarray:
+        entered = self._state.store.entered[: int(self._state.info[0].n)]
+        return np.asarray(entered[entered != 0])
+
+    def _kept_gap(self) -> KeptGap:
+        return larank_gap(self._state)
+
+    def _bounded(self) -> np.ndarray:
+        return larank_state.bounded(self._state)
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Counts since the first example: steps, kernel values, arg max over the classes."""
+        if self._state is None:
+            return dict.fromkeys(_COUNTERS, 0) | self._ignored()
+        info, cache = self._state.info[0], self._state.cache.counts
+        values = (info.n_steps, info.n_null, info.n_values + cache[3], cache[0], cache[1], cache[2])
+        own = (info.n_new, info.n_old, info.n_optimize)
+        return dict(zip(_COUNTERS, map(int, values + own), strict=True)) | self._ignored()
+
+
+_NO_CERTIFICATE = (
+    "no certificate: because LaRank picks among its support patterns, while the theorems want "
+    "uniform steps over all examples; see the measured gap"
+)
+_COUNTERS = (
+    "steps",
+    "null_steps",
+    "kernel_values",
+    "cached_rows_hit",
+    "cached_rows_missed",
+    "cached_rows_extended",
+    "argmax_new",
+    "argmax_old",
+    "optimize_steps",
+)
+
+
+model_file.register(LaRankClassifier, larank_file)

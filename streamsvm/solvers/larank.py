@@ -1,0 +1,439 @@
+"""LaRank for several classes (Bordes, thesis 2010, sections 5.1 and 5.2, Algorithms 17-22).
+
+Problem (thesis, 5.8), over the examples kept::
+
+    max_beta  D(beta) = sum_i beta_i^{y_i} - 1/2 sum_c sum_{i,j} beta_i^c beta_j^c k(x_i, x_j)
+    with      beta_i^c <= C_i if c = y_i, else 0;   sum_c beta_i^c = 0 for all i
+
+that is the multiclass SVM of Crammer and Singer, without bias. Given: examples (x, y), y a class
+0 .. classes - 1, each with its own C_i. Kept: the support patterns, those x_i that have a
+coefficient other than 0, with their coefficients and all their gradients
+g_{i,c} = [c = y_i] - f_c(x_i), f_c(x) = sum_i beta_i^c k(x_i, x), up to date after every step.
+
+A step on (i, c+, c-) adds lambda = min((g_{i,c+} - g_{i,c-}) / (2 k_ii), room of beta_i^{c+}) to
+beta_i^{c+} and takes it from beta_i^{c-}. Steps carry the paper's names.
+
+Beyond the papers: they compute the gradients of a pattern when it is asked for. Here a kernel row
+serves all classes, and a step updates two rows of the gradients with it, so that the arg max of
+PROCESSOLD costs one pass over the classes. The adaptive schedule counts what an operation costs,
+in the time of an imagined machine (`_SECONDS`), in the place of a clock: a seed gives one model.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import borrowed, compiled, compiled_leaf
+from streamsvm.solvers.larank_state import ABSENT, BLOCK, beta, forget, set_beta, squeeze
+from streamsvm.support import stores
+from streamsvm.support.draws import below, uniform
+from streamsvm.support.fresh_block import squeezed
+from streamsvm.support.row_cache import keep, kernel_row
+from streamsvm.support.rows import count, part, width
+
+OPTIMIZES = 10
+"""OPTIMIZE steps that go together (thesis, 5.1.3 and 5.2.2)."""
+
+_LEAST = 0.05
+"""mu of Algorithm 22: no rate is a smaller share of the largest one, or it would never recover."""
+
+_SMALLEST = 1e-6
+
+_SECONDS = (2e-8, 1e-9, 1.5e-11, 4e-10)
+"""What is charged for an operation, a kernel value, each feature in it, a gradient updated."""
+
+
+class Schedule(NamedTuple):
+    """When to step; floats all, so that one compiled version serves every schedule."""
+
+    tau: float  # a pair that violates by less is left alone
+    reprocess: float  # REPROCESS combinations after each example; below 0: the adaptive schedule
+    most: float  # operations between two examples, at most, by the adaptive schedule
+    old: float = 1.0  # whether PROCESSOLD and ...
+    optimize: float = 1.0  # ... OPTIMIZE are among them
+    candidates: float = 1.0  # patterns that OPTIMIZE picks from, by what a step would gain
+    window: float = 0.0  # examples older than so many leave; 0: none does
+    limit: float = np.inf  # most support patterns
+
+
+@compiled_leaf
+def _gathered(coefficient, slot, row, n):  # type: ignore[no-untyped-def]
+    """Return sum_j coefficient_j row[slot_j] over j < n: float64, int32, float32."""
+    total = 0.0
+    for j in range(n):
+        total += coefficient[j] * np.float64(row[slot[j]])
+    return total
+
+
+@compiled
+def score(state, row, out):  # type: ignore[no-untyped-def]
+    """Write f_c of a row, given its kernel values, into out, float64 (>= classes,)."""
+    for c in range(state.info[0].n_classes):
+        out[c] = _gathered(state.coefficient[c], state.slot[c], row, state.n_vectors[c])
+
+
+@compiled_leaf
+def _add(values, step, row, n):  # type: ignore[no-untyped-def]
+    """Add step * row, float32, to values, float64, below n."""
+    for s in range(n):
+        values[s] += step * np.float64(row[s])
+
+
+@compiled
+def _charge(state, n_features, n_values, n_updates):  # type: ignore[no-untyped-def]
+    """Add the cost of a part of an operation to what it has cost so far."""
+    operation, value, feature, update = _SECONDS
+    state.info[0].work += operation + n_values * (value + n_features * feature) + n_updates * update
+
+
+@compiled
+def smo_step(state, kernel, i, rising, falling, tau, d):  # type: ignore[no-untyped-def]
+    """SMOSTEP (Algorithm 17) on the classes c+ and c- of slot i; return whether it was made."""
+    info = state.info[0]
+    slope = state.gradient[rising, i] - state.gradient[falling, i]
+    now = beta(state, rising, i)
+    room = (state.box[i] if rising == state.y[i] else 0.0) - now
+    if rising == falling or slope <= tau or room <= 0.0:
+        info.n_null += 1
+        return False
+    k = max(np.float64(state.diagonal[i]), 1e-12)
+    step = min(slope / (2.0 * k), room)
+    row = state.cache.values[kernel_row(state.cache, kernel, state.store, i, info.n, d)]
+    # A coefficient that meets its bound meets it exactly.
+    set_beta(state, rising, i, now + room if step == room else now + step)
+    set_beta(state, falling, i, beta(state, falling, i) - step)
+    _add(state.gradient[rising], -step, row, info.n)
+    _add(state.gradient[falling], step, row, info.n)
+    gain = step * (slope - step * k)
+    info.dual += gain
+    info.gained += gain
+    info.n_steps += 1
+    # Whether the row was cached does not count, or a model that was saved would part ways.
+    _charge(state, d, 0, 2 * info.n)
+    if state.n_own[i] == 0:
+        forget(state, i)
+    return True
+
+
+@compiled
+def insert(state, x, y, box, weight, number, diagonal, row, scores):  # type: ignore[no-untyped-def]
+    """Keep an example, its coefficients 0; `row` holds its kernel values with all other slots."""
+    info = state.info[0]
+    k = info.n
+    stores.put(state.store, k, x)
+    state.store.entered[k] = number
+    state.store.weight[k] = weight
+    state.y[k], state.box[k], state.diagonal[k] = y, box, diagonal
+    state.n_own[k] = 0
+    for c in range(info.n_classes):
+        state.gradient[c, k] = (1.0 if c == y else 0.0) - scores[c]
+        state.place[c, k] = ABSENT
+    state.alive[info.n_alive] = k
+    state.where[k] = info.n_alive
+    info.n_alive += 1
+    info.n = k + 1
+    row[k] = diagonal
+    keep(state.cache, k, row, k + 1)
+    return k
+
+
+@compiled
+def process_new(state, kernel, x, y, box, weight, number, row, diagonal, schedule):  # type: ignore[no-untyped-def]
+    """PROCESSNEW (Algorithm 18), with the scores of the example in `state.scores`."""
+    info = state.info[0]
+    info.n_seen += 1
+    info.n_new += 1
+    scores = state.scores
+    falling, best = np.int64(-1), -np.inf
+    for c in range(info.n_classes):
+        if c != y and scores[c] > best:
+            falling, best = np.int64(c), scores[c]
+    if falling < 0 or 1.0 - scores[y] + best <= schedule.tau:
+        info.n_null += 1
+        return
+    k = insert(state, x, y, box, weight, number, diagonal, row, scores)
+    smo_step(state, kernel, k, y, falling, schedule.tau, width(x))
+
+
+@compiled
+def process_old(state, kernel, i, tau, d):  # type: ignore[no-untyped-def]
+    """PROCESSOLD (Algorithm 19) on the pattern in slot i; return whether a step was made."""
+    info = state.info[0]
+    info.n_old += 1
+    rising, falling = np.int64(-1), np.int64(-1)
+    most, least = -np.inf, np.inf
+    for c in range(info.n_classes):
+        g = state.gradient[c, i]
+        if g < least:
+            falling, least = np.int64(c), g
+        if g > most:
+            bound = state.box[i] if c == state.y[i] else 0.0
+            if beta(state, c, i) < bound:
+                rising, most = np.int64(c), g
+    _charge(state, 0, info.n_classes, 0)
+    if rising < 0:
+        info.n_null += 1
+        return False
+    return smo_step(state, kernel, i, rising, falling, tau, d)
+
+
+@compiled
+def _own_pair(state, i):  # type: ignore[no-untyped-def]
+    """Return c+, c- of slot i among the classes that have a coefficient, and a step's gain."""
+    rising, falling = np.int64(-1), np.int64(-1)
+    most, least = -np.inf, np.inf
+    for j in range(state.n_own[i]):
+        c = np.int64(state.own[i, j])
+        g = state.gradient[c, i]
+        if g < least:
+            falling, least = c, g
+        if g > most:
+            bound = state.box[i] if c == state.y[i] else 0.0
+            if state.coefficient[c, state.place[c, i]] < bound:
+                rising, most = c, g
+    if rising < 0 or most <= least:
+        return rising, falling, 0.0
+    bound = state.box[i] if rising == state.y[i] else 0.0
+    k = max(np.float64(state.diagonal[i]), 1e-12)
+    step = min((most - least) / (2.0 * k), bound - beta(state, rising, i))
+    return rising, falling, step * (most - least - step * k)
+
+
+@compiled
+def optimize(state, kernel, schedule, d):  # type: ignore[no-untyped-def]
+    """OPTIMIZE (Algorithm 20) on the best of some random patterns: a step among their classes."""
+    info = state.info[0]
+    info.n_optimize += 1
+    at, rising, falling, best = np.int64(-1), np.int64(-1), np.int64(-1), 0.0
+    for _ in range(np.int64(schedule.candidates)):
+        i = _random_pattern(state)
+        up, down, gain = _own_pair(state, i)
+        if gain > best:
+            at, rising, falling, best = i, up, down, gain
+    _charge(state, 0, 4.0 * schedule.candidates, 0)
+    if at < 0:
+        info.n_null += 1
+        return False
+    return smo_step(state, kernel, at, rising, falling, schedule.tau, d)
+
+
+@compiled
+def _random_pattern(state):  # type: ignore[no-untyped-def]
+    return state.alive[below(state.draws, state.info[0].n_alive)]
+
+
+@compiled
+def _optimize_some(state, kernel, schedule, d):  # type: ignore[no-untyped-def]
+    for _ in range(OPTIMIZES):
+        if state.info[0].n_alive == 0:
+            return
+        optimize(state, kernel, schedule, d)
+
+
+@compiled
+def _rate(state, rate):  # type: ignore[no-untyped-def]
+    """Return the rate of an operation after it was done once more (Algorithm 22, line 16)."""
+    info = state.info[0]
+    best = max(info.rate_new, info.rate_old, info.rate_optimize)
+    return max(0.05 * info.gained / info.work + 0.95 * rate, _LEAST * best, _SMALLEST)
+
+
+@compiled
+def _begin(state):  # type: ignore[no-untyped-def]
+    state.info[0].gained = 0.0
+    state.info[0].work = _SECONDS[0]
+
+
+@compiled
+def _adapt(state, kernel, schedule, d):  # type: ignore[no-untyped-def]
+    """Do what comes before the next PROCESSNEW by the adaptive schedule (Algorithm 22)."""
+    info = state.info[0]
+    done = 0
+    while done < schedule.most and info.n_alive > 0:
+        # What was never done counts as worth as much as PROCESSNEW.
+        if info.n_old == 0:
+            info.rate_old = info.rate_new
+        if info.n_optimize == 0:
+            info.rate_optimize = info.rate_new
+        old, some = info.rate_old * schedule.old, info.rate_optimize * schedule.optimize
+        u = uniform(state.draws) * (info.rate_new + old + some)
+        if u < info.rate_new:
+            return
+        _begin(state)
+        if u < info.rate_new + old:
+            process_old(state, kernel, _random_pattern(state), schedule.tau, d)
+            info.rate_old = _rate(state, info.rate_old)
+        else:
+            _optimize_some(state, kernel, schedule, d)
+            info.rate_optimize = _rate(state, info.rate_optimize)
+        done += 1
+
+
+@compiled
+def _reprocess(state, kernel, schedule, d):  # type: ignore[no-untyped-def]
+    """REPROCESS as often as the fixed schedule wants (Algorithm 21)."""
+    made = 0.0
+    while made < schedule.reprocess and state.info[0].n_alive > 0:
+        if schedule.old > 0.0:
+            process_old(state, kernel, _random_pattern(state), schedule.tau, d)
+        if schedule.optimize > 0.0:
+            _optimize_some(state, kernel, schedule, d)
+        made += 1.0
+
+
+@compiled
+def remove(state, kernel, s, d):  # type: ignore[no-untyped-def]
+    """Take an example out of the expansion, whatever its coefficients."""
+    info = state.info[0]
+    row = state.cache.values[kernel_row(state.cache, kernel, state.store, s, info.n, d)]
+    k = np.float64(state.diagonal[s])
+    for c in range(info.n_classes):
+        b = beta(state, c, s)
+        if b != 0.0:
+            # The dual along this coefficient: its slope here, and its curvature.
+            loss = b * state.gradient[c, s] + 0.5 * b * b * k
+            info.dual -= loss
+            info.lost += loss
+            _add(state.gradient[c], b, row, info.n)
+            set_beta(state, c, s, 0.0)
+    forget(state, s)
+
+
+@compiled
+def _stay_within(state, kernel, schedule, number, d):  # type: ignore[no-untyped-def]
+    """Let examples go that are too old, and the least ones while there are too many."""
+    info = state.info[0]
+    if schedule.window > 0.0:
+        j = 0
+        while j < info.n_alive:
+            s = state.alive[j]
+            if state.store.entered[s] <= number - schedule.window:
+                remove(state, kernel, s, d)
+            else:
+                j += 1
+    while info.n_alive > schedule.limit:
+        least, size = state.alive[0], np.inf
+        for j in range(info.n_alive):
+            s = state.alive[j]
+            norm = 0.0
+            for c in range(info.n_classes):
+                norm += beta(state, c, s) ** 2
+            norm *= np.float64(state.diagonal[s])
+            # The newest one stays: it has just been learnt.
+            if norm < size and state.store.entered[s] != number:
+                least, size = s, norm
+        remove(state, kernel, least, d)
+
+
+@compiled
+def _is_kept(state, number):  # type: ignore[no-untyped-def]
+    found = 0
+    for s in range(state.info[0].n):
+        found += state.store.entered[s] == number
+    return found > 0
+
+
+@compiled
+def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):  # type: ignore[no-untyped-def]
+    """Learn rows one after the other, with the kernel values of a block computed together.
+
+    Parameters
+    ----------
+    state, kernel
+        The state and its kernel.
+    x
+        n rows: float32 (n, d), finite, or `SparseRows`.
+    y
+        float64 (n,): classes, whole numbers below the number of classes.
+    box, weight
+        float64 (n,): C_i of each row, example weights.
+    numbers
+        int64 (n,), positive: PROCESSNEW exits for a number that is kept already.
+    diagonal
+        float32 (n,): k(x, x) of each row.
+    schedule
+        A `Schedule`.
+    margins
+        float64 (n, classes), written: the scores of each row before it was learnt.
+
+    Returns
+    -------
+    How many rows were learnt; fewer than n when the store is full and must grow first.
+
+    """
+    state = borrowed(state)
+    n_rows, d = count(x), width(x)
+    start = 0
+    while start < n_rows:
+        size = min(BLOCK, n_rows - start)
+        info = state.info[0]
+        n_block = info.n
+        rows = part(x, start, start + size)
+        # They may be there already: see `larank_state.INFO`.
+        if not (n_rows == size and info.ready == -n_block < 0):
+            stores.values(kernel, state.store, rows, size, d, np.int64(0), n_block, state.block)
+        info.ready = 0
+        for r in range(size):
+            at = start + r
+            # When to squeeze must not depend on the capacity, or a loaded model would part ways.
+            if info.n - info.n_alive > max(16, info.n // 8):
+                squeeze(state)
+                n_block = squeezed(state.block, state.order, r, n_block, info.n)
+            n = info.n
+            fresh = part(x, at, at + 1)
+            if n == state.box.size or not stores.has_room(state.store, fresh):
+                return at
+            row = state.block[r]
+            out = state.block[r : r + 1]
+            stores.values(kernel, state.store, fresh, np.int64(1), d, n_block, n, out)
+            info.n_values += n
+            score(state, row, state.scores)
+            for c in range(margins.shape[1]):
+                margins[at, c] = state.scores[c]
+            # An example without weight is passed over, as is one that is a support pattern.
+            if box[at] > 0.0 and not _is_kept(state, numbers[at]):
+                _begin(state)
+                process_new(
+                    state, kernel, fresh, np.int64(y[at]), box[at], weight[at], numbers[at], row,
+                    diagonal[at], schedule,
+                )  # fmt: skip
+                _charge(state, d, n, 0)
+                info.rate_new = _rate(state, info.rate_new)
+                _stay_within(state, kernel, schedule, numbers[at], d)
+                if schedule.reprocess < 0.0:
+                    _adapt(state, kernel, schedule, d)
+                else:
+                    _reprocess(state, kernel, schedule, d)
+        start += size
+    return n_rows
+
+
+@compiled
+def fill_block(state, kernel, x, first, stop):  # type: ignore[no-untyped-def]
+    """Compute the values of the rows x, at most `BLOCK`, with slots first .. stop-1 for them."""
+    state = borrowed(state)
+    stores.values(kernel, state.store, x, count(x), width(x), first, stop, state.block)
+
+
+@compiled
+def margins_of(state, kernel, x, out):  # type: ignore[no-untyped-def]
+    """Write the scores of rows x into out, float64 (n, classes), a block at a time.
+
+    The scratch of the state is used here too: not for two threads at once.
+    """
+    state = borrowed(state)
+    n_rows, d = count(x), width(x)
+    n = state.info[0].n
+    state.info[0].ready = 0
+    start = 0
+    while start < n_rows:
+        size = min(BLOCK, n_rows - start)
+        rows = part(x, start, start + size)
+        stores.values(kernel, state.store, rows, size, d, np.int64(0), n, state.block)
+        for r in range(size):
+            score(state, state.block[r], state.scores)
+            for c in range(out.shape[1]):
+                out[start + r, c] = state.scores[c]
+        start += size

@@ -1,0 +1,159 @@
+"""LaRank as Algorithms 17 to 21 write it: a full Gram matrix, nothing kept up to date.
+
+The draws are those of the compiled code, and so is the order of the support patterns: a leaver's
+place is taken by the last one. Also here: the batch optimum of the multiclass SVM, for small sets.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.reference.slow_tracking import SlowDraws
+
+
+class SlowLaRank:
+    """Given the whole Gram matrix, float64; examples are named by their index in it."""
+
+    def __init__(self, gram, y, box, word, reprocess, candidates=1, tau=1e-3, window=0, limit=None):
+        self.gram, self.y, self.box, self.tau = gram, np.asarray(y), box, tau
+        self.reprocess, self.candidates = reprocess, candidates
+        self.window, self.limit = window, limit
+        self.draws = SlowDraws(word)
+        self.beta = np.zeros((len(y), int(max(y)) + 1))
+        self.patterns: list[int] = []
+        self.n_classes = 0
+
+    def gradient(self, i):
+        """Return the gradients of an example, of the classes seen so far (equation 5.4)."""
+        k = self.n_classes
+        return (np.arange(k) == self.y[i]) - self.gram[i] @ self.beta[:, :k]
+
+    @property
+    def dual(self):
+        own = self.beta[np.arange(len(self.y)), self.y].sum()
+        return own - 0.5 * np.einsum("ic,ij,jc->", self.beta, self.gram, self.beta)
+
+    def room(self, i, c):
+        return (self.box[i] if c == self.y[i] else 0.0) - self.beta[i, c]
+
+    def step(self, i, rising, falling):
+        """SMOSTEP (Algorithm 17)."""
+        g = self.gradient(i)
+        slope, room = g[rising] - g[falling], self.room(i, rising)
+        if rising == falling or slope <= self.tau or room <= 0.0:
+            return
+        length = min(slope / (2.0 * self.gram[i, i]), room)
+        at_bound = length == room
+        self.beta[i, rising] = self.beta[i, rising] + (room if at_bound else length)
+        self.beta[i, falling] -= length
+        if not self.beta[i].any():
+            self._leave(i)
+
+    def _leave(self, i):
+        at = self.patterns.index(i)
+        self.patterns[at] = self.patterns[-1]
+        self.patterns.pop()
+
+    def extremes(self, i, classes):
+        g = self.gradient(i)
+        rising = [c for c in classes if self.room(i, c) > 0.0]
+        if not rising:
+            return None
+        return max(rising, key=lambda c: g[c]), min(classes, key=lambda c: g[c])
+
+    def gain(self, i, pair):
+        g, k = self.gradient(i), self.gram[i, i]
+        slope = g[pair[0]] - g[pair[1]]
+        length = min(slope / (2.0 * k), self.room(i, pair[0]))
+        return length * (slope - length * k) if slope > 0.0 else 0.0
+
+    def process_new(self, i):
+        """PROCESSNEW (Algorithm 18)."""
+        g = self.gradient(i)
+        others = [c for c in range(self.n_classes) if c != self.y[i]]
+        if not others:
+            return
+        falling = min(others, key=lambda c: g[c])
+        if g[self.y[i]] - g[falling] > self.tau:
+            self.patterns.append(i)
+            self.step(i, self.y[i], falling)
+
+    def pick(self):
+        return self.patterns[self.draws.below(len(self.patterns))]
+
+    def process_old(self):
+        """PROCESSOLD (Algorithm 19)."""
+        i = self.pick()
+        pair = self.extremes(i, range(self.n_classes))
+        if pair:
+            self.step(i, *pair)
+
+    def optimize(self):
+        """OPTIMIZE (Algorithm 20) on the best of some patterns."""
+        best, chosen = 0.0, None
+        for _ in range(self.candidates):
+            i = self.pick()
+            pair = self.extremes(i, np.flatnonzero(self.beta[i]).tolist())
+            if pair and self.gain(i, pair) > best:
+                best, chosen = self.gain(i, pair), (i, *pair)
+        if chosen:
+            self.step(*chosen)
+
+    def stay_within(self, newest):
+        for i in list(self.patterns) if self.window else ():
+            if i <= newest - self.window:
+                self.beta[i] = 0.0
+                self._leave(i)
+        while self.limit and len(self.patterns) > self.limit:
+            old = [i for i in self.patterns if i != newest]
+            least = min(old, key=lambda i: (self.beta[i] ** 2).sum() * self.gram[i, i])
+            self.beta[least] = 0.0
+            self._leave(least)
+
+    def learn(self, i):
+        """Learn example i (Algorithm 21); return its scores from before."""
+        self.n_classes = max(self.n_classes, int(self.y[i]) + 1)
+        scores = self.gram[i] @ self.beta[:, : self.n_classes]
+        self.process_new(i)
+        self.stay_within(i)
+        for _ in range(self.reprocess):
+            if not self.patterns:
+                break
+            self.process_old()
+            for _ in range(10):
+                if self.patterns:
+                    self.optimize()
+        return scores
+
+
+def batch_optimum(gram, y, box, n_classes, sweeps=3000):
+    """Return beta at the optimum of the dual, by exact block steps (Crammer and Singer, 2001).
+
+    The block of example i: min k/2 |b - b_i - g/k|^2 with sum_c b_c = 0 and b_c <= C [c = y_i],
+    which is v - theta clipped at the bounds, theta found by bisection.
+    """
+    n = len(y)
+    beta, target = np.zeros((n, n_classes)), np.eye(n_classes)[y]
+    bounds = target * np.asarray(box)[:, None]
+    for _ in range(sweeps):
+        moved = 0.0
+        for i in range(n):
+            g = target[i] - gram[i] @ beta
+            v = beta[i] + g / gram[i, i]
+            low, high = v.min() - bounds[i].max() - 1.0, v.max() + 1.0
+            for _ in range(100):
+                theta = 0.5 * (low + high)
+                if np.minimum(v - theta, bounds[i]).sum() > 0.0:
+                    low = theta
+                else:
+                    high = theta
+            new = np.minimum(v - 0.5 * (low + high), bounds[i])
+            moved = max(moved, np.abs(new - beta[i]).max())
+            beta[i] = new
+        if moved < 1e-10:
+            break
+    return beta
+
+
+def dual_of(gram, y, beta):
+    return beta[np.arange(len(y)), y].sum() - 0.5 * np.einsum("ic,ij,jc->", beta, gram, beta)

@@ -1,0 +1,231 @@
+"""LaRank against its slow twin, against the batch optimum, and its invariants."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamsvm import kernels
+from streamsvm.monitor.gap import larank_gap
+from streamsvm.solvers import larank, larank_finish, larank_state
+from streamsvm.solvers.larank_state import coefficients
+from streamsvm.support.draws import new_draws
+from tests.reference.slow_larank import SlowLaRank, batch_optimum, dual_of
+
+RBF = kernels.RBF(gamma=0.5)
+ADAPTIVE = larank.Schedule(tau=1e-3, reprocess=-1.0, most=100.0, candidates=4.0)
+
+
+def problem(seed, n, k, d=3):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, k, n)
+    centres = rng.normal(size=(k, d))
+    return (centres[y] + rng.normal(scale=0.7, size=(n, d))).astype(np.float32), y
+
+
+def gram_of(x):
+    x = x.astype(np.float64)
+    return np.exp(-0.5 * ((x[:, None] - x[None]) ** 2).sum(axis=2))
+
+
+class Stream:
+    """A state, fed and grown as a learner would."""
+
+    def __init__(self, x, y, box, schedule, seed=0, kernel=RBF, capacity=64, cache=1e6):
+        self.x, self.y, self.box, self.schedule, self.kernel = x, y, box, schedule, kernel
+        self.cache = int(cache)
+        self.state = larank_state.new_state(
+            x.shape[1], self.cache, new_draws(seed), 2, capacity=capacity
+        )
+        self.scores = []
+
+    def learn(self, start, stop, numbers=None):
+        """Learn rows, in runs between new classes."""
+        while start < stop:
+            state, k = self.state, int(self.state.info[0].n_classes)
+            end = start + 1
+            known = max(k, int(self.y[start]) + 1)
+            while end < stop and self.y[end] < known:
+                end += 1
+            if known > state.n_vectors.size:
+                state = self.grow(state.box.size, 2 * known)
+            state.info[0].n_classes = known
+            margins = np.zeros((end - start, known))
+            rows = slice(start, end)
+            n = end - start
+            own = np.arange(start + 1, end + 1) if numbers is None else numbers[rows]
+            done = larank.learn_rows(
+                state,
+                self.kernel,
+                self.x[rows],
+                self.y[rows].astype(float),
+                self.box[rows],
+                np.ones(n),
+                own,
+                np.ones(n, np.float32),
+                self.schedule,
+                margins,
+            )
+            self.scores += [row.copy() for row in margins[:done]]
+            if done < n:
+                self.grow(2 * state.box.size, state.n_vectors.size)
+            start += done
+        return self
+
+    def grow(self, capacity, n_classes):
+        d = self.x.shape[1]
+        self.state = larank_state.grown(self.state, capacity, d, self.cache, n_classes)
+        return self.state
+
+    def beta(self):
+        """Return beta by example."""
+        found = np.zeros((len(self.y), int(self.y.max()) + 1))
+        entered = self.state.store.entered
+        for s, row in enumerate(coefficients(self.state)):
+            if entered[s]:
+                found[entered[s] - 1] = row[: found.shape[1]]
+        return found
+
+
+def check(stream):
+    """Check everything that must hold after any row."""
+    state, info = stream.state, stream.state.info[0]
+    n, k = int(info.n), int(info.n_classes)
+    beta, y = stream.beta(), stream.y
+    np.testing.assert_allclose(beta.sum(axis=1), 0.0, atol=1e-9)
+    bounds = np.eye(beta.shape[1])[y] * stream.box[:, None]
+    assert (beta <= bounds).all()
+    gram = gram_of(stream.x)
+    assert dual_of(gram, y, beta) == pytest.approx(info.dual, rel=1e-5, abs=1e-5)
+    entered = state.store.entered[:n]
+    alive = np.flatnonzero(state.box[:n] > 0.0)
+    assert sorted(state.alive[: info.n_alive].tolist()) == alive.tolist()
+    assert (entered[alive] > 0).all()
+    np.testing.assert_array_equal(state.where[state.alive[: info.n_alive]], range(info.n_alive))
+    for s in alive.tolist():
+        i = entered[s] - 1
+        fresh = (np.arange(k) == y[i]) - gram[i] @ beta[:, :k]
+        np.testing.assert_allclose(state.gradient[:k, s], fresh, atol=2e-5)
+        own = sorted(state.own[s, : state.n_own[s]].tolist())
+        assert own == np.flatnonzero(beta[i]).tolist()
+        assert own, "a pattern without a coefficient is none"
+    assert state.n_vectors[:k].sum() == np.count_nonzero(beta)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 10_000),
+    st.integers(2, 6),
+    st.sampled_from([0.1, 1.0, 30.0]),
+    st.sampled_from([ADAPTIVE, ADAPTIVE._replace(reprocess=2.0), ADAPTIVE._replace(limit=9.0)]),
+)
+def test_invariants_hold_and_the_dual_never_falls(seed, k, C, schedule):
+    x, y = problem(seed, 90, k)
+    box = np.random.default_rng(seed).uniform(0.5, 1.5, 90) * C
+    stream, dual = Stream(x, y, box, schedule, seed), 0.0
+    for start in range(0, 90, 15):
+        stream.learn(start, start + 15)
+        check(stream)
+        info = stream.state.info[0]
+        # What removals took is not a step's doing.
+        assert info.dual + info.lost >= dual - 1e-9
+        dual = info.dual + info.lost
+
+
+@pytest.mark.parametrize("bounds", [{}, {"window": 30}, {"limit": 12}], ids=str)
+@pytest.mark.parametrize(("reprocess", "candidates"), [(0, 1), (1, 1), (2, 3)])
+def test_each_row_does_what_the_slow_twin_does(reprocess, candidates, bounds):
+    x, y = problem(3, 120, 4)
+    box = np.random.default_rng(3).uniform(0.5, 3.0, 120)
+    schedule = larank.Schedule(7e-4, float(reprocess), 0.0, candidates=float(candidates))
+    schedule = schedule._replace(**{name: float(value) for name, value in bounds.items()})
+    stream = Stream(x, y, box, schedule, seed=5)
+    twin = SlowLaRank(gram_of(x), y, box, new_draws(5)[0], reprocess, candidates, 7e-4, **bounds)
+    for i in range(120):
+        before, info = twin.dual, stream.state.info[0]
+        scores = twin.learn(i)
+        stream.learn(i, i + 1)
+        np.testing.assert_allclose(stream.scores[-1], scores, atol=1e-4)
+        # A step makes two gradients equal: which of the two is the larger then, the last bits say,
+        # and from there on both may go other ways of the same worth.
+        assert info.dual == pytest.approx(twin.dual, abs=0.02 * abs(twin.dual - before) + 1e-3)
+        if reprocess == 0:
+            np.testing.assert_allclose(stream.beta(), twin.beta, atol=1e-4)
+        twin.beta = stream.beta()
+        alive = stream.state.alive[: info.n_alive]
+        twin.patterns = (stream.state.store.entered[alive] - 1).tolist()
+        twin.draws.word = int(stream.state.draws[0])
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.lists(st.integers(1, 119), max_size=5))
+def test_batches_caches_and_capacities_do_not_change_a_bit(seed, cuts):
+    x, y = problem(seed, 120, 5)
+    box = np.full(120, 5.0)
+    one = Stream(x, y, box, ADAPTIVE, seed).learn(0, 120)
+    other = Stream(x, y, box, ADAPTIVE, seed, capacity=256, cache=0)
+    places = [0, *sorted(set(cuts)), 120]
+    for start, stop in itertools.pairwise(places):
+        other.learn(start, stop)
+    np.testing.assert_array_equal(one.beta(), other.beta())
+    assert one.state.info[0].dual == other.state.info[0].dual
+    for a, b in zip(one.scores, other.scores, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 5), st.sampled_from([0.1, 1.0, 10.0]))
+def test_some_epochs_and_finishing_reach_the_batch_optimum(seed, k, C):
+    x, y = problem(seed, 60, k)
+    y[:k] = np.arange(k)
+    box = np.full(60, C)
+    stream = Stream(x, y, box, ADAPTIVE._replace(tau=1e-5), seed)
+    # Examples that were no patterns in one epoch may be in the next.
+    for _ in range(8):
+        stream.learn(0, 60)
+        while larank_finish.finish_some(stream.state, RBF, stream.schedule, 3) > 1e-5:
+            pass
+        check(stream)
+    best = batch_optimum(gram_of(x), y, box, k)
+    assert stream.state.info[0].dual == pytest.approx(dual_of(gram_of(x), y, best), rel=1e-4)
+    gap = larank_gap(stream.state)
+    assert gap.total <= 1e-3 * gap.box
+
+
+def test_two_classes_are_the_svm_without_bias():
+    """beta^+ = alpha y / 2 each way: the dual is half of that of k / ..., solved here directly."""
+    from scipy.optimize import minimize
+
+    x, y = problem(1, 50, 2)
+    C, gram = 2.0, gram_of(x)
+    stream = Stream(x, y, np.full(50, C), ADAPTIVE._replace(tau=1e-6), 0)
+    for _ in range(8):
+        stream.learn(0, 50)
+        while larank_finish.finish_some(stream.state, RBF, stream.schedule, 3) > 1e-6:
+            pass
+    # beta_i = a_i (e_{y_i} - e_{other}): D = sum a - sum_ij a_i a_j s_i s_j k_ij, a in [0, C].
+    signed = gram * np.outer(2 * y - 1, 2 * y - 1)
+    found = minimize(
+        lambda a: a @ signed @ a - a.sum(),
+        np.zeros(50),
+        jac=lambda a: 2.0 * signed @ a - 1.0,
+        bounds=[(0.0, C)] * 50,
+        method="L-BFGS-B",
+        options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 10_000},
+    )
+    assert stream.state.info[0].dual == pytest.approx(-found.fun, rel=1e-4)
+
+
+def test_the_gap_is_primal_minus_dual():
+    x, y = problem(2, 80, 4)
+    stream = Stream(x, y, np.full(80, 3.0), ADAPTIVE, 0).learn(0, 80)
+    beta, gram = stream.beta(), gram_of(x)
+    kept = np.flatnonzero(beta.any(axis=1))
+    f = gram @ beta
+    losses = [max(0.0, max(1.0 - f[i, y[i]] + np.delete(f[i], y[i]))) for i in kept.tolist()]
+    primal = 0.5 * np.einsum("ic,ij,jc->", beta, gram, beta) + 3.0 * sum(losses)
+    assert larank_gap(stream.state).total == pytest.approx(
+        primal - dual_of(gram, y, beta), rel=1e-4
+    )
