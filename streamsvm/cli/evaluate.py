@@ -15,8 +15,8 @@ from streamsvm.run_parts import parts_of
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray]]:
-    """Yield each batch with its margins; NaN where a row has a feature that is not finite."""
+def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
+    """Yield each batch with which rows are usable, and margins; NaN where a row is not finite."""
     scaler, learner = parts_of(model)
     assert learner is not None
     for batch in source.batches():
@@ -29,9 +29,10 @@ def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray]]:
             matrix = take(matrix, kept)
         if scaler is not None:
             matrix = scaler.transform_matrix(matrix)
-        values = np.full(len(usable), np.nan)
-        values[kept] = learner.decision_function_many(matrix)
-        yield batch, values
+        known = learner.decision_function_many(matrix)
+        values = np.full((len(usable), *known.shape[1:]), np.nan)
+        values[kept] = known
+        yield batch, usable, values
 
 
 def test_error(model: Any, source: Source, positive: str | None) -> tuple[float, int]:
@@ -39,13 +40,13 @@ def test_error(model: Any, source: Source, positive: str | None) -> tuple[float,
     _, learner = parts_of(model)
     assert learner is not None
     wrong = rows = 0
-    for batch, values in margins(model, source):
+    for batch, usable, values in margins(model, source):
         labels = frames.labels_of(batch.labels, len(batch))
-        for y, margin in zip(labels, values.tolist(), strict=True):
+        for y, is_usable, margin in zip(labels, usable, values.tolist(), strict=True):
             if y is None:
                 continue
             truth = y if positive is None else str(y) == positive
             rows += 1
             # A row that cannot be predicted counts as wrong.
-            wrong += margin != margin or learner.label_of(margin) != truth
+            wrong += not is_usable or learner.label_of(margin) != truth
     return (wrong / rows if rows else float("nan")), rows

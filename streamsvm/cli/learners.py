@@ -6,10 +6,20 @@ import argparse
 import inspect
 from typing import Any
 
-from streamsvm import LASVMClassifier, StandardScaler, TrackingSVMClassifier, kernels
+from streamsvm import (
+    LaRankClassifier,
+    LASVMClassifier,
+    StandardScaler,
+    TrackingSVMClassifier,
+    kernels,
+)
 from streamsvm.errors import ParameterError
 
-LEARNERS: dict[str, Any] = {"lasvm": LASVMClassifier, "tracking": TrackingSVMClassifier}
+LEARNERS: dict[str, Any] = {
+    "larank": LaRankClassifier,
+    "lasvm": LASVMClassifier,
+    "tracking": TrackingSVMClassifier,
+}
 
 _OPTIONS: dict[str, dict[str, Any]] = {
     "C": {"type": float, "help": "cost of an error; default 1"},
@@ -17,12 +27,18 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "epsilon": {"type": float, "help": "tracking: wanted mean gap, in the place of K"},
     "gradients": {"choices": ("all", "support", "fresh"), "help": "tracking: what is kept"},
     "tau": {"type": float, "help": "tolerance; default .001"},
-    "reprocess": {"type": int, "help": "lasvm: steps after a row; default 1"},
+    "reprocess": {
+        "type": int,
+        "help": "lasvm: steps after a row, default 1; larank: eleven steps each, default: as many "
+        "as gain more than further rows",
+    },
+    "candidates": {"type": int, "help": "larank: patterns that OPTIMIZE picks from; default 8"},
     "delta_max": {"type": float, "help": "lasvm: more steps until delta is below; default 1"},
     "class_weight": {"choices": ("balanced",), "help": "lasvm: weigh classes by counts"},
     "window": {"type": int, "metavar": "ROWS", "help": "learn from the last so many rows only"},
     "reservoir": {"type": int, "metavar": "ROWS", "help": "tracking: keep a uniform sample"},
     "max_support_vectors": {"type": int, "metavar": "N", "help": "bound the model's size"},
+    "max_support_patterns": {"type": int, "metavar": "N", "help": "larank: bound its size"},
     "budget": {
         "choices": ("merge", "project", "remove", "smallest"),
         "help": "what makes room within that bound; default: the best for the kernel",
@@ -33,7 +49,11 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 
 def add_learner_options(group: argparse._ArgumentGroup) -> None:
     """Add the options that choose the learner; one not given is the class' default."""
-    group.add_argument("--learner", choices=sorted(LEARNERS), default="lasvm")
+    group.add_argument(
+        "--learner",
+        choices=sorted(LEARNERS),
+        help="default: lasvm; in replay larank, if the target has more than two classes",
+    )
     group.add_argument("--kernel", choices=("rbf", "linear", "polynomial"), default="rbf")
     group.add_argument(
         "--gamma",
@@ -64,6 +84,7 @@ def kernel_from(options: argparse.Namespace) -> Any:
 
 def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
     """Return the learner of the options, and the model: it, behind a scaler if asked for."""
+    options.learner = options.learner or "lasvm"
     cls = LEARNERS[options.learner]
     given = {name: getattr(options, name) for name in _OPTIONS}
     given = {name: value for name, value in given.items() if value is not None}

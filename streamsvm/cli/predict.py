@@ -50,12 +50,12 @@ def run(options: argparse.Namespace) -> int:
     rows = unusable = 0
     try:
         writer = None
-        for batch, values in margins(model, source):
-            table = _table(batch, values, learner)
+        for batch, usable, values in margins(model, source):
+            table = _table(batch, usable, values, learner)
             writer = writer or pq.ParquetWriter(partial, table.schema)
             writer.write_table(table)
             rows += len(batch)
-            unusable += int(np.isnan(values).sum())
+            unusable += int((~usable).sum())
         if writer is None:
             raise ParameterError(f"{options.file} has no rows")
         writer.close()
@@ -80,21 +80,20 @@ def _known(path: str, learner: Any) -> list[str] | None:
     return [name for name in names if name in wanted] or None
 
 
-def _table(batch: Any, values: np.ndarray, learner: Any) -> pa.Table:
-    predicted = [None if m != m else learner.label_of(m) for m in values.tolist()]
-    positive = np.array([learner.probability_of(m) for m in values])
-    own = np.where(values > 0.0, positive, 1.0 - positive)
-    usable = ~np.isnan(values)
+def _table(batch: Any, usable: np.ndarray, values: np.ndarray, learner: Any) -> pa.Table:
+    rows = values.tolist()
+    predicted = [learner.label_of(m) if u else None for m, u in zip(rows, usable, strict=True)]
+    own, score = np.zeros(len(rows)), np.zeros(len(rows))
+    for i in np.flatnonzero(usable).tolist():
+        own[i] = learner.probabilities_of(rows[i]).get(predicted[i], 0.0)
+        # Of several classes: the score of the one predicted.
+        score[i] = max(rows[i], default=0.0) if values.ndim > 1 else rows[i]
     return pa.table(
         {
             "file": pa.array([batch.file] * len(batch), pa.string()),
             "row": pa.array(batch.rows),
-            "prediction": pa.array(predicted, _arrow_type(learner)),
-            "decision_function": pa.array(values, mask=~usable),
+            "prediction": pa.array(predicted, pa.array(learner.classes).type),
+            "decision_function": pa.array(score, mask=~usable),
             "probability": pa.array(own, mask=~usable),
         }
     )
-
-
-def _arrow_type(learner: Any) -> pa.DataType:
-    return pa.array([label for label in learner.labels if label is not None]).type

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from streamsvm.cli.late import add_late_options, late_labels_of
@@ -10,6 +11,9 @@ from streamsvm.cli.learners import add_learner_options
 from streamsvm.cli.running import add_output_options, check_folders, run_shown
 from streamsvm.cli.sources import add_pace_options, open_source, paced
 from streamsvm.errors import ParameterError
+from streamsvm.learners.frames import labels_of
+
+_PEEKED = 1000
 
 
 def add_parser(subcommands: Any) -> None:
@@ -38,6 +42,23 @@ def add_parser(subcommands: Any) -> None:
     add_output_options(output)
 
 
+def _choose_learner(options: argparse.Namespace, columns: list[str] | None) -> None:
+    """Choose LaRank for a target of more than two classes, if nothing else was asked for."""
+    if options.learner is not None or options.positive is not None:
+        return
+    with open_source(options.file, options.target, columns=columns) as source:
+        first = next(source.batches(_PEEKED), None)
+    if first is None:
+        return
+    labels = labels_of(first.labels, len(first))
+    n_classes = len({label for label in labels if label is not None and label == label})
+    if n_classes > 2:
+        options.learner = "larank"
+        if not options.quiet:
+            found = f"{n_classes} classes in the first {len(first):,} rows"
+            print(f"learner: larank, as the target has {found}", file=sys.stderr)
+
+
 def run(options: argparse.Namespace) -> int:
     """Replay, report, save; return the exit code."""
     columns = options.columns.split(",") if options.columns else None
@@ -54,6 +75,7 @@ def run(options: argparse.Namespace) -> int:
     # What would only fail at the end fails now, before hours of work.
     test = open_source(options.test, options.target, columns=columns) if options.test else None
     check_folders(options)
+    _choose_learner(options, columns)
 
     total = None if source.n_rows is None else source.n_rows * options.epochs
     if options.limit is not None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm import (
+    LaRankClassifier,
     LASVMClassifier,
     StandardScaler,
     TrackingMonitor,
@@ -64,3 +65,9 @@ def _use(kernel: Any, sparse: bool, x: np.ndarray, y: np.ndarray) -> None:
         model.learn_one(event, y[0])
         model.finish()
         monitor.measure()
+    several = LaRankClassifier(kernel=kernel, sparse=sparse, max_support_patterns=50, seed=0)
+    watched = TrackingMonitor(several)
+    several.learn_many(x, (y + 2 * (x[:, 2] > 0)).tolist())
+    several.predict_proba_one(dict(enumerate(x[0].tolist())))
+    several.finish()
+    watched.measure()

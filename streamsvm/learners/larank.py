@@ -76,8 +76,9 @@ class LaRankClassifier(KernelLearner):
         Keep the last so many examples only, at least 1; None, the default: no example leaves for
         its age.
     max_support_patterns
-        Keep at most so many, at least 2: the one whose coefficients weigh least goes. None, the
-        default: as many as the data ask for; memory and time then grow with the stream.
+        Keep at most so many, at least 2: the one whose coefficients weigh least goes, and the
+        nearest of its class takes them over. None, the default: as many as the data ask for; memory
+        and time then grow with the stream.
     sparse, hashing, max_features, cache_mb, n_jobs
         As in `LASVMClassifier`.
     seed

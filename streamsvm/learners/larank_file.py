@@ -95,12 +95,13 @@ def _check(info: dict[str, Any], arrays: dict[str, np.ndarray], n: int, k: int) 
     if info["n_classes"] > k or any(arrays[name].shape != at for name, at in shapes.items()):
         raise ValueError("the arrays of support patterns are of different lengths")
     own, n_own = arrays["own"], arrays["n_own"]
-    within = {"y": k, "alive": max(n, 1), "where": max(n, 1), "slot": max(n, 1), "n_own": k + 1}
-    within |= {"n_vectors": n + 1}
+    within = {"y": k, "alive": max(n, 1), "n_own": k + 1, "n_vectors": n + 1}
     fits = all(_lies(arrays[name], 0, end) for name, end in within.items())
     fits = fits and _lies(arrays["place"], -1, n)
     fits = fits and _lies(own[np.arange(k) < n_own[:, None]], 0, k)
-    # Each coefficient's place leads back to its slot.
+    if fits:
+        fits = bool((arrays["where"][arrays["alive"]] == np.arange(info["n_alive"])).all())
+    # Each coefficient's place leads back to its slot, and there are as many as there should be.
     places = arrays["place"]
     for c in range(k if fits else 0):
         held = np.flatnonzero(places[c] >= 0)

@@ -302,6 +302,37 @@ def remove(state, kernel, s, d):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _hand_over(state, kernel, s, d):  # type: ignore[no-untyped-def]
+    """Remove an example; the nearest of its class takes over what it can: projection, and box."""
+    info = state.info[0]
+    row = state.cache.values[kernel_row(state.cache, kernel, state.store, s, info.n, d)]
+    heir, nearest = np.int64(-1), 0.0
+    for j in range(info.n_alive):
+        t = state.alive[j]
+        if t != s and state.y[t] == state.y[s] and row[t] > nearest:
+            heir, nearest = t, np.float64(row[t])
+    own = np.empty(info.n_classes)
+    for c in range(info.n_classes):
+        own[c] = beta(state, c, s)
+    box = state.box[s]
+    remove(state, kernel, s, d)
+    if heir < 0:
+        return
+    k = np.float64(state.diagonal[heir])
+    share = min(1.0, nearest / k)
+    state.box[heir] += box
+    row = state.cache.values[kernel_row(state.cache, kernel, state.store, heir, info.n, d)]
+    for c in range(info.n_classes):
+        step = share * own[c]
+        if step != 0.0:
+            gain = step * (state.gradient[c, heir] - 0.5 * step * k)
+            info.dual += gain
+            info.lost -= gain
+            _add(state.gradient[c], -step, row, info.n)
+            set_beta(state, c, heir, beta(state, c, heir) + step)
+
+
+@compiled
 def _stay_within(state, kernel, schedule, number, d):  # type: ignore[no-untyped-def]
     """Let examples go that are too old, and the least ones while there are too many."""
     info = state.info[0]
@@ -324,7 +355,7 @@ def _stay_within(state, kernel, schedule, number, d):  # type: ignore[no-untyped
             # The newest one stays: it has just been learnt.
             if norm < size and state.store.entered[s] != number:
                 least, size = s, norm
-        remove(state, kernel, least, d)
+        _hand_over(state, kernel, least, d)
 
 
 @compiled

@@ -190,7 +190,6 @@ BAD = {
     "no rows": (_zero_rows, "no rows"),
     "no target": (lambda: write(y=None), "target `y` is not a column"),
     "one value": (lambda: write(y=[True] * 600), "one value only (True)"),
-    "30 values": (lambda: write(y=np.arange(600) % 30), "30 classes"),
     "no feature": (lambda: write(a=None, b=None, t=None), "no column can be a feature"),
     "nested": (lambda: write(a=[[1.0]] * 600), "leave it out with columns="),
     "changing type": (_changing, "column `a` is double in `1.parquet` but string in `2.parquet`"),
@@ -204,6 +203,24 @@ def test_bad_input_is_one_clear_line(name, capsys):
     assert replay("data.parquet", "--quiet") == 1
     err = capsys.readouterr().err
     assert words in err and err.startswith("streamsvm: ") and err.count("\n") == 1
+
+
+def test_several_classes_are_larank_s(capsys):
+    write(y=np.arange(600) % 30)
+    assert replay("data.parquet", "--save", "m.svm", "--test", "data.parquet") == 0
+    out, err = capsys.readouterr()
+    assert "learner: larank, as the target has 30 classes in the first 600 rows" in err
+    assert "test error" in out
+    assert main(["predict", "m.svm", "data.parquet", "-o", "p.parquet"]) == 0
+    table = pq.read_table("p.parquet").to_pydict()
+    assert len(table["row"]) == 600 and set(table["prediction"]) <= set(range(30))
+    assert all(0.0 < p <= 1.0 for p in table["probability"])
+    capsys.readouterr()
+    assert replay("data.parquet", "--quiet", "--learner", "lasvm") == 1
+    err = capsys.readouterr().err
+    assert "30 classes" in err and err.startswith("streamsvm: ") and err.count("\n") == 1
+    assert replay("data.parquet", "--quiet", "--positive", "3", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["learner"] == "lasvm"
 
 
 def test_files_that_cannot_be_written_or_read(capsys):

@@ -107,8 +107,14 @@ class SlowLaRank:
         while self.limit and len(self.patterns) > self.limit:
             old = [i for i in self.patterns if i != newest]
             least = min(old, key=lambda i: (self.beta[i] ** 2).sum() * self.gram[i, i])
+            near = [i for i in self.patterns if i != least and self.y[i] == self.y[least]]
+            own = self.beta[least].copy()
             self.beta[least] = 0.0
             self._leave(least)
+            if near:
+                heir = max(near, key=lambda i: self.gram[least, i])
+                self.beta[heir] += min(1.0, self.gram[least, heir] / self.gram[heir, heir]) * own
+                self.box[heir] += self.box[least]
 
     def learn(self, i):
         """Learn example i (Algorithm 21); return its scores from before."""
@@ -126,7 +132,7 @@ class SlowLaRank:
         return scores
 
 
-def batch_optimum(gram, y, box, n_classes, sweeps=3000):
+def batch_optimum(gram, y, box, n_classes, sweeps=1000):
     """Return beta at the optimum of the dual, by exact block steps (Crammer and Singer, 2001).
 
     The block of example i: min k/2 |b - b_i - g/k|^2 with sum_c b_c = 0 and b_c <= C [c = y_i],
@@ -141,7 +147,7 @@ def batch_optimum(gram, y, box, n_classes, sweeps=3000):
             g = target[i] - gram[i] @ beta
             v = beta[i] + g / gram[i, i]
             low, high = v.min() - bounds[i].max() - 1.0, v.max() + 1.0
-            for _ in range(100):
+            for _ in range(60):
                 theta = 0.5 * (low + high)
                 if np.minimum(v - theta, bounds[i]).sum() > 0.0:
                     low = theta

@@ -1,0 +1,231 @@
+"""LaRankClassifier: River's contract, batches, files, classes that appear, bounds."""
+
+import copy
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from river import checks, datasets, evaluate, metrics
+from scipy.sparse import csr_array
+
+import streamsvm
+from connectors import MemorySource
+from streamsvm import LaRankClassifier, StandardScaler, TrackingMonitor, kernels
+from streamsvm.checkpoint import Checkpoint
+from streamsvm.errors import DamagedModelFileError, LabelError, ParameterError
+from streamsvm.learners import larank_file
+from streamsvm.runner import Run
+
+MODELS = [LaRankClassifier(**params) for params in LaRankClassifier._unit_test_params()]
+CHECKS = [
+    pytest.param(model, check, id=f"{i}-{check.__name__}-{j}")
+    for i, model in enumerate(MODELS)
+    for j, check in enumerate(checks.yield_checks(model))
+]
+
+
+@pytest.mark.parametrize(("model", "check"), CHECKS)
+def test_rivers_checks(model, check):
+    check(model.clone())
+
+
+def problem(n=400, k=5, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, k, n)
+    x = rng.normal(size=(k, 4))[y] + rng.normal(scale=0.5, size=(n, 4))
+    return x.astype(np.float32), [f"class {c}" for c in y.tolist()]
+
+
+def same(one, other):
+    one, other = one.support_vectors(), other.support_vectors()
+    rows = [r if isinstance(r, np.ndarray) else r.toarray() for r in (one.rows, other.rows)]
+    np.testing.assert_array_equal(*rows)
+    np.testing.assert_array_equal(one.coefficients, other.coefficients)
+    assert one.labels == other.labels
+
+
+OPTIONS = [
+    {},
+    {"reprocess": 1, "candidates": 1},
+    {"max_support_patterns": 40},
+    {"window": 60},
+    {"sparse": True},
+    {"kernel": kernels.Linear()},
+    {"class_weight": {"class 1": 3.0}, "C": 5.0},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_batches_are_events_and_files_are_models(options, tmp_path):
+    x, y = problem()
+    one, many = (LaRankClassifier(seed=3, **options) for _ in range(2))
+    guesses = []
+    for row, label in zip(x[:200].tolist(), y, strict=False):
+        guesses.append(one.predict_one(dict(enumerate(row))))
+        one.learn_one(dict(enumerate(row)), label)
+    assert many.predict_then_learn_many(x[:90], y[:90]) == guesses[:90]
+    assert guesses[0] is None
+    many.learn_many(x[90:200], y[90:200])
+    same(one, many)
+    many.save(tmp_path / "m.svm")
+    loaded = streamsvm.load(tmp_path / "m.svm")
+    copies = [loaded, pickle.loads(pickle.dumps(many)), copy.deepcopy(many)]
+    many.learn_many(x[200:], y[200:])
+    for other in copies:
+        other.learn_many(x[200:], y[200:])
+        same(many, other)
+        np.testing.assert_array_equal(
+            many.decision_function_many(x), other.decision_function_many(x)
+        )
+    assert list(many.predict_many(x)) == [many.predict_one(dict(enumerate(r))) for r in x.tolist()]
+    scores = many.decision_function_one(dict(enumerate(x[0].tolist())))
+    assert list(scores) == many.classes
+    np.testing.assert_array_equal(list(scores.values()), many.decision_function_many(x[:1])[0])
+
+
+def test_probabilities():
+    x, y = problem(1500)
+    model = LaRankClassifier(seed=1)
+    assert model.predict_proba_one({"a": 1.0}) == {}
+    assert model.predict_one({"a": 1.0}) is None
+    losses = []
+    for row, label in zip(x.tolist(), y, strict=True):
+        p = model.predict_proba_one(dict(enumerate(row)))
+        assert not p or sum(p.values()) == pytest.approx(1.0)
+        losses.append(-np.log(max(p.get(label, 0.2), 1e-9)))
+        model.learn_one(dict(enumerate(row)), label)
+    # Well below the entropy of five classes, and below that of the share of errors made.
+    assert np.mean(losses[500:]) < 0.6 * np.log(5)
+    table = model.predict_proba_many(
+        pa.RecordBatch.from_arrays(list(map(pa.array, x[:7].T)), list("abcd"))
+    )
+    assert table.num_rows == 7
+    assert set(table.schema.names) == set(model.classes)
+
+
+def test_classes_may_appear_at_any_time_in_any_number():
+    rng = np.random.default_rng(0)
+    model = LaRankClassifier(kernels.RBF(gamma=1.0), seed=1)
+    for k in range(1, 40):
+        x = rng.normal(size=(20, 2)) * 0.1 + [k % 7, k // 7]
+        model.learn_many(x.astype(np.float32), [k] * 20)
+        # And again with the others, as a class alone has nothing to be told from.
+        model.learn_many(x.astype(np.float32), [k] * 20)
+    assert model.classes == list(range(1, 40))
+    centres = np.array([[k % 7, k // 7] for k in range(1, 40)], np.float32)
+    assert np.mean(np.array(model.predict_many(centres)) == np.arange(1, 40)) > 0.9
+
+
+def test_one_class_alone_is_predicted():
+    model = LaRankClassifier(seed=0)
+    model.learn_one({"a": 1.0}, "x")
+    assert model.predict_one({"a": 2.0}) == "x"
+    assert model.predict_proba_one({"a": 2.0}) == {"x": 1.0}
+    assert model.n_support_patterns == 0
+
+
+def test_bounds_hold():
+    x, y = problem(800)
+    model = LaRankClassifier(max_support_patterns=30, seed=0)
+    model.learn_many(x, y)
+    assert model.n_support_patterns <= 30
+    assert np.mean(np.array(model.predict_many(x)) == y) > 0.75
+    model = LaRankClassifier(window=50, seed=0)
+    model.learn_many(x, y)
+    assert model._kept_numbers().min() > 750
+
+
+def test_sparse_rows_learn_what_dense_ones_do():
+    x, y = problem()
+    x[np.abs(x) < 0.5] = 0.0
+    dense, sparse = (
+        LaRankClassifier(kernels.RBF(gamma=0.5), sparse=s, seed=1) for s in (False, True)
+    )
+    dense.learn_many(x, y)
+    sparse.learn_many(csr_array(x), y)
+    assert np.mean(np.array(dense.predict_many(x)) == sparse.predict_many(csr_array(x))) > 0.97
+
+
+def test_threads_do_not_change_a_bit():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(700, 300)).astype(np.float32), rng.integers(0, 4, 700).tolist()
+    models = [LaRankClassifier(n_jobs=n, seed=1) for n in (1, 2)]
+    for model in models:
+        model.learn_many(x, y)
+    same(*models)
+    np.testing.assert_array_equal(*(m.decision_function_many(x) for m in models))
+
+
+def test_finish_reaches_the_optimum_over_what_is_kept():
+    x, y = problem(600)
+    model = LaRankClassifier(C=10.0, tau=1e-4, seed=0)
+    model.learn_many(x, y)
+    dual, told = model.dual, []
+    model.finish(lambda worst, n: told.append(worst))
+    assert model.dual > dual
+    assert model.duality_gap() < 1e-3
+
+
+def test_a_run_with_monitor_and_checkpoint(tmp_path):
+    x, y = problem(900)
+    pairs = [(dict(zip("abcd", row, strict=True)), c) for row, c in zip(x.tolist(), y, strict=True)]
+    reports = []
+    for limit in (400, None):
+        model = StandardScaler() | LaRankClassifier(seed=2)
+        monitor = TrackingMonitor(model)
+        run = Run(MemorySource(pairs), monitor, limit=limit, checkpoint=Checkpoint(tmp_path / "c"))
+        reports.append(run.execute())
+    assert reports[1].rows == reports[1].learnt == 900
+    whole = StandardScaler() | LaRankClassifier(seed=2)
+    Run(MemorySource(pairs), whole).execute()
+    same(model["LaRankClassifier"], whole["LaRankClassifier"])
+    values = monitor.get()
+    assert values["gap"] is not None and 0.0 <= values["gap"] < 2.0
+    assert values["certificate"] is None
+    assert "LaRank" in reports[1].monitor["certificate_reason"]
+    assert 0.7 < values["accuracy"] <= 1.0
+    assert len(reports[1].labels) == 5
+
+
+def test_what_is_wrong_is_refused_and_changes_nothing():
+    x, y = problem(50)
+    model = LaRankClassifier(seed=0)
+    model.learn_many(x, y)
+    before = model.decision_function_many(x)
+    for wrong in (None, float("nan"), [1]):
+        with pytest.raises(LabelError):
+            model.learn_one(dict(enumerate(x[0].tolist())), wrong)
+    np.testing.assert_array_equal(before, model.decision_function_many(x))
+    for options in (
+        {"candidates": 0},
+        {"reprocess": -1},
+        {"max_support_patterns": 1},
+        {"tau": 0.0},
+    ):
+        with pytest.raises(ParameterError, match=next(iter(options))):
+            LaRankClassifier(**options)
+    with pytest.raises(ParameterError, match="balanced"):
+        LaRankClassifier(class_weight="balanced")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("slot", 10_000), ("place", 7), ("own", -1), ("y", 9), ("alive", -2), ("n_vectors", 1)],
+)
+def test_files_with_numbers_that_lie_outside_are_refused(name, value):
+    x, y = problem(60)
+    model = LaRankClassifier(seed=0)
+    model.learn_many(x, y)
+    content, arrays = larank_file.to_file(model)
+    arrays = {key: array.copy() for key, array in arrays.items()}
+    larank_file.from_file(LaRankClassifier, content, arrays)
+    arrays[name].reshape(-1)[0] = value
+    with pytest.raises((ValueError, DamagedModelFileError)):
+        larank_file.from_file(LaRankClassifier, content, arrays)
+
+
+def test_image_segments():
+    model = StandardScaler() | LaRankClassifier(C=10.0, seed=1)
+    metric = evaluate.progressive_val_score(datasets.ImageSegments(), model, metrics.Accuracy())
+    assert metric.get() > 0.9
