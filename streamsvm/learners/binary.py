@@ -29,6 +29,10 @@ class BinaryLearner(Learner):
     def _no_margins(self, n: int) -> np.ndarray:
         return np.zeros(n)
 
+    def _losses(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return the hinge loss of each margin."""
+        return np.maximum(0.0, 1.0 - signs * margins)
+
     # Events
 
     def _current_handle(self) -> events.Handle | None:

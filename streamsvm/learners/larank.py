@@ -16,7 +16,7 @@ from streamsvm.learners.kernel_learner import KernelLearner
 from streamsvm.learners.labels import ClassLabels
 from streamsvm.learners.schema import LIMIT, Name
 from streamsvm.learners.support_vectors import as_matrix
-from streamsvm.monitor.certificate import Certificate
+from streamsvm.monitor.certificate import Certificate, tracking_bound
 from streamsvm.monitor.gap import KeptGap, larank_gap
 from streamsvm.solvers import larank, larank_finish, larank_state
 from streamsvm.solvers.larank_state import LaRankState
@@ -67,6 +67,10 @@ class LaRankClassifier(KernelLearner):
         How many times one PROCESSOLD and ten OPTIMIZE steps follow each example; None, the default,
         is the adaptive schedule: operations are drawn by how much of the dual they gained lately
         for their cost. The cost is counted, not timed, so that a seed gives one model.
+    K
+        At least 1: in the place of all this, K exact block steps on uniformly random examples
+        follow each example, and all examples are kept (streams without end want `window`): slower,
+        and the mean duality gap has a certificate. None, the default: LaRank.
     candidates
         OPTIMIZE picks the best of so many random patterns, at least 1; 8 by default. 1 is the
         papers', which needs twice the time for the same dual.
@@ -110,6 +114,7 @@ class LaRankClassifier(KernelLearner):
         C: float = 1.0,
         tau: float = 1e-3,
         reprocess: int | None = None,
+        K: int | None = None,
         candidates: int = _CANDIDATES,
         class_weight: dict[Any, float] | str | None = None,
         window: int | None = None,
@@ -129,6 +134,7 @@ class LaRankClassifier(KernelLearner):
         super().__init__(kernel, C, class_weight, sparse, hashing, max_features, cache_mb, n_jobs)
         self.tau = tau
         self.reprocess = reprocess
+        self.K = K
         self.candidates = candidates
         self.window = window
         self.max_support_patterns = max_support_patterns
@@ -137,6 +143,7 @@ class LaRankClassifier(KernelLearner):
             tau=check_positive("tau", tau),
             reprocess=-1.0 if reprocess is None else check_number("reprocess", reprocess, 0),
             most=float(_MOST_OPERATIONS),
+            uniform=float(check_size("K", K) or 0),
             candidates=float(check_size("candidates", candidates) or 1),
             window=float(check_size("window", window) or 0),
             limit=float(check_size("max_support_patterns", max_support_patterns, 2) or np.inf),
@@ -164,6 +171,7 @@ class LaRankClassifier(KernelLearner):
         yield {"seed": 42}
         yield {"kernel": kernels.Linear(), "C": 0.1, "reprocess": 1, "seed": 42}
         yield {"max_support_patterns": 50, "seed": 42}
+        yield {"K": 3, "window": 100, "seed": 42}
         yield {"window": 200, "seed": 42}
 
     # Labels and scores
@@ -294,8 +302,16 @@ class LaRankClassifier(KernelLearner):
 
     @property
     def certificate(self) -> Certificate:
-        """Absent: the theorems want uniform steps over all examples."""
-        return Certificate(None, _NO_CERTIFICATE)
+        """The bound on the mean normalised gap over the stream so far; wants `K`."""
+        if self.K is None:
+            return Certificate(None, _NO_CERTIFICATE)
+        if self.max_support_patterns is not None:
+            return Certificate(None, _BOUNDED)
+        if self._state is None or not self._state.info[0].n_seen:
+            return Certificate(None, "no certificate: because there was no example yet")
+        about = "all examples" if self.window is None else f"the last {self.window:,} examples"
+        bound = tracking_bound(self._state.info[0], blocks=True)
+        return Certificate(bound, f"of the iterates before each uniform step, over {about}")
 
     @property
     def kappa(self) -> float:
@@ -306,7 +322,19 @@ class LaRankClassifier(KernelLearner):
 
     @property
     def _covers(self) -> str:
-        return "kept"
+        if self.max_support_patterns is not None:
+            return "kept"
+        return "stream" if self.window is None else "window"
+
+    def _boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        return self._c_of(signs, [self._labels.seen[int(c)] for c in signs.tolist()]) * weights
+
+    def _losses(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        rows, own = np.arange(len(signs)), signs.astype(np.int64)
+        others = margins.copy()
+        others[rows, own] = -np.inf
+        best = others.max(axis=1, initial=-np.inf)
+        return np.maximum(0.0, np.where(np.isfinite(best), 1.0 - margins[rows, own] + best, 0.0))
 
     def _kept_numbers(self) -> np.ndarray:
         entered = self._state.store.entered[: int(self._state.info[0].n)]
@@ -331,8 +359,9 @@ class LaRankClassifier(KernelLearner):
 
 _NO_CERTIFICATE = (
     "no certificate: because LaRank picks among its support patterns, while the theorems want "
-    "uniform steps over all examples; see the measured gap"
+    "uniform steps over all examples (K=); see the measured gap"
 )
+_BOUNDED = "no certificate: because examples are removed (max_support_patterns)"
 _COUNTERS = (
     "steps",
     "null_steps",

@@ -24,6 +24,7 @@ _PLAIN = (
     "C",
     "tau",
     "reprocess",
+    "K",
     "candidates",
     "window",
     "max_support_patterns",

@@ -293,7 +293,7 @@ class TrackingMonitor:
             return gap.NONE_DISCARDED
         boxes = learner._boxes_now(signs, weights)
         margins = learner._margins(x) + shift
-        losses = boxes * np.maximum(0.0, 1.0 - signs * margins)
+        losses = boxes * learner._losses(signs, margins)
         return gap.discarded(losses, boxes, max(0, n_about - len(kept)))
 
     def _work(self) -> dict[str, Any]:

@@ -26,7 +26,10 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_leaf
+from streamsvm.solvers.larank_bounds import stay_within
 from streamsvm.solvers.larank_state import ABSENT, BLOCK, beta, forget, set_beta, squeeze
+from streamsvm.solvers.larank_uniform import uniform_steps
+from streamsvm.solvers.tracking_state import add_scaled
 from streamsvm.support import stores
 from streamsvm.support.draws import below, uniform
 from streamsvm.support.fresh_block import squeezed
@@ -53,6 +56,7 @@ class Schedule(NamedTuple):
     most: float  # operations between two examples, at most, by the adaptive schedule
     old: float = 1.0  # whether PROCESSOLD and ...
     optimize: float = 1.0  # ... OPTIMIZE are among them
+    uniform: float = 0.0  # if above 0: so many block steps on uniformly random examples instead
     candidates: float = 1.0  # patterns that OPTIMIZE picks from, by what a step would gain
     window: float = 0.0  # examples older than so many leave; 0: none does
     limit: float = np.inf  # most support patterns
@@ -72,13 +76,6 @@ def score(state, row, out):  # type: ignore[no-untyped-def]
     """Write f_c of a row, given its kernel values, into out, float64 (>= classes,)."""
     for c in range(state.info[0].n_classes):
         out[c] = _gathered(state.coefficient[c], state.slot[c], row, state.n_vectors[c])
-
-
-@compiled_leaf
-def _add(values, step, row, n):  # type: ignore[no-untyped-def]
-    """Add step * row, float32, to values, float64, below n."""
-    for s in range(n):
-        values[s] += step * np.float64(row[s])
 
 
 @compiled
@@ -104,8 +101,8 @@ def smo_step(state, kernel, i, rising, falling, tau, d):  # type: ignore[no-unty
     # A coefficient that meets its bound meets it exactly.
     set_beta(state, rising, i, now + room if step == room else now + step)
     set_beta(state, falling, i, beta(state, falling, i) - step)
-    _add(state.gradient[rising], -step, row, info.n)
-    _add(state.gradient[falling], step, row, info.n)
+    add_scaled(state.gradient[rising], row, -step, info.n)
+    add_scaled(state.gradient[falling], row, step, info.n)
     gain = step * (slope - step * k)
     info.dual += gain
     info.gained += gain
@@ -150,11 +147,14 @@ def process_new(state, kernel, x, y, box, weight, number, row, diagonal, schedul
     for c in range(info.n_classes):
         if c != y and scores[c] > best:
             falling, best = np.int64(c), scores[c]
-    if falling < 0 or 1.0 - scores[y] + best <= schedule.tau:
+    violates = falling >= 0 and 1.0 - scores[y] + best > schedule.tau
+    if not violates:
         info.n_null += 1
-        return
+        if schedule.uniform == 0.0:
+            return
     k = insert(state, x, y, box, weight, number, diagonal, row, scores)
-    smo_step(state, kernel, k, y, falling, schedule.tau, width(x))
+    if violates:
+        smo_step(state, kernel, k, y, falling, schedule.tau, width(x))
 
 
 @compiled
@@ -284,81 +284,6 @@ def _reprocess(state, kernel, schedule, d):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def remove(state, kernel, s, d):  # type: ignore[no-untyped-def]
-    """Take an example out of the expansion, whatever its coefficients."""
-    info = state.info[0]
-    row = state.cache.values[kernel_row(state.cache, kernel, state.store, s, info.n, d)]
-    k = np.float64(state.diagonal[s])
-    for c in range(info.n_classes):
-        b = beta(state, c, s)
-        if b != 0.0:
-            # The dual along this coefficient: its slope here, and its curvature.
-            loss = b * state.gradient[c, s] + 0.5 * b * b * k
-            info.dual -= loss
-            info.lost += loss
-            _add(state.gradient[c], b, row, info.n)
-            set_beta(state, c, s, 0.0)
-    forget(state, s)
-
-
-@compiled
-def _hand_over(state, kernel, s, d):  # type: ignore[no-untyped-def]
-    """Remove an example; the nearest of its class takes over what it can: projection, and box."""
-    info = state.info[0]
-    row = state.cache.values[kernel_row(state.cache, kernel, state.store, s, info.n, d)]
-    heir, nearest = np.int64(-1), 0.0
-    for j in range(info.n_alive):
-        t = state.alive[j]
-        if t != s and state.y[t] == state.y[s] and row[t] > nearest:
-            heir, nearest = t, np.float64(row[t])
-    own = np.empty(info.n_classes)
-    for c in range(info.n_classes):
-        own[c] = beta(state, c, s)
-    box = state.box[s]
-    remove(state, kernel, s, d)
-    if heir < 0:
-        return
-    k = np.float64(state.diagonal[heir])
-    share = min(1.0, nearest / k)
-    state.box[heir] += box
-    row = state.cache.values[kernel_row(state.cache, kernel, state.store, heir, info.n, d)]
-    for c in range(info.n_classes):
-        step = share * own[c]
-        if step != 0.0:
-            gain = step * (state.gradient[c, heir] - 0.5 * step * k)
-            info.dual += gain
-            info.lost -= gain
-            _add(state.gradient[c], -step, row, info.n)
-            set_beta(state, c, heir, beta(state, c, heir) + step)
-
-
-@compiled
-def _stay_within(state, kernel, schedule, number, d):  # type: ignore[no-untyped-def]
-    """Let examples go that are too old, and the least ones while there are too many."""
-    info = state.info[0]
-    if schedule.window > 0.0:
-        j = 0
-        while j < info.n_alive:
-            s = state.alive[j]
-            if state.store.entered[s] <= number - schedule.window:
-                remove(state, kernel, s, d)
-            else:
-                j += 1
-    while info.n_alive > schedule.limit:
-        least, size = state.alive[0], np.inf
-        for j in range(info.n_alive):
-            s = state.alive[j]
-            norm = 0.0
-            for c in range(info.n_classes):
-                norm += beta(state, c, s) ** 2
-            norm *= np.float64(state.diagonal[s])
-            # The newest one stays: it has just been learnt.
-            if norm < size and state.store.entered[s] != number:
-                least, size = s, norm
-        _hand_over(state, kernel, least, d)
-
-
-@compiled
 def _is_kept(state, number):  # type: ignore[no-untyped-def]
     found = 0
     for s in range(state.info[0].n):
@@ -432,8 +357,10 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
                 )  # fmt: skip
                 _charge(state, d, n, 0)
                 info.rate_new = _rate(state, info.rate_new)
-                _stay_within(state, kernel, schedule, numbers[at], d)
-                if schedule.reprocess < 0.0:
+                stay_within(state, kernel, schedule.window, schedule.limit, numbers[at], d)
+                if schedule.uniform > 0.0:
+                    uniform_steps(state, kernel, schedule.uniform, schedule.tau, d)
+                elif schedule.reprocess < 0.0:
                     _adapt(state, kernel, schedule, d)
                 else:
                     _reprocess(state, kernel, schedule, d)

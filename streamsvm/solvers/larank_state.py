@@ -37,6 +37,9 @@ INFO = np.dtype(
         ("rate_new", np.float64),  # gain by cost of each kind of operation: Algorithm 22
         ("rate_old", np.float64),
         ("rate_optimize", np.float64),
+        ("mean_gain", np.float64),  # sum over t of the mean gain of its uniform steps
+        ("scaled_gain", np.float64),  # the same, each divided by the mean C_i
+        ("width", np.float64),  # sum over t of 2 R2 mean(C_i^2) / mean(C_i)^2
         ("ready", np.int64),  # -n: the scratch has the values of the next rows with n slots
     ]
 )

@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm import kernels
+from streamsvm.monitor.certificate import tracking_bound
 from streamsvm.monitor.gap import larank_gap
 from streamsvm.solvers import larank, larank_finish, larank_state
 from streamsvm.solvers.larank_state import coefficients
+from streamsvm.solvers.larank_uniform import block_step, shift_onto
 from streamsvm.support.draws import new_draws
 from tests.reference.slow_larank import SlowLaRank, batch_optimum, dual_of
 
@@ -234,3 +236,74 @@ def test_the_gap_is_primal_minus_dual():
     assert larank_gap(stream.state).total == pytest.approx(
         primal - dual_of(gram, y, beta), rel=1e-4
     )
+
+
+# The mode with a certificate
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.floats(-5, 5), min_size=2, max_size=8),
+    st.integers(0, 7),
+    st.floats(0.01, 10.0),
+)
+def test_a_block_is_projected_onto_its_constraints(values, own, box):
+    v, own = np.array(values), own % len(values)
+    theta = shift_onto(v, own, box)
+    bounds = np.where(np.arange(len(v)) == own, box, 0.0)
+    b = np.minimum(v - theta, bounds)
+    assert b.sum() == pytest.approx(0.0, abs=1e-9)
+    # No other point of the set is nearer: tried on points towards each corner.
+    for c in range(len(v)):
+        corner = np.zeros(len(v))
+        corner[own], corner[c] = box, corner[c] - box
+        for share in (1e-3, 0.1, 1.0):
+            other = (1 - share) * b + share * (corner if c != own else np.zeros(len(v)))
+            assert ((other - v) ** 2).sum() >= ((b - v) ** 2).sum() - 1e-9
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 5), st.sampled_from([0.3, 3.0]))
+def test_block_steps_gain_what_frank_wolfe_steps_would(seed, k, C):
+    """The lemma behind the certificate: Delta >= min(gap_i^2 / (2 C^2 rho2), gap_i / 2)."""
+    x, y = problem(seed, 50, k)
+    schedule = ADAPTIVE._replace(uniform=2.0, tau=1e-9)
+    stream = Stream(x, y, np.full(50, C), schedule, seed).learn(0, 50)
+    state = stream.state
+    for i in range(int(state.info[0].n)):
+        g, beta = state.gradient[:k, i], coefficients(state)[i, :k]
+        h = g[state.y[i]] - g
+        gap = C * max(0.0, h.max()) + (np.delete(beta, state.y[i]) * np.delete(h, state.y[i])).sum()
+        before = state.info[0].dual
+        gain = block_step(state, RBF, i, 1e-12, 3)
+        assert gain >= min(gap**2 / (2 * C**2 * 2.0), gap / 2) - 1e-7
+        assert state.info[0].dual - before == pytest.approx(gain, abs=1e-12)
+    check_kept(stream)
+
+
+def check_kept(stream):
+    """All examples are kept; sums, bounds and the dual hold."""
+    beta, gram = stream.beta(), gram_of(stream.x)
+    assert stream.state.info[0].n_alive == len(stream.y)
+    np.testing.assert_allclose(beta.sum(axis=1), 0.0, atol=1e-9)
+    assert dual_of(gram, stream.y, beta) == pytest.approx(
+        stream.state.info[0].dual, rel=1e-5, abs=1e-5
+    )
+
+
+@pytest.mark.parametrize("K", [2, 10])
+@pytest.mark.parametrize("C", [0.5, 5.0])
+def test_the_mean_gap_is_below_the_certificate(K, C):
+    """Over seeds: the gap before each uniform step, here measured after each example's PROCESS."""
+    gaps, bounds = [], []
+    for seed in range(10):
+        x, y = problem(seed, 300, 4)
+        schedule = ADAPTIVE._replace(uniform=float(K))
+        stream, own = Stream(x, y, np.full(300, C), schedule, seed), []
+        for i in range(300):
+            stream.learn(i, i + 1)
+            gap = larank_gap(stream.state)
+            own.append(gap.total / gap.box if gap.box else 0.0)
+        gaps.append(np.mean(own))
+        bounds.append(tracking_bound(stream.state.info[0], blocks=True))
+    assert 0.0 < np.mean(gaps) < np.mean(bounds)
