@@ -256,21 +256,31 @@ class LaRankClassifier(KernelLearner):
     def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
         larank.margins_of(state, self.kernel_, x, out)
 
-    def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
-        """Make PROCESSOLD steps until none is violated by tau: the optimum over the patterns kept.
+    def finish(
+        self, progress: Callable[[float, int], None] | None = None, share: float = 0.01
+    ) -> None:
+        """Improve the support patterns until their duality gap is small (LaRankGap).
+
+        Removes those that are none at that point. The stream can go on afterwards.
 
         Parameters
         ----------
         progress
             Called now and then with (the largest violation, number of support vectors). An
             exception in it, or Ctrl-C, leaves a whole model behind.
+        share
+            The end is a gap, over the patterns kept, below C (the papers' rule) or below this share
+            of the dual, whichever is larger; 0.01 by default. At 0, violations below `tau` are the
+            end as well.
 
         """
+        check_number("share", share, 0)
         while self._state is not None:
             with self._lock:
                 d = len(self._schema)
                 worst = larank_finish.finish_some(self._state, self.kernel_, self._schedule, d)
-            if worst <= self.tau:
+                enough = self._kept_gap().total <= max(self._C, share * self.dual)
+            if worst <= self.tau or (enough and share > 0.0):
                 return
             if progress is not None:
                 progress(worst, self.n_support_vectors)

@@ -1,15 +1,15 @@
-"""LaRank run to the optimum over the support patterns: sweeps of PROCESSOLD over the violating."""
+"""LaRank run to the optimum over the support patterns: sweeps of exact block steps."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled
-from streamsvm.solvers.larank import process_old
-from streamsvm.solvers.larank_state import beta
+from streamsvm.solvers.larank_state import beta, forget
+from streamsvm.solvers.larank_uniform import block_step
 
-_TRIES = 20
-"""Steps on one pattern before the next one has its turn."""
+_SHARE = 0.1
+"""Patterns that violate by less than this share of the worst one wait for a later sweep."""
 
 
 @compiled
@@ -48,11 +48,10 @@ def finish_some(state, kernel, schedule, d):  # type: ignore[no-untyped-def]
     """
     state = borrowed(state)
     # Those near the worst first: a step on the others would be undone by these.
-    enough = max(schedule.tau, 0.1 * worst_violation(state))
+    enough = max(schedule.tau, _SHARE * worst_violation(state))
     for i in range(state.info[0].n):
-        tries = 0
-        while tries < _TRIES and violation(state, i) > enough:
-            if not process_old(state, kernel, np.int64(i), schedule.tau, d):
-                break
-            tries += 1
+        if violation(state, i) > enough:
+            block_step(state, kernel, np.int64(i), 0.0, d)
+            if state.n_own[i] == 0 and schedule.uniform == 0.0:
+                forget(state, i)
     return worst_violation(state)

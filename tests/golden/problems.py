@@ -78,3 +78,23 @@ def mnist_8() -> Problem:
     """Digit 8 against the rest."""
     (x, y), (x_test, y_test) = _read("mnist_train"), _read("mnist_test")
     return Problem(x / 255, y == 8, x_test / 255, y_test == 8, kernels.RBF(gamma=0.005), 1000.0)
+
+
+def letter() -> Problem:
+    """26 letters, features standardised."""
+    (x, y), (x_test, y_test) = _read("letter_train"), _read("letter_test")
+    mean, deviation = x.mean(axis=0), x.std(axis=0)
+    x, x_test = (x - mean) / deviation, (x_test - mean) / deviation
+    return Problem(x, y, x_test, y_test, kernels.RBF(gamma=0.025), 10.0)
+
+
+def usps_10() -> Problem:
+    """Ten digits, values from -1 to 1."""
+    (x, y), (x_test, y_test) = _read("usps_train"), _read("usps_test")
+    return Problem(x, y, x_test, y_test, kernels.RBF(gamma=0.025), 10.0)
+
+
+def mnist_10() -> Problem:
+    """Ten digits, values from 0 to 1."""
+    (x, y), (x_test, y_test) = _read("mnist_train"), _read("mnist_test")
+    return Problem(x / 255, y, x_test / 255, y_test, kernels.RBF(gamma=0.005), 1000.0)

@@ -164,6 +164,10 @@ def test_finish_reaches_the_optimum_over_what_is_kept():
     dual, told = model.dual, []
     model.finish(lambda worst, n: told.append(worst))
     assert model.dual > dual
+    gap = model._kept_gap()
+    assert gap.total <= max(10.0, 0.01 * model.dual)
+    model.finish(share=0.0)
+    assert model.duality_gap() < model._kept_gap().total < gap.total
     assert model.duality_gap() < 1e-3
 
 

@@ -28,6 +28,13 @@ _BATCH = {
     "scikit-learn SVC": systems.svc,
     "scikit-learn-intelex SVC": systems.svc_intelex,
 }
+_SEVERAL = {
+    "LaRank": systems.larank(),
+    "LaRank, finished": systems.larank(finish=True),
+    "scikit-learn SVC": systems.svc,
+    "scikit-learn-intelex SVC": systems.svc_intelex,
+}
+_ORIGINAL_LARANK = "original LaRank, one epoch"
 _LINEAR = {"LinearSVC": systems.linear_svc, "SGDClassifier": systems.sgd}
 _ORIGINAL = "original LASVM, one epoch + finishing"
 _RIVERS = (
@@ -48,6 +55,22 @@ def _events(scaled: bool, rivers: tuple[str, ...] = _RIVERS) -> dict[str, Any]:
             "TrackingSVMClassifier", scaled, max_support_vectors=500, seed=0
         ),
         **{name: streams.river(name, scaled) for name in rivers},
+    }
+
+
+def _events_of_several() -> dict[str, Any]:
+    names = (
+        "River SoftmaxRegression",
+        "River HoeffdingTree",
+        "River ARF",
+        "River KNN, lazy 1,000",
+    )
+    return {
+        "LaRank, 500 patterns": streams.ours(
+            "LaRankClassifier", True, C=10.0, max_support_patterns=500, seed=1
+        ),
+        "LaRank": streams.ours("LaRankClassifier", True, C=10.0, seed=1),
+        **{name: streams.river(name, True) for name in names},
     }
 
 
@@ -106,6 +129,30 @@ SCENARIOS = [
         "Reuters, money-fx, 7,770 x 8,315 sparse, gamma 1, C 1",
         workloads.reuters,
         {**_BATCH, "LinearSVC": systems.linear_svc},
+    ),
+    Scenario(
+        "letter",
+        "Letter, 26 classes, 16,000 x 16, gamma .025, C 10",
+        partial(workloads.paper, "letter"),
+        _SEVERAL,
+        elsewhere={_ORIGINAL_LARANK: (130.0, 5.38)},
+    ),
+    Scenario(
+        "usps-10",
+        "USPS, 10 classes, 7,291 x 256, gamma .025, C 10",
+        partial(workloads.paper, "usps_10"),
+        _SEVERAL,
+        elsewhere={_ORIGINAL_LARANK: (91.0, 5.08)},
+    ),
+    Scenario(
+        "mnist-10",
+        "MNIST, 10 classes, 60,000 x 784, gamma .005, C 1000",
+        partial(workloads.paper, "mnist_10"),
+        {
+            "LaRank": systems.larank(cache_mb=500),
+            **{k: v for k, v in _SEVERAL.items() if k.startswith("scikit")},
+        },
+        slow=("scikit-learn-intelex SVC",),
     ),
     Scenario(
         "noisy-100k",
@@ -170,6 +217,27 @@ SCENARIOS = [
                     "River HoeffdingTree",
                 )
             },
+        },
+        unit="us",
+        factor=1e6,
+    ),
+    Scenario(
+        "events-segments",
+        "an event of seven classes, scaled: ImageSegments, 18 features",
+        streams.segments,
+        _events_of_several(),
+        unit="us",
+        factor=1e6,
+    ),
+    Scenario(
+        "events-chessboard",
+        "an event of eight classes that drift: chessboard, 2 features, 20,000 rows",
+        streams.chessboard,
+        {
+            "LaRank, RBF(100), window 1,000": streams.ours(
+                "LaRankClassifier", kernel=("RBF", 100.0), window=1000, seed=1
+            ),
+            **{k: v for k, v in _events_of_several().items() if k.startswith("River")},
         },
         unit="us",
         factor=1e6,

@@ -33,6 +33,19 @@ def elec2() -> Events:
     return [({k: v for k, v in row.items() if k != "label"}, row["label"] == "UP") for row in rows]
 
 
+def segments() -> Events:
+    """River's ImageSegments, seven classes, shuffled with a seed."""
+    from river import datasets, stream
+
+    return list(stream.shuffle(datasets.ImageSegments(), 2310, seed=0))
+
+
+def chessboard() -> Events:
+    """A board of eight classes that drifts, the first 20,000 rows."""
+    rows = _read("chessboard").slice(0, 20_000).to_pylist()
+    return [({k: v for k, v in row.items() if k != "label"}, row["label"]) for row in rows]
+
+
 def sms() -> Events:
     """SMS messages as counts of words: the wide, sparse stream."""
     from river.feature_extraction import BagOfWords
@@ -74,7 +87,11 @@ def _ours(name: str, **parameters: Any) -> Callable[[], Any]:
     def make() -> Any:
         import streamsvm
 
-        return getattr(streamsvm, name)(**parameters)
+        given = dict(parameters)
+        if "kernel" in given:
+            kind, gamma = given["kernel"]
+            given["kernel"] = getattr(streamsvm.kernels, kind)(gamma=gamma)
+        return getattr(streamsvm, name)(**given)
 
     return make
 
@@ -93,7 +110,7 @@ def _scaled(make: Callable[[], Any], river: bool) -> Callable[[], Any]:
 
 
 def _rivers() -> dict[str, Callable[[], Any]]:
-    from river import linear_model, naive_bayes, neighbors, tree
+    from river import forest, linear_model, naive_bayes, neighbors, tree
 
     lazy = neighbors.LazySearch(window_size=1000)
     return {
@@ -103,6 +120,8 @@ def _rivers() -> dict[str, Callable[[], Any]]:
         "River LogisticRegression": linear_model.LogisticRegression,
         "River PAClassifier": linear_model.PAClassifier,
         "River ALMAClassifier": linear_model.ALMAClassifier,
+        "River SoftmaxRegression": linear_model.SoftmaxRegression,
+        "River ARF": lambda: forest.ARFClassifier(seed=1),
         "River MultinomialNB": naive_bayes.MultinomialNB,
     }
 

@@ -68,6 +68,45 @@ def lasvm(epochs: int = 1, **parameters: Any) -> System:
     return run
 
 
+def larank(finish: bool = False, **parameters: Any) -> System:
+    """LaRank: one epoch, and finishing if asked for."""
+
+    def run(work: Workload) -> Figures:
+        from streamsvm import LaRankClassifier, kernels
+
+        def new() -> Any:
+            return LaRankClassifier(kernels.RBF(gamma=work.gamma), C=work.C, seed=1, **parameters)
+
+        warm = new()
+        warm.learn_many(work.x[:300], work.y[:300])
+        warm.finish()
+        warm.predict_many(work.x_test[:70])
+        model = new()
+
+        def train() -> None:
+            model.learn_many(work.x, work.y)
+            if finish:
+                model.finish()
+
+        seconds, cpu = _timed(train)
+        counters = model.counters
+        return {
+            "seconds": seconds,
+            "cpu_seconds": cpu,
+            "error": _error(model.predict_many(work.x_test), work.y_test),
+            "n_support_vectors": model.n_support_vectors,
+            "n_support_patterns": model.n_support_patterns,
+            "kernel_values": counters["kernel_values"],
+            "argmax": counters["argmax_new"] + counters["argmax_old"],
+            "optimize_steps": counters["optimize_steps"],
+            "dual": model.dual,
+            "memory_mb": model.memory_usage / 1e6,
+        }
+
+    run.learner = "LaRankClassifier"  # type: ignore[attr-defined]
+    return run
+
+
 def _fitted(model: Any, work: Workload) -> Figures:
     seconds, cpu = _timed(lambda: model.fit(work.x, work.y))
     figures = {
