@@ -66,7 +66,10 @@ class LaRankClassifier(KernelLearner):
     reprocess
         How many times one PROCESSOLD and ten OPTIMIZE steps follow each example; None, the default,
         is the adaptive schedule: operations are drawn by how much of the dual they gained lately
-        for their cost. The cost is counted, not timed, so that a seed gives one model.
+        for their cost.
+    clock
+        False, the default: that cost is counted, so that a seed gives one model. True: it is timed,
+        as in the papers; what a machine is slow at is done less often.
     K
         At least 1: in the place of all this, K exact block steps on uniformly random examples
         follow each example, and all examples are kept (streams without end want `window`): slower,
@@ -114,6 +117,7 @@ class LaRankClassifier(KernelLearner):
         C: float = 1.0,
         tau: float = 1e-3,
         reprocess: int | None = None,
+        clock: bool = False,
         K: int | None = None,
         candidates: int = _CANDIDATES,
         class_weight: dict[Any, float] | str | None = None,
@@ -134,6 +138,7 @@ class LaRankClassifier(KernelLearner):
         super().__init__(kernel, C, class_weight, sparse, hashing, max_features, cache_mb, n_jobs)
         self.tau = tau
         self.reprocess = reprocess
+        self.clock = clock
         self.K = K
         self.candidates = candidates
         self.window = window
@@ -143,6 +148,7 @@ class LaRankClassifier(KernelLearner):
             tau=check_positive("tau", tau),
             reprocess=-1.0 if reprocess is None else check_number("reprocess", reprocess, 0),
             most=float(_MOST_OPERATIONS),
+            clock=float(bool(clock)),
             uniform=float(check_size("K", K) or 0),
             candidates=float(check_size("candidates", candidates) or 1),
             window=float(check_size("window", window) or 0),

@@ -24,6 +24,7 @@ _PLAIN = (
     "C",
     "tau",
     "reprocess",
+    "clock",
     "K",
     "candidates",
     "window",

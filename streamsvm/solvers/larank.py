@@ -15,8 +15,8 @@ beta_i^{c+} and takes it from beta_i^{c-}. Steps carry the paper's names.
 
 Beyond the papers: they compute the gradients of a pattern when it is asked for. Here a kernel row
 serves all classes, and a step updates two rows of the gradients with it, so that the arg max of
-PROCESSOLD costs one pass over the classes. The adaptive schedule counts what an operation costs,
-in the time of an imagined machine (`_SECONDS`), in the place of a clock: a seed gives one model.
+PROCESSOLD costs one pass over the classes. The adaptive schedule counts what an operation costs (see
+`larank_rates`) in the place of a clock, so that a seed gives one model.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_leaf
 from streamsvm.solvers.larank_bounds import stay_within
+from streamsvm.solvers.larank_rates import begin, charge, rate
 from streamsvm.solvers.larank_state import ABSENT, BLOCK, beta, forget, set_beta, squeeze
 from streamsvm.solvers.larank_uniform import uniform_steps
 from streamsvm.solvers.tracking_state import add_scaled
@@ -39,14 +40,6 @@ from streamsvm.support.rows import count, part, width
 OPTIMIZES = 10
 """OPTIMIZE steps that go together (thesis, 5.1.3 and 5.2.2)."""
 
-_LEAST = 0.05
-"""mu of Algorithm 22: no rate is a smaller share of the largest one, or it would never recover."""
-
-_SMALLEST = 1e-6
-
-_SECONDS = (2e-8, 1e-9, 1.5e-11, 4e-10)
-"""What is charged for an operation, a kernel value, each feature in it, a gradient updated."""
-
 
 class Schedule(NamedTuple):
     """When to step; floats all, so that one compiled version serves every schedule."""
@@ -56,6 +49,7 @@ class Schedule(NamedTuple):
     most: float  # operations between two examples, at most, by the adaptive schedule
     old: float = 1.0  # whether PROCESSOLD and ...
     optimize: float = 1.0  # ... OPTIMIZE are among them
+    clock: float = 0.0  # 1: the adaptive schedule asks a clock what operations cost
     uniform: float = 0.0  # if above 0: so many block steps on uniformly random examples instead
     candidates: float = 1.0  # patterns that OPTIMIZE picks from, by what a step would gain
     window: float = 0.0  # examples older than so many leave; 0: none does
@@ -76,13 +70,6 @@ def score(state, row, out):  # type: ignore[no-untyped-def]
     """Write f_c of a row, given its kernel values, into out, float64 (>= classes,)."""
     for c in range(state.info[0].n_classes):
         out[c] = _gathered(state.coefficient[c], state.slot[c], row, state.n_vectors[c])
-
-
-@compiled
-def _charge(state, n_features, n_values, n_updates):  # type: ignore[no-untyped-def]
-    """Add the cost of a part of an operation to what it has cost so far."""
-    operation, value, feature, update = _SECONDS
-    state.info[0].work += operation + n_values * (value + n_features * feature) + n_updates * update
 
 
 @compiled
@@ -108,7 +95,7 @@ def smo_step(state, kernel, i, rising, falling, tau, d):  # type: ignore[no-unty
     info.gained += gain
     info.n_steps += 1
     # Whether the row was cached does not count, or a model that was saved would part ways.
-    _charge(state, d, 0, 2 * info.n)
+    charge(state, d, 0, 2 * info.n)
     if state.n_own[i] == 0:
         forget(state, i)
     return True
@@ -172,7 +159,7 @@ def process_old(state, kernel, i, tau, d):  # type: ignore[no-untyped-def]
             bound = state.box[i] if c == state.y[i] else 0.0
             if beta(state, c, i) < bound:
                 rising, most = np.int64(c), g
-    _charge(state, 0, info.n_classes, 0)
+    charge(state, 0, info.n_classes, 0)
     if rising < 0:
         info.n_null += 1
         return False
@@ -212,7 +199,7 @@ def optimize(state, kernel, schedule, d):  # type: ignore[no-untyped-def]
         up, down, gain = _own_pair(state, i)
         if gain > best:
             at, rising, falling, best = i, up, down, gain
-    _charge(state, 0, 4.0 * schedule.candidates, 0)
+    charge(state, 0, 4.0 * schedule.candidates, 0)
     if at < 0:
         info.n_null += 1
         return False
@@ -233,20 +220,6 @@ def _optimize_some(state, kernel, schedule, d):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _rate(state, rate):  # type: ignore[no-untyped-def]
-    """Return the rate of an operation after it was done once more (Algorithm 22, line 16)."""
-    info = state.info[0]
-    best = max(info.rate_new, info.rate_old, info.rate_optimize)
-    return max(0.05 * info.gained / info.work + 0.95 * rate, _LEAST * best, _SMALLEST)
-
-
-@compiled
-def _begin(state):  # type: ignore[no-untyped-def]
-    state.info[0].gained = 0.0
-    state.info[0].work = _SECONDS[0]
-
-
-@compiled
 def _adapt(state, kernel, schedule, d):  # type: ignore[no-untyped-def]
     """Do what comes before the next PROCESSNEW by the adaptive schedule (Algorithm 22)."""
     info = state.info[0]
@@ -261,13 +234,13 @@ def _adapt(state, kernel, schedule, d):  # type: ignore[no-untyped-def]
         u = uniform(state.draws) * (info.rate_new + old + some)
         if u < info.rate_new:
             return
-        _begin(state)
+        begin(state, schedule.clock)
         if u < info.rate_new + old:
             process_old(state, kernel, _random_pattern(state), schedule.tau, d)
-            info.rate_old = _rate(state, info.rate_old)
+            info.rate_old = rate(state, schedule.clock, info.rate_old)
         else:
             _optimize_some(state, kernel, schedule, d)
-            info.rate_optimize = _rate(state, info.rate_optimize)
+            info.rate_optimize = rate(state, schedule.clock, info.rate_optimize)
         done += 1
 
 
@@ -350,13 +323,13 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
                 margins[at, c] = state.scores[c]
             # An example without weight is passed over, as is one that is a support pattern.
             if box[at] > 0.0 and not _is_kept(state, numbers[at]):
-                _begin(state)
+                begin(state, schedule.clock)
                 process_new(
                     state, kernel, fresh, np.int64(y[at]), box[at], weight[at], numbers[at], row,
                     diagonal[at], schedule,
                 )  # fmt: skip
-                _charge(state, d, n, 0)
-                info.rate_new = _rate(state, info.rate_new)
+                charge(state, d, n, 0)
+                info.rate_new = rate(state, schedule.clock, info.rate_new)
                 stay_within(state, kernel, schedule.window, schedule.limit, numbers[at], d)
                 if schedule.uniform > 0.0:
                     uniform_steps(state, kernel, schedule.uniform, schedule.tau, d)

@@ -34,6 +34,7 @@ INFO = np.dtype(
         ("lost", np.float64),  # what removals and rebuilds took from it
         ("gained", np.float64),  # what the last operation added to it
         ("work", np.float64),  # what it cost, in seconds of an imagined machine
+        ("began", np.int64),  # when it began, if a clock is asked
         ("rate_new", np.float64),  # gain by cost of each kind of operation: Algorithm 22
         ("rate_old", np.float64),
         ("rate_optimize", np.float64),

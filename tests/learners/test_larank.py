@@ -125,6 +125,15 @@ def test_one_class_alone_is_predicted():
     assert model.n_support_patterns == 0
 
 
+def test_a_clock_may_decide_what_is_done():
+    x, y = problem(600)
+    model = LaRankClassifier(clock=True, seed=0)
+    model.learn_many(x, y)
+    assert model.counters["argmax_old"] > 20 and model.counters["optimize_steps"] > 200
+    assert np.mean(np.array(model.predict_many(x)) == y) > 0.85
+    model.finish()
+
+
 def test_bounds_hold():
     x, y = problem(800)
     model = LaRankClassifier(max_support_patterns=30, seed=0)
