@@ -32,7 +32,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "help": "lasvm: steps after a row, default 1; larank: eleven steps each, default: as many "
         "as gain more than further rows",
     },
-    "candidates": {"type": int, "help": "larank: patterns that OPTIMIZE picks from; default 8"},
+    "candidates": {"type": int, "help": "larank: patterns that OPTIMIZE picks from; default 16"},
     "delta_max": {"type": float, "help": "lasvm: more steps until delta is below; default 1"},
     "class_weight": {"choices": ("balanced",), "help": "lasvm: weigh classes by counts"},
     "window": {"type": int, "metavar": "ROWS", "help": "learn from the last so many rows only"},

@@ -15,8 +15,8 @@ beta_i^{c+} and takes it from beta_i^{c-}. Steps carry the paper's names.
 
 Beyond the papers: they compute the gradients of a pattern when it is asked for. Here a kernel row
 serves all classes, and a step updates two rows of the gradients with it, so that the arg max of
-PROCESSOLD costs one pass over the classes. The adaptive schedule counts what an operation costs (see
-`larank_rates`) in the place of a clock, so that a seed gives one model.
+PROCESSOLD costs one pass over the classes. The adaptive schedule counts what an operation costs in
+the place of asking a clock (see `larank_rates`), so that a seed gives one model.
 """
 
 from __future__ import annotations
@@ -170,19 +170,18 @@ def process_old(state, kernel, i, tau, d):  # type: ignore[no-untyped-def]
 def _own_pair(state, i):  # type: ignore[no-untyped-def]
     """Return c+, c- of slot i among the classes that have a coefficient, and a step's gain."""
     rising, falling = np.int64(-1), np.int64(-1)
-    most, least = -np.inf, np.inf
+    most, least, y = -np.inf, np.inf, state.y[i]
     for j in range(state.n_own[i]):
         c = np.int64(state.own[i, j])
         g = state.gradient[c, i]
         if g < least:
             falling, least = c, g
-        if g > most:
-            bound = state.box[i] if c == state.y[i] else 0.0
-            if state.coefficient[c, state.place[c, i]] < bound:
-                rising, most = c, g
+        # A coefficient of another class is below 0, its bound.
+        if g > most and (c != y or state.coefficient[c, state.place[c, i]] < state.box[i]):
+            rising, most = c, g
     if rising < 0 or most <= least:
         return rising, falling, 0.0
-    bound = state.box[i] if rising == state.y[i] else 0.0
+    bound = state.box[i] if rising == y else 0.0
     k = max(np.float64(state.diagonal[i]), 1e-12)
     step = min((most - least) / (2.0 * k), bound - beta(state, rising, i))
     return rising, falling, step * (most - least - step * k)
