@@ -30,8 +30,8 @@ def check_target(labels: list[Any], learner: Learner | None) -> None:
         shown = ", ".join(repr(y) for y in classes[:5]) + (", ..." if len(classes) > 5 else "")
         raise LabelError(
             f"the target has {len(classes)} classes in its first {len(labels)} rows ({shown}): "
-            f"{type(learner).__name__} learns two; name one of them with positive= (--positive) to "
-            "learn it against the rest"
+            f"{type(learner).__name__} learns two; use LaRankClassifier (--learner larank), or "
+            "name one of them with positive= (--positive) to learn it against the rest"
         )
 
 

@@ -135,7 +135,7 @@ class BinaryLabels:
                 if len(known) == 2:
                     raise LabelError(
                         f"a third class {label!r} after {known[0]!r} and {known[1]!r}: this "
-                        "learner is binary; wrap it in river.multiclass.OneVsRestClassifier"
+                        "learner is binary; use LaRankClassifier, which takes any number"
                     )
                 known.append(label)
             checked.append(label)

@@ -169,7 +169,7 @@ def test_bad_labels_weights_and_batches_change_nothing():
     model, good = learnt(x, y), {"a": 1.0, "new": 1.0}
     refused(model, LabelError, "missing", lambda m: m.learn_one(good, None))
     refused(model, LabelError, "missing", lambda m: m.learn_one(good, float("nan")))
-    refused(model, LabelError, "OneVsRestClassifier", lambda m: m.learn_one(good, "maybe"))
+    refused(model, LabelError, "LaRankClassifier", lambda m: m.learn_one(good, "maybe"))
     refused(model, LabelError, "not hashable", lambda m: m.learn_one(good, [1]))
     refused(model, ParameterError, "w=-1", lambda m: m.learn_one(good, True, w=-1))
     refused(model, ParameterError, "w=nan", lambda m: m.learn_one(good, True, w=float("nan")))
