@@ -94,6 +94,11 @@ def test_all_kinds_of_questions_at_once():
     model.predict_proba_one(ASKED)
     rows = pa.RecordBatch.from_arrays(list(map(pa.array, X[:20].T)), names=list("abc"))
 
+    # What is compiled at first use is compiled before threads quarrel about it.
+    for x, y in EVENTS[1:200]:
+        model.learn_one(x, y)
+    model["LASVMClassifier"].predict_many(rows)
+
     def ask():
         model.predict_one(ASKED)
         sum_ = sum(model.predict_proba_one(ASKED).values())
