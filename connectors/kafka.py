@@ -74,6 +74,13 @@ class KafkaSource(Closing):
     name
         What to call the source on a screen; the topic of iterators without one.
 
+    Attributes
+    ----------
+    passed_over
+        Messages that came again, and were not learnt again.
+    failed_commits
+        Commits that a busy broker did not take; the next one made up for them.
+
     Raises
     ------
     TypeError
@@ -119,7 +126,7 @@ class KafkaSource(Closing):
             raise ValueError(f"timeout and idle must be above 0, not {timeout}, {idle}")
         self.consumer, self.has_answers = consumer, labels is not None
         self.batch_size, self.timeout, self.idle = batch_size, timeout, idle
-        self.failed_commits = 0
+        self.failed_commits = self.passed_over = 0
         self.before_revoke: Callable[[], None] = lambda: None
         self._reader = MessageReader(target, key, timestamp, columns, decoder_of(decode), labels)
         self._name = name
@@ -162,6 +169,7 @@ class KafkaSource(Closing):
             for place, messages in by_place.items():
                 # What was read before a rebalance may come again.
                 fresh = [m for m in messages if m.offset >= self._offsets.get(place, 0)]
+                self.passed_over += len(messages) - len(fresh)
                 for batch, after in self._reader.batches_of(place, fresh):
                     self._offsets[place] = after
                     last = time.monotonic()
@@ -176,8 +184,9 @@ class KafkaSource(Closing):
                 yield batch_of([], np.zeros(0, np.int64), None)
 
     def snapshot(self) -> Snapshot:
-        """Return the offset of the next unread message of each partition."""
-        return {"source": "KafkaSource", "offsets": dict(self._offsets)}
+        """Return the offset of the next unread message of each partition, and what labels are."""
+        kind = self._reader.label_kind
+        return {"source": "KafkaSource", "offsets": dict(self._offsets), "labels": kind}
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
         """Continue from a snapshot, from this or an earlier process.
@@ -190,6 +199,7 @@ class KafkaSource(Closing):
         """
         if snapshot.get("source") != "KafkaSource":
             raise SnapshotError(f"not a snapshot of a KafkaSource: {dict(snapshot)!r:.200}")
+        self._reader.label_kind = snapshot.get("labels")
         self._offsets.clear()
         self._offsets.update(snapshot["offsets"])
         # Partitions that are assigned later start there, too (see `_assigned`); and what comes

@@ -68,7 +68,7 @@ class MessageReader:
         self.has_keys = key is not None or answers is not None
         self._others = {name for name in (target, key, timestamp) if name is not None}
         self._decode = decode
-        self._label_type: type | None = None
+        self.label_kind: str | None = None
 
     def batches_of(self, place: str, messages: list[Message]) -> Iterator[tuple[Batch, int]]:
         """Yield the events of messages in batches, and the offset after each."""
@@ -137,13 +137,13 @@ class MessageReader:
     def _check_label(self, label: Any) -> None:
         if not isinstance(label, (str, *_NUMBERS)):
             raise PayloadError(f"the label `{self.target}` is a {type(label).__name__}")
-        kind = float if type(label) is int else type(label)
-        if self._label_type is None:
-            self._label_type = kind
-        elif kind is not self._label_type:
+        kind = "float" if type(label) is int else type(label).__name__
+        if self.label_kind is None:
+            self.label_kind = kind
+        elif kind != self.label_kind:
             raise PayloadError(
-                f"the label `{self.target}` is {label!r}, a {kind.__name__}; those before were "
-                f"{self._label_type.__name__}"
+                f"the label `{self.target}` is {label!r}, a {kind}; those before were "
+                f"{self.label_kind}"
             )
 
     def _of_events(self, place: str, read: list[tuple[int, Any]], are_answers: bool) -> Batch:

@@ -192,6 +192,8 @@ class LateLabels:
             elif key in self._held:
                 answered.append(self._held.pop(key)._replace(label=label))
             else:
+                # A label that came twice before its event: the newer one counts.
+                self._counts["without_event"] += key in self._early
                 self._early[key] = label
         while len(self._early) > self.most:
             self._early.popitem(last=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from streamsvm.errors import ParameterError
 from streamsvm.learners import frames, larank_file, model_file
 from streamsvm.learners.calibration import new_temperature, softmax, update_temperature
 from streamsvm.learners.checks import check_number, check_positive, check_size
-from streamsvm.learners.kernel_learner import KernelLearner
 from streamsvm.learners.labels import ClassLabels
 from streamsvm.learners.schema import LIMIT, Name
+from streamsvm.learners.slot_learner import SlotLearner
 from streamsvm.learners.support_vectors import as_matrix
 from streamsvm.monitor.certificate import Certificate, tracking_bound
 from streamsvm.monitor.gap import KeptGap, larank_gap
@@ -38,7 +38,7 @@ class SupportPatterns(NamedTuple):
     classes: list[Any]  # of the columns of `coefficients`
 
 
-class LaRankClassifier(KernelLearner):
+class LaRankClassifier(SlotLearner):
     """Online SVM of several classes, with kernels: as accurate as a batch SVM after one pass.
 
     The problem solved, over the examples kept, is the multiclass SVM of Crammer and Singer, without
@@ -230,6 +230,11 @@ class LaRankClassifier(KernelLearner):
 
     _states = larank_state
     _solver = larank
+    _more_counts: ClassVar[dict[str, str]] = {
+        "argmax_new": "n_new",
+        "argmax_old": "n_old",
+        "optimize_steps": "n_optimize",
+    }
 
     def _new_state(self, n_features: int) -> LaRankState:
         n_classes = max(4, 2 * len(self._labels.seen))
@@ -330,13 +335,6 @@ class LaRankClassifier(KernelLearner):
         return Certificate(bound, f"of the iterates before each uniform step, over {about}")
 
     @property
-    def kappa(self) -> float:
-        """The share of operations that changed nothing; 0 before any."""
-        counts = self.counters
-        calls = counts["steps"] + counts["null_steps"]
-        return counts["null_steps"] / calls if calls else 0.0
-
-    @property
     def _covers(self) -> str:
         if self.max_support_patterns is not None:
             return "kept"
@@ -352,25 +350,11 @@ class LaRankClassifier(KernelLearner):
         best = others.max(axis=1, initial=-np.inf)
         return np.maximum(0.0, np.where(np.isfinite(best), 1.0 - margins[rows, own] + best, 0.0))
 
-    def _kept_numbers(self) -> np.ndarray:
-        entered = self._state.store.entered[: int(self._state.info[0].n)]
-        return np.asarray(entered[entered != 0])
-
     def _kept_gap(self) -> KeptGap:
         return larank_gap(self._state)
 
     def _bounded(self) -> np.ndarray:
         return larank_state.bounded(self._state)
-
-    @property
-    def counters(self) -> dict[str, int]:
-        """Counts since the first example: steps, kernel values, arg max over the classes."""
-        if self._state is None:
-            return dict.fromkeys(_COUNTERS, 0) | self._ignored()
-        info, cache = self._state.info[0], self._state.cache.counts
-        values = (info.n_steps, info.n_null, info.n_values + cache[3], cache[0], cache[1], cache[2])
-        own = (info.n_new, info.n_old, info.n_optimize)
-        return dict(zip(_COUNTERS, map(int, values + own), strict=True)) | self._ignored()
 
 
 _NO_CERTIFICATE = (
@@ -378,17 +362,6 @@ _NO_CERTIFICATE = (
     "uniform steps over all examples (K=); see the measured gap"
 )
 _BOUNDED = "no certificate: because examples are removed (max_support_patterns)"
-_COUNTERS = (
-    "steps",
-    "null_steps",
-    "kernel_values",
-    "cached_rows_hit",
-    "cached_rows_missed",
-    "cached_rows_extended",
-    "argmax_new",
-    "argmax_old",
-    "optimize_steps",
-)
 
 
 model_file.register(LaRankClassifier, larank_file)

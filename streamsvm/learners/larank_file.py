@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.learners.binary_file import (
+from streamsvm.learners.learner_file import (
     common_from_file,
     common_to_file,
     fill_record,
     record_as_json,
     rows_from_file,
-    rows_to_file,
+    store_to_file,
+    with_store,
 )
 from streamsvm.solvers import larank_state
 from streamsvm.solvers.larank_state import LaRankState
-from streamsvm.support import stores
 
 _SLOTS = ("n_own", "y", "box", "diagonal", "where")
 _CLASSES = ("gradient", "coefficient", "slot", "place")
@@ -49,8 +49,7 @@ def to_file(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         arrays |= {name: getattr(state, name)[:k, :n] for name in _CLASSES}
         arrays["own"], arrays["n_vectors"] = state.own[:n, :k], state.n_vectors[:k]
         arrays["alive"] = state.alive[: int(state.info[0].n_alive)]
-        arrays |= rows_to_file(stores.rows_of(state.store, n, len(model._schema)))
-        arrays["entered"], arrays["weight"] = state.store.entered[:n], state.store.weight[:n]
+        arrays |= store_to_file(state.store, n, len(model._schema))
         arrays["cache_counts"] = state.cache.counts
         content["info"] = record_as_json(state.info)
     return content, arrays
@@ -74,8 +73,7 @@ def _state_from(info: dict[str, Any], arrays: dict[str, np.ndarray], model: Any)
     state = larank_state.new_state(
         d, model._cache_bytes, model._draws, max(4, 2 * k), max(64, 2 * n), sparse=model._sparse
     )
-    state = state._replace(store=stores.filled(state.store, rows))
-    state.store.entered[:n], state.store.weight[:n] = arrays["entered"], arrays["weight"]
+    state = with_store(state, rows, arrays)
     for name in _SLOTS:
         getattr(state, name)[:n] = arrays[name]
     for name in _CLASSES:

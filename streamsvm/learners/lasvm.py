@@ -13,8 +13,8 @@ from streamsvm.learners import lasvm_file, model_file
 from streamsvm.learners.binary import BinaryLearner
 from streamsvm.learners.bounds import policy_of
 from streamsvm.learners.checks import check_number, check_positive, check_size
-from streamsvm.learners.kernel_learner import KernelLearner
 from streamsvm.learners.schema import LIMIT
+from streamsvm.learners.slot_learner import SlotLearner
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.monitor.gap import KeptGap, lasvm_gap
 from streamsvm.solvers import boxes, lasvm, lasvm_finish, lasvm_state
@@ -25,7 +25,7 @@ from streamsvm.support.rows import Rows
 _FINISH_STEPS = 20_000
 
 
-class LASVMClassifier(BinaryLearner, KernelLearner):
+class LASVMClassifier(BinaryLearner, SlotLearner):
     """Online soft-margin SVM with kernels and a bias: as accurate as a batch SVM after one pass.
 
     Every example is tried once as a support vector (PROCESS); then pairs of support vectors are
@@ -280,21 +280,10 @@ class LASVMClassifier(BinaryLearner, KernelLearner):
         return Certificate(None, _NO_CERTIFICATE)
 
     @property
-    def kappa(self) -> float:
-        """The share of PROCESS and REPROCESS calls that changed nothing; 0 before any."""
-        counts = self.counters
-        calls = counts["steps"] + counts["null_steps"]
-        return counts["null_steps"] / calls if calls else 0.0
-
-    @property
     def _covers(self) -> str:
         if self.max_support_vectors is not None:
             return "kept"
         return "stream" if self.window is None else "window"
-
-    def _kept_numbers(self) -> np.ndarray:
-        entered = self._state.store.entered[: int(self._state.info[0].n)]
-        return np.asarray(entered[entered != 0])
 
     def _kept_gap(self) -> KeptGap:
         return lasvm_gap(self._state, self.bias)
@@ -304,27 +293,10 @@ class LASVMClassifier(BinaryLearner, KernelLearner):
         at_bound = (alpha == self._state.lower) | (alpha == self._state.upper)
         return at_bound[alpha != 0.0]
 
-    @property
-    def counters(self) -> dict[str, int]:
-        """Counts since the first example: steps, kernel values, how cached rows were found."""
-        if self._state is None:
-            return dict.fromkeys(_COUNTERS, 0) | self._ignored()
-        info, cache = self._state.info[0], self._state.cache.counts
-        values = (info.n_steps, info.n_null, info.n_values + cache[3], cache[0], cache[1], cache[2])
-        return dict(zip(_COUNTERS, map(int, values), strict=True)) | self._ignored()
-
 
 _NO_CERTIFICATE = (
     "no certificate: because LASVM has a bias and picks the steepest pairs, while the theorems "
     "want no bias and uniform steps (TrackingSVMClassifier); see the measured gap"
-)
-_COUNTERS = (
-    "steps",
-    "null_steps",
-    "kernel_values",
-    "cached_rows_hit",
-    "cached_rows_missed",
-    "cached_rows_extended",
 )
 
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.learners.binary_file import (
+from streamsvm.learners.learner_file import (
     common_from_file,
     common_to_file,
     fill_record,
     record_as_json,
     rows_from_file,
-    rows_to_file,
+    store_to_file,
+    with_store,
 )
 from streamsvm.solvers import lasvm_state
-from streamsvm.support import stores
 
 _SLOTS = ("alpha", "gradient", "lower", "upper", "y", "diagonal")
 _PLAIN = (
@@ -45,8 +45,7 @@ def to_file(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if state is not None:
         n = int(state.info[0].n)
         arrays |= {name: getattr(state, name)[:n] for name in _SLOTS}
-        arrays |= rows_to_file(stores.rows_of(state.store, n, len(model._schema)))
-        arrays["entered"], arrays["weight"] = state.store.entered[:n], state.store.weight[:n]
+        arrays |= store_to_file(state.store, n, len(model._schema))
         arrays["cache_counts"] = state.cache.counts
         content["info"] = record_as_json(state.info)
     return content, arrays
@@ -73,8 +72,7 @@ def _state_from(
         raise ValueError("the extremes lie outside")
     capacity = max(64, 2 * n)
     state = lasvm_state.new_state(d, model._cache_bytes, capacity, sparse=model._sparse)
-    state = state._replace(store=stores.filled(state.store, rows))
-    state.store.entered[:n], state.store.weight[:n] = arrays["entered"], arrays["weight"]
+    state = with_store(state, rows, arrays)
     for name in _SLOTS:
         getattr(state, name)[:n] = arrays[name]
     fill_record(state.info, info)

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.learners.binary_file import (
+from streamsvm.learners.learner_file import (
     common_from_file,
     common_to_file,
     fill_record,
     record_as_json,
     rows_from_file,
-    rows_to_file,
+    store_to_file,
+    with_store,
 )
 from streamsvm.solvers import tracking_linear, tracking_state
-from streamsvm.support import stores
 
 _PLAIN = (
     "C",
@@ -50,9 +50,8 @@ def to_file(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     arrays |= {name: getattr(state, name)[:n] for name in slotwise}
     arrays |= {name: getattr(state.active, name)[:n] for name in _ACTIVE}
     arrays |= {"ring": state.active.ring, "draws": state.draws}
-    arrays["entered"], arrays["weight"] = state.store.entered[:n], state.store.weight[:n]
     d = len(model._schema)
-    arrays |= rows_to_file(stores.rows_of(state.store, n, d))
+    arrays |= store_to_file(state.store, n, d)
     if isinstance(state, tracking_linear.LinearTrackingState):
         arrays["w"], arrays["w_average"] = state.w[:d], state.w_average[:d]
     else:
@@ -83,8 +82,7 @@ def _state_from(model: Any, content: dict[str, Any], arrays: dict[str, np.ndarra
     else:
         state = tracking_state.new_state(d, model._cache_bytes, window, 0, capacity, sparse)
         state.cache.counts[:] = arrays["cache_counts"]
-    state = state._replace(store=stores.filled(state.store, rows))
-    state.store.entered[:n], state.store.weight[:n] = arrays["entered"], arrays["weight"]
+    state = with_store(state, rows, arrays)
     for name in model._states.SLOTWISE:
         getattr(state, name)[:n] = arrays[name]
     for name in _ACTIVE:

@@ -33,6 +33,7 @@ from streamsvm.solvers.larank_uniform import uniform_steps
 from streamsvm.solvers.tracking_state import add_scaled
 from streamsvm.support import stores
 from streamsvm.support.draws import below, uniform
+from streamsvm.support.fresh_block import fill_block as fill_block
 from streamsvm.support.fresh_block import squeezed
 from streamsvm.support.row_cache import keep, kernel_row
 from streamsvm.support.rows import count, part, width
@@ -338,13 +339,6 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
                     _reprocess(state, kernel, schedule, d)
         start += size
     return n_rows
-
-
-@compiled
-def fill_block(state, kernel, x, first, stop):  # type: ignore[no-untyped-def]
-    """Compute the values of the rows x, at most `BLOCK`, with slots first .. stop-1 for them."""
-    state = borrowed(state)
-    stores.values(kernel, state.store, x, count(x), width(x), first, stop, state.block)
 
 
 @compiled

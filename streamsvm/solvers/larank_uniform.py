@@ -90,14 +90,24 @@ def block_step(state, kernel, i, tau, d):  # type: ignore[no-untyped-def]
 @compiled
 def uniform_steps(state, kernel, steps, tau, d):  # type: ignore[no-untyped-def]
     """Make K block steps on uniformly random examples; sum what the certificate needs."""
-    info = state.info[0]
-    if info.n_alive == 0:
-        return
     gain, made = 0.0, 0.0
     while made < steps:
-        i = state.alive[below(state.draws, info.n_alive)]
-        gain += block_step(state, kernel, i, tau, d)
+        gain += uniform_step(state, kernel, tau, d)
         made += 1.0
+    account(state, gain / steps)
+
+
+@compiled
+def uniform_step(state, kernel, tau, d):  # type: ignore[no-untyped-def]
+    """Make a block step on a uniformly random example; return what it adds to the dual."""
+    i = state.alive[below(state.draws, state.info[0].n_alive)]
+    return block_step(state, kernel, i, tau, d)
+
+
+@compiled
+def account(state, gain):  # type: ignore[no-untyped-def]
+    """Sum what the certificate needs of one example, given the mean gain of its steps."""
+    info = state.info[0]
     boxes, squares, r2 = 0.0, 0.0, 0.0
     for j in range(info.n_alive):
         s = state.alive[j]
@@ -105,7 +115,7 @@ def uniform_steps(state, kernel, steps, tau, d):  # type: ignore[no-untyped-def]
         squares += state.box[s] ** 2
         r2 = max(r2, np.float64(state.diagonal[s]))
     mean = boxes / info.n_alive
-    info.mean_gain += gain / steps
-    info.scaled_gain += gain / (steps * mean)
+    info.mean_gain += gain
+    info.scaled_gain += gain / mean
     # rho2 = 2 R2: the squared distance of two feature vectors of one example.
     info.width += 2.0 * r2 * (squares / info.n_alive) / (mean * mean)

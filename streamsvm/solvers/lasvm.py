@@ -36,6 +36,7 @@ from streamsvm.solvers.lasvm_state import (
     squeeze,
 )
 from streamsvm.support import stores
+from streamsvm.support.fresh_block import fill_block as fill_block
 from streamsvm.support.fresh_block import squeezed
 from streamsvm.support.kernel_values import expansion
 from streamsvm.support.row_cache import free, keep, kernel_row
@@ -328,13 +329,6 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
                 reprocess_some(state, kernel, schedule, d)
         start += size
     return n_rows
-
-
-@compiled
-def fill_block(state, kernel, x, first, stop):  # type: ignore[no-untyped-def]
-    """Compute the values of the rows x, at most `BLOCK`, with slots first .. stop-1 for them."""
-    state = borrowed(state)
-    stores.values(kernel, state.store, x, count(x), width(x), first, stop, state.block)
 
 
 @compiled

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import borrowed, compiled
 from streamsvm.support import stores
 from streamsvm.support.rows import count, part, width
 from streamsvm.support.stores import Store
@@ -109,3 +109,10 @@ def squeezed(values, order, first, n_block, n):  # type: ignore[no-untyped-def]
         for s in range(kept):
             values[r, s] = values[r, order[s]]
     return kept
+
+
+@compiled
+def fill_block(state, kernel, x, first, stop):  # type: ignore[no-untyped-def]
+    """Compute the values of at most `BLOCK` rows x with slots first .. stop-1 in `state.block`."""
+    state = borrowed(state)
+    stores.values(kernel, state.store, x, count(x), width(x), first, stop, state.block)

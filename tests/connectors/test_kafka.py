@@ -176,7 +176,11 @@ def test_every_client_gives_the_same_events():
     sources = [KafkaSource(items, "label", name="t", batch_size=4) for items in plain]
     for source in [confluent, python, *sources]:
         assert read(source) == (expected, [])
-        assert source.snapshot() == {"source": "KafkaSource", "offsets": {"t[0]": 6}}
+        assert source.snapshot() == {
+            "source": "KafkaSource",
+            "offsets": {"t[0]": 6},
+            "labels": "bool",
+        }
         assert source.n_rows is None
 
 

@@ -14,14 +14,18 @@ from tests.reference.slow_tracking import SlowDraws
 class SlowLaRank:
     """Given the whole Gram matrix, float64; examples are named by their index in it."""
 
-    def __init__(self, gram, y, box, word, reprocess, candidates=1, tau=1e-3, window=0, limit=None):
+    def __init__(self, gram, y, box, word, candidates=1, tau=1e-3, window=0, limit=None):
         self.gram, self.y, self.box, self.tau = gram, np.asarray(y), box, tau
-        self.reprocess, self.candidates = reprocess, candidates
+        self.candidates = candidates
         self.window, self.limit = window, limit
         self.draws = SlowDraws(word)
         self.beta = np.zeros((len(y), int(max(y)) + 1))
         self.patterns: list[int] = []
         self.n_classes = 0
+
+    def at(self, beta, patterns, word):
+        """Go to a state: coefficients, the order of the patterns, the next draw."""
+        self.beta, self.patterns, self.draws.word = beta, patterns, int(word)
 
     def gradient(self, i):
         """Return the gradients of an example, of the classes seen so far (equation 5.4)."""
@@ -82,14 +86,16 @@ class SlowLaRank:
         return self.patterns[self.draws.below(len(self.patterns))]
 
     def process_old(self):
-        """PROCESSOLD (Algorithm 19)."""
+        """PROCESSOLD (Algorithm 19); return what a step was tried on, if on anything."""
         i = self.pick()
         pair = self.extremes(i, range(self.n_classes))
-        if pair:
-            self.step(i, *pair)
+        if not pair:
+            return None
+        self.step(i, *pair)
+        return i, *pair
 
     def optimize(self):
-        """OPTIMIZE (Algorithm 20) on the best of some patterns."""
+        """OPTIMIZE (Algorithm 20) on the best of some patterns; return as above."""
         best, chosen = 0.0, None
         for _ in range(self.candidates):
             i = self.pick()
@@ -98,6 +104,7 @@ class SlowLaRank:
                 best, chosen = self.gain(i, pair), (i, *pair)
         if chosen:
             self.step(*chosen)
+        return chosen
 
     def stay_within(self, newest):
         for i in list(self.patterns) if self.window else ():
@@ -117,18 +124,11 @@ class SlowLaRank:
                 self.box[heir] += self.box[least]
 
     def learn(self, i):
-        """Learn example i (Algorithm 21); return its scores from before."""
+        """Learn example i by PROCESSNEW alone; return its scores from before."""
         self.n_classes = max(self.n_classes, int(self.y[i]) + 1)
         scores = self.gram[i] @ self.beta[:, : self.n_classes]
         self.process_new(i)
         self.stay_within(i)
-        for _ in range(self.reprocess):
-            if not self.patterns:
-                break
-            self.process_old()
-            for _ in range(10):
-                if self.patterns:
-                    self.optimize()
         return scores
 
 

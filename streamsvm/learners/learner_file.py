@@ -8,6 +8,7 @@ import numpy as np
 
 from streamsvm.learners.json_values import as_json, kernel_as_json, kernel_from_json
 from streamsvm.learners.schema import Schema
+from streamsvm.support import stores
 from streamsvm.support.rows import Rows, SparseRows
 
 
@@ -111,3 +112,17 @@ def fill_record(record: Any, values: dict[str, Any]) -> None:
     """Write fields into a one-row record array; fields that an older file lacks stay 0."""
     for name, value in values.items():
         record[0][name] = value
+
+
+def store_to_file(store: Any, n: int, d: int) -> dict[str, np.ndarray]:
+    """Return the arrays of the first n rows of a store, of d features, and of their examples."""
+    arrays = rows_to_file(stores.rows_of(store, n, d))
+    return arrays | {"entered": store.entered[:n], "weight": store.weight[:n]}
+
+
+def with_store(state: Any, rows: Rows, arrays: dict[str, np.ndarray]) -> Any:
+    """Return a new state with these rows in its store, and what `store_to_file` said of them."""
+    state = state._replace(store=stores.filled(state.store, rows))
+    n = arrays["entered"].size
+    state.store.entered[:n], state.store.weight[:n] = arrays["entered"], arrays["weight"]
+    return state
