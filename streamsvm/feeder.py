@@ -15,13 +15,11 @@ import numpy as np
 from streamsvm.bad_events import BadEvents
 from streamsvm.errors import BadEventError, FeatureError
 from streamsvm.learners import frames
+from streamsvm.learners.label_column import MISSING, LabelColumn, Pairs
 from streamsvm.learners.matrices import Matrix, SparseMatrix, are_usable, bad_value, take
 from streamsvm.run_parts import event_of, parts_of
 
 _LARGEST = float(np.finfo(np.float32).max)
-
-Pairs = list[tuple[Any, Any]]
-"""(label, prediction) of each row learnt; the prediction is None if there was no label before."""
 
 
 class Feeder:
@@ -43,14 +41,14 @@ class Feeder:
         self.model, self.bad, self.positive = model, bad, positive
         self.scaler, self.learner = parts_of(model)
 
-    def labels_of(self, batch: Any) -> list[Any]:
+    def labels_of(self, batch: Any) -> LabelColumn:
         """Return the labels of a batch as they are learnt; None where there is none."""
         labels = frames.labels_of(batch.labels, len(batch))
         if self.positive is not None:
-            labels = [None if y is None else str(y) == self.positive for y in labels]
-        return [None if y != y else y for y in labels]
+            labels = labels.mapped(lambda y: str(y) == self.positive)
+        return labels
 
-    def feed(self, batch: Any, labels: list[Any], first: int | None = None) -> Pairs:
+    def feed(self, batch: Any, labels: Sequence[Any], first: int | None = None) -> Pairs:
         """Predict each row, then learn it.
 
         Parameters
@@ -63,13 +61,14 @@ class Feeder:
         """
         if self.learner is None:
             return self._feed_one_by_one(batch, labels)
+        labels = LabelColumn.of(labels)
         matrix, kept = self._checked(batch, labels)
         if not len(kept):
-            return []
+            return Pairs()
         if self.scaler is not None:
             matrix = self.scaler.learn_transform_many(matrix)
         ids = None if first is None else first + 1 + kept
-        return self._learn(batch, matrix, [labels[i] for i in kept.tolist()], kept, ids)
+        return self._learn(batch, matrix, labels.take(kept), kept, ids)
 
     def predict(self, batch: Any) -> tuple[np.ndarray, list[Any]]:
         """Predict rows whose labels are not known; the scaler learns them.
@@ -89,10 +88,10 @@ class Feeder:
             matrix = self.scaler.learn_transform_many(matrix)
         if not self.learner.classes:
             return kept, [None] * len(kept)
-        margins = self.learner.decision_function_many(matrix).tolist()
-        return kept, [self.learner.label_of(margin) for margin in margins]
+        margins = self.learner.decision_function_many(matrix)
+        return kept, self.learner.labels_of(margins)
 
-    def learn(self, batch: Any, labels: list[Any], predicted: Sequence[Any]) -> Pairs:
+    def learn(self, batch: Any, labels: Sequence[Any], predicted: Sequence[Any]) -> Pairs:
         """Learn rows that `predict` had before, now that their labels are known.
 
         Parameters
@@ -105,18 +104,18 @@ class Feeder:
         """
         if self.learner is None:
             return self._learn_one_by_one(batch, labels, predicted)
+        labels = LabelColumn.of(labels)
         matrix, kept = self._checked(batch, labels)
         if not len(kept):
-            return []
+            return Pairs()
         if self.scaler is not None:
             matrix = self.scaler.transform_matrix(matrix)
-        given = [predicted[i] for i in kept.tolist()]
-        ys = [labels[i] for i in kept.tolist()]
-        return self._learn(batch, matrix, ys, kept, None, given)
+        given = LabelColumn.of(predicted).take(kept)
+        return self._learn(batch, matrix, labels.take(kept), kept, None, given)
 
     # Learners of ours
 
-    def _checked(self, batch: Any, labels: list[Any] | None = None) -> tuple[Any, np.ndarray]:
+    def _checked(self, batch: Any, labels: LabelColumn | None = None) -> tuple[Any, np.ndarray]:
         """Return the rows that can be used, and their numbers; put the others aside."""
         assert self.learner is not None
         n = len(batch)
@@ -129,22 +128,21 @@ class Feeder:
         for i in np.flatnonzero(~usable).tolist():
             self._reject(batch, i, labels, matrix)
         kept = np.flatnonzero(usable)
-        return take(matrix, kept), kept
+        return matrix if len(kept) == n else take(matrix, kept), kept
 
-    def _usable_labels(self, labels: list[Any]) -> np.ndarray:
+    def _usable_labels(self, labels: LabelColumn) -> np.ndarray:
         """Return which labels are there and are not a third class."""
         assert self.learner is not None
         known, most = set(self.learner.classes), self.learner.most_classes
-        usable = np.ones(len(labels), bool)
-        for i, y in enumerate(labels):
-            if y is None or (len(known) == most and y not in known):
-                usable[i] = False
-            else:
-                known.add(y)
-        return usable
+        for label, _ in labels.present():
+            if most is None or len(known) < most:
+                known.add(label)
+        # The code of a missing label is that of the last place.
+        usable = [*(label in known for label in labels.values), False]
+        return np.array(usable)[labels.codes]
 
     def _reject(
-        self, batch: Any, i: int, labels: list[Any] | None, matrix: Matrix | SparseMatrix
+        self, batch: Any, i: int, labels: LabelColumn | None, matrix: Matrix | SparseMatrix
     ) -> None:
         event = event_of(batch, i)
         if labels is not None and labels[i] is None:
@@ -161,24 +159,24 @@ class Feeder:
         self,
         batch: Any,
         matrix: Any,
-        ys: list[Any],
+        ys: LabelColumn,
         kept: np.ndarray,
         ids: np.ndarray | None,
-        given: list[Any] | None = None,
+        given: LabelColumn | None = None,
     ) -> Pairs:
         """Learn rows that were checked; pair the labels with what was predicted, now or before."""
         assert self.learner is not None
         unknown = not self.learner.classes
         if given is not None and self.learner._observer is not None:
-            self.learner._observer.expect(given)
+            self.learner._observer.expect(given.tolist())
         try:
-            predicted: list[Any] = self.learner.predict_then_learn_many(matrix, ys, ids=ids)
+            predicted = self.learner._predict_then_learn(matrix, ys, ids=ids)
         except FeatureError as error:
             if len(ys) == 1:
                 self.bad.take(event_of(batch, int(kept[0])), "kernel value", str(error))
-                return []
+                return Pairs()
             # A row that the kernel cannot take: find it, and learn the others.
-            pairs: Pairs = []
+            pairs = Pairs()
             for i in range(len(ys)):
                 one = slice(i, i + 1)
                 own = take(matrix, np.array([i]))
@@ -187,12 +185,12 @@ class Feeder:
                 pairs += self._learn(batch, own, ys[one], kept[one], numbers, before)
             return pairs
         if unknown:
-            predicted[0] = None
-        return list(zip(ys, predicted if given is None else given, strict=True))
+            predicted.codes[0] = MISSING
+        return Pairs((ys, predicted if given is None else given))
 
     # Any River classifier
 
-    def _feed_one_by_one(self, batch: Any, labels: list[Any]) -> Pairs:
+    def _feed_one_by_one(self, batch: Any, labels: Sequence[Any]) -> Pairs:
         pairs = []
         for event, y in zip(batch.events(), labels, strict=True):
             if y is None:
@@ -205,7 +203,7 @@ class Feeder:
                 self.bad.take(event, "bad event", str(error))
             else:
                 pairs.append((y, predicted))
-        return pairs
+        return Pairs.of(pairs)
 
     def _predict_one_by_one(self, batch: Any) -> tuple[np.ndarray, list[Any]]:
         kept, predicted = [], []
@@ -218,7 +216,9 @@ class Feeder:
                 kept.append(i)
         return np.array(kept, np.int64), predicted
 
-    def _learn_one_by_one(self, batch: Any, labels: list[Any], predicted: Sequence[Any]) -> Pairs:
+    def _learn_one_by_one(
+        self, batch: Any, labels: Sequence[Any], predicted: Sequence[Any]
+    ) -> Pairs:
         pairs = []
         for event, y, before in zip(batch.events(), labels, predicted, strict=True):
             try:
@@ -227,4 +227,4 @@ class Feeder:
                 self.bad.take(event, "bad event", str(error))
             else:
                 pairs.append((y, before))
-        return pairs
+        return Pairs.of(pairs)

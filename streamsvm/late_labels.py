@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.errors import ParameterError
-from streamsvm.feeder import Feeder, Pairs
+from streamsvm.feeder import Feeder
 from streamsvm.held_rows import HeldRows
 from streamsvm.learners.json_values import as_json
+from streamsvm.learners.label_column import Pairs
 from streamsvm.run_parts import event_of
 
 Delay = int | float | timedelta | Callable[[Any], float]
@@ -112,7 +113,7 @@ class LateLabels:
         held = {"held": len(self._held), "labels_held": len(self._early)}
         return held | {name: self._counts[name] for name in names}
 
-    def take(self, batch: Any, labels: list[Any], feeder: Feeder) -> Pairs:
+    def take(self, batch: Any, labels: Sequence[Any], feeder: Feeder) -> Pairs:
         """Take events, or labels of earlier ones.
 
         Parameters
@@ -142,12 +143,12 @@ class LateLabels:
 
     def end(self, feeder: Feeder) -> Pairs:
         """Let the labels come that simulated delays still keep back: the source is at its end."""
-        return [] if self.delay is None else self._answer_due(math.inf, feeder)
+        return Pairs() if self.delay is None else self._answer_due(math.inf, feeder)
 
     # By key
 
-    def _take_events(self, batch: Any, labels: list[Any], feeder: Feeder) -> Pairs:
-        pairs: Pairs = []
+    def _take_events(self, batch: Any, labels: Sequence[Any], feeder: Feeder) -> Pairs:
+        pairs = Pairs()
         labels = self._fresh_labels(batch, labels, feeder)
         for start, stop, kind in _runs(labels):
             part = batch.slice(start, stop - start)
@@ -160,7 +161,7 @@ class LateLabels:
                     self._held[part.keys[i]] = _Held(number, guess, None, math.inf)
         return pairs + self._give_up(feeder)
 
-    def _fresh_labels(self, batch: Any, labels: list[Any], feeder: Feeder) -> list[Any]:
+    def _fresh_labels(self, batch: Any, labels: Sequence[Any], feeder: Feeder) -> list[Any]:
         """Return the label of each event, `_AWAITED` or `_REFUSED`."""
         found: list[Any] = []
         awaited: set[Any] = set()
@@ -183,7 +184,7 @@ class LateLabels:
                 found.append(_AWAITED)
         return found
 
-    def _take_answers(self, batch: Any, labels: list[Any], feeder: Feeder) -> Pairs:
+    def _take_answers(self, batch: Any, labels: Sequence[Any], feeder: Feeder) -> Pairs:
         answered: list[_Held] = []
         for i, (key, label) in enumerate(zip(batch.keys, labels, strict=True)):
             if key is None or label is None:
@@ -215,10 +216,10 @@ class LateLabels:
         if self.default is not None:
             return self._learn(lost, feeder)
         self._rows.drop([held.number for held in lost])
-        return []
+        return Pairs()
 
     def _learn(self, answered: list[_Held], feeder: Feeder) -> Pairs:
-        pairs: Pairs = []
+        pairs = Pairs()
         for batch, part in self._rows.take([held.number for held in answered]):
             of_batch = answered[part]
             ys, predicted = [h.label for h in of_batch], [h.predicted for h in of_batch]
@@ -227,8 +228,8 @@ class LateLabels:
 
     # By delay
 
-    def _take_delayed(self, batch: Any, labels: list[Any], feeder: Feeder) -> Pairs:
-        pairs: Pairs = []
+    def _take_delayed(self, batch: Any, labels: Sequence[Any], feeder: Feeder) -> Pairs:
+        pairs = Pairs()
         times = self._times(batch)
         start, soonest = 0, math.inf
         for i, (now, due) in enumerate(times):
@@ -244,7 +245,7 @@ class LateLabels:
     def _ask(
         self,
         batch: Any,
-        labels: list[Any],
+        labels: Sequence[Any],
         times: list[tuple[float, float]],
         start: int,
         stop: int,

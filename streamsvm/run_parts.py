@@ -8,6 +8,7 @@ from typing import Any
 from river import compose
 
 from streamsvm.errors import LabelError
+from streamsvm.learners.label_column import LabelColumn
 from streamsvm.learners.labels import plain
 from streamsvm.learners.learner import Learner
 from streamsvm.learners.scaler import StandardScaler
@@ -23,9 +24,9 @@ def parts_of(model: Any) -> tuple[StandardScaler | None, Learner | None]:
     return None, None
 
 
-def check_target(labels: list[Any], learner: Learner | None) -> None:
+def check_target(labels: LabelColumn, learner: Learner | None) -> None:
     """Refuse a target of more classes than the learner takes, by its first labels."""
-    classes = list(dict.fromkeys(y for y in labels if y is not None))
+    classes = [label for label, _ in labels.present()]
     if learner is not None and learner.most_classes is not None and len(classes) > 2:
         shown = ", ".join(repr(y) for y in classes[:5]) + (", ..." if len(classes) > 5 else "")
         raise LabelError(

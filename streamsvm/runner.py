@@ -13,8 +13,9 @@ from river import metrics
 from streamsvm.bad_events import BadEvents
 from streamsvm.checkpoint import Checkpoint, Place
 from streamsvm.errors import ParameterError
-from streamsvm.feeder import Feeder, Pairs
+from streamsvm.feeder import Feeder
 from streamsvm.late_labels import LateLabels
+from streamsvm.learners.label_column import Pairs
 from streamsvm.learners.labels import plain
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run_parts import check_classes, check_target
@@ -242,12 +243,11 @@ class Run:
 
     def _score(self, predicted: Pairs, epoch: int) -> None:
         """Count the rows that were learnt, and what was predicted of them before."""
-        if epoch == 1:
-            pairs = Counter((y, p) for y, p in predicted if p is not None)
-            for (y, p), count in pairs.items():
+        for y, p, count in predicted.counts():
+            if epoch == 1 and p is not None:
                 self.confusion.update(y, p, count)
+            self.seen[y] += count
         self.report.learnt += len(predicted)
-        self.seen.update(y for y, _ in predicted)
 
     def _finish(self) -> None:
         if self.learner is None:

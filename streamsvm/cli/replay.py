@@ -51,7 +51,7 @@ def _choose_learner(options: argparse.Namespace, columns: list[str] | None) -> N
     if first is None:
         return
     labels = labels_of(first.labels, len(first))
-    n_classes = len({label for label in labels if label is not None and label == label})
+    n_classes = len(labels.present())
     if n_classes > 2:
         options.learner = "larank"
         if not options.quiet:

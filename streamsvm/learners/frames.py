@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from streamsvm.errors import FeatureError
 from streamsvm.learners import sparse_frames
+from streamsvm.learners.label_column import LabelColumn
 from streamsvm.learners.matrices import Matrix, SparseMatrix
 from streamsvm.learners.schema import Name, Schema, in_order
 
@@ -122,23 +123,18 @@ def _of_frame(frame: Any) -> Matrix:
     return Matrix(list(frame.columns), values, None)
 
 
-def labels_of(y: Any, n_rows: int) -> list[Any]:
-    """Return labels as a list of Python values.
+def labels_of(y: Any, n_rows: int) -> LabelColumn:
+    """Return labels as a column.
 
     Raises
     ------
     FeatureError
         There are not as many as rows.
+    LabelError
+        One is not hashable.
 
     """
-    if isinstance(y, (pa.Array, pa.ChunkedArray)):
-        labels = y.to_pylist()
-    elif hasattr(y, "tolist"):
-        labels = y.tolist()
-    elif hasattr(y, "to_list"):
-        labels = y.to_list()
-    else:
-        labels = list(y)
+    labels = LabelColumn.of(y)
     if len(labels) != n_rows:
         raise FeatureError(f"{len(labels)} labels for {n_rows} rows")
     return labels

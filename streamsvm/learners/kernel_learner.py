@@ -17,6 +17,7 @@ from streamsvm.learners.checks import (
     check_size,
 )
 from streamsvm.learners.events import LARGEST_DIAGONAL
+from streamsvm.learners.label_column import LabelColumn
 from streamsvm.learners.learner import Learner
 from streamsvm.learners.schema import LIMIT
 from streamsvm.learners.support_vectors import SupportVectors, as_matrix, in_order
@@ -163,7 +164,7 @@ class KernelLearner(Learner):
         self,
         x: Rows,
         y: np.ndarray,
-        labels: list[Any],
+        labels: LabelColumn,
         w: np.ndarray,
         numbers: np.ndarray,
         diagonal: np.ndarray,
@@ -309,11 +310,12 @@ class KernelLearner(Learner):
         factors = [float(self.class_weight.get(self._labels.label(s), 1.0)) for s in signs.tolist()]
         return self._C * np.array(factors) * weights
 
-    def _c_of(self, y: np.ndarray, labels: list[Any]) -> np.ndarray:
+    def _c_of(self, y: np.ndarray, labels: LabelColumn) -> np.ndarray:
         """Return C times the class weight of each row."""
         if self.class_weight is None:
             return np.full(len(y), self._C)
-        return self._C * np.array([float(self.class_weight.get(v, 1.0)) for v in labels])
+        weight = self.class_weight
+        return self._C * labels.numbers(lambda label: float(weight.get(label, 1.0)))
 
     def _adapt(self, n: int) -> None:
         """Set the width and the boxes anew after n examples, a power of two."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.errors import LabelError
+from streamsvm.learners.label_column import MISSING, LabelColumn
 
 Label = Hashable
 
@@ -43,6 +44,19 @@ def _is_positive_alone(label: Any) -> bool:
     return isinstance(label, (bool, int, float)) and label > 0
 
 
+def check_present(labels: LabelColumn) -> None:
+    """Refuse labels of which one is missing.
+
+    Raises
+    ------
+    LabelError
+        One is.
+
+    """
+    if len(labels) and labels.codes.min() == MISSING:
+        check_label(None)
+
+
 class ClassLabels:
     """Maps any number of labels to 0.0, 1.0, 2.0, ..., in the order of their coming."""
 
@@ -54,8 +68,8 @@ class ClassLabels:
         self.seen: list[Any] = list(seen or [])
         self._numbers = {label: float(i) for i, label in enumerate(self.seen)}
 
-    def check(self, labels: list[Any]) -> list[Any]:
-        """Return the labels as plain values if all of them can be learnt.
+    def check(self, labels: LabelColumn) -> LabelColumn:
+        """Return the labels if all of them can be learnt.
 
         Raises
         ------
@@ -63,7 +77,8 @@ class ClassLabels:
             A label is missing.
 
         """
-        return [check_label(label) for label in labels]
+        check_present(labels)
+        return labels
 
     def add(self, label: Any) -> bool:
         """Take note of a checked label; return False: no other label's number changes."""
@@ -78,13 +93,15 @@ class ClassLabels:
 
     def label(self, scores: Any) -> Any:
         """Return the label with the highest score; None before any label (River's habit)."""
-        return self.early_label(scores, len(self.seen))
+        k = len(self.seen)
+        return self.seen[max(range(k), key=scores.__getitem__)] if k else None
 
-    def early_label(self, scores: Any, n_known: int) -> Any:
-        """Return what was predicted when n_known labels were known."""
-        if n_known == 0:
-            return None
-        return self.seen[max(range(n_known), key=scores.__getitem__)]
+    def predicted(self, scores: np.ndarray, n_known: int | None = None) -> LabelColumn:
+        """Return the label of each row of scores; of the first with n_known labels, if given."""
+        codes = scores.argmax(axis=1) if scores.shape[1] else np.full(len(scores), MISSING)
+        if n_known is not None:
+            codes[0] = scores[0, :n_known].argmax() if n_known else MISSING
+        return LabelColumn(codes.astype(np.int64), self.seen)
 
 
 class BinaryLabels:
@@ -118,8 +135,8 @@ class BinaryLabels:
         except TypeError:
             return first, second
 
-    def check(self, labels: list[Any]) -> list[Any]:
-        """Return the labels as plain values if all of them can be learnt.
+    def check(self, labels: LabelColumn) -> LabelColumn:
+        """Return the labels if all of them can be learnt.
 
         Raises
         ------
@@ -127,10 +144,9 @@ class BinaryLabels:
             A label is missing, or is a third class.
 
         """
+        check_present(labels)
         known = list(self.seen)
-        checked = []
-        for label in labels:
-            label = check_label(label)
+        for label, _ in labels.present():
             if label not in known:
                 if len(known) == 2:
                     raise LabelError(
@@ -138,8 +154,7 @@ class BinaryLabels:
                         "learner is binary; use LaRankClassifier, which takes any number"
                     )
                 known.append(label)
-            checked.append(label)
-        return checked
+        return labels
 
     def add(self, label: Any) -> bool:
         """Take note of a checked label; return whether that turned the known one's sign."""
@@ -162,9 +177,18 @@ class BinaryLabels:
             return self.seen[0] if self.seen else False
         return self.positive if margin > 0.0 else self.negative
 
-    def early_label(self, margin: float, n_known: int) -> Any:
-        """Return what was predicted when n_known labels, none or one, were known."""
-        return self.seen[0] if n_known else False
+    def predicted(self, margins: np.ndarray, n_known: int | None = None) -> LabelColumn:
+        """Return the label of each margin; of the first with n_known labels, if given."""
+        if len(self.seen) < 2:
+            values = [self.label(0.0)]
+            codes = np.zeros(len(margins), np.int64)
+        else:
+            values = [self.negative, self.positive]
+            codes = (margins > 0.0).astype(np.int64)
+        if n_known is not None:
+            codes[0] = len(values)
+            values.append(self.seen[0] if n_known else False)
+        return LabelColumn(codes, values)
 
     def probabilities(self, p: float, n_examples: int) -> dict[Any, float]:
         """Return {label: probability}, from the probability of the positive one.

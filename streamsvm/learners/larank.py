@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from streamsvm import kernels
 from streamsvm.errors import ParameterError
-from streamsvm.learners import frames, larank_file, model_file
-from streamsvm.learners.calibration import new_temperature, softmax, update_temperature
+from streamsvm.learners import larank_file, model_file
 from streamsvm.learners.checks import check_number, check_positive, check_size
+from streamsvm.learners.label_column import LabelColumn
 from streamsvm.learners.labels import ClassLabels
-from streamsvm.learners.schema import LIMIT, Name
+from streamsvm.learners.schema import LIMIT
+from streamsvm.learners.several import SeveralClasses
 from streamsvm.learners.slot_learner import SlotLearner
 from streamsvm.learners.support_vectors import as_matrix
 from streamsvm.monitor.certificate import Certificate, tracking_bound
@@ -38,7 +39,7 @@ class SupportPatterns(NamedTuple):
     classes: list[Any]  # of the columns of `coefficients`
 
 
-class LaRankClassifier(SlotLearner):
+class LaRankClassifier(SeveralClasses, SlotLearner):
     """Online SVM of several classes, with kernels: as accurate as a batch SVM after one pass.
 
     The problem solved, over the examples kept, is the multiclass SVM of Crammer and Singer, without
@@ -185,46 +186,11 @@ class LaRankClassifier(SlotLearner):
     def _new_labels(self) -> ClassLabels:
         return ClassLabels()
 
-    def _new_calibration(self) -> np.ndarray:
-        return new_temperature()
-
-    def _calibrate(self, margins: np.ndarray, signs: np.ndarray) -> None:
-        update_temperature(self._calibration, margins, signs)
-
-    def _no_margins(self, n: int) -> np.ndarray:
-        return np.zeros((n, len(self._labels.seen)))
-
     def _new_margins(self, n: int) -> np.ndarray:
         return np.zeros((n, len(self._labels.seen)))
 
-    def _turn_signs(self) -> None:
-        """Do nothing: classes have no signs."""
-
-    def decision_function_one(self, x: Mapping[Name, Any]) -> dict[Any, float]:
-        """Return {label: score} of an event; the highest is predicted."""
-        with self._lock:
-            return dict(zip(self._labels.seen, self._margin_one(x), strict=True))
-
-    def predict_proba_one(self, x: Mapping[Name, Any], **kwargs: Any) -> dict[Any, float]:
-        """Return {label: probability}, calibrated on scores from before each was learnt."""
-        with self._lock:
-            return self.probabilities_of(self._margin_one(x))
-
-    def probabilities_of(self, margin: Any) -> dict[Any, float]:
-        """Return {label: calibrated probability} at a row of scores; {} before any label."""
-        seen = self._labels.seen
-        if not seen:
-            return {}
-        p = softmax(self._calibration, np.array(margin, np.float64)[: len(seen)])
-        return dict(zip(seen, p.tolist(), strict=False))
-
-    def predict_proba_many(self, X: Any) -> Any:
-        """Return a frame with a column a label and a row of probabilities a row."""
-        with self._lock:
-            margins = self._margins_many(X)
-            p = np.array([softmax(self._calibration, m) for m in margins])
-            columns = p.reshape(margins.shape).T
-        return frames.columns_like(X, dict(zip(self._labels.seen, columns, strict=True)))
+    def _turn_signs(self) -> Callable[[np.ndarray], np.ndarray]:
+        raise AssertionError("classes have no signs")
 
     # The solver
 
@@ -341,7 +307,7 @@ class LaRankClassifier(SlotLearner):
         return "stream" if self.window is None else "window"
 
     def _boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        return self._c_of(signs, [self._labels.seen[int(c)] for c in signs.tolist()]) * weights
+        return self._c_of(signs, LabelColumn(signs.astype(np.int64), self._labels.seen)) * weights
 
     def _losses(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
         rows, own = np.arange(len(signs)), signs.astype(np.int64)

@@ -13,6 +13,7 @@ from streamsvm.learners import lasvm_file, model_file
 from streamsvm.learners.binary import BinaryLearner
 from streamsvm.learners.bounds import policy_of
 from streamsvm.learners.checks import check_number, check_positive, check_size
+from streamsvm.learners.label_column import LabelColumn
 from streamsvm.learners.schema import LIMIT
 from streamsvm.learners.slot_learner import SlotLearner
 from streamsvm.monitor.certificate import Certificate
@@ -201,14 +202,15 @@ class LASVMClassifier(BinaryLearner, SlotLearner):
     def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
         lasvm.margins_of(state, self.kernel_, x, out)
 
-    def _turn_signs(self) -> None:
+    def _turn_signs(self) -> Callable[[np.ndarray], np.ndarray]:
         self._counts = self._counts[::-1].copy()
         if self._state is not None:
             boxes.turn_signs(self._state)
+        return np.negative
 
     # Class weights
 
-    def _c_of(self, y: np.ndarray, labels: list[Any]) -> np.ndarray:
+    def _c_of(self, y: np.ndarray, labels: LabelColumn) -> np.ndarray:
         """Return C times the class weight of each row, and count the rows if that depends on it."""
         if self.class_weight != "balanced":
             return super()._c_of(y, labels)

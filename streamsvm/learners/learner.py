@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from river import base
 
 from streamsvm.learners import checks, events, frames, model_file
+from streamsvm.learners.label_column import LabelColumn
 from streamsvm.learners.matrices import Matrix, SparseMatrix
 from streamsvm.learners.observer import Observer
 from streamsvm.learners.schema import LIMIT, Name, Schema
@@ -65,7 +66,7 @@ class Learner(Shared, base.MiniBatchClassifier, abc.ABC):
         self,
         x: Rows,
         y: np.ndarray,
-        labels: list[Any],
+        labels: LabelColumn,
         w: np.ndarray,
         numbers: np.ndarray,
         diagonal: np.ndarray,
@@ -73,8 +74,8 @@ class Learner(Shared, base.MiniBatchClassifier, abc.ABC):
         """Learn rows with signs `y`; return the margins from before each was learnt."""
 
     @abc.abstractmethod
-    def _turn_signs(self) -> None:
-        """Exchange +1 and -1 in what was learnt with one class only."""
+    def _turn_signs(self) -> Callable[[np.ndarray], np.ndarray]:
+        """Exchange +1 and -1 in what was learnt; return what becomes of signs elsewhere."""
 
     @abc.abstractmethod
     def _become_sparse(self) -> None:
@@ -128,7 +129,7 @@ class Learner(Shared, base.MiniBatchClassifier, abc.ABC):
         with self._lock:
             if isinstance(w, float) and w == 1.0 and self._learn_shortly(x, y):
                 return
-            labels = self._labels.check([y])
+            labels = self._labels.check(LabelColumn.of([y]))
             weights = checks.weights_of(w, 1)
             schema = self._schema
             row, new = schema.sparse_row(x) if self._sparse else schema.wider_row(x)
@@ -173,6 +174,9 @@ class Learner(Shared, base.MiniBatchClassifier, abc.ABC):
 
         Progressive validation at the price of learning alone: the margin is a by-product.
         """
+        return self._predict_then_learn(X, y, w, ids).tolist()
+
+    def _predict_then_learn(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> LabelColumn:
         with self._lock:
             x, new = self._read(X, learning=True)
             labels = self._labels.check(frames.labels_of(y, shape(x)[0]))
@@ -186,7 +190,7 @@ class Learner(Shared, base.MiniBatchClassifier, abc.ABC):
         """Return the predicted label of each row, in the kind of container that `X` is."""
         with self._lock:
             margins = self._margins_many(X)
-            return frames.like(X, [self._labels.label(m) for m in margins.tolist()])
+            return frames.like(X, self._labels.predicted(margins).tolist())
 
     def decision_function_many(self, X: Any) -> np.ndarray:
         """Return the margins of the rows, float64 (n,), or (n, classes) of several classes."""
@@ -271,25 +275,31 @@ class Learner(Shared, base.MiniBatchClassifier, abc.ABC):
         """Return the label that a margin, or a row of them, predicts."""
         return self._labels.label(margin)
 
+    def labels_of(self, margins: np.ndarray) -> list[Any]:
+        """Return the label that each of some margins predicts."""
+        labels: list[Any] = self._labels.predicted(margins).tolist()
+        return labels
+
     def _learn_checked(
         self,
         x: Rows,
-        labels: list[Any],
+        labels: LabelColumn,
         w: np.ndarray,
         numbers: np.ndarray | None,
         diagonal: np.ndarray,
-    ) -> list[Any]:
+    ) -> LabelColumn:
         """Learn rows that cannot be refused any more, in runs between new classes."""
-        if self._labels.is_complete:
-            return self._learn_run(x, labels, w, numbers, diagonal) if labels else []
+        runs = _runs(labels, self._labels.seen)
+        if len(runs) == 1 and labels[0] in self._labels.seen:
+            return self._learn_run(x, labels, w, numbers, diagonal)
         predicted: list[Any] = []
-        for start, stop in _runs(labels, self._labels.seen):
+        for start, stop in runs:
             # A new class begins a run, and is not known yet when its first example is predicted.
             n_known = len(self._labels.seen)
             if self._labels.add(labels[start]):
-                self._turn_signs()
+                change = self._turn_signs()
                 if self._observer is not None:
-                    self._observer.turn_signs()
+                    self._observer.turn_signs(change)
             part = slice(start, stop)
             given = None if numbers is None else numbers[part]
             predicted += self._learn_run(
@@ -300,48 +310,49 @@ class Learner(Shared, base.MiniBatchClassifier, abc.ABC):
                 diagonal[part],
                 n_known if n_known < len(self._labels.seen) else None,
             )
-        return predicted
+        return LabelColumn.of(predicted)
 
     def _learn_run(
         self,
         x: Rows,
-        labels: list[Any],
+        labels: LabelColumn,
         w: np.ndarray,
         numbers: np.ndarray | None,
         diagonal: np.ndarray,
         n_known: int | None = None,
-    ) -> list[Any]:
+    ) -> LabelColumn:
         """Learn rows of known classes; return the predictions, the first one with n_known of them.
 
         All classes were known to the first prediction if that is None.
         """
         began = time.perf_counter()
-        label, n = self._labels.label, self._n_examples
-        signs = np.array([self._labels.sign(y) for y in labels])
+        n = self._n_examples
+        signs = labels.numbers(self._sign_of)
         if numbers is None:
             numbers = np.arange(n + 1, n + 1 + len(labels))
         margins = self._learn_rows(x, signs, labels, w, numbers, diagonal)
         self._n_examples = n + len(labels)
-        rows = margins.tolist()
-        predicted = [label(margin) for margin in rows]
-        if n_known is not None:
-            predicted[0] = self._labels.early_label(rows[0], n_known)
+        predicted: LabelColumn = self._labels.predicted(margins, n_known)
         if self._observer is not None:
             seconds = time.perf_counter() - began
-            self._observer.learnt(x, signs, labels, predicted, margins, w, numbers, seconds)
+            self._observer.learnt(
+                x, signs, labels.tolist(), predicted.tolist(), margins, w, numbers, seconds
+            )
         # Last: what the observer makes of the margins is what was known before.
         if len(self._labels.seen) > 1:
             self._calibrate(margins, signs)
         return predicted
 
+    def _sign_of(self, label: Any) -> float:
+        """Return the sign of a label; of one that no row has, any."""
+        sign: float = self._labels.sign(label) if label in self._labels.seen else 0.0
+        return sign
 
-def _runs(labels: list[Any], seen: list[Any]) -> Iterator[tuple[int, int]]:
+
+def _runs(labels: LabelColumn, seen: list[Any]) -> list[tuple[int, int]]:
     """Cut a batch where a class appears for the first time."""
-    known = set(seen)
-    starts = [0] if labels else []
-    for i, label in enumerate(labels):
-        if label not in known:
-            known.add(label)
-            if i:
-                starts.append(i)
-    yield from zip(starts, [*starts[1:], len(labels)], strict=True)
+    if not len(labels):
+        return []
+    firsts = [first for label, first in labels.present() if label not in seen]
+    starts = sorted({0, *firsts})
+    return list(zip(starts, [*starts[1:], len(labels)], strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -41,5 +42,5 @@ class Observer(Protocol):
     def expect(self, predicted: list[Any]) -> None:
         """Take note of what was predicted, some time ago, of the next examples to be learnt."""
 
-    def turn_signs(self) -> None:
-        """Take note that +1 and -1 change places, before the next examples."""
+    def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Take note that signs so far are others from now on: what `change` makes of them."""

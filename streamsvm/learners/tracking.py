@@ -265,9 +265,10 @@ class TrackingSVMClassifier(BinaryLearner, KernelLearner):
         coefficients = state.average if self.averaged else state.alpha
         return rows, coefficients[:n], state.store.entered[:n]
 
-    def _turn_signs(self) -> None:
+    def _turn_signs(self) -> Callable[[np.ndarray], np.ndarray]:
         if self._state is not None:
             self._states.turn_signs(self._state)
+        return np.negative
 
     def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
         """Step on the examples kept until no margin is off by more than tau: their optimum.

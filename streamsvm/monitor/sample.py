@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 
 import numpy as np
 
@@ -137,9 +138,9 @@ class PassedBy:
         x = joined([self._rows[i] for i in chosen.tolist()], d)
         return x, self._signs[chosen], self._weights[chosen]
 
-    def turn_signs(self) -> None:
-        """Exchange +1 and -1."""
-        self._signs *= -1.0
+    def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Change the signs."""
+        self._signs = change(self._signs)
 
 
 def _are_in(numbers: np.ndarray, among: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -189,9 +190,9 @@ class TrackingMonitor:
         """
         self._expected = [False if guess is None else guess for guess in predicted]
 
-    def turn_signs(self) -> None:
-        """Take note that +1 and -1 change places (the learner calls this)."""
-        self._passed_by.turn_signs()
+    def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Take note that signs so far are others from now on (the learner calls this)."""
+        self._passed_by.turn_signs(change)
 
     def _score(self) -> None:
         """Count and score what was learnt since the last time."""

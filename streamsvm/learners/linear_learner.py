@@ -1,0 +1,360 @@
+"""What linear learners by stochastic gradients share: everything but the step itself."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from streamsvm import losses
+from streamsvm.errors import ParameterError
+from streamsvm.learners import first_rows, linear_events, sparsity
+from streamsvm.learners.binary import BinaryLearner
+from streamsvm.learners.calibration import new_temperature
+from streamsvm.learners.checks import check_class_weight, check_number, check_positive, check_size
+from streamsvm.learners.first_rows import FirstRows
+from streamsvm.learners.label_column import LabelColumn
+from streamsvm.learners.open_labels import OpenLabels
+from streamsvm.learners.schema import LIMIT, Name
+from streamsvm.learners.several import SeveralClasses
+from streamsvm.learners.width import next_power_of_two
+from streamsvm.monitor.certificate import Certificate
+from streamsvm.solvers import linear_state
+from streamsvm.solvers.linear_state import BIAS, N_UPDATES, LinearState, Schedule, T
+from streamsvm.support.rows import Rows, cut, dense, shape, sparse
+
+
+class LinearLearner(BinaryLearner, SeveralClasses):
+    """A linear classifier: two classes are one output, more one output each against the rest."""
+
+    def __init__(
+        self,
+        loss: str,
+        l2: float,
+        C: float | None,
+        n_expected: int | None,
+        t0: float | None,
+        power: float,
+        skip: float,
+        averaged: bool,
+        bias_rate: float,
+        class_weight: dict[Any, float] | None,
+        sparse: bool | None,
+        hashing: int | None,
+        max_features: int,
+    ) -> None:
+        limit = check_size("max_features", max_features) or LIMIT
+        super().__init__(limit, check_size("hashing", hashing))
+        self.loss, self.l2, self.C, self.n_expected = loss, l2, C, n_expected
+        self.t0, self.bias_rate, self.class_weight = t0, bias_rate, class_weight
+        self.sparse, self.hashing, self.max_features = sparse, hashing, max_features
+        self._sparse = sparsity.check_sparse(sparse, hashing)
+        if class_weight == "balanced":
+            raise ParameterError("class_weight='balanced': use a dict {label: factor}")
+        check_class_weight(class_weight)
+        self._schedule = Schedule(
+            loss=self._loss_number(loss),
+            lam=self._lambda(),
+            t0=1.0 if t0 is None else check_number("t0", t0, 1.0),
+            power=check_number("power", power, 0.0),
+            skip=check_number("skip", skip, 0.0),
+            averaged=float(bool(averaged)),
+            bias_rate=check_number("bias_rate", bias_rate, 0.0),
+        )
+        if self._schedule.power > 1.0:
+            raise ParameterError(f"power={power!r}: use a number between 0 and 1")
+        # Until the rate is chosen and it is known whether rows are sparse.
+        self._first: FirstRows | None = FirstRows()
+        self._state: LinearState | None = None
+        self._event: np.ndarray | None = None
+
+    # What a subclass gives
+
+    @abc.abstractmethod
+    def _second(self) -> float | None:
+        """Return where the second part of the weights begins; None: there is none."""
+
+    @abc.abstractmethod
+    def _solve(
+        self,
+        state: LinearState,
+        x: Rows,
+        y: np.ndarray,
+        weight: np.ndarray,
+        schedule: Schedule,
+        margins: np.ndarray,
+    ) -> None:
+        """Learn rows."""
+
+    _kind: float = 0.0
+    """What `linear_events.learn` calls the step."""
+
+    # Parameters
+
+    @staticmethod
+    def _loss_number(loss: str) -> float:
+        if loss not in losses.LOSSES:
+            names = ", ".join(map(repr, losses.LOSSES))
+            raise ParameterError(f"loss={loss!r}: use one of {names}")
+        return losses.LOSSES[loss]
+
+    def _lambda(self) -> float:
+        """Return lambda, given or from C."""
+        if self.C is None:
+            return check_positive("l2", self.l2)
+        n = check_size("n_expected", self.n_expected)
+        if n is None:
+            raise ParameterError(
+                f"C={self.C!r}: the same C means less regularisation the longer the stream; "
+                "give n_expected=, how many examples it is about, or l2="
+            )
+        return 1.0 / (check_positive("C", self.C) * n)
+
+    # Labels: two classes, then more
+
+    def _new_labels(self) -> OpenLabels:
+        return OpenLabels()
+
+    @property
+    def _classes_kind(self) -> Any:
+        return BinaryLearner if self._labels.is_binary else SeveralClasses
+
+    def _new_calibration(self) -> np.ndarray:
+        return BinaryLearner._new_calibration(self)
+
+    def _calibrate(self, margins: np.ndarray, signs: np.ndarray) -> None:
+        self._classes_kind._calibrate(self, margins, signs)
+
+    def _no_margins(self, n: int) -> np.ndarray:
+        margins: np.ndarray = self._classes_kind._no_margins(self, n)
+        return margins
+
+    def _margin_one(self, x: Mapping[Name, Any]) -> Any:
+        return self._classes_kind._margin_one(self, x)
+
+    def decision_function_one(self, x: Mapping[Name, Any]) -> Any:
+        """Return the signed margin; of more than two classes {label: score}."""
+        return self._classes_kind.decision_function_one(self, x)
+
+    def predict_proba_one(self, x: Mapping[Name, Any], **kwargs: Any) -> dict[Any, float]:
+        """Return {label: probability}, calibrated on margins from before each was learnt."""
+        p: dict[Any, float] = self._classes_kind.predict_proba_one(self, x)
+        return p
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """Return a frame with a column a label and a row of probabilities a row."""
+        return self._classes_kind.predict_proba_many(self, X)
+
+    def probabilities_of(self, margin: Any) -> dict[Any, float]:
+        """Return {label: calibrated probability} at a margin, or at a row of scores."""
+        p: dict[Any, float] = self._classes_kind.probabilities_of(self, margin)
+        return p
+
+    def _turn_signs(self) -> Callable[[np.ndarray], np.ndarray]:
+        change = np.negative if self._labels.is_binary else self._spread()
+        if self._first is not None:
+            self._first.turn_signs(change)
+        if change is np.negative and self._state is not None:
+            weights, info = self._state
+            # B of SGD-QN has no sign, u has that of v.
+            weights[:, : 1 if self._kind else 2] *= -1.0
+            info[:, (BIAS, linear_state.AVERAGE_BIAS)] *= -1.0
+        return change
+
+    def _spread(self) -> Callable[[np.ndarray], np.ndarray]:
+        """Make an output of each class, now that a third came; return what becomes of signs."""
+        self._calibration = new_temperature()
+        labels = self._labels
+        positive, negative = labels.seen.index(labels.positive), labels.seen.index(labels.negative)
+        if self._state is not None:
+            weights, info = self._state
+            state = linear_state.new_state(3, weights.shape[2], self._second())
+            for output, sign in ((positive, 1.0), (negative, -1.0)):
+                state.weights[output], state.info[output] = weights[0], info[0]
+                state.weights[output, : 1 if self._kind else 2] *= sign
+                state.info[output, [BIAS, linear_state.AVERAGE_BIAS]] *= sign
+            self._state = state
+        return lambda signs: np.where(signs > 0.0, float(positive), float(negative))
+
+    # Learning
+
+    def _n_outputs(self) -> int:
+        return 1 if self._labels.is_binary else len(self._labels.seen)
+
+    def _state_for(self, d: int) -> LinearState:
+        """Return the state, made or widened to hold so many features and all classes."""
+        outputs = self._n_outputs()
+        if self._state is None:
+            self._state = linear_state.new_state(outputs, d, self._second())
+        k, _, room = self._state.weights.shape
+        if d > room or outputs > k:
+            room = room if d <= room else max(d, min(2 * room, self._schema.limit))
+            self._state = linear_state.grown(self._state, outputs, room, self._second())
+        return self._state
+
+    def _learn_rows(
+        self,
+        x: Rows,
+        y: np.ndarray,
+        labels: LabelColumn,
+        w: np.ndarray,
+        numbers: np.ndarray,
+        diagonal: np.ndarray,
+    ) -> np.ndarray:
+        if self.class_weight is not None:
+            weight = self.class_weight
+            w = w * labels.numbers(lambda label: float(weight.get(label, 1.0)))
+        margins = np.zeros((len(y), self._n_outputs()))
+        start = 0
+        while start < len(y):
+            first, stop, seen = self._first, len(y), self._n_examples + start
+            if first is not None:
+                stop = min(stop, start + next_power_of_two(seen) - seen)
+            part = slice(start, stop)
+            # They may have become sparse since the batch was read.
+            fresh = sparse(cut(x, start, stop)) if self._sparse else cut(x, start, stop)
+            state = self._state_for(shape(fresh)[1])
+            self._solve(state, fresh, y[part], w[part], self._schedule, margins[part])
+            if first is not None:
+                first.add(fresh, y[part], w[part])
+                if self._n_examples + stop == next_power_of_two(seen):
+                    self._look_back(first, self._n_examples + stop)
+            start = stop
+        return margins[:, 0] if self._labels.is_binary else margins
+
+    def _look_back(self, first: FirstRows, n: int) -> None:
+        """Decide by the first examples whether rows are sparse, and the rate anew."""
+        x, y, weight = first.all(self._state_for(0).weights.shape[2])
+        if self.sparse is None and not self._sparse and sparsity.are_sparse(dense(x)):
+            self._sparse, x = True, sparse(x)
+        if self.t0 is None:
+            best = first_rows.best_of(x, y, weight, self._schedule, self._fresh_state, self._solve)
+            self._schedule, self._state = best.schedule, best.state
+        if n >= first_rows.LAST:
+            self._first = None
+
+    def _fresh_state(self) -> LinearState:
+        return linear_state.new_state(
+            self._n_outputs(), self._state_for(0).weights.shape[2], self._second()
+        )
+
+    def _margins(self, x: Rows) -> np.ndarray:
+        n, d = shape(x)
+        margins = np.zeros((n, self._n_outputs()))
+        if self._state is not None:
+            averaged = self._schedule.averaged > 0.0
+            linear_state.margins_of(self._state_for(d), x, averaged, margins)
+        return margins[:, 0] if self._labels.is_binary else margins
+
+    def _diagonal(self, x: Rows) -> np.ndarray:
+        # Nothing depends on it: no step goes further than a finite margin.
+        return np.zeros(shape(x)[0])
+
+    def _become_sparse(self) -> None:
+        if self.sparse is not False:
+            self._sparse = True
+
+    # The short way of events is another one here: see `_short_event`.
+
+    def _handle_key(self) -> None:
+        return None
+
+    def _room_for_features(self) -> int:
+        return 0
+
+    def _box_of(self, label: Any) -> None:
+        return None
+
+    # Looking inside
+
+    @property
+    def weights(self) -> dict[Any, Any]:
+        """{feature: weight}; of more than two classes {label: {feature: weight}}."""
+        names = self.feature_names if self.hashing is None else list(range(self.hashing))
+        rows = self._predicting_weights()[:, : len(names)].tolist()
+        found = [dict(zip(names, row, strict=True)) for row in rows]
+        if self._labels.is_binary:
+            return found[0] if found else {}
+        return dict(zip(self._labels.seen, found, strict=True))
+
+    def _predicting_weights(self) -> np.ndarray:
+        """Return the weights that predict, float64 (outputs, feature capacity)."""
+        if self._state is None:
+            return np.zeros((0, 0))
+        weights, info = self._state
+        if self._schedule.averaged > 0.0:
+            p, q = info[:, linear_state.P], info[:, linear_state.Q]
+            return np.asarray(p[:, None] * weights[:, 1] + q[:, None] * weights[:, 0])
+        return np.asarray(info[:, linear_state.SCALE][:, None] * weights[:, 0])
+
+    @property
+    def intercept(self) -> Any:
+        """The bias; of more than two classes {label: bias}."""
+        at = linear_state.AVERAGE_BIAS if self._schedule.averaged > 0.0 else BIAS
+        values = [] if self._state is None else self._state.info[:, at].tolist()
+        if self._labels.is_binary:
+            return values[0] if values else 0.0
+        return dict(zip(self._labels.seen, values, strict=True))
+
+    @property
+    def rate(self) -> float:
+        """The rate of the next example: of what its loss' derivative is multiplied with."""
+        t = 0.0 if self._state is None else float(self._state.info[0, T])
+        return float(linear_state.rate(self._schedule, t) / self._schedule.lam)
+
+    def objective(self, X: Any, y: Any, w: Any = 1.0) -> float:
+        """Return lambda / 2 ||w||^2 plus the mean loss over rows: what is minimised.
+
+        Parameters
+        ----------
+        X, y, w
+            Rows, labels and weights as in `learn_many`; labels that were never learnt count as
+            errors of all outputs.
+
+        """
+        with self._lock:
+            x, _ = self._read(X, learning=False)
+            labels = LabelColumn.of(y)
+            return self._objective(
+                x, labels.numbers(self._sign_of), np.broadcast_to(w, len(labels))
+            )
+
+    def _objective(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
+        state = self._state_for(shape(x)[1])
+        return first_rows.primal(state, x, signs, weights.astype(np.float64), self._schedule)
+
+    @property
+    def kappa(self) -> float:
+        """The share of examples that changed nothing; 0 before any."""
+        counts = self.counters
+        n = counts["examples"] * self._n_outputs()
+        return 1.0 - counts["updates"] / n if n else 0.0
+
+    @property
+    def certificate(self) -> Certificate:
+        """None, and why."""
+        return Certificate(
+            None,
+            "no certificate: stochastic gradients keep no dual coefficients whose gap could be "
+            "measured; follow the objective on the sample",
+        )
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Counts since the first example: examples, updates of the weights."""
+        updates = 0.0 if self._state is None else float(self._state.info[:, N_UPDATES].sum())
+        n = self._schema.n_ignored
+        counts = {"examples": self._n_examples, "updates": int(updates)}
+        return counts | ({"features_ignored": n} if n else {})
+
+    @property
+    def memory_usage(self) -> int:
+        """Bytes of all arrays."""
+        return sum(self.memory_parts.values())
+
+    @property
+    def memory_parts(self) -> dict[str, int]:
+        """Bytes of the ``weights``."""
+        return {"weights": 0 if self._state is None else self._state.weights.nbytes}

@@ -1,0 +1,216 @@
+"""What linear learners by stochastic gradients know: weights, and where their schedules stand.
+
+Two classes are one output, more are one output a class, each against the rest. The weights of an
+output are w = scale v, so that multiplying all of them costs one multiplication; their average over
+the past is p u + q v, so that keeping it costs no more than the features of an example.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import chosen_by, compiled, compiled_leaf
+from streamsvm.losses import SQUARED_HINGE
+from streamsvm.support.rows import SparseRows, count
+
+SCALE, P, Q, BIAS, AVERAGE_BIAS, T, COUNT, R, UPDATE, N_UPDATES, N_VALUES = range(11)
+"""The numbers of an output: w = scale v; average w = p u + q v; the biases; t, examples since the
+output began; count, examples until the next step on the regularisation term; r, estimations of the
+rescaling with a head start, and whether the next example is one (SGD-QN); examples that changed the
+weights; nonzero values of the examples seen, where `skip` depends on them."""
+
+
+class LinearState(NamedTuple):
+    """Weights by output and column, and the numbers of each output.
+
+    Plain arrays, as each costs 40 nanoseconds on the way from Python into compiled code, and a
+    record array or an object that holds them ten times that.
+    """
+
+    weights: np.ndarray  # float64 (outputs, parts, feature capacity): v; u if averaged, or B if QN
+    info: np.ndarray  # float64 (outputs, 11)
+
+
+class Schedule(NamedTuple):
+    """What each step is like; floats all, so that one compiled version serves every schedule."""
+
+    loss: float  # a number of `streamsvm.losses`
+    lam: float  # lambda
+    t0: float  # the rate of example t is (t0 / (t0 + t))^power / (lambda t0)
+    power: float  # 1: as the theory of strongly convex problems wants; 0: a constant rate
+    skip: float  # examples a step on the regularisation term; 0: 16 / share of nonzero features
+    averaged: float  # 1: predict by the averaged weights
+    bias_rate: float  # the rate of the bias over that of the weights; 0: there is none
+
+
+def new_state(outputs: int, n_features: int, second: float | None = None) -> LinearState:
+    """Return weights of 0.
+
+    Parameters
+    ----------
+    outputs, n_features
+        Room for so many.
+    second
+        Where the second part begins: 0 for u, 1 / lambda for B; None: there is none.
+
+    """
+    weights = np.zeros((outputs, 1 if second is None else 2, max(1, n_features)))
+    if second is not None:
+        weights[:, 1] = second
+    info = np.zeros((outputs, 11))
+    info[:, (SCALE, P)] = 1.0
+    return LinearState(weights, info)
+
+
+def grown(
+    state: LinearState, outputs: int, n_features: int, second: float | None = None
+) -> LinearState:
+    """Return a state with room for more outputs or features, and the same content."""
+    new = new_state(outputs, n_features, second)
+    k, _, d = state.weights.shape
+    new.weights[:k, :, :d], new.info[:k] = state.weights, state.info
+    return new
+
+
+@compiled_leaf
+def _dot_dense(w, x, r):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for c in range(x.shape[1]):
+        total += w[c] * np.float64(x[r, c])
+    return total
+
+
+@compiled
+def _dot_sparse(w, x, r):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for t in range(x.start[r], x.start[r + 1]):
+        total += w[x.columns[t]] * np.float64(x.values[t])
+    return total
+
+
+@compiled_leaf
+def _add_dense(w, x, r, amount):  # type: ignore[no-untyped-def]
+    for c in range(x.shape[1]):
+        w[c] += amount * np.float64(x[r, c])
+
+
+@compiled
+def _add_sparse(w, x, r, amount):  # type: ignore[no-untyped-def]
+    for t in range(x.start[r], x.start[r + 1]):
+        w[x.columns[t]] += amount * np.float64(x.values[t])
+
+
+@compiled_leaf
+def _square_dense(x, r):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for c in range(x.shape[1]):
+        total += np.float64(x[r, c]) * np.float64(x[r, c])
+    return total
+
+
+@compiled
+def _square_sparse(x, r):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for t in range(x.start[r], x.start[r + 1]):
+        total += np.float64(x.values[t]) * np.float64(x.values[t])
+    return total
+
+
+dot: Any = chosen_by(1, {np.ndarray: _dot_dense, SparseRows: _dot_sparse})
+"""dot(w, x, r): <w, x_r>; w float64 (at least d,), x rows: float32 (n, d) or `SparseRows`."""
+
+add: Any = chosen_by(1, {np.ndarray: _add_dense, SparseRows: _add_sparse})
+"""add(w, x, r, amount): w += amount x_r, in place."""
+
+square: Any = chosen_by(0, {np.ndarray: _square_dense, SparseRows: _square_sparse})
+"""square(x, r): ||x_r||^2."""
+
+
+@compiled
+def _values_dense(x, r):  # type: ignore[no-untyped-def]
+    n = 0
+    for c in range(x.shape[1]):
+        n += x[r, c] != 0.0
+    return n
+
+
+@compiled
+def _values_sparse(x, r):  # type: ignore[no-untyped-def]
+    return x.start[r + 1] - x.start[r]
+
+
+n_values: Any = chosen_by(0, {np.ndarray: _values_dense, SparseRows: _values_sparse})
+"""n_values(x, r): nonzero values of a row."""
+
+
+@compiled
+def rate(schedule, t):  # type: ignore[no-untyped-def]
+    """Return the rate of the example after t others, in units of 1 / lambda."""
+    if schedule.power == 1.0:
+        return 1.0 / (schedule.t0 + t)
+    share = schedule.t0 / (schedule.t0 + t)
+    return np.power(share, schedule.power) / schedule.t0
+
+
+@compiled
+def sign_of(y, output, outputs):  # type: ignore[no-untyped-def]
+    """Return the side of an example for an output: y itself if there is one output."""
+    if outputs == 1:
+        return y
+    return 1.0 if y == output else -1.0
+
+
+@compiled
+def skip_of(schedule, info, d):  # type: ignore[no-untyped-def]
+    """Return how many examples go by between two steps on the regularisation term."""
+    if schedule.skip > 0.0:
+        return schedule.skip
+    # Thesis, 3.1.2: c / s with c = 16 and s the share of nonzero features.
+    return max(1.0, np.floor(16.0 * d * max(1.0, info[T]) / max(1.0, info[N_VALUES])))
+
+
+@compiled
+def step_size(schedule, slope, margin, rate, square):  # type: ignore[no-untyped-def]
+    """Return -rate l'(s), but no more than what brings a margin below 1 to 1.
+
+    Only the squared hinge, whose derivative has no bound, would go further and diverge: at rates
+    above 1 / ||x||^2, which an outlier makes of any rate.
+    """
+    step = -rate * slope
+    if schedule.loss == SQUARED_HINGE and step * square > 1.0 - margin:
+        return (1.0 - margin) / square
+    return step
+
+
+@compiled
+def objective(state, schedule, losses):  # type: ignore[no-untyped-def]
+    """Return lambda / 2 sum_c ||w_c||^2 + losses, of the last weights or of their average."""
+    total = 0.0
+    for o in range(state.info.shape[0]):
+        info, weights = state.info[o], state.weights[o]
+        for c in range(weights.shape[1]):
+            w = info[SCALE] * weights[0, c]
+            if schedule.averaged > 0.0:
+                w = info[P] * weights[1, c] + info[Q] * weights[0, c]
+            total += w * w
+    return 0.5 * schedule.lam * total + losses
+
+
+@compiled
+def margin_of(state, x, r, o, averaged):  # type: ignore[no-untyped-def]
+    """Return f_o of row r, by the last weights or by their average."""
+    info, weights = state.info[o], state.weights[o]
+    if averaged:
+        mean = info[P] * dot(weights[1], x, r) + info[Q] * dot(weights[0], x, r)
+        return mean + info[AVERAGE_BIAS]
+    return info[SCALE] * dot(weights[0], x, r) + info[BIAS]
+
+
+@compiled
+def margins_of(state, x, averaged, out):  # type: ignore[no-untyped-def]
+    """Write f of rows x into out, float64 (n, outputs)."""
+    for r in range(count(x)):
+        for o in range(state.info.shape[0]):
+            out[r, o] = margin_of(state, x, r, o, averaged)

@@ -1,0 +1,158 @@
+"""Stochastic gradient descent for linear SVMs (Bordes, thesis 2010, chapter 3, Algorithm 7).
+
+Problem (thesis, 3.1), over examples (x_i, y_i), y_i +1 or -1, each with a weight c_i::
+
+    min_w  P(w) = lambda / 2 ||w||^2 + 1/n sum_i c_i l(y_i f(x_i)),      f(x) = <w, x> + b
+
+with a loss l of `losses`; the bias b is not regularised. Kept: w as scale v, b, the count t of
+examples. One step an example, of rate eta_t = (t0 / (t0 + t))^power / (lambda t0), which is
+1 / (lambda (t + t0)) for power 1::
+
+    w <- (1 - eta_t lambda) w - eta_t c_i l'(y_i f(x_i)) y_i x_i
+    b <- b - eta_t bias_rate c_i l'(y_i f(x_i)) y_i
+
+SGD shrinks w at each example; SVMSGD2 every `skip` examples, by skip times as much. Both cost
+the nonzero features of the example only, as shrinking changes `scale` alone (Shalev-Shwartz,
+Singer, Srebro, ICML 2007). Averaged SGD (Polyak and Juditsky 1992) predicts by the mean of the
+iterates, the later ones weighing more (Shamir and Zhang, ICML 2013, polynomial decay with eta = 2),
+kept as p u + q v at the same cost (Xu, arXiv:1107.2490).
+"""
+
+from __future__ import annotations
+
+from streamsvm._compile import borrowed, compiled
+from streamsvm.losses import SQUARED_HINGE, derivative
+from streamsvm.solvers.linear_state import (
+    AVERAGE_BIAS,
+    BIAS,
+    COUNT,
+    N_UPDATES,
+    N_VALUES,
+    SCALE,
+    P,
+    Q,
+    T,
+    add,
+    dot,
+    n_values,
+    rate,
+    sign_of,
+    skip_of,
+    square,
+    step_size,
+)
+from streamsvm.support.rows import count, width
+
+_SMALLEST_SCALE = 1e-9
+"""Below, scale or p is multiplied into the weights, long before digits are lost."""
+
+
+@compiled
+def _fold(state, o):  # type: ignore[no-untyped-def]
+    """Make scale, p and q of an output 1, 1 and 0; what they stand for does not change."""
+    info, weights = state.info[o], state.weights[o]
+    for c in range(weights.shape[1]):
+        if weights.shape[0] > 1:
+            weights[1, c] = info[P] * weights[1, c] + info[Q] * weights[0, c]
+        weights[0, c] *= info[SCALE]
+    info[SCALE], info[P], info[Q] = 1.0, 1.0, 0.0
+
+
+@compiled
+def _shrink(state, o, factor):  # type: ignore[no-untyped-def]
+    info = state.info[o]
+    info[SCALE] *= max(0.0, factor)
+    if info[SCALE] < _SMALLEST_SCALE or info[P] < _SMALLEST_SCALE:
+        _fold(state, o)
+
+
+@compiled
+def _average(info):  # type: ignore[no-untyped-def]
+    """Let the weights of this moment take part in the average."""
+    share = min(1.0, 3.0 / (info[T] + 2.0))
+    if share == 1.0:
+        # The first: u is 0.
+        info[P], info[Q], info[AVERAGE_BIAS] = 1.0, info[SCALE], info[BIAS]
+        return
+    info[P] *= 1.0 - share
+    info[Q] += share * (info[SCALE] - info[Q])
+    info[AVERAGE_BIAS] += share * (info[BIAS] - info[AVERAGE_BIAS])
+
+
+@compiled
+def learn_row(state, x, r, o, y, weight, schedule):  # type: ignore[no-untyped-def]
+    """Learn row r for one output; return its margins, last and averaged, from before.
+
+    Parameters
+    ----------
+    state
+        A `LinearState`.
+    x
+        Rows: float32 (n, d), finite, or `SparseRows`.
+    r, o
+        The row and the output.
+    y
+        +1 or -1.
+    weight
+        At least 0: c_i.
+    schedule
+        A `Schedule`.
+
+    """
+    info, v, u = state.info[o], state.weights[o, 0], state.weights[o, -1]
+    product = dot(v, x, r)
+    f = info[SCALE] * product + info[BIAS]
+    averaged = f
+    if schedule.averaged > 0.0:
+        averaged = info[P] * dot(u, x, r) + info[Q] * product + info[AVERAGE_BIAS]
+    if weight == 0.0:
+        return averaged
+    eta = rate(schedule, info[T]) / schedule.lam
+    slope = derivative(schedule.loss, y * f)
+    info[T] += 1.0
+    if schedule.skip <= 0.0:
+        info[N_VALUES] += n_values(x, r)
+    info[COUNT] -= 1.0
+    if info[COUNT] <= 0.0:
+        # The first examples are followed by a shrinking too small to matter.
+        skip = skip_of(schedule, info, width(x))
+        _shrink(state, o, 1.0 - skip * eta * schedule.lam)
+        info[COUNT] = skip
+    if slope != 0.0:
+        norm = square(x, r) if schedule.loss == SQUARED_HINGE else 0.0
+        step = y * step_size(schedule, weight * slope, y * f, eta, norm)
+        change = step / info[SCALE]
+        add(v, x, r, change)
+        if schedule.averaged > 0.0:
+            add(u, x, r, -change * info[Q] / info[P])
+        info[BIAS] += schedule.bias_rate * step
+        info[N_UPDATES] += 1.0
+    if schedule.averaged > 0.0:
+        _average(info)
+    return averaged
+
+
+@compiled
+def learn_rows(state, x, y, weight, schedule, margins):  # type: ignore[no-untyped-def]
+    """Learn rows one after the other, for all outputs.
+
+    Parameters
+    ----------
+    state, schedule
+        As in `learn_row`.
+    x
+        n rows: float32 (n, d), finite, or `SparseRows`.
+    y
+        float64 (n,): +1 or -1 if there is one output, else classes 0, 1, ...
+    weight
+        float64 (n,), at least 0.
+    margins
+        float64 (n, outputs), written: f of each row before it was learnt.
+
+    """
+    state = borrowed(state)
+    outputs = state.info.shape[0]
+    for r in range(count(x)):
+        for o in range(outputs):
+            side = sign_of(y[r], o, outputs)
+            margins[r, o] = learn_row(state, x, r, o, side, weight[r], schedule)
