@@ -5,12 +5,16 @@ from streamsvm.learners.larank import LaRankClassifier
 from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.learners.model_file import load, save
 from streamsvm.learners.scaler import StandardScaler
+from streamsvm.learners.sgd import SVMSGDClassifier
+from streamsvm.learners.sgdqn import SGDQNClassifier
 from streamsvm.learners.tracking import TrackingSVMClassifier
 from streamsvm.monitor.tracker import TrackingMonitor
 
 __all__ = [
     "LASVMClassifier",
     "LaRankClassifier",
+    "SGDQNClassifier",
+    "SVMSGDClassifier",
     "StandardScaler",
     "TrackingMonitor",
     "TrackingSVMClassifier",

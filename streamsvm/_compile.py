@@ -159,6 +159,32 @@ def _borrowed_compiled(typingctx: Any, state: Any) -> Any:
 borrowed: Any = _borrowed_compiled if JIT else lambda state: state
 
 
+@intrinsic
+def _pointer(typingctx: Any, address: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], cgutils.voidptr_t)
+
+    return types.voidptr(address), codegen
+
+
+def address_of(array: Any) -> int:
+    """Return where the memory of an array is, for `array_at`; who asks keeps the array alive."""
+    return int(array.ctypes.data)
+
+
+def array_at(address: int, shape: Any, dtype: Any) -> Any:
+    """Return the C-contiguous array at an address: for compiled code."""
+    raise NotImplementedError("addresses are for compiled code")
+
+
+@overload(array_at)
+def _array_at(address: Any, shape: Any, dtype: Any) -> Any:
+    def at(address: Any, shape: Any, dtype: Any) -> Any:
+        return numba.carray(_pointer(address), shape, dtype)  # type: ignore[attr-defined, call-arg]
+
+    return at
+
+
 def chosen_by(
     argument: int, choices: dict[Any, Any], key: Callable[[type], Any] = lambda kind: kind
 ) -> Any:

@@ -31,23 +31,29 @@ def probability(calibration, margin):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def update_one(calibration, margin, y):  # type: ignore[no-untyped-def]
+    """Learn a margin with label y, +1 or -1."""
+    # A margin far outside says no more than one that is clearly outside.
+    f = min(5.0, max(-5.0, margin))
+    p = probability(calibration, f)
+    error = (1.0 if y > 0.0 else 0.0) - p
+    weight = max(p * (1.0 - p), 1e-4)
+    fresh = (1.0 - _DISCOUNT) * _PRIOR
+    calibration[2] = _DISCOUNT * calibration[2] + fresh + weight * f * f
+    calibration[3] = _DISCOUNT * calibration[3] + weight * f
+    calibration[4] = _DISCOUNT * calibration[4] + fresh + weight
+    a, b, d = calibration[2], calibration[3], calibration[4]
+    determinant = a * d - b * b
+    slope = calibration[0] + error * (d * f - b) / determinant
+    calibration[0] = max(slope, _SMALLEST_SLOPE)
+    calibration[1] += error * (a - b * f) / determinant
+
+
+@compiled
 def update_calibration(calibration, margins, y):  # type: ignore[no-untyped-def]
     """Learn margins, float64 (n,), with labels y, float64 (n,) of +1 and -1, in order."""
     for r in range(y.size):
-        # A margin far outside says no more than one that is clearly outside.
-        f = min(5.0, max(-5.0, margins[r]))
-        p = probability(calibration, f)
-        error = (1.0 if y[r] > 0.0 else 0.0) - p
-        weight = max(p * (1.0 - p), 1e-4)
-        fresh = (1.0 - _DISCOUNT) * _PRIOR
-        calibration[2] = _DISCOUNT * calibration[2] + fresh + weight * f * f
-        calibration[3] = _DISCOUNT * calibration[3] + weight * f
-        calibration[4] = _DISCOUNT * calibration[4] + fresh + weight
-        a, b, d = calibration[2], calibration[3], calibration[4]
-        determinant = a * d - b * b
-        slope = calibration[0] + error * (d * f - b) / determinant
-        calibration[0] = max(slope, _SMALLEST_SLOPE)
-        calibration[1] += error * (a - b * f) / determinant
+        update_one(calibration, margins[r], y[r])
 
 
 def new_temperature() -> np.ndarray:

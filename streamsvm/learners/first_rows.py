@@ -8,7 +8,7 @@ the learner goes on as if it had had that t0 from the start: its weights become 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -97,7 +97,7 @@ def best_of(
 
     """
     square = mean_square(x)
-    best: Trial | None = None
+    trials: list[Trial] = []
     for k in _STEPS if len(y) >= _FEW else (0,):
         t0 = max(1.0, square / (2.0**k * schedule.lam))
         own = schedule._replace(t0=t0)
@@ -105,18 +105,18 @@ def best_of(
         margins = np.zeros((len(y), state.info.shape[0]))
         learn(state, x, y, weight, own, margins)
         cost = primal(state, x, y, weight, own)
-        # Of equals the slower rate.
-        if best is None or cost < best.cost:
-            best = Trial(cost, own, state)
-    assert best is not None
-    return best
+        trials.append(Trial(cost, own, state))
+    # Of equals the slower rate.
+    return min(trials, key=lambda trial: trial.cost)
 
 
-def primal(state: LinearState, x: Rows, y: np.ndarray, weight: np.ndarray, schedule: Any) -> float:
+def primal(
+    state: LinearState, x: Rows, y: np.ndarray, weight: np.ndarray, schedule: Schedule
+) -> float:
     """Return the primal objective over rows: lambda / 2 ||w||^2 + mean of weight times loss."""
     outputs = state.info.shape[0]
     margins = np.zeros((len(y), outputs))
-    margins_of(state, x, schedule.averaged > 0.0, margins)
+    margins_of(state, x, schedule, margins)
     total, losses = 0.0, np.zeros(len(y))
     for o in range(outputs):
         sides = y if outputs == 1 else np.where(y == o, 1.0, -1.0)

@@ -32,7 +32,7 @@ _MOST_OPERATIONS = 100
 class SupportPatterns(NamedTuple):
     """The support patterns of a model of several classes, in the order in which they entered."""
 
-    feature_names: list[Name]
+    feature_names: list[Any]
     rows: Any  # float32 (n, d), or a SciPy CSR matrix
     coefficients: np.ndarray  # float64 (n, classes) beta
     labels: list[Any]

@@ -11,7 +11,7 @@ from streamsvm.learners.first_rows import FirstRows
 from streamsvm.learners.json_values import as_json
 from streamsvm.learners.learner_file import rows_from_file, rows_to_file
 from streamsvm.learners.schema import Schema
-from streamsvm.solvers.linear_state import LinearState
+from streamsvm.solvers.linear_state import N_INFO, LinearState
 
 
 def to_file(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -62,7 +62,7 @@ def from_file(cls: type, content: dict[str, Any], arrays: dict[str, np.ndarray])
         parts = 1 if model._second() is None else 2
         if arrays["weights"].shape != (model._n_outputs(), parts, max(1, d)) or arrays[
             "info"
-        ].shape != (model._n_outputs(), 11):
+        ].shape != (model._n_outputs(), N_INFO):
             raise ValueError("the weights are of another size")
         model._state = LinearState(arrays["weights"], arrays["info"])
     model._first = None

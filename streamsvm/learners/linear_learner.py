@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from streamsvm import losses
+from streamsvm._compile import JIT
 from streamsvm.errors import ParameterError
-from streamsvm.learners import first_rows, linear_events, sparsity
+from streamsvm.learners import first_rows, sparsity
 from streamsvm.learners.binary import BinaryLearner
 from streamsvm.learners.calibration import new_temperature
 from streamsvm.learners.checks import check_class_weight, check_number, check_positive, check_size
 from streamsvm.learners.first_rows import FirstRows
 from streamsvm.learners.label_column import LabelColumn
+from streamsvm.learners.linear_events import GIVE_UP, NO_WAY, ShortWay, short_way
 from streamsvm.learners.open_labels import OpenLabels
 from streamsvm.learners.schema import LIMIT, Name
 from streamsvm.learners.several import SeveralClasses
@@ -38,9 +40,9 @@ class LinearLearner(BinaryLearner, SeveralClasses):
         t0: float | None,
         power: float,
         skip: float,
-        averaged: bool,
+        averaged: Any,
         bias_rate: float,
-        class_weight: dict[Any, float] | None,
+        class_weight: Any,
         sparse: bool | None,
         hashing: int | None,
         max_features: int,
@@ -60,7 +62,8 @@ class LinearLearner(BinaryLearner, SeveralClasses):
             t0=1.0 if t0 is None else check_number("t0", t0, 1.0),
             power=check_number("power", power, 0.0),
             skip=check_number("skip", skip, 0.0),
-            averaged=float(bool(averaged)),
+            averaged=_least_share(averaged),
+            choose=float(averaged is None),
             bias_rate=check_number("bias_rate", bias_rate, 0.0),
         )
         if self._schedule.power > 1.0:
@@ -68,7 +71,8 @@ class LinearLearner(BinaryLearner, SeveralClasses):
         # Until the rate is chosen and it is known whether rows are sparse.
         self._first: FirstRows | None = FirstRows()
         self._state: LinearState | None = None
-        self._event: np.ndarray | None = None
+        self._way = NO_WAY
+        self._set_way(NO_WAY)
 
     # What a subclass gives
 
@@ -207,6 +211,8 @@ class LinearLearner(BinaryLearner, SeveralClasses):
             weight = self.class_weight
             w = w * labels.numbers(lambda label: float(weight.get(label, 1.0)))
         margins = np.zeros((len(y), self._n_outputs()))
+        # What the long way changes, the short one would not know.
+        self._set_way(NO_WAY)
         start = 0
         while start < len(y):
             first, stop, seen = self._first, len(y), self._n_examples + start
@@ -244,8 +250,7 @@ class LinearLearner(BinaryLearner, SeveralClasses):
         n, d = shape(x)
         margins = np.zeros((n, self._n_outputs()))
         if self._state is not None:
-            averaged = self._schedule.averaged > 0.0
-            linear_state.margins_of(self._state_for(d), x, averaged, margins)
+            linear_state.margins_of(self._state_for(d), x, self._schedule, margins)
         return margins[:, 0] if self._labels.is_binary else margins
 
     def _diagonal(self, x: Rows) -> np.ndarray:
@@ -256,7 +261,49 @@ class LinearLearner(BinaryLearner, SeveralClasses):
         if self.sparse is not False:
             self._sparse = True
 
-    # The short way of events is another one here: see `_short_event`.
+    # Events of two classes and known features go a short way
+
+    def _new_short_way(self) -> ShortWay:
+        """Return the short way of dense events, one that gives up while there is none."""
+        d = len(self._schema)
+        is_open = self._first is not None or self._sparse or len(self._labels.seen) != 2
+        if is_open or d < 2 or self._state is None or not JIT:
+            return NO_WAY
+        weight = self.class_weight or {}
+        sides = {
+            label: (self._labels.sign(label), float(weight.get(label, 1.0)))
+            for label in self._labels.seen
+        }
+        state = self._state_for(d)
+        return short_way(
+            self._schema.names,
+            state,
+            self._schedule,
+            self._kind,
+            self._calibration,
+            sides,
+            self._lock,
+        )
+
+    def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
+        """Return the label predicted for an event."""
+        label = self._event_label(x)
+        return super().predict_one(x) if label is GIVE_UP else label
+
+    def learn_one(self, x: Mapping[Name, Any], y: Any, w: float = 1.0) -> None:
+        """Learn one event: see `LASVMClassifier.learn_one`."""
+        if w == 1.0 and self._observer is None and self._event_learn(x, y):
+            self._n_examples += 1
+            return
+        with self._lock:
+            super().learn_one(x, y, w)
+            self._set_way(self._new_short_way())
+
+    def _set_way(self, way: ShortWay) -> None:
+        self._way.close()
+        # One by one, as attributes of attributes cost time.
+        self._way = way
+        self._event_label, self._event_learn = way.predict, way.learn
 
     def _handle_key(self) -> None:
         return None
@@ -284,16 +331,20 @@ class LinearLearner(BinaryLearner, SeveralClasses):
         if self._state is None:
             return np.zeros((0, 0))
         weights, info = self._state
-        if self._schedule.averaged > 0.0:
-            p, q = info[:, linear_state.P], info[:, linear_state.Q]
-            return np.asarray(p[:, None] * weights[:, 1] + q[:, None] * weights[:, 0])
-        return np.asarray(info[:, linear_state.SCALE][:, None] * weights[:, 0])
+        found = info[:, linear_state.SCALE][:, None] * weights[:, 0]
+        for o in range(len(info)):
+            if linear_state.predicts_average(self._schedule, info[o]):
+                found[o] = info[o, linear_state.P] * weights[o, 1]
+                found[o] += info[o, linear_state.Q] * weights[o, 0]
+        return np.asarray(found)
 
     @property
     def intercept(self) -> Any:
         """The bias; of more than two classes {label: bias}."""
-        at = linear_state.AVERAGE_BIAS if self._schedule.averaged > 0.0 else BIAS
-        values = [] if self._state is None else self._state.info[:, at].tolist()
+        values: list[float] = []
+        for info in () if self._state is None else self._state.info:
+            averages = linear_state.predicts_average(self._schedule, info)
+            values.append(float(info[linear_state.AVERAGE_BIAS if averages else BIAS]))
         if self._labels.is_binary:
             return values[0] if values else 0.0
         return dict(zip(self._labels.seen, values, strict=True))
@@ -322,6 +373,10 @@ class LinearLearner(BinaryLearner, SeveralClasses):
             )
 
     def _objective(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
+        if self.class_weight is not None:
+            factor = self.class_weight
+            labels = [self._labels.label_of_sign(sign) for sign in signs.tolist()]
+            weights = weights * np.array([float(factor.get(label, 1.0)) for label in labels])
         state = self._state_for(shape(x)[1])
         return first_rows.primal(state, x, signs, weights.astype(np.float64), self._schedule)
 
@@ -358,3 +413,21 @@ class LinearLearner(BinaryLearner, SeveralClasses):
     def memory_parts(self) -> dict[str, int]:
         """Bytes of the ``weights``."""
         return {"weights": 0 if self._state is None else self._state.weights.nbytes}
+
+    def __getstate__(self) -> dict[str, Any]:
+        contents = super().__getstate__()
+        for name in ("_way", "_event_label", "_event_learn"):
+            del contents[name]
+        return contents
+
+    def __setstate__(self, contents: dict[str, Any]) -> None:
+        super().__setstate__(contents)
+        self._way = NO_WAY
+        self._set_way(NO_WAY)
+
+
+def _least_share(averaged: Any) -> float:
+    """Return the share of the last weights in the average at least; 0 if there is none."""
+    if averaged is None or isinstance(averaged, bool):
+        return 0.0 if averaged is False else 1e-15
+    return 3.0 / (check_number("averaged", averaged, 1.0) + 2.0)

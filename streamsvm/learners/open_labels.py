@@ -50,6 +50,10 @@ class OpenLabels(BinaryLabels):
         """Return what an example of this label is learnt as."""
         return super().sign(label) if self.is_binary else float(self.seen.index(label))
 
+    def label_of_sign(self, sign: float) -> Any:
+        """Return the label that is learnt as that."""
+        return super().label(sign) if self.is_binary else self.seen[int(sign)]
+
     def label(self, margin: Any) -> Any:
         """Return the label that a margin, or a row of them, predicts."""
         if self.is_binary:

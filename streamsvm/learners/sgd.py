@@ -44,14 +44,16 @@ class SVMSGDClassifier(LinearLearner):
         rule of the thesis, a pass over the first examples (up to 1024, looked at when 1, 2, 4, ...
         were seen) with several values, of which that with the lowest objective is taken.
     power
-        How the rate falls, 0 to 1. None, the default: 1, which the theory wants, or 3/4 if
-        averaged. 0 is a constant rate, for streams that drift.
+        How the rate falls, 0 to 1. None, the default: 1, which the theory wants, or 3/4 with
+        ``averaged=True``. 0 is a constant rate, for streams that drift.
     skip
         Examples between two steps on the regularisation term. 1, the default, is SGD; more is
         SVMSGD2, "auto" with 16 / share of nonzero features.
     averaged
-        True: predict by the mean of the weights over the past, the later ones weighing more. False,
-        the default: by the last weights.
+        True: predict by the mean of the weights over the past, the later ones weighing more. An
+        int: by their mean over about so many examples. False: by the last weights. None, the
+        default: by the mean over the past or by the last weights, whichever predicted better of
+        late: the first is right for streams that stay as they are, the second for those that drift.
     bias_rate
         The rate of the bias over that of the weights, at least 0; .01 by default, as in Bottou's
         programs, since the bias' gradient does not vanish with sparse features. 0: no bias.
@@ -62,9 +64,9 @@ class SVMSGDClassifier(LinearLearner):
 
     References
     ----------
-    Bordes, thesis (2010), chapter 3; Bottou, SVMSGD (2007); Shalev-Shwartz, Singer, Srebro, Pegasos,
-    ICML (2007); Xu, Towards Optimal One Pass Large Scale Learning with Averaged Stochastic Gradient
-    Descent (2011).
+    Bordes, thesis (2010), chapter 3; Bottou, SVMSGD (2007); Shalev-Shwartz, Singer, Srebro,
+    Pegasos, ICML (2007); Xu, Towards Optimal One Pass Large Scale Learning with Averaged Stochastic
+    Gradient Descent (2011).
 
     Examples
     --------
@@ -85,7 +87,7 @@ class SVMSGDClassifier(LinearLearner):
         t0: float | None = None,
         power: float | None = None,
         skip: int | str = 1,
-        averaged: bool = False,
+        averaged: bool | int | None = None,
         bias_rate: float = 0.01,
         class_weight: dict[Any, float] | None = None,
         sparse: bool | None = None,
@@ -99,7 +101,7 @@ class SVMSGDClassifier(LinearLearner):
             C=C,
             n_expected=n_expected,
             t0=t0,
-            power=(0.75 if averaged else 1.0) if power is None else power,
+            power=(0.75 if averaged is True else 1.0) if power is None else power,
             skip=0.0 if skip == "auto" else check_number("skip", skip, 1.0),
             averaged=averaged,
             bias_rate=bias_rate,
@@ -114,11 +116,12 @@ class SVMSGDClassifier(LinearLearner):
         """Yield the settings that River's checks run with."""
         yield {}
         yield {"loss": "log", "averaged": True}
+        yield {"averaged": False, "bias_rate": 1.0}
         yield {"loss": "squared_hinge", "skip": "auto", "t0": 1e5}
         yield {"power": 0.0, "sparse": True}
 
     def _second(self) -> float | None:
-        return 0.0 if self.averaged else None
+        return None if self.averaged is False else 0.0
 
     def _solve(
         self,

@@ -18,6 +18,7 @@ MEANINGS = {
     "n_free": "of them between the bounds 0 and C",
     "n_bounded": "of them at C: margin errors",
     "dual": "dual objective now",
+    "objective": "regularisation plus mean loss, on a sample of the stream: what is minimised",
     "certificate": "bound on the mean normalised gap so far, in expectation",
     "certificate_papers": "the same in the papers' form, which does not use the dual reached",
     "averaged_gap": "mean of the measured normalised gap so far: to compare with the certificate",

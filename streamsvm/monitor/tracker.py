@@ -15,6 +15,7 @@ from streamsvm.monitor.rates import Rates, Scores
 from streamsvm.monitor.sample import NEVER, PassedBy
 
 _PASSED_BY = 100
+_FOR_OBJECTIVE = 500
 _MOST_PENDING = 1000
 _LENT = (
     "learn_one",
@@ -35,7 +36,8 @@ class TrackingMonitor:
     Parameters
     ----------
     model
-        A learner of ours that solves a dual problem, or a River pipeline that ends in one.
+        A learner of ours, or a River pipeline that ends in one. Of linear learners by stochastic
+        gradients, which have no dual, the primal objective is followed, on a sample of the stream.
     every
         Examples between two records, at least 1; 1000 by default, at which the monitor costs below
         2 % of the time. A batch is recorded at its end.
@@ -58,7 +60,7 @@ class TrackingMonitor:
     Raises
     ------
     ParameterError
-        The model has no dual, or a parameter is out of range.
+        The model is none of ours, or a parameter is out of range.
 
     Examples
     --------
@@ -93,10 +95,11 @@ class TrackingMonitor:
         self.history = History(most)
         self._rates = Rates()
         self._scores = Scores(metrics)
-        size = max(_PASSED_BY, sample)
+        self._has_dual = hasattr(self.learner, "_kept_gap")
+        size = max(_PASSED_BY if self._has_dual else _FOR_OBJECTIVE, sample)
         self._passed_by = PassedBy(size, getattr(self.learner, "window", None), seed)
         # Whether the problem is about examples that the model does not keep.
-        self._leaves_out = self.learner._covers != "kept"
+        self._leaves_out = not self._has_dual or self.learner._covers != "kept"
         if not self._leaves_out:
             self._passed_by.next = NEVER
         self._n = 0
@@ -213,8 +216,11 @@ class TrackingMonitor:
         self._score()
         self._is_thorough = n_sampled > self.sample or not self._leaves_out
         record: dict[str, Any] = {"n_examples": self._n}
-        record |= self._counts()
-        record |= self._gaps(n_sampled)
+        if self._has_dual:
+            record |= self._counts()
+            record |= self._gaps(n_sampled)
+        else:
+            record["objective"] = self._objective()
         certificate = self.learner.certificate
         record["certificate"] = certificate.value
         papers = getattr(self.learner, "papers_certificate", None)
@@ -232,7 +238,7 @@ class TrackingMonitor:
 
         A measurement is made if examples came since the last one, and of the gap with a larger
         sample than those of the history; it is not added there. Keys: n_examples,
-        n_support_vectors, n_free, n_bounded, dual, gap, gap_kept, gap_discarded, gap_low, gap_high,
+        n_support_vectors, n_free, n_bounded, dual (linear learners: objective), gap, gap_kept, gap_discarded, gap_low, gap_high,
         averaged_gap, certificate, certificate_papers, kappa, delta, accuracy, a key a metric,
         examples_per_second, latency_p50 and latency_p99 (seconds an example), kernel_values,
         cache_hits (a share), memory_bytes.
@@ -278,6 +284,13 @@ class TrackingMonitor:
             "gap_high": (kept.total + left_out.high) / box,
             "averaged_gap": self._gap_sum / self._n,
         }
+
+    def _objective(self) -> float | None:
+        """Return the primal objective, with the losses of a uniform sample of all examples."""
+        every = np.zeros(0, np.int64)
+        d = len(self.learner.feature_names)
+        x, signs, weights = self._passed_by.draw(self._passed_by.size, d, every)
+        return self.learner._objective(x, signs, weights) if len(signs) else None
 
     def _left_out(self, shift: float, n_sampled: int) -> gap.Discarded:
         """Estimate the losses of examples that the model is about, but does not keep."""
@@ -377,9 +390,9 @@ def _learner_of(model: Any) -> Any:
     """Return the learner at the end of a model."""
     steps = getattr(model, "steps", None)
     learner = list(steps.values())[-1] if steps else model
-    if not (hasattr(learner, "_observer") and hasattr(learner, "_kept_gap")):
+    if not hasattr(learner, "_observer"):
         raise ParameterError(
-            f"{type(learner).__name__} solves no dual problem of ours, so that there is no gap to "
-            "follow; use LASVMClassifier or TrackingSVMClassifier, or a pipeline that ends in one"
+            f"{type(learner).__name__} is no learner of ours, so that there is no gap to follow; "
+            "use LASVMClassifier or TrackingSVMClassifier, or a pipeline that ends in one"
         )
     return learner

@@ -15,11 +15,13 @@ from streamsvm._compile import chosen_by, compiled, compiled_leaf
 from streamsvm.losses import SQUARED_HINGE
 from streamsvm.support.rows import SparseRows, count
 
-SCALE, P, Q, BIAS, AVERAGE_BIAS, T, COUNT, R, UPDATE, N_UPDATES, N_VALUES = range(11)
-"""The numbers of an output: w = scale v; average w = p u + q v; the biases; t, examples since the
-output began; count, examples until the next step on the regularisation term; r, estimations of the
-rescaling with a head start, and whether the next example is one (SGD-QN); examples that changed the
-weights; nonzero values of the examples seen, where `skip` depends on them."""
+SCALE, P, Q, BIAS, AVERAGE_BIAS, LOSS, AVERAGE_LOSS = range(7)
+T, COUNT, R, UPDATE, N_UPDATES, N_VALUES = range(7, 13)
+N_INFO = 13
+"""The numbers of an output: w = scale v; average w = p u + q v; the biases; losses of late of both;
+t, examples since the output began; count, examples until the next step on the regularisation term;
+r, estimations of the rescaling with a head start, and whether the next example is one (SGD-QN);
+examples that changed the weights; nonzero values of the examples seen, if `skip` depends on it."""
 
 
 class LinearState(NamedTuple):
@@ -30,7 +32,7 @@ class LinearState(NamedTuple):
     """
 
     weights: np.ndarray  # float64 (outputs, parts, feature capacity): v; u if averaged, or B if QN
-    info: np.ndarray  # float64 (outputs, 11)
+    info: np.ndarray  # float64 (outputs, N_INFO)
 
 
 class Schedule(NamedTuple):
@@ -41,7 +43,8 @@ class Schedule(NamedTuple):
     t0: float  # the rate of example t is (t0 / (t0 + t))^power / (lambda t0)
     power: float  # 1: as the theory of strongly convex problems wants; 0: a constant rate
     skip: float  # examples a step on the regularisation term; 0: 16 / share of nonzero features
-    averaged: float  # 1: predict by the averaged weights
+    averaged: float  # above 0: weights are averaged, the last having at least this share
+    choose: float  # 1: predict by the average only while its losses of late are the lower ones
     bias_rate: float  # the rate of the bias over that of the weights; 0: there is none
 
 
@@ -59,7 +62,7 @@ def new_state(outputs: int, n_features: int, second: float | None = None) -> Lin
     weights = np.zeros((outputs, 1 if second is None else 2, max(1, n_features)))
     if second is not None:
         weights[:, 1] = second
-    info = np.zeros((outputs, 11))
+    info = np.zeros((outputs, N_INFO))
     info[:, (SCALE, P)] = 1.0
     return LinearState(weights, info)
 
@@ -185,6 +188,14 @@ def step_size(schedule, slope, margin, rate, square):  # type: ignore[no-untyped
 
 
 @compiled
+def predicts_average(schedule, info):  # type: ignore[no-untyped-def]
+    """Tell whether an output predicts by its average."""
+    if schedule.averaged == 0.0:
+        return False
+    return schedule.choose == 0.0 or info[AVERAGE_LOSS] <= info[LOSS]
+
+
+@compiled
 def objective(state, schedule, losses):  # type: ignore[no-untyped-def]
     """Return lambda / 2 sum_c ||w_c||^2 + losses, of the last weights or of their average."""
     total = 0.0
@@ -192,25 +203,25 @@ def objective(state, schedule, losses):  # type: ignore[no-untyped-def]
         info, weights = state.info[o], state.weights[o]
         for c in range(weights.shape[1]):
             w = info[SCALE] * weights[0, c]
-            if schedule.averaged > 0.0:
+            if predicts_average(schedule, info):
                 w = info[P] * weights[1, c] + info[Q] * weights[0, c]
             total += w * w
     return 0.5 * schedule.lam * total + losses
 
 
 @compiled
-def margin_of(state, x, r, o, averaged):  # type: ignore[no-untyped-def]
+def margin_of(state, x, r, o, schedule):  # type: ignore[no-untyped-def]
     """Return f_o of row r, by the last weights or by their average."""
     info, weights = state.info[o], state.weights[o]
-    if averaged:
+    if predicts_average(schedule, info):
         mean = info[P] * dot(weights[1], x, r) + info[Q] * dot(weights[0], x, r)
         return mean + info[AVERAGE_BIAS]
     return info[SCALE] * dot(weights[0], x, r) + info[BIAS]
 
 
 @compiled
-def margins_of(state, x, averaged, out):  # type: ignore[no-untyped-def]
+def margins_of(state, x, schedule, out):  # type: ignore[no-untyped-def]
     """Write f of rows x into out, float64 (n, outputs)."""
     for r in range(count(x)):
         for o in range(state.info.shape[0]):
-            out[r, o] = margin_of(state, x, r, o, averaged)
+            out[r, o] = margin_of(state, x, r, o, schedule)

@@ -24,8 +24,10 @@ from streamsvm._compile import borrowed, compiled
 from streamsvm.losses import SQUARED_HINGE, derivative
 from streamsvm.solvers.linear_state import (
     AVERAGE_BIAS,
+    AVERAGE_LOSS,
     BIAS,
     COUNT,
+    LOSS,
     N_UPDATES,
     N_VALUES,
     SCALE,
@@ -35,6 +37,7 @@ from streamsvm.solvers.linear_state import (
     add,
     dot,
     n_values,
+    predicts_average,
     rate,
     sign_of,
     skip_of,
@@ -43,8 +46,18 @@ from streamsvm.solvers.linear_state import (
 )
 from streamsvm.support.rows import count, width
 
-_SMALLEST_SCALE = 1e-9
+_SMALLEST_SCALE = 1e-6
 """Below, scale or p is multiplied into the weights, long before digits are lost."""
+
+
+_LATE = 1e-3
+"""Share of one example in what the losses of late are."""
+
+
+@compiled
+def _hinge(s):  # type: ignore[no-untyped-def]
+    # One outlier does not decide.
+    return min(5.0, max(0.0, 1.0 - s))
 
 
 @compiled
@@ -67,9 +80,9 @@ def _shrink(state, o, factor):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _average(info):  # type: ignore[no-untyped-def]
-    """Let the weights of this moment take part in the average."""
-    share = min(1.0, 3.0 / (info[T] + 2.0))
+def _average(info, least):  # type: ignore[no-untyped-def]
+    """Let the weights of this moment take part in the average, with a share of at least that."""
+    share = min(1.0, max(least, 3.0 / (info[T] + 2.0)))
     if share == 1.0:
         # The first: u is 0.
         info[P], info[Q], info[AVERAGE_BIAS] = 1.0, info[SCALE], info[BIAS]
@@ -81,7 +94,7 @@ def _average(info):  # type: ignore[no-untyped-def]
 
 @compiled
 def learn_row(state, x, r, o, y, weight, schedule):  # type: ignore[no-untyped-def]
-    """Learn row r for one output; return its margins, last and averaged, from before.
+    """Learn row r for one output; return its margin from before.
 
     Parameters
     ----------
@@ -102,11 +115,15 @@ def learn_row(state, x, r, o, y, weight, schedule):  # type: ignore[no-untyped-d
     info, v, u = state.info[o], state.weights[o, 0], state.weights[o, -1]
     product = dot(v, x, r)
     f = info[SCALE] * product + info[BIAS]
-    averaged = f
+    margin = average = f
     if schedule.averaged > 0.0:
-        averaged = info[P] * dot(u, x, r) + info[Q] * product + info[AVERAGE_BIAS]
+        average = info[P] * dot(u, x, r) + info[Q] * product + info[AVERAGE_BIAS]
+        if predicts_average(schedule, info):
+            margin = average
     if weight == 0.0:
-        return averaged
+        return margin
+    info[LOSS] += _LATE * (_hinge(y * f) - info[LOSS])
+    info[AVERAGE_LOSS] += _LATE * (_hinge(y * average) - info[AVERAGE_LOSS])
     eta = rate(schedule, info[T]) / schedule.lam
     slope = derivative(schedule.loss, y * f)
     info[T] += 1.0
@@ -128,8 +145,8 @@ def learn_row(state, x, r, o, y, weight, schedule):  # type: ignore[no-untyped-d
         info[BIAS] += schedule.bias_rate * step
         info[N_UPDATES] += 1.0
     if schedule.averaged > 0.0:
-        _average(info)
-    return averaged
+        _average(info, schedule.averaged)
+    return margin
 
 
 @compiled

@@ -17,9 +17,13 @@ from river import (
     preprocessing,
 )
 
-from streamsvm import LASVMClassifier, StandardScaler
+from streamsvm import LASVMClassifier, SGDQNClassifier, StandardScaler, SVMSGDClassifier
 
-MODELS = [LASVMClassifier(**params) for params in LASVMClassifier._unit_test_params()]
+MODELS = [
+    cls(**params)
+    for cls in (LASVMClassifier, SVMSGDClassifier, SGDQNClassifier)
+    for params in cls._unit_test_params()
+]
 MODELS.append(StandardScaler())
 CHECKS = [
     pytest.param(model, check, id=f"{type(model).__name__}{i}-{check.__name__}-{j}")

@@ -1,0 +1,343 @@
+"""SVMSGDClassifier and SGDQNClassifier: events, batches, classes, the choice of the rate, files."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from river import compose, datasets, evaluate, feature_extraction, metrics
+from scipy import sparse as scipy_sparse
+from sklearn.svm import LinearSVC
+
+from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier, TrackingMonitor, load
+from streamsvm.errors import FeatureError, LabelError, ParameterError
+from streamsvm.learners import first_rows, linear_file
+
+SETTINGS = [
+    (SVMSGDClassifier, {}),
+    (SVMSGDClassifier, {"averaged": False, "loss": "log", "t0": 100.0}),
+    (SVMSGDClassifier, {"averaged": 50, "skip": "auto", "class_weight": {True: 2.0}}),
+    (SGDQNClassifier, {}),
+    (SGDQNClassifier, {"inverse": True, "loss": "huber", "power": 0.0}),
+]
+IDS = [f"{cls.__name__}-{params}" for cls, params in SETTINGS]
+
+
+def problem(n=1500, d=6, k=2, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, d)).astype(np.float32)
+    if k == 2:
+        return x, (x[:, 0] + 0.5 * x[:, 1] + 0.3 * rng.normal(size=n) > 0.2).tolist()
+    centres = 2.0 * np.random.default_rng(1).normal(size=(k, d))
+    y = rng.integers(0, k, n)
+    return (x + centres[y]).astype(np.float32), [f"class {c}" for c in y.tolist()]
+
+
+def same(a, b):
+    assert a.n_examples == b.n_examples and a.classes == b.classes
+    assert a.weights == b.weights and a.intercept == b.intercept
+    assert a.rate == b.rate
+    np.testing.assert_array_equal(a._calibration, b._calibration)
+    d = len(a.feature_names)
+    np.testing.assert_array_equal(a._state.weights[..., :d], b._state.weights[..., :d])
+    np.testing.assert_array_equal(a._state.info, b._state.info)
+
+
+@pytest.mark.parametrize(("cls", "params"), SETTINGS, ids=IDS)
+@pytest.mark.parametrize("k", [2, 4])
+def test_events_are_batches(cls, params, k):
+    """Bit for bit: through the choice of the rate, a third class, the short way of events."""
+    x, y = problem(k=k)
+    one, many, batches = (cls(**params) for _ in range(3))
+    predicted = []
+    for row, label in zip(x.tolist(), y, strict=True):
+        event = dict(enumerate(row))
+        predicted.append(one.predict_one(event))
+        one.learn_one(event, label)
+    assert many.predict_then_learn_many(x, y) == predicted
+    for start in range(0, 1500, 130):
+        batches.learn_many(x[start : start + 130], y[start : start + 130])
+    same(one, many)
+    same(one, batches)
+    assert np.mean(np.array(predicted) == np.array(y)) > 0.75
+
+
+@pytest.mark.parametrize(("cls", "params"), SETTINGS, ids=IDS)
+@pytest.mark.parametrize("n", [0, 1, 700, 1400])
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_saved_model_goes_on_as_if_it_never_was(cls, params, n, k, tmp_path):
+    x, y = problem(k=k)
+    model = cls(**params)
+    model.learn_many(x[:n], y[:n])
+    model.save(tmp_path / "model")
+    others = [load(tmp_path / "model"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+    event = dict(enumerate(x[0].tolist()))
+    for m in (model, *others):
+        m.learn_many(x[n:], y[n:])
+        for i in range(5):
+            m.learn_one(dict(enumerate(x[i].tolist())), y[i])
+    for other in others:
+        same(model, other)
+        assert other.predict_proba_one(event) == model.predict_proba_one(event)
+
+
+@pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
+def test_arrays_of_another_size_are_refused(cls):
+    x, y = problem(200)
+    model = cls()
+    model.learn_many(x, y)
+    content, arrays = linear_file.to_file(model)
+    arrays["weights"] = arrays["weights"][..., :-1]
+    with pytest.raises(ValueError, match="another size"):
+        linear_file.from_file(cls, content, arrays)
+
+
+def test_the_rate_is_that_with_the_lowest_objective():
+    """And the model is that of the pass: as if that t0 had been given from the start."""
+    x, y = problem(1024)
+    found = SVMSGDClassifier(averaged=False)
+    found.learn_many(x, y)
+    given = {}
+    square = first_rows.mean_square(x)
+    for k in range(-12, 4):
+        t0 = max(1.0, square / (2.0**k * 1e-4))
+        model = SVMSGDClassifier(averaged=False, t0=t0)
+        model.learn_many(x, y)
+        given[t0] = model.objective(x, y), model
+    t0 = min(given, key=lambda t: given[t][0])
+    assert found._schedule.t0 == t0
+    assert found.weights == given[t0][1].weights
+    assert found.objective(x, y) == given[t0][0]
+    # It stays.
+    found.learn_many(x, y)
+    assert found._schedule.t0 == t0
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_the_rate_follows_the_size_of_the_features(size):
+    x, y = problem(3000)
+    # The bias has no size that could be known.
+    model = SVMSGDClassifier(l2=1e-4 * size**2, bias_rate=0.0)
+    predicted = model.predict_then_learn_many(x * np.float32(size), y)
+    assert np.mean(np.array(predicted) == np.array(y)) > 0.88
+
+
+def test_some_epochs_reach_liblinears_optimum():
+    x, y = problem(2000)
+    best = LinearSVC(C=1.0 / (1e-3 * 2000), loss="hinge", dual=True, max_iter=200_000, tol=1e-6)
+    best.fit(x, y)
+    signs = np.where(y, 1.0, -1.0)
+    margins = np.maximum(0.0, 1.0 - signs * best.decision_function(x))
+    optimum = 0.5e-3 * float((best.coef_**2).sum()) + margins.mean()
+    for model in (
+        SVMSGDClassifier(l2=1e-3, bias_rate=1.0, averaged=True),
+        SGDQNClassifier(l2=1e-3, loss="hinge", bias_rate=1.0),
+    ):
+        for _ in range(20):
+            model.learn_many(x, y)
+        assert model.objective(x, y) == pytest.approx(optimum, rel=0.02)
+
+
+def test_C_is_lambda_for_so_many_examples():
+    x, y = problem(500)
+    a, b = SVMSGDClassifier(C=2.0, n_expected=5000), SVMSGDClassifier(l2=1e-4)
+    for model in (a, b):
+        model.learn_many(x, y)
+    same(a, b)
+
+
+def test_weights_are_those_that_predict():
+    x, y = problem(1500)
+    for cls, params in SETTINGS:
+        model = cls(**params)
+        model.learn_many(x, y)
+        w, b = model.weights, model.intercept
+        margin = sum(w[c] * float(v) for c, v in enumerate(x[0])) + b
+        assert model.decision_function_one(dict(enumerate(x[0].tolist()))) == pytest.approx(margin)
+    x, y = problem(1500, k=3)
+    model = SVMSGDClassifier()
+    model.learn_many(x, y)
+    scores = model.decision_function_one(dict(enumerate(x[0].tolist())))
+    for label in model.classes:
+        own = sum(model.weights[label][c] * float(v) for c, v in enumerate(x[0]))
+        assert scores[label] == pytest.approx(own + model.intercept[label])
+
+
+def test_a_third_class_late():
+    """The first two go on from where they were; the new one begins with a rate of its own."""
+    x, y = problem(6000, k=3)
+    late = [label for label in y[:2000] if label != "class 2"] + y[2000:]
+    rows = [i for i, label in enumerate(y[:2000]) if label != "class 2"] + list(range(2000, 6000))
+    model = SVMSGDClassifier()
+    n = len(late) - 4000
+    model.learn_many(x[rows[:n]], late[:n])
+    before = model.decision_function_many(x[:50])
+    assert before.ndim == 1
+    positive = model.classes.index(max(model.classes))
+    model.learn_many(x[rows[n : n + 1]], ["class 2"])
+    after = model.decision_function_many(x[:50])
+    assert after.shape == (50, 3)
+    np.testing.assert_allclose(after[:, positive], before, atol=0.2)
+    predicted = model.predict_then_learn_many(x[2000:], y[2000:])
+    assert np.mean(np.array(predicted)[1000:] == np.array(y[3000:])) > 0.8
+    p = model.predict_proba_one(dict(enumerate(x[0].tolist())))
+    assert set(p) == {"class 0", "class 1", "class 2"} and sum(p.values()) == pytest.approx(1.0)
+    assert max(p, key=p.get) == model.predict_one(dict(enumerate(x[0].tolist())))
+
+
+def test_features_that_come_later():
+    x, y = problem(3000)
+    model = SVMSGDClassifier()
+    for i in range(1500):
+        model.learn_one({"a": float(x[i, 2])}, y[i])
+    for i in range(1500, 3000):
+        model.learn_one({"a": float(x[i, 2]), "b": float(x[i, 0]), "c": float(x[i, 1])}, y[i])
+    assert model.feature_names == ["a", "b", "c"]
+    right = [
+        model.predict_one({"b": float(r[0]), "c": float(r[1])}) == t
+        for r, t in zip(x, y, strict=True)
+    ]
+    assert np.mean(right) > 0.85
+
+
+def test_words_become_sparse_rows_and_hashing_keeps_no_name():
+    texts = [("cheap pills now", True), ("see you at lunch", False)] * 600
+    rng = np.random.default_rng(0)
+    noise = [f"word{i}" for i in range(400)]
+    events = [(f"{t} {' '.join(rng.choice(noise, 5))}", y) for t, y in texts]
+    for params in ({}, {"hashing": 2**12}):
+        model = compose.Pipeline(feature_extraction.BagOfWords(), SVMSGDClassifier(**params))
+        wrong = 0
+        for text, label in events:
+            wrong += model.predict_one(text) != label
+            model.learn_one(text, label)
+        learner = model["SVMSGDClassifier"]
+        assert wrong < 30
+        assert learner._sparse
+        assert bool(learner.feature_names) == (not params)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(0, 1000), st.floats(0.02, 0.5))
+def test_sparse_and_dense_rows_give_one_model(seed, share):
+    rng = np.random.default_rng(seed)
+    x = (rng.normal(size=(1200, 40)) * (rng.random((1200, 40)) < share)).astype(np.float32)
+    y = (x[:, :5].sum(axis=1) > 0.0).tolist()
+    for cls in (SVMSGDClassifier, SGDQNClassifier):
+        a, b = cls(sparse=False, t0=1e4), cls(sparse=True, t0=1e4)
+        a.learn_many(x, y)
+        b.learn_many(scipy_sparse.csr_matrix(x), y)
+        np.testing.assert_allclose(
+            list(a.weights.values()), list(b.weights.values()), rtol=1e-6, atol=1e-7
+        )
+
+
+def test_arrow_and_numpy_give_one_model():
+    x, y = problem()
+    names = [f"f{i}" for i in range(6)]
+    arrow = pa.table({name: x[:, i] for i, name in enumerate(names)})
+    a, b = SVMSGDClassifier(), SVMSGDClassifier()
+    a.learn_many(arrow, pa.array(y))
+    for row, label in zip(x.tolist(), y, strict=True):
+        b.learn_one(dict(zip(names, row, strict=True)), label)
+    same(a, b)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, "text", None, 1e39])
+@pytest.mark.parametrize("n", [10, 1200])
+def test_bad_events_change_nothing(bad, n):
+    x, y = problem()
+    model = SVMSGDClassifier()
+    for row, label in zip(x[:n].tolist(), y, strict=False):
+        model.learn_one(dict(enumerate(row)), label)
+    before = copy.deepcopy(model)
+    event = dict(enumerate(x[0].tolist())) | {1: bad}
+    with pytest.raises(FeatureError):
+        model.learn_one(event, True)
+    with pytest.raises(FeatureError):
+        model.predict_one(event)
+    with pytest.raises(LabelError):
+        model.learn_one(dict(enumerate(x[0].tolist())), math.nan)
+    same(model, before)
+    for m in (model, before):
+        m.learn_one(dict(enumerate(x[0].tolist())), True)
+    same(model, before)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"loss": "absolute"}, "use one of 'hinge'"),
+        ({"l2": 0.0}, "above 0"),
+        ({"C": 1.0}, "n_expected"),
+        ({"t0": 0.5}, "at least 1"),
+        ({"power": 1.5}, "between 0 and 1"),
+        ({"skip": 0}, "at least 1"),
+        ({"averaged": "yes"}, "averaged"),
+        ({"class_weight": "balanced"}, "dict"),
+    ],
+)
+def test_parameters_are_checked(params, message):
+    with pytest.raises(ParameterError, match=message):
+        SVMSGDClassifier(**params)
+
+
+def test_weights_of_examples_and_classes():
+    x, y = problem()
+    for cls in (SVMSGDClassifier, SGDQNClassifier):
+        a, b = cls(t0=1e4, class_weight={True: 3.0}), cls(t0=1e4)
+        a.learn_many(x, y)
+        b.learn_many(x, y, w=np.where(y, 3.0, 1.0))
+        assert a.weights == b.weights
+        predicted = np.array(a.predict_many(x))
+        plain = cls(t0=1e4)
+        plain.learn_many(x, y)
+        assert predicted.mean() > np.mean(plain.predict_many(x))
+
+
+def test_a_monitor_shows_the_objective_and_says_why_there_is_no_certificate():
+    x, y = problem(3000)
+    for k in (2, 3):
+        x, y = problem(3000, k=k)
+        model = SVMSGDClassifier()
+        monitor = TrackingMonitor(model, every=500)
+        monitor.learn_many(x, y)
+        values = monitor.get()
+        # Estimated on a sample: 200 of them.
+        assert values["objective"] == pytest.approx(model.objective(x, y), rel=0.5)
+        assert values["certificate"] is None
+        assert "no dual coefficients" in monitor.certificate_reason
+        assert "objective" in monitor.report()
+        assert values["accuracy"] > 0.8
+
+
+def test_a_constant_rate_follows_drift():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40_000, 4)).astype(np.float32)
+    y = np.where(np.arange(40_000) < 20_000, x[:, 0] > 0.0, x[:, 1] > 0.0)
+    errors = {}
+    for power in (0.0, 1.0):
+        model = SVMSGDClassifier(power=power, l2=1e-2, averaged=False, t0=1000.0)
+        predicted = model.predict_then_learn_many(x, y.tolist())
+        errors[power] = np.mean(np.array(predicted)[21_000:24_000] != y[21_000:24_000])
+    assert errors[0.0] < 0.6 * errors[1.0]
+
+
+def test_elec2_by_default_is_better_than_rivers_logistic_regression():
+    """Progressive error of LogisticRegression on Bananas with River's RBF features: 29.9 %."""
+    model = compose.Pipeline(
+        feature_extraction.RBFSampler(gamma=1.0, n_components=100, seed=1), SVMSGDClassifier()
+    )
+    metric = evaluate.progressive_val_score(datasets.Bananas(), model, metrics.Accuracy())
+    assert metric.get() > 0.70
+
+
+def test_with_a_scaler_in_front():
+    for cls in (SVMSGDClassifier, SGDQNClassifier):
+        model = StandardScaler() | cls()
+        metric = evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
+        assert metric.get() > 0.85
