@@ -66,7 +66,9 @@ class Encoder:
         self.rewind()
 
     def encode(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the features of a batch as float64 columns, ordered by first appearance.
+        """Return the features of a batch as columns of floats, ordered by first appearance.
+
+        Columns in single precision stay so, all others are float64.
 
         Features that no row of the batch has are left out.
         """
@@ -76,7 +78,8 @@ class Encoder:
                 found += self._one_hot(index, name, column)
             elif column.null_count < len(column):
                 first = int(column.is_valid().index(True).as_py()) if column.null_count else 0
-                found.append((first, index, self._field(name, index), to_float64(column)))
+                values = column if pa.types.is_float32(column.type) else to_float64(column)
+                found.append((first, index, self._field(name, index, values.type), values))
         found.sort(key=itemgetter(0, 1))
         fields = [field for _, _, field, _ in found]
         return record_batch([column for *_, column in found], fields, batch.num_rows)
@@ -174,16 +177,23 @@ class Encoder:
         active = np.flatnonzero(codes >= 0)
         matrix[slot_of[codes[active]], active] = 1.0
         return [
-            (starts[slot], index, self._field(feature, index, one_hot=name), pa.array(matrix[slot]))
+            (
+                starts[slot],
+                index,
+                self._field(feature, index, pa.float64(), name),
+                pa.array(matrix[slot]),
+            )
             for feature, slot in slots.items()
         ]
 
-    def _field(self, feature: str, index: int, one_hot: str | None = None) -> pa.Field:
+    def _field(
+        self, feature: str, index: int, kind: pa.DataType, one_hot: str | None = None
+    ) -> pa.Field:
         """Return the Arrow field of a feature; its metadata lets a batch give back its events."""
         field = self._fields.get(feature)
-        if field is None:
+        if field is None or field.type != kind:
             metadata = {"column": str(index)} | ({"one_hot": one_hot} if one_hot else {})
-            field = self._fields[feature] = pa.field(feature, pa.float64(), metadata=metadata)
+            field = self._fields[feature] = pa.field(feature, kind, metadata=metadata)
         return field
 
 

@@ -1,9 +1,11 @@
 """Events from Parquet: a file, or a folder of files."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +36,9 @@ _BAD_FILTERS = (
 
 # The row numbers on their way through a filter; no Parquet column has such a name by accident.
 _ROW = "\x00row"
+
+
+_Item = TypeVar("_Item")
 
 
 class ParquetSource(TabularSource):
@@ -163,22 +168,29 @@ class ParquetSource(TabularSource):
     def _read_part(self, part: ParquetPart, start: int) -> Iterator[Chunk]:
         if start == part.num_rows:
             return
-        stored = [name for name in part.schema.names if name in self._used]
         with pq.ParquetFile(part.path, pre_buffer=False, buffer_size=_BUFFER) as file:
-            wanted = self._row_groups(part)
-            size = max(self.batch_size, _LEAST_READ)
-            row = 0
-            for group in range(file.num_row_groups):
-                end = row + file.metadata.row_group(group).num_rows
-                if end > start and (wanted is None or group in wanted):
-                    for batch in file.iter_batches(
-                        size, row_groups=[group], columns=stored, use_threads=False
-                    ):
-                        skip = min(max(start - row, 0), batch.num_rows)
-                        if skip < batch.num_rows:
-                            yield self._chunk(part, batch.slice(skip), row + skip)
-                        row += batch.num_rows
-                row = end
+            for row, batch in _ahead(self._stored(file, part, start)):
+                yield self._chunk(part, batch, row)
+
+    def _stored(
+        self, file: pq.ParquetFile, part: ParquetPart, start: int
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Give the rows of a file from one on, each batch with the number of its first row."""
+        stored = [name for name in part.schema.names if name in self._used]
+        wanted = self._row_groups(part)
+        size = max(self.batch_size, _LEAST_READ)
+        row = 0
+        for group in range(file.num_row_groups):
+            end = row + file.metadata.row_group(group).num_rows
+            if end > start and (wanted is None or group in wanted):
+                for batch in file.iter_batches(
+                    size, row_groups=[group], columns=stored, use_threads=False
+                ):
+                    skip = min(max(start - row, 0), batch.num_rows)
+                    if skip < batch.num_rows:
+                        yield row + skip, batch.slice(skip)
+                    row += batch.num_rows
+            row = end
 
     def _try_filter(self) -> None:
         """Filter no rows, so that a wrong name or type shows before the stream starts."""
@@ -249,6 +261,15 @@ class ParquetSource(TabularSource):
         else:
             arrays = [column.slice(0, 0) for column in batch.columns]
         return record_batch(arrays, list(batch.schema), len(kept)), kept.column(_ROW).to_numpy()
+
+
+def _ahead(items: Iterator[_Item]) -> Iterator[_Item]:
+    """Yield items while another thread reads the next two."""
+    with ThreadPoolExecutor(1, "streamsvm-read") as thread:
+        coming = deque(thread.submit(next, items, None) for _ in range(2))
+        while (item := coming.popleft().result()) is not None:
+            coming.append(thread.submit(next, items, None))
+            yield item
 
 
 def _expression(filters: Any, names: Sequence[str], source: str) -> ds.Expression | None:

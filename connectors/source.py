@@ -88,8 +88,9 @@ class Batch:
     Parameters
     ----------
     features
-        One float64 column a feature, in the order in which a reader of the events would first meet
-        them; null = the event lacks that feature; 1.0 / 0.0 where text was made one-hot.
+        One column a feature, float32 where the data are and else float64, in the order in which a
+        reader of the events would first meet them; null = the event lacks that feature; 1.0 / 0.0
+        where text was made one-hot.
     labels
         One label a row, not dictionary encoded; null = missing.
     rows

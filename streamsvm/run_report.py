@@ -30,9 +30,9 @@ class Progress:
     seconds: float
     accuracy: float
     balanced_accuracy: float
-    n_support_vectors: int
+    n_support_vectors: int | None  # None: the learner has none
     delta: float | None
-    dual: float
+    dual: float | None
     n_bad: int
     gap: float | None = None  # of the monitor's last record, as are the next two
     averaged_gap: float | None = None
@@ -60,9 +60,9 @@ class RunReport:
     accuracy: float = 0.0
     balanced_accuracy: float = 0.0
     labels: dict[str, int] = field(default_factory=dict)
-    n_support_vectors: int = 0
+    n_support_vectors: int | None = None
     delta: float | None = None
-    dual: float = 0.0
+    dual: float | None = None
     memory_bytes: int = 0
     memory_parts: dict[str, int] = field(default_factory=dict)  # of the model, in bytes
     peak_bytes: int | None = None  # of the whole process so far; None where it is not known

@@ -17,12 +17,10 @@ from streamsvm.feeder import Feeder
 from streamsvm.late_labels import LateLabels
 from streamsvm.learners.label_column import Pairs
 from streamsvm.learners.labels import plain
+from streamsvm.learners.learner import Learner
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run_parts import check_classes, check_target
 from streamsvm.run_report import Progress, RunReport, peak_memory
-
-CHUNK = 1000
-"""Rows between two looks at the clock, the keyboard and the history."""
 
 
 class BatchSource(Protocol):
@@ -108,12 +106,18 @@ class Run:
             raise ParameterError("the source gives labels apart from events: give late= (held)")
         self.monitor = model if isinstance(model, TrackingMonitor) else None
         self.source, self.model = source, model if self.monitor is None else self.monitor.model
-        # A monitor's records are made at the ends of chunks.
-        self._chunk = CHUNK if self.monitor is None else min(CHUNK, self.monitor.every)
         self.epochs, self.limit, self.positive = epochs, limit, positive
         self.bad = bad_events or BadEvents()
         self.feeder = Feeder(self.model, self.bad, positive)
         self.learner = self.feeder.learner
+        # A monitor's records are made at the ends of chunks.
+        chunk = (self.learner or Learner).chunk
+        self._chunk = chunk if self.monitor is None else min(chunk, self.monitor.every)
+        if finish and not hasattr(self.learner, "finish"):
+            raise ParameterError(
+                f"finish={finish}: {type(self.learner or self.model).__name__} cannot; that is for "
+                "LASVM, averaged tracking and LaRank"
+            )
         self.late, self.finish = late, finish
         self.on_progress, self.should_stop = on_progress, should_stop
         self.report = RunReport()
@@ -187,7 +191,7 @@ class Run:
                 break
 
     def _chunks(self) -> Iterator[tuple[Any, int]]:
-        """Yield parts of at most CHUNK rows, with the number of their first row in the epoch."""
+        """Yield parts of at most a chunk, with the number of their first row in the epoch."""
         first, offset = self.place.first, self.place.offset
         batches = self.source.batches()
         # What cuts its batches anew when it is read again can be left at their ends only.
@@ -250,8 +254,6 @@ class Run:
         self.report.learnt += len(predicted)
 
     def _finish(self) -> None:
-        if self.learner is None:
-            raise ParameterError(f"{self.model}: only learners of streamsvm can finish")
         start = time.perf_counter()
 
         def progress(delta: float, n_support_vectors: int) -> None:
@@ -260,7 +262,7 @@ class Run:
                 raise KeyboardInterrupt
 
         try:
-            self.learner.finish(progress)  # type: ignore[attr-defined]
+            self.learner.finish(progress)  # type: ignore[union-attr]
             self.report.finished = True
             if self.monitor is not None:
                 self.monitor.measure()
@@ -277,9 +279,9 @@ class Run:
             self.report.seconds,
             self._accuracy.get(),
             self._balanced.get(),
-            getattr(learner, "n_support_vectors", 0),
+            getattr(learner, "n_support_vectors", None),
             getattr(learner, "delta", None),
-            getattr(learner, "dual", 0.0),
+            getattr(learner, "dual", None),
             self.bad.total,
             *self._gaps(),
         )
@@ -299,9 +301,9 @@ class Run:
         report.accuracy, report.balanced_accuracy = self._accuracy.get(), self._balanced.get()
         report.labels = {str(plain(y)): n for y, n in sorted(self.seen.items(), key=repr)}
         if learner is not None:
-            report.n_support_vectors = getattr(learner, "n_support_vectors", 0)
+            report.n_support_vectors = getattr(learner, "n_support_vectors", None)
             report.delta = getattr(learner, "delta", None)
-            report.dual = getattr(learner, "dual", 0.0)
+            report.dual = getattr(learner, "dual", None)
             report.memory_bytes = getattr(learner, "memory_usage", 0)
             report.memory_parts = getattr(learner, "memory_parts", {})
             report.counters = getattr(learner, "counters", {})

@@ -10,7 +10,9 @@ from connectors import ArrowSource, MemorySource
 from streamsvm import LASVMClassifier, StandardScaler
 from streamsvm.bad_events import BadEvents
 from streamsvm.errors import BadEventError, LabelError, ParameterError
-from streamsvm.runner import CHUNK, Run
+from streamsvm.runner import Run
+
+CHUNK = 1000
 
 
 def table(n=2500, seed=0):

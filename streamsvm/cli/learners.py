@@ -9,15 +9,20 @@ from typing import Any
 from streamsvm import (
     LaRankClassifier,
     LASVMClassifier,
+    SGDQNClassifier,
     StandardScaler,
+    SVMSGDClassifier,
     TrackingSVMClassifier,
     kernels,
 )
 from streamsvm.errors import ParameterError
+from streamsvm.losses import LOSSES
 
 LEARNERS: dict[str, Any] = {
     "larank": LaRankClassifier,
     "lasvm": LASVMClassifier,
+    "sgd": SVMSGDClassifier,
+    "sgdqn": SGDQNClassifier,
     "tracking": TrackingSVMClassifier,
 }
 
@@ -43,8 +48,15 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "choices": ("merge", "project", "remove", "smallest"),
         "help": "what makes room within that bound; default: the best for the kernel",
     },
+    "loss": {"choices": tuple(LOSSES), "help": "sgd, default hinge; sgdqn, squared_hinge"},
+    "l2": {"type": float, "help": "sgd, sgdqn: lambda; default .0001"},
+    "power": {"type": float, "help": "sgd, sgdqn: how the rate falls, 0 for drift; default 1"},
+    "hashing": {"type": int, "metavar": "N", "help": "hash feature names to so many columns"},
     "cache_mb": {"type": float, "help": "megabytes of kernel rows; default 200"},
 }
+
+
+_OF_KERNELS = ("kernel", "gamma", "degree", "coef0")
 
 
 def add_learner_options(group: argparse._ArgumentGroup) -> None:
@@ -54,14 +66,18 @@ def add_learner_options(group: argparse._ArgumentGroup) -> None:
         choices=sorted(LEARNERS),
         help="default: lasvm; in replay larank, if the target has more than two classes",
     )
-    group.add_argument("--kernel", choices=("rbf", "linear", "polynomial"), default="rbf")
+    group.add_argument(
+        "--kernel",
+        choices=("rbf", "linear", "polynomial"),
+        help="default: rbf; none for sgd, sgdqn",
+    )
     group.add_argument(
         "--gamma",
         type=float,
         help="width (rbf) or factor (polynomial); default for rbf: from the data seen",
     )
-    group.add_argument("--degree", type=int, default=3, help="polynomial; default 3")
-    group.add_argument("--coef0", type=float, default=1.0, help="polynomial; default 1")
+    group.add_argument("--degree", type=int, help="polynomial; default 3")
+    group.add_argument("--coef0", type=float, help="polynomial; default 1")
     for name, settings in _OPTIONS.items():
         group.add_argument("--" + name.replace("_", "-"), **settings)
     group.add_argument(
@@ -78,7 +94,9 @@ def kernel_from(options: argparse.Namespace) -> Any:
         return kernels.Linear()
     if options.kernel == "polynomial":
         gamma = 1.0 if options.gamma is None else options.gamma
-        return kernels.Polynomial(degree=options.degree, gamma=gamma, coef0=options.coef0)
+        degree = 3 if options.degree is None else options.degree
+        coef0 = 1.0 if options.coef0 is None else options.coef0
+        return kernels.Polynomial(degree=degree, gamma=gamma, coef0=coef0)
     return None if options.gamma is None else kernels.RBF(gamma=options.gamma)
 
 
@@ -86,11 +104,17 @@ def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
     """Return the learner of the options, and the model: it, behind a scaler if asked for."""
     options.learner = options.learner or "lasvm"
     cls = LEARNERS[options.learner]
-    given = {name: getattr(options, name) for name in _OPTIONS}
+    known = inspect.signature(cls).parameters.keys()
+    given = {name: getattr(options, name) for name in (*_OPTIONS, *_OF_KERNELS)}
     given = {name: value for name, value in given.items() if value is not None}
-    unknown = given.keys() - inspect.signature(cls).parameters.keys()
+    unknown = given.keys() - known - (set(_OF_KERNELS) if "kernel" in known else set())
     if unknown:
         names = ", ".join("--" + name.replace("_", "-") for name in sorted(unknown))
         raise ParameterError(f"{names}: not for --learner {options.learner}; leave it out")
-    learner = cls(kernel=kernel_from(options), seed=options.seed, **given)
+    given = {name: value for name, value in given.items() if name not in _OF_KERNELS}
+    if "kernel" in known:
+        given["kernel"] = kernel_from(options)
+    if "seed" in known:
+        given["seed"] = options.seed
+    learner = cls(**given)
     return learner, StandardScaler() | learner if options.scale else learner

@@ -161,7 +161,7 @@ def conclude(
     test: Source | None = None,
 ) -> int:
     """Save, test and print what a run gave."""
-    extra: dict[str, Any] = {"learner": f"{options.learner}, {learner.kernel_!r}, C={learner.C:g}"}
+    extra: dict[str, Any] = {"learner": f"{options.learner}, {learner.summary}"}
     if report.interrupted:
         extra["interrupted"] = "the report is of the rows up to there"
     unsaved: UnwritableModelFileError | None = None
@@ -173,7 +173,9 @@ def conclude(
             # The report is worth having all the same.
             unsaved = error
     result: dict[str, Any] = {"version": __version__, **report.as_dict()}
-    result |= {"learner": options.learner, "kernel": repr(learner.kernel_), "C": learner.C}
+    result |= {"learner": options.learner, "parameters": learner.summary}
+    if hasattr(learner, "kernel_"):
+        result |= {"kernel": repr(learner.kernel_), "C": learner.C}
     if test is not None and not report.interrupted:
         wrong, n = evaluate.test_error(model, test, options.positive)
         extra["test error"] = f"{wrong:.2%} of {n:,} rows of {options.test}"

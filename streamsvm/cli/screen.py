@@ -30,7 +30,8 @@ def figures(now: Progress) -> str:
     """Return the figures of a moment in one line."""
     return (
         f"{now.rows_per_second:,.0f} rows/s  accuracy {now.accuracy:.2%}  "
-        f"balanced {now.balanced_accuracy:.2%}  {now.n_support_vectors:,} SV"
+        f"balanced {now.balanced_accuracy:.2%}"
+        + (f"  {now.n_support_vectors:,} SV" if now.n_support_vectors is not None else "")
         + (f"  delta {now.delta:.3g}" if now.delta is not None else "")
         + (f"  gap {now.gap:.3g}" if now.gap is not None else "")
         + (f"  certificate {now.certificate:.3g}" if now.certificate is not None else "")
@@ -140,10 +141,12 @@ def report_table(report: RunReport, extra: dict[str, Any]) -> Table:
             f"{report.accuracy:.2%}  (each row predicted before it was learnt)",
         ),
         ("balanced accuracy", f"{report.balanced_accuracy:.2%}  (mean over the classes)"),
-        ("support vectors", f"{report.n_support_vectors:,}"),
-        ("dual objective", f"{report.dual:.6g}"),
-        ("memory", _memory(report)),
     ]
+    if report.n_support_vectors is not None:
+        rows.append(("support vectors", f"{report.n_support_vectors:,}"))
+    if report.dual is not None:
+        rows.append(("dual objective", f"{report.dual:.6g}"))
+    rows.append(("memory", _memory(report)))
     if cached := _cached(report.counters):
         rows.append(("cached kernel rows", cached))
     if report.delta is not None:
@@ -195,6 +198,12 @@ def _cached(counters: dict[str, int]) -> str | None:
 
 def _gap_rows(monitor: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what the monitor has to say, if there is one that measured."""
+    if monitor.get("objective") is not None:
+        meaning = "regularisation plus mean loss, on a sample of the stream"
+        return [
+            ("objective", f"{monitor['objective']:.4g}  ({meaning})"),
+            ("certificate", monitor["certificate_reason"]),
+        ]
     if monitor.get("gap") is None:
         return []
     gap, low, high = monitor["gap"], monitor["gap_low"], monitor["gap_high"]

@@ -13,7 +13,9 @@ import numpy as np
 from streamsvm import (
     LaRankClassifier,
     LASVMClassifier,
+    SGDQNClassifier,
     StandardScaler,
+    SVMSGDClassifier,
     TrackingMonitor,
     TrackingSVMClassifier,
     kernels,
@@ -46,7 +48,23 @@ def run(options: argparse.Namespace) -> int:
             _use(kernel, sparse, scaled, y)
             kind = "sparse" if sparse else "dense"
             print(f"{name}, {kind} rows: {time.perf_counter() - start:.1f} s", file=sys.stderr)
+    start = time.perf_counter()
+    _use_linear(scaled, y)
+    print(f"linear learners: {time.perf_counter() - start:.1f} s", file=sys.stderr)
     return 0
+
+
+def _use_linear(x: np.ndarray, y: np.ndarray) -> None:
+    """Learn and predict with every linear learner: batches, and events past the first ones."""
+    many, labels = np.tile(x, (6, 1)), np.tile(y, 6)
+    for sparse in (False, True):
+        for model in (SVMSGDClassifier(sparse=sparse), SGDQNClassifier(sparse=sparse)):
+            model.learn_many(many, labels)
+            for _ in range(2):
+                event: dict[Hashable, float] = dict(enumerate(x[0].tolist()))
+                model.predict_one(event)
+                model.learn_one(event, y[0])
+            model.predict_proba_many(x)
 
 
 def _use(kernel: Any, sparse: bool, x: np.ndarray, y: np.ndarray) -> None:

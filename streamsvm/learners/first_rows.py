@@ -14,7 +14,7 @@ import numpy as np
 
 from streamsvm.losses import values_of
 from streamsvm.solvers.linear_state import LinearState, Schedule, margins_of, objective
-from streamsvm.support.rows import Rows, SparseRows, copied, joined, shape
+from streamsvm.support.rows import Rows, SparseRows, joined, shape
 
 LAST = 1024
 """How many examples are kept at most."""
@@ -37,8 +37,7 @@ class FirstRows:
 
     def add(self, x: Rows, y: np.ndarray, weight: np.ndarray) -> None:
         """Keep rows."""
-        n = shape(x)[0]
-        self._blocks += [copied(x, 0)] if n == 1 else [_copy(x)]
+        self._blocks.append(_copy(x))
         self._y.append(y.copy())
         self._weight.append(weight.copy())
 

@@ -10,10 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamsvm._compile import JIT
 from streamsvm.errors import FeatureError
 from streamsvm.learners import sparse_frames
 from streamsvm.learners.label_column import LabelColumn
 from streamsvm.learners.matrices import Matrix, SparseMatrix
+from streamsvm.learners.packing import rows_at
 from streamsvm.learners.schema import Name, Schema, in_order
 
 
@@ -42,7 +44,9 @@ def matrix_of(X: Any, schema: Schema) -> Matrix | SparseMatrix:
         return _of_array(X, schema)
     if isinstance(X, (pa.RecordBatch, pa.Table)):
         return (
-            sparse_frames.of_lists(X, schema) if sparse_frames.are_lists(X.schema) else _of_arrow(X)
+            sparse_frames.of_lists(X, schema)
+            if sparse_frames.are_lists(X.schema)
+            else _of_single(X, schema) or _of_arrow(X)
         )
     if hasattr(X, "tocsr"):
         return sparse_frames.of_scipy(X, schema)
@@ -73,10 +77,28 @@ def _is_single(kind: pa.DataType) -> bool:
     return small or pa.types.is_boolean(kind) or kind in (pa.float16(), pa.float32())
 
 
+def _of_single(X: Any, schema: Schema) -> Matrix | None:
+    """Read columns of single precision without a copy in between; None for others."""
+    plain = isinstance(X, pa.RecordBatch) and X.num_rows > 1 and X.num_columns > 0 and JIT
+    if not plain or any(kind != pa.float32() for kind in X.schema.types):
+        return None
+    columns = dict(zip(X.schema.names, X.columns, strict=True))
+    has_zeros = any(field.metadata and b"one_hot" in field.metadata for field in X.schema)
+    if has_zeros or len(columns) < X.num_columns or any(c.null_count for c in columns.values()):
+        return None
+    # In the order that the learner wants, if these are its features.
+    names: list[Name] = schema.names if columns.keys() == schema.index.keys() else list(columns)
+    wanted = [columns[name] for name in names]  # type: ignore[index]
+    addresses = np.array([c.buffers()[1].address + 4 * c.offset for c in wanted])
+    values = np.empty((X.num_rows, len(wanted)), np.float32)
+    rows_at(addresses, values)
+    return Matrix(list(names), values, None)
+
+
 def _of_arrow(X: pa.RecordBatch | pa.Table) -> Matrix:
     # A column is written at once: as a row of the memory.
     exact = all(map(_is_single, X.schema.types))
-    values = np.zeros((X.num_columns, X.num_rows), np.float32 if exact else np.float64).T
+    values = np.empty((X.num_columns, X.num_rows), np.float32 if exact else np.float64).T
     first = np.zeros(X.num_columns, np.int64)
     absent = None
     for c, field in enumerate(X.schema):

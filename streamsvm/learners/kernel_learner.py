@@ -133,11 +133,6 @@ class KernelLearner(Learner):
         """Return where the margins of n rows are written, all 0."""
         return np.zeros(n)
 
-    def _ignored(self) -> dict[str, int]:
-        """Return the counter of features that were left out, if there are any."""
-        n = self._schema.n_ignored
-        return {"features_ignored": n} if n else {}
-
     def _rebalance(self) -> None:
         """Set the boxes anew if they follow the stream."""
 
@@ -343,6 +338,11 @@ class KernelLearner(Learner):
                 self._become_sparse_after(seen)
 
     # Looking inside
+
+    @property
+    def summary(self) -> str:
+        """Kernel and C, in a few words."""
+        return f"{self.kernel_!r}, C={self.C:g}"
 
     @property
     def n_support_vectors(self) -> int:

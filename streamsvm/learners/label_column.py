@@ -63,11 +63,14 @@ class LabelColumn(Sequence[Any]):
             labels = labels.combine_chunks()
         if pa.types.is_null(labels.type):
             return cls(np.full(len(labels), MISSING), [])
+        if pa.types.is_boolean(labels.type) and not labels.null_count:
+            return cls(labels.to_numpy(zero_copy_only=False).astype(np.int64), [False, True])
         try:
             coded = labels if pa.types.is_dictionary(labels.type) else labels.dictionary_encode()
         except pa.ArrowException:
             return cls._of_values(labels.to_pylist())
-        codes = coded.indices.fill_null(MISSING).to_numpy(zero_copy_only=False).astype(np.int64)
+        indices = coded.indices.fill_null(MISSING) if coded.null_count else coded.indices
+        codes = indices.to_numpy(zero_copy_only=False).astype(np.int64)
         values = coded.dictionary.to_pylist()
         if any(value is None or value != value for value in values):
             return cls._of_values(cls(codes, values))

@@ -26,6 +26,9 @@ _PART = 1024
 class Learner(Shared, base.MiniBatchClassifier, abc.ABC):
     """A classifier over rows of floats; subclasses add the labels and the solver."""
 
+    chunk = 1000
+    """Rows that a run learns between two looks at the clock and the keyboard."""
+
     def __init__(self, max_features: int = LIMIT, buckets: int | None = None) -> None:
         # One thread may learn while others predict: whatever uses scratch holds the lock.
         super().__init__()
@@ -249,6 +252,16 @@ class Learner(Shared, base.MiniBatchClassifier, abc.ABC):
         return {**super().__getstate__(), "_observer": None, "_handle": None}
 
     # Shared parts
+
+    def _ignored(self) -> dict[str, int]:
+        """Return the counter of features that were left out, if there are any."""
+        n = self._schema.n_ignored
+        return {"features_ignored": n} if n else {}
+
+    @property
+    @abc.abstractmethod
+    def summary(self) -> str:
+        """What it is, in a few words."""
 
     @property
     def n_examples(self) -> int:

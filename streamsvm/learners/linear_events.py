@@ -1,4 +1,4 @@
-"""The short way of one dense event of two classes to the weights and back.
+"""The short ways of one event of two classes to the weights and back: dense and sparse.
 
 An array costs 50 nanoseconds on its way from Python into compiled code, an object that holds arrays
 ten times that, a whole number 20: so that compiled code is told where a table of addresses is.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -15,44 +16,51 @@ import numpy as np
 
 from streamsvm._compile import address_of, array_at, compiled
 from streamsvm.learners.calibration import update_one
+from streamsvm.learners.packing import list_event
+from streamsvm.learners.schema import Schema, in_order
 from streamsvm.solvers import sgd, sgdqn
 from streamsvm.solvers.linear_state import N_INFO, LinearState, Schedule, margin_of
+from streamsvm.support.rows import SparseRows
+
+# The table, int64 (6,): addresses of the row; of weights and info; of the schedule; of the
+# calibration; of the numbers, float64 (4,): features there is room for in the row, parts and
+# capacity of the weights, and 0 for SGD, 1 for SGD-QN, 2 for SGD-QN with the mean of inverses.
 
 
 @compiled
-def _held(table):  # type: ignore[no-untyped-def]
-    """Return the row, the state and the numbers of a table, int64 (6,).
-
-    It has the addresses of the row, of weights and info, of the schedule, of the calibration, and
-    of the numbers, float64 (4,): features, parts and capacity of the weights, and 0 for SGD, 1 for
-    SGD-QN, 2 for SGD-QN with the mean of inverses.
-    """
+def _held(address):  # type: ignore[no-untyped-def]
+    """Return the table, the state, the schedule and the numbers."""
+    table = array_at(address, (6,), np.int64)
     numbers = array_at(table[5], (4,), np.float64)
-    d, parts, capacity = np.int64(numbers[0]), np.int64(numbers[1]), np.int64(numbers[2])
-    row = array_at(table[0], (1, d), np.float32)
+    parts, capacity = np.int64(numbers[1]), np.int64(numbers[2])
     weights = array_at(table[1], (1, parts, capacity), np.float64)
     info = array_at(table[2], (1, N_INFO), np.float64)
-    return row, LinearState(weights, info), numbers
+    s = array_at(table[3], (8,), np.float64)
+    schedule = Schedule(s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7])
+    return table, LinearState(weights, info), schedule, numbers
 
 
 @compiled
-def _schedule(table):  # type: ignore[no-untyped-def]
-    s = array_at(table[3], (8,), np.float64)
-    return Schedule(s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7])
+def _learn(table, state, schedule, kind, x, y, weight):  # type: ignore[no-untyped-def]
+    if kind == 0.0:
+        f = sgd.learn_row(state, x, 0, 0, y, weight, schedule)
+    else:
+        f = sgdqn.learn_row(state, x, 0, 0, y, weight, schedule, kind == 2.0)
+    update_one(array_at(table[4], (5,), np.float64), f, y)
 
 
 @compiled
 def margin(address):  # type: ignore[no-untyped-def]
-    """Return the margin of the event in the row; NaN if a value is not finite."""
-    table = array_at(address, (6,), np.int64)
-    row, state, _ = _held(table)
-    f = margin_of(state, row, 0, 0, _schedule(table))
+    """Return the margin of the dense event in the row; NaN if a value is not finite."""
+    table, state, schedule, numbers = _held(address)
+    row = array_at(table[0], (1, np.int64(numbers[0])), np.float32)
+    f = margin_of(state, row, 0, 0, schedule)
     return f if np.isfinite(f) else np.nan
 
 
 @compiled
 def learn(address, y, weight):  # type: ignore[no-untyped-def]
-    """Learn the event in the row, with sign y; False, and nothing changed, if it is not finite.
+    """Learn the dense event in the row; return False, and change nothing, if it is not finite.
 
     Parameters
     ----------
@@ -62,17 +70,49 @@ def learn(address, y, weight):  # type: ignore[no-untyped-def]
         +1 or -1; the weight of the example.
 
     """
-    table = array_at(address, (6,), np.int64)
-    row, state, numbers = _held(table)
+    table, state, schedule, numbers = _held(address)
+    row = array_at(table[0], (1, np.int64(numbers[0])), np.float32)
     for c in range(row.shape[1]):
         if not np.isfinite(row[0, c]):
             return False
-    schedule = _schedule(table)
-    if numbers[3] == 0.0:
-        f = sgd.learn_row(state, row, 0, 0, y, weight, schedule)
-    else:
-        f = sgdqn.learn_row(state, row, 0, 0, y, weight, schedule, numbers[3] == 2.0)
-    update_one(array_at(table[4], (5,), np.float64), f, y)
+    _learn(table, state, schedule, numbers[3], row, y, weight)
+    return True
+
+
+@compiled
+def _sparse_row(address, room, n, d):  # type: ignore[no-untyped-def]
+    """Return the sparse event in the row, and its length: -1 if a value is not finite.
+
+    The row has n values, float64; n columns, int32, below 0 for none; then, at their places for the
+    longest event, bounds, int64 (2,), and room for values, float32.
+    """
+    given = array_at(address, (n,), np.float64)
+    columns = array_at(address + 8 * n, (n,), np.int32)
+    start = array_at(address + 12 * room, (2,), np.int64)
+    values = array_at(address + 12 * room + 16, (n,), np.float32)
+    start[0] = 0
+    start[1] = list_event(columns, given, values)
+    return SparseRows(start, columns, values, d)
+
+
+@compiled
+def sparse_margin(address, n):  # type: ignore[no-untyped-def]
+    """Return the margin of the sparse event of n features; NaN if a value is not finite."""
+    table, state, schedule, numbers = _held(address)
+    x = _sparse_row(table[0], np.int64(numbers[0]), n, 0)
+    if x.start[1] < 0:
+        return np.nan
+    return margin_of(state, x, 0, 0, schedule)
+
+
+@compiled
+def sparse_learn(address, n, d, y, weight):  # type: ignore[no-untyped-def]
+    """Learn the sparse event of n out of d features; as `learn`."""
+    table, state, schedule, numbers = _held(address)
+    x = _sparse_row(table[0], np.int64(numbers[0]), n, d)
+    if x.start[1] < 0:
+        return False
+    _learn(table, state, schedule, numbers[3], x, y, weight)
     return True
 
 
@@ -97,42 +137,45 @@ NO_WAY = ShortWay(lambda x: GIVE_UP, lambda x, y: False, lambda: None)
 """Gives up."""
 
 
-def short_way(
-    names: list[Any],
-    state: LinearState,
-    schedule: Schedule,
-    kind: float,
-    calibration: np.ndarray,
-    sides: dict[Any, tuple[float, float]],
-    lock: Any,
-) -> ShortWay:
-    """Return the short way to a state.
+class Target(NamedTuple):
+    """What a short way leads to."""
 
-    Closures, since each attribute of an object would take as long as eight features, and so would
-    ``with lock``.
+    state: LinearState
+    schedule: Schedule
+    kind: float
+    calibration: np.ndarray
+    sides: dict[Any, tuple[float, float]]
+    """Sign and weight of both labels."""
+    lock: Any
+    """Held while an event is predicted or learnt."""
 
-    Parameters
-    ----------
-    names
-        The features, at least 2.
-    state, schedule, kind, calibration
-        See `learn`.
-    sides
-        Sign and weight of both labels.
-    lock
-        Held while an event is predicted or learnt.
+    def table(self, row: np.ndarray, room: int) -> tuple[np.ndarray, ...]:
+        """Return the table, and after it the arrays that must live as long as it."""
+        numbers = np.array([room, *self.state.weights.shape[1:], self.kind])
+        arrays = (row, *self.state, np.array(self.schedule), self.calibration, numbers)
+        return np.array([address_of(array) for array in arrays], np.int64), *arrays
 
-    """
+    def labels(self) -> tuple[Any, Any]:
+        """Return the negative and the positive label."""
+        negative, positive = sorted(self.sides, key=lambda label: self.sides[label][0])
+        return negative, positive
+
+
+# Closures, since each attribute of an object would take as long as eight features, and so would
+# "with lock".
+
+
+def dense_way(names: list[Any], target: Target) -> ShortWay:
+    """Return the short way of events that have all of some features, at least 2, and no other."""
     d, get = len(names), itemgetter(*names)
     pack = struct.Struct(f"{d}f").pack_into
     row = np.zeros((1, d), np.float32)
     buffer: Any = memoryview(row.data).cast("B")
-    numbers = np.array([d, *state.weights.shape[1:], kind])
-    arrays = (row, *state, np.array(schedule), calibration, numbers)
-    table = np.array([address_of(array) for array in arrays], np.int64)
-    address = address_of(table)
-    negative, positive = sorted(sides, key=lambda label: sides[label][0])
-    acquire, release, is_open = lock.acquire, lock.release, True
+    arrays = target.table(row, d)
+    address = address_of(arrays[0])
+    negative, positive = target.labels()
+    sides, is_open = target.sides, True
+    acquire, release = target.lock.acquire, target.lock.release
 
     def predict_shortly(x: Any) -> Any:
         acquire()
@@ -165,7 +208,82 @@ def short_way(
         nonlocal is_open
         is_open = False
 
-    return ShortWay(predict_shortly, learn_shortly, close, (*arrays, table))
+    return ShortWay(predict_shortly, learn_shortly, close, arrays)
 
 
-_REFUSED = (KeyError, struct.error, TypeError, OverflowError)
+_LONGEST = 256
+
+
+@cache
+def _packers() -> list[Callable[..., None]]:
+    """Return what writes the values and columns of n features, for each n."""
+    return [struct.Struct(f"{n}d{n}i").pack_into for n in range(_LONGEST + 1)]
+
+
+def sparse_way(schema: Schema, target: Target) -> ShortWay:
+    """Return the short way of events of any features, new ones among them while there is room."""
+    index, packers = schema.index, _packers()
+    known, maybe = index.__getitem__, index.get
+    row = np.zeros(2 * _LONGEST + 2, np.int64)
+    buffer: Any = memoryview(row.data).cast("B")
+    arrays = target.table(row, _LONGEST)
+    address = address_of(arrays[0])
+    room = min(schema.limit, target.state.weights.shape[2])
+    negative, positive = target.labels()
+    sides, is_open = target.sides, True
+    acquire, release = target.lock.acquire, target.lock.release
+
+    def predict_shortly(x: Any) -> Any:
+        acquire()
+        try:
+            n = len(x)
+            try:
+                packers[n](buffer, 0, *x.values(), *map(known, x))
+            except KeyError:
+                packers[n](buffer, 0, *x.values(), *[maybe(name, -1) for name in x])
+            f = sparse_margin(address, n)
+        except _REFUSED:
+            return GIVE_UP
+        finally:
+            release()
+        return positive if f > 0.0 else negative if f <= 0.0 else GIVE_UP
+
+    def learn_shortly(x: Any, y: Any) -> bool:
+        acquire()
+        try:
+            sign, weight = sides[y]
+            if not is_open:
+                return False
+            n, d = len(x), len(index)
+            try:
+                packers[n](buffer, 0, *x.values(), *map(known, x))
+            except KeyError:
+                return learn_new(x, sign, weight)
+            return sparse_learn(address, n, d, sign, weight)  # type: ignore[no-any-return]
+        except _REFUSED:
+            return False
+        finally:
+            release()
+
+    def learn_new(x: Any, sign: float, weight: float) -> bool:
+        """Learn an event with unseen features."""
+        new = in_order(name for name in x if name not in index)
+        n, d = len(x), len(index) + len(new)
+        if d > room:
+            return False
+        places = {name: len(index) + i for i, name in enumerate(new)}
+        columns = [places[name] if name in places else index[name] for name in x]
+        packers[n](buffer, 0, *x.values(), *columns)
+        if not sparse_learn(address, n, d, sign, weight):
+            return False
+        schema.extend(new)
+        return True
+
+    def close() -> None:
+        nonlocal is_open
+        is_open = False
+
+    return ShortWay(predict_shortly, learn_shortly, close, arrays)
+
+
+_REFUSED = (KeyError, IndexError, AttributeError, struct.error, TypeError, OverflowError)

@@ -12,15 +12,20 @@ from streamsvm import losses
 from streamsvm._compile import JIT
 from streamsvm.errors import ParameterError
 from streamsvm.learners import first_rows, sparsity
-from streamsvm.learners.binary import BinaryLearner
+from streamsvm.learners.any_classes import AnyClasses
 from streamsvm.learners.calibration import new_temperature
 from streamsvm.learners.checks import check_class_weight, check_number, check_positive, check_size
 from streamsvm.learners.first_rows import FirstRows
 from streamsvm.learners.label_column import LabelColumn
-from streamsvm.learners.linear_events import GIVE_UP, NO_WAY, ShortWay, short_way
-from streamsvm.learners.open_labels import OpenLabels
+from streamsvm.learners.linear_events import (
+    GIVE_UP,
+    NO_WAY,
+    ShortWay,
+    Target,
+    dense_way,
+    sparse_way,
+)
 from streamsvm.learners.schema import LIMIT, Name
-from streamsvm.learners.several import SeveralClasses
 from streamsvm.learners.width import next_power_of_two
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers import linear_state
@@ -28,8 +33,10 @@ from streamsvm.solvers.linear_state import BIAS, N_UPDATES, LinearState, Schedul
 from streamsvm.support.rows import Rows, cut, dense, shape, sparse
 
 
-class LinearLearner(BinaryLearner, SeveralClasses):
+class LinearLearner(AnyClasses):
     """A linear classifier: two classes are one output, more one output each against the rest."""
+
+    chunk = 16_384
 
     def __init__(
         self,
@@ -116,45 +123,7 @@ class LinearLearner(BinaryLearner, SeveralClasses):
             )
         return 1.0 / (check_positive("C", self.C) * n)
 
-    # Labels: two classes, then more
-
-    def _new_labels(self) -> OpenLabels:
-        return OpenLabels()
-
-    @property
-    def _classes_kind(self) -> Any:
-        return BinaryLearner if self._labels.is_binary else SeveralClasses
-
-    def _new_calibration(self) -> np.ndarray:
-        return BinaryLearner._new_calibration(self)
-
-    def _calibrate(self, margins: np.ndarray, signs: np.ndarray) -> None:
-        self._classes_kind._calibrate(self, margins, signs)
-
-    def _no_margins(self, n: int) -> np.ndarray:
-        margins: np.ndarray = self._classes_kind._no_margins(self, n)
-        return margins
-
-    def _margin_one(self, x: Mapping[Name, Any]) -> Any:
-        return self._classes_kind._margin_one(self, x)
-
-    def decision_function_one(self, x: Mapping[Name, Any]) -> Any:
-        """Return the signed margin; of more than two classes {label: score}."""
-        return self._classes_kind.decision_function_one(self, x)
-
-    def predict_proba_one(self, x: Mapping[Name, Any], **kwargs: Any) -> dict[Any, float]:
-        """Return {label: probability}, calibrated on margins from before each was learnt."""
-        p: dict[Any, float] = self._classes_kind.predict_proba_one(self, x)
-        return p
-
-    def predict_proba_many(self, X: Any) -> Any:
-        """Return a frame with a column a label and a row of probabilities a row."""
-        return self._classes_kind.predict_proba_many(self, X)
-
-    def probabilities_of(self, margin: Any) -> dict[Any, float]:
-        """Return {label: calibrated probability} at a margin, or at a row of scores."""
-        p: dict[Any, float] = self._classes_kind.probabilities_of(self, margin)
-        return p
+    # Two classes, then more
 
     def _turn_signs(self) -> Callable[[np.ndarray], np.ndarray]:
         change = np.negative if self._labels.is_binary else self._spread()
@@ -264,10 +233,10 @@ class LinearLearner(BinaryLearner, SeveralClasses):
     # Events of two classes and known features go a short way
 
     def _new_short_way(self) -> ShortWay:
-        """Return the short way of dense events, one that gives up while there is none."""
+        """Return the short way of events, one that gives up while there is none."""
         d = len(self._schema)
-        is_open = self._first is not None or self._sparse or len(self._labels.seen) != 2
-        if is_open or d < 2 or self._state is None or not JIT:
+        is_open = self._first is not None or len(self._labels.seen) != 2 or not JIT
+        if is_open or d < 2 or self.hashing is not None:
             return NO_WAY
         weight = self.class_weight or {}
         sides = {
@@ -275,15 +244,10 @@ class LinearLearner(BinaryLearner, SeveralClasses):
             for label in self._labels.seen
         }
         state = self._state_for(d)
-        return short_way(
-            self._schema.names,
-            state,
-            self._schedule,
-            self._kind,
-            self._calibration,
-            sides,
-            self._lock,
-        )
+        target = Target(state, self._schedule, self._kind, self._calibration, sides, self._lock)
+        if self._sparse:
+            return sparse_way(self._schema, target)
+        return dense_way(self._schema.names, target)
 
     def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
         """Return the label predicted for an event."""
@@ -315,6 +279,11 @@ class LinearLearner(BinaryLearner, SeveralClasses):
         return None
 
     # Looking inside
+
+    @property
+    def summary(self) -> str:
+        """Loss, lambda and rate, in a few words."""
+        return f"{self.loss} loss, lambda {self._schedule.lam:g}, rate {self.rate:.3g}"
 
     @property
     def weights(self) -> dict[Any, Any]:
@@ -400,9 +369,7 @@ class LinearLearner(BinaryLearner, SeveralClasses):
     def counters(self) -> dict[str, int]:
         """Counts since the first example: examples, updates of the weights."""
         updates = 0.0 if self._state is None else float(self._state.info[:, N_UPDATES].sum())
-        n = self._schema.n_ignored
-        counts = {"examples": self._n_examples, "updates": int(updates)}
-        return counts | ({"features_ignored": n} if n else {})
+        return {"examples": self._n_examples, "updates": int(updates)} | self._ignored()
 
     @property
     def memory_usage(self) -> int:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamsvm.learners.packing import are_columns, are_rows, mark_finite, mark_usable
 from streamsvm.learners.schema import Name
 from streamsvm.support.rows import SparseRows, taken
 
@@ -42,6 +43,15 @@ def take(matrix: Any, kept: np.ndarray) -> Any:
 
 def are_usable(matrix: Matrix | SparseMatrix, largest: float) -> np.ndarray:
     """Tell for each row whether all values are finite and at most `largest`."""
+    values = matrix.values
+    if not isinstance(matrix, SparseMatrix) and are_columns(values):
+        usable = np.ones(len(values), bool)
+        mark_usable(values.T, largest, usable)
+        return usable
+    if not isinstance(matrix, SparseMatrix) and are_rows(values):
+        usable = np.empty(len(values), bool)
+        mark_finite(values.view(np.uint32), usable)
+        return usable
     with np.errstate(invalid="ignore"):
         good = np.abs(matrix.values) <= largest
     if not isinstance(matrix, SparseMatrix):

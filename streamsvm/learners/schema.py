@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.errors import FeatureError
-from streamsvm.learners.packing import first_bad, list_event, narrow
+from streamsvm.learners.packing import are_columns, first_bad, list_event, narrow, rows_of
 from streamsvm.support.rows import SparseRows, sorted_rows
 
 Name = Hashable
@@ -199,22 +199,17 @@ class Schema:
 
         """
         self._check_size(len(names))
-        with np.errstate(over="ignore"):
-            x = np.ascontiguousarray(values, dtype=np.float32)
-        bad = first_bad(x)
-        if bad >= 0:
-            r, c = divmod(bad, x.shape[1])
-            raise FeatureError(f"row {r}: {_refusal(names[c], values[r, c].item())}")
         candidates = in_order(names) if order is None else order
         columns, new = self._new_columns([name for name in candidates if name not in self.index])
-        if names == self.names + new:
-            return x, new
         columns |= self.index
-        out = np.zeros((len(x), len(self.names) + len(new)), np.float32)
-        for c, name in enumerate(names):
-            if name in columns:
-                out[:, columns[name]] = x[:, c]
-        return out, new
+        places = np.array([columns.get(name, -1) for name in names], np.int64)
+        x = _as_rows(values, places, len(self.names) + len(new))
+        bad = first_bad(x)
+        if bad >= 0:
+            r, place = divmod(bad, x.shape[1])
+            c = int(np.flatnonzero(places == place)[0])
+            raise FeatureError(f"row {r}: {_refusal(names[c], values[r, c].item())}")
+        return x, new
 
     # Sparse rows
 
@@ -314,6 +309,24 @@ class Schema:
         values = np.where(columns >= 0, rows.values, np.float32(0.0))
         moved = SparseRows(rows.start, np.maximum(columns, 0), values, len(self) + len(new))
         return sorted_rows(moved), new
+
+
+def _as_rows(values: np.ndarray, places: np.ndarray, d: int) -> np.ndarray:
+    """Return numbers, (n, k), as float32 (n, d), each column in its place, others 0."""
+    n, k = values.shape
+    whole = k == d and bool((places >= 0).all())
+    if whole and (k == 0 or (places == np.arange(d)).all()) and not are_columns(values):
+        with np.errstate(over="ignore"):
+            return np.ascontiguousarray(values, dtype=np.float32)
+    x = np.empty((n, d), np.float32) if whole else np.zeros((n, d), np.float32)
+    if are_columns(values):
+        rows_of(values.T, places, x)
+        return x
+    with np.errstate(over="ignore"):
+        for c, place in enumerate(places.tolist()):
+            if place >= 0:
+                x[:, place] = values[:, c]
+    return x
 
 
 def _refusal(name: Name, value: Any) -> str:

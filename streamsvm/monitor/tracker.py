@@ -238,8 +238,9 @@ class TrackingMonitor:
 
         A measurement is made if examples came since the last one, and of the gap with a larger
         sample than those of the history; it is not added there. Keys: n_examples,
-        n_support_vectors, n_free, n_bounded, dual (linear learners: objective), gap, gap_kept, gap_discarded, gap_low, gap_high,
-        averaged_gap, certificate, certificate_papers, kappa, delta, accuracy, a key a metric,
+        n_support_vectors, n_free, n_bounded, dual, gap, gap_kept, gap_discarded, gap_low, gap_high,
+        averaged_gap (of linear learners by gradients, in the place of all these, objective),
+        certificate, certificate_papers, kappa, delta, accuracy, a key a metric,
         examples_per_second, latency_p50 and latency_p99 (seconds an example), kernel_values,
         cache_hits (a share), memory_bytes.
         """

@@ -51,6 +51,6 @@ def test_a_draw_leaves_out_what_is_kept_and_widens_rows():
     x, signs, weights = sample.draw(5, 3, np.arange(1, 16))
     assert sorted(x[:, 0]) == [16, 17, 18, 19, 20] and not x[:, 1:].any()
     assert (signs == 1).all() and (weights == 2).all()
-    sample.turn_signs()
+    sample.turn_signs(np.negative)
     x, signs, _ = sample.draw(3, 1, np.zeros(0, np.int64))
     assert len(x) == 3 and (signs == -1).all()

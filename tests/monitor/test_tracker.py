@@ -158,9 +158,9 @@ def test_metrics(data):
 @pytest.mark.parametrize(
     ("model", "parameters", "words"),
     [
-        (linear_model.Perceptron(), {}, "Perceptron solves no dual problem of ours"),
+        (linear_model.Perceptron(), {}, "Perceptron is no learner of ours"),
         (StandardScaler() | linear_model.Perceptron(), {}, "use LASVMClassifier or Tracking"),
-        (StandardScaler(), {}, "StandardScaler solves no dual"),
+        (StandardScaler(), {}, "StandardScaler is no learner"),
         (None, {"every": 0}, "every=0: use a whole number of at least 1"),
         (None, {"sample": 1.5}, "sample=1.5"),
         (None, {"most": 1}, "most=1: use a whole number of at least 2"),
