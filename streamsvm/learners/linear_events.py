@@ -24,7 +24,7 @@ from streamsvm.support.rows import SparseRows
 
 # The table, int64 (6,): addresses of the row; of weights and info; of the schedule; of the
 # calibration; of the numbers, float64 (4,): features there is room for in the row, parts and
-# capacity of the weights, and 0 for SGD, 1 for SGD-QN, 2 for SGD-QN with the mean of inverses.
+# capacity of the weights, and 0 for SGD, 1 for SGD-QN.
 
 
 @compiled
@@ -45,7 +45,7 @@ def _learn(table, state, schedule, kind, x, y, weight):  # type: ignore[no-untyp
     if kind == 0.0:
         f = sgd.learn_row(state, x, 0, 0, y, weight, schedule)
     else:
-        f = sgdqn.learn_row(state, x, 0, 0, y, weight, schedule, kind == 2.0)
+        f = sgdqn.learn_row(state, x, 0, 0, y, weight, schedule)
     update_one(array_at(table[4], (5,), np.float64), f, y)
 
 

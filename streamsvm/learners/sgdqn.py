@@ -35,9 +35,6 @@ class SGDQNClassifier(LinearLearner):
     skip
         Examples between two steps on the regularisation term, each followed by an estimation of B;
         at least 1. "auto", the default: 16 / share of nonzero features (thesis, 3.1.2).
-    inverse
-        False, the default: B is the mean of the ratios of the secant equation (Algorithm 8). True:
-        the inverse of the mean of the inverse ratios.
     bias_rate, class_weight, sparse, hashing, max_features
         As in `SVMSGDClassifier`.
 
@@ -56,6 +53,8 @@ class SGDQNClassifier(LinearLearner):
 
     """
 
+    _kind = 1.0
+
     def __init__(
         self,
         loss: str = "squared_hinge",
@@ -65,15 +64,13 @@ class SGDQNClassifier(LinearLearner):
         t0: float | None = None,
         power: float = 1.0,
         skip: int | str = "auto",
-        inverse: bool = False,
         bias_rate: float = 0.01,
         class_weight: dict[Any, float] | None = None,
         sparse: bool | None = None,
         hashing: int | None = None,
         max_features: int = LIMIT,
     ) -> None:
-        self.power, self.skip, self.inverse = power, skip, inverse
-        self._kind = 2.0 if inverse else 1.0
+        self.power, self.skip = power, skip
         super().__init__(
             loss=loss,
             l2=l2,
@@ -94,7 +91,7 @@ class SGDQNClassifier(LinearLearner):
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         """Yield the settings that River's checks run with."""
         yield {}
-        yield {"loss": "hinge", "inverse": True}
+        yield {"loss": "hinge", "bias_rate": 1.0}
         yield {"power": 0.0, "sparse": True, "skip": 4}
 
     def _second(self) -> float | None:
@@ -109,7 +106,7 @@ class SGDQNClassifier(LinearLearner):
         schedule: Schedule,
         margins: np.ndarray,
     ) -> None:
-        sgdqn.learn_rows(state, x, y, weight, schedule, self._kind == 2.0, margins)
+        sgdqn.learn_rows(state, x, y, weight, schedule, margins)
 
 
 model_file.register(SGDQNClassifier, linear_file)

@@ -12,10 +12,6 @@ that B moves towards the ratios of the secant equation (3.6), a share 2 / r of t
     [w' - w]_j / [g(w') - g(w)]_j = 1 / (lambda + (l'(s') - l'(s)) c_i / (a B_j)),   a = step
 
 which is 1 / lambda where x_ij is 0 or the step was (3.2.2, by continuity).
-
-Beyond the thesis: `inverse` moves 1 / B towards the inverse ratios instead. A ratio is 1 / lambda
-whenever the loss is flat there, so that the mean of ratios says little about curvature; the mean of
-the inverse ratios estimates the diagonal of the Hessian itself.
 """
 
 from __future__ import annotations
@@ -89,38 +85,34 @@ def _shrink(w, b, amount):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _moved(b, curvature, lam, share, inverse):  # type: ignore[no-untyped-def]
+def _moved(b, curvature, lam, share):  # type: ignore[no-untyped-def]
     """Return a B that has moved towards 1 / (lambda + curvature) (lines 7 and 8)."""
-    if inverse:
-        b = 1.0 / (1.0 / b + share * (lam + curvature - 1.0 / b))
-    else:
-        b += share * (1.0 / (lam + curvature) - b)
-    return max(b, _LEAST / lam)
+    return max(b + share * (1.0 / (lam + curvature) - b), _LEAST / lam)
 
 
 @compiled
-def _estimate_dense(b, x, r, change, lam, share, inverse):  # type: ignore[no-untyped-def]
+def _estimate_dense(b, x, r, change, lam, share):  # type: ignore[no-untyped-def]
     for c in range(x.shape[1]):
         curvature = change / b[c] if x[r, c] != 0.0 else 0.0
-        b[c] = _moved(b[c], curvature, lam, share, inverse)
+        b[c] = _moved(b[c], curvature, lam, share)
 
 
 @compiled
-def _estimate_sparse(b, x, r, change, lam, share, inverse):  # type: ignore[no-untyped-def]
+def _estimate_sparse(b, x, r, change, lam, share):  # type: ignore[no-untyped-def]
     t, stop = x.start[r], x.start[r + 1]
     for c in range(x.d):
         curvature = 0.0
         if t < stop and x.columns[t] == c:
             curvature = change / b[c]
             t += 1
-        b[c] = _moved(b[c], curvature, lam, share, inverse)
+        b[c] = _moved(b[c], curvature, lam, share)
 
 
 _estimate: Any = chosen_by(1, {np.ndarray: _estimate_dense, SparseRows: _estimate_sparse})
 
 
 @compiled
-def learn_row(state, x, r, o, y, weight, schedule, inverse):  # type: ignore[no-untyped-def]
+def learn_row(state, x, r, o, y, weight, schedule):  # type: ignore[no-untyped-def]
     """Learn row r for one output; return its margin from before; see `sgd.learn_row`."""
     info, w, b = state.info[o], state.weights[o, 0], state.weights[o, 1]
     f = dot(w, x, r) + info[BIAS]
@@ -145,7 +137,7 @@ def learn_row(state, x, r, o, y, weight, schedule, inverse):  # type: ignore[no-
     if info[UPDATE] > 0.0:
         # How much the slope changed, over the step: 0 where there was none.
         change = slope / step if step > 0.0 else 0.0
-        _estimate(b, x, r, change, lam, min(1.0, 2.0 / info[R]), inverse)
+        _estimate(b, x, r, change, lam, min(1.0, 2.0 / info[R]))
         info[R] += 1.0
         info[UPDATE] = 0.0
     info[T] += 1.0
@@ -160,14 +152,11 @@ def learn_row(state, x, r, o, y, weight, schedule, inverse):  # type: ignore[no-
 
 
 @compiled
-def learn_rows(state, x, y, weight, schedule, inverse, margins):  # type: ignore[no-untyped-def]
-    """Learn rows one after the other, for all outputs: see `sgd.learn_rows`.
-
-    `inverse` says whether 1 / B is averaged in the place of B.
-    """
+def learn_rows(state, x, y, weight, schedule, margins):  # type: ignore[no-untyped-def]
+    """Learn rows one after the other, for all outputs: see `sgd.learn_rows`."""
     state = borrowed(state)
     outputs = state.info.shape[0]
     for r in range(count(x)):
         for o in range(outputs):
             side = sign_of(y[r], o, outputs)
-            margins[r, o] = learn_row(state, x, r, o, side, weight[r], schedule, inverse)
+            margins[r, o] = learn_row(state, x, r, o, side, weight[r], schedule)

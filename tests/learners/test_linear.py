@@ -22,7 +22,7 @@ SETTINGS = [
     (SVMSGDClassifier, {"averaged": False, "loss": "log", "t0": 100.0}),
     (SVMSGDClassifier, {"averaged": 50, "skip": "auto", "class_weight": {True: 2.0}}),
     (SGDQNClassifier, {}),
-    (SGDQNClassifier, {"inverse": True, "loss": "huber", "power": 0.0}),
+    (SGDQNClassifier, {"loss": "huber", "power": 0.0}),
 ]
 IDS = [f"{cls.__name__}-{params}" for cls, params in SETTINGS]
 

@@ -77,7 +77,7 @@ class SlowLinear:
         self.average_b = (1.0 - share) * self.average_b + share * self.b
         return f
 
-    def sgdqn(self, x, y, weight=1.0, inverse=False):
+    def sgdqn(self, x, y, weight=1.0):
         """Lines 4 to 16 of Algorithm 8."""
         f = self.margin(x)
         if weight == 0.0:
@@ -88,7 +88,7 @@ class SlowLinear:
         self.w = w + moved
         self.b = b + self.bias_rate * step * y / lam
         if self.update:
-            self._estimate(x, y, weight, moved, f, inverse)
+            self._estimate(x, y, weight, moved, f)
         self.count -= 1
         if self.count <= 0:
             if self.r == 0.0:
@@ -98,7 +98,7 @@ class SlowLinear:
         self.t += 1
         return f
 
-    def _estimate(self, x, y, weight, moved, f, inverse):
+    def _estimate(self, x, y, weight, moved, f):
         # g(w + moved) - g(w), term by term: as a difference of gradients it would lose digits.
         slopes = slope(self.name, y * self.margin(x)) - slope(self.name, y * f)
         change = self.lam * moved + weight * slopes * y * x
@@ -106,9 +106,6 @@ class SlowLinear:
         same = moved == 0.0
         ratio[~same] = moved[~same] / change[~same]
         share = min(1.0, 2.0 / self.r)
-        if inverse:
-            self.B = 1.0 / (1.0 / self.B + share * (1.0 / ratio - 1.0 / self.B))
-        else:
-            self.B = self.B + share * (ratio - self.B)
+        self.B = self.B + share * (ratio - self.B)
         self.B = np.maximum(self.B, 1e-2 / self.lam)
         self.r, self.update = self.r + 1.0, False

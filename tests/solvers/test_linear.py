@@ -28,10 +28,9 @@ def schedule(name="hinge", lam=1e-2, t0=30.0, power=1.0, skip=1.0, averaged=0.0,
     return Schedule(losses.LOSSES[name], lam, t0, power, skip, averaged, choose, b)
 
 
-def learn(state, x, y, weight, own, solver=sgd, inverse=None):
+def learn(state, x, y, weight, own, solver=sgd):
     margins = np.zeros((len(y), state.info.shape[0]))
-    more = () if inverse is None else (inverse,)
-    solver.learn_rows(state, x, y, weight, own, *more, margins)
+    solver.learn_rows(state, x, y, weight, own, margins)
     return margins
 
 
@@ -68,15 +67,14 @@ def test_sgd_does_what_the_slow_twin_does(name, power, skip, rows):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("inverse", [False, True])
 @pytest.mark.parametrize("rows", [np.asarray, sparse], ids=["dense", "sparse"])
-def test_sgdqn_does_what_the_slow_twin_does(name, inverse, rows):
+def test_sgdqn_does_what_the_slow_twin_does(name, rows):
     x, y, weight = problem(2, share=0.5)
     twin = SlowLinear(7, name, 1e-2, 30.0, skip=3, bias_rate=0.1)
     state = linear_state.new_state(1, 7, 100.0)
-    margins = learn(state, rows(x), y, weight, schedule(name, skip=3.0), sgdqn, inverse)
+    margins = learn(state, rows(x), y, weight, schedule(name, skip=3.0), sgdqn)
     for i in range(200):
-        f = twin.sgdqn(x[i].astype(float), y[i], weight[i], inverse)
+        f = twin.sgdqn(x[i].astype(float), y[i], weight[i])
         assert margins[i, 0] == pytest.approx(f, abs=1e-7)
     np.testing.assert_allclose(state.weights[0, 0], twin.w, atol=1e-7)
     np.testing.assert_allclose(state.weights[0, 1], twin.B, rtol=1e-6)
@@ -95,12 +93,12 @@ def test_how_rows_are_cut_does_not_change_a_bit(seed, cuts, name, is_sparse):
     x, y, weight = problem(seed, share=0.4)
     own = schedule(name, skip=0.0, averaged=1e-15, choose=1.0)
     rows = sparse if is_sparse else np.asarray
-    for solver, second, inverse in ((sgd, 0.0, None), (sgdqn, 100.0, False)):
+    for solver, second in ((sgd, 0.0), (sgdqn, 100.0)):
         one, other = (linear_state.new_state(1, 7, second) for _ in range(2))
-        whole = learn(one, rows(x), y, weight, own, solver, inverse)
+        whole = learn(one, rows(x), y, weight, own, solver)
         places = [0, *sorted(set(cuts)), 200]
         parts = [
-            learn(other, rows(x[a:b]), y[a:b], weight[a:b], own, solver, inverse)
+            learn(other, rows(x[a:b]), y[a:b], weight[a:b], own, solver)
             for a, b in itertools.pairwise(places)
         ]
         np.testing.assert_array_equal(whole, np.concatenate(parts))
@@ -111,15 +109,15 @@ def test_how_rows_are_cut_does_not_change_a_bit(seed, cuts, name, is_sparse):
 def test_several_outputs_are_so_many_single_ones():
     x, _, weight = problem(3)
     y = np.random.default_rng(3).integers(0, 3, 200).astype(float)
-    for solver, second, inverse in ((sgd, 0.0, None), (sgdqn, 100.0, True)):
+    for solver, second in ((sgd, 0.0), (sgdqn, 100.0)):
         own = schedule(averaged=1e-15 if solver is sgd else 0.0)
         together = linear_state.new_state(3, 7, second)
-        margins = learn(together, x, y, weight, own, solver, inverse)
+        margins = learn(together, x, y, weight, own, solver)
         for o in range(3):
             alone = linear_state.new_state(1, 7, second)
             sides = np.where(y == o, 1.0, -1.0)
             np.testing.assert_array_equal(
-                learn(alone, x, sides, weight, own, solver, inverse)[:, 0], margins[:, o]
+                learn(alone, x, sides, weight, own, solver)[:, 0], margins[:, o]
             )
 
 
@@ -128,11 +126,11 @@ def test_several_outputs_are_so_many_single_ones():
 def test_no_outlier_makes_weights_that_are_not_finite(name, size):
     x, y, weight = problem(4)
     x[::10] *= np.float32(size) / 10
-    for solver, second, inverse in ((sgd, 0.0, None), (sgdqn, 1e4, False)):
+    for solver, second in ((sgd, 0.0), (sgdqn, 1e4)):
         state = linear_state.new_state(1, 7, second)
         own = schedule(name, 1e-4, 1.0, averaged=1e-15 if solver is sgd else 0.0)
         for _ in range(20):
-            margins = learn(state, x, y, weight, own, solver, inverse)
+            margins = learn(state, x, y, weight, own, solver)
             assert np.isfinite(margins).all()
             assert np.isfinite(state.weights).all()
 
@@ -179,7 +177,7 @@ def test_a_row_without_weight_changes_nothing():
 def test_growing_keeps_the_content():
     x, y, weight = problem(7)
     state = linear_state.new_state(1, 7, 100.0)
-    learn(state, x, y, weight, schedule(skip=3.0), sgdqn, False)
+    learn(state, x, y, weight, schedule(skip=3.0), sgdqn)
     grown = linear_state.grown(state, 2, 9, 100.0)
     np.testing.assert_array_equal(grown.weights[:1, :, :7], state.weights)
     np.testing.assert_array_equal(grown.info[:1], state.info)

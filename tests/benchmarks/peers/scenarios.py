@@ -283,5 +283,8 @@ SCENARIOS = [
 
 BY_ID = {scenario.id: scenario for scenario in SCENARIOS}
 
-WITHOUT: dict[str, str] = {}
+WITHOUT: dict[str, str] = {
+    "SVMSGDClassifier": "tests/benchmarks/linear.py has peers and measures of its own",
+    "SGDQNClassifier": "as SVMSGDClassifier",
+}
 """Public learners without a scenario, and why."""
