@@ -36,28 +36,23 @@ class FirstRows:
         return sum(len(y) for y in self._y)
 
     def add(self, x: Rows, y: np.ndarray, weight: np.ndarray) -> None:
-        """Keep rows."""
-        self._blocks.append(_copy(x))
-        self._y.append(y.copy())
-        self._weight.append(weight.copy())
+        """Keep rows: these arrays themselves."""
+        self._blocks.append(x)
+        self._y.append(y)
+        self._weight.append(weight)
 
     def all(self, d: int) -> tuple[Rows, np.ndarray, np.ndarray]:
         """Return all rows, with d features, and what belongs to them."""
         if not self._y:
             return np.zeros((0, d), np.float32), np.zeros(0), np.zeros(0)
-        return joined(self._blocks, d), np.concatenate(self._y), np.concatenate(self._weight)
+        found = (joined(self._blocks, d), np.concatenate(self._y), np.concatenate(self._weight))
+        # Fewer blocks for the next time.
+        self._blocks, self._y, self._weight = [found[0]], [found[1]], [found[2]]
+        return found
 
     def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
         """Change what rows are learnt as."""
         self._y = [change(y) for y in self._y]
-
-
-def _copy(x: Rows) -> Rows:
-    if isinstance(x, SparseRows):
-        first, stop = int(x.start[0]), int(x.start[-1])
-        columns, values = x.columns[first:stop].copy(), x.values[first:stop].copy()
-        return SparseRows(x.start - first, columns, values, x.d)
-    return x.copy()
 
 
 class Trial(NamedTuple):

@@ -94,6 +94,16 @@ class LabelColumn(Sequence[Any]):
                 ) from error
         return cls(np.array(codes, np.int64), list(known))
 
+    @classmethod
+    def joined(cls, columns: list[LabelColumn]) -> LabelColumn:
+        """Return columns one after the other as one."""
+        known: dict[Any, int] = {}
+        codes = []
+        for column in columns:
+            places = [known.setdefault(value, len(known)) for value in column.values]
+            codes.append(np.array([*places, MISSING], np.int64)[column.codes])
+        return cls(np.concatenate([np.zeros(0, np.int64), *codes]), list(known))
+
     def __len__(self) -> int:
         return len(self.codes)
 

@@ -305,7 +305,7 @@ class Learner(Shared, base.MiniBatchClassifier, abc.ABC):
         runs = _runs(labels, self._labels.seen)
         if len(runs) == 1 and labels[0] in self._labels.seen:
             return self._learn_run(x, labels, w, numbers, diagonal)
-        predicted: list[Any] = []
+        predicted: list[LabelColumn] = []
         for start, stop in runs:
             # A new class begins a run, and is not known yet when its first example is predicted.
             n_known = len(self._labels.seen)
@@ -315,7 +315,7 @@ class Learner(Shared, base.MiniBatchClassifier, abc.ABC):
                     self._observer.turn_signs(change)
             part = slice(start, stop)
             given = None if numbers is None else numbers[part]
-            predicted += self._learn_run(
+            column = self._learn_run(
                 cut(x, start, stop),
                 labels[part],
                 w[part],
@@ -323,7 +323,8 @@ class Learner(Shared, base.MiniBatchClassifier, abc.ABC):
                 diagonal[part],
                 n_known if n_known < len(self._labels.seen) else None,
             )
-        return LabelColumn.of(predicted)
+            predicted.append(column)
+        return LabelColumn.joined(predicted)
 
     def _learn_run(
         self,

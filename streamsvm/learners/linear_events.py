@@ -20,7 +20,7 @@ from streamsvm.learners.packing import list_event
 from streamsvm.learners.schema import Schema, in_order
 from streamsvm.solvers import sgd, sgdqn
 from streamsvm.solvers.linear_state import N_INFO, LinearState, Schedule, margin_of
-from streamsvm.support.rows import SparseRows
+from streamsvm.support.rows import Rows, SparseRows
 
 # The table, int64 (6,): addresses of the row; of weights and info; of the schedule; of the
 # calibration; of the numbers, float64 (4,): features there is room for in the row, parts and
@@ -56,6 +56,27 @@ def margin(address):  # type: ignore[no-untyped-def]
     row = array_at(table[0], (1, np.int64(numbers[0])), np.float32)
     f = margin_of(state, row, 0, 0, schedule)
     return f if np.isfinite(f) else np.nan
+
+
+@compiled
+def scatter(address, place, room, n):  # type: ignore[no-untyped-def]
+    """Write an event of some features into the dense row, 0 for the others.
+
+    Parameters
+    ----------
+    address, place
+        Of a table; of n values, float64, and n columns, int32, below 0 for none.
+    room
+        The number of features of the row.
+
+    """
+    row = array_at(array_at(address, (6,), np.int64)[0], (room,), np.float32)
+    given = array_at(place, (n,), np.float64)
+    columns = array_at(place + 8 * n, (n,), np.int32)
+    row[:] = 0.0
+    for t in range(n):
+        if columns[t] >= 0:
+            row[columns[t]] = given[t]
 
 
 @compiled
@@ -129,11 +150,15 @@ class ShortWay(NamedTuple):
     """Learn an event and its label; False, and nothing changed, to give up."""
     close: Callable[[], None]
     """Give up from now on; called with the lock."""
+    last: Callable[[], Rows]
+    """Return a copy of the event that was learnt last."""
     arrays: tuple[np.ndarray, ...] = ()
     """What the addresses are of."""
 
 
-NO_WAY = ShortWay(lambda x: GIVE_UP, lambda x, y: False, lambda: None)
+NO_WAY = ShortWay(
+    lambda x: GIVE_UP, lambda x, y: False, lambda: None, lambda: np.zeros((1, 0), np.float32)
+)
 """Gives up."""
 
 
@@ -165,9 +190,21 @@ class Target(NamedTuple):
 # "with lock".
 
 
-def dense_way(names: list[Any], target: Target) -> ShortWay:
-    """Return the short way of events that have all of some features, at least 2, and no other."""
-    d, get = len(names), itemgetter(*names)
+_LONGEST = 256
+
+
+@cache
+def _packers() -> list[Callable[..., None]]:
+    """Return what writes the values and columns of n features, for each n."""
+    return [struct.Struct(f"{n}d{n}i").pack_into for n in range(_LONGEST + 1)]
+
+
+def dense_way(schema: Schema, target: Target) -> ShortWay:
+    """Return the short way of events that have no other features than the known ones, at least 2.
+
+    Of those with all of them it is the shortest.
+    """
+    d, get = len(schema.names), itemgetter(*schema.names)
     pack = struct.Struct(f"{d}f").pack_into
     row = np.zeros((1, d), np.float32)
     buffer: Any = memoryview(row.data).cast("B")
@@ -176,13 +213,22 @@ def dense_way(names: list[Any], target: Target) -> ShortWay:
     negative, positive = target.labels()
     sides, is_open = target.sides, True
     acquire, release = target.lock.acquire, target.lock.release
+    packers, known = _packers(), schema.index.__getitem__
+    part = np.zeros(2 * _LONGEST, np.int64)
+    part_buffer: Any = memoryview(part.data).cast("B")
+    place = address_of(part)
+
+    def pack_some(x: Any) -> None:
+        packers[len(x)](part_buffer, 0, *x.values(), *map(known, x))
+        scatter(address, place, d, len(x))
 
     def predict_shortly(x: Any) -> Any:
         acquire()
         try:
-            if len(x) != d:
-                return GIVE_UP
-            pack(buffer, 0, *get(x))
+            if len(x) == d:
+                pack(buffer, 0, *get(x))
+            else:
+                pack_some(x)
             f = margin(address)
         except _REFUSED:
             return GIVE_UP
@@ -195,9 +241,12 @@ def dense_way(names: list[Any], target: Target) -> ShortWay:
         acquire()
         try:
             sign, weight = sides[y]
-            if not is_open or len(x) != d:
+            if not is_open:
                 return False
-            pack(buffer, 0, *get(x))
+            if len(x) == d:
+                pack(buffer, 0, *get(x))
+            else:
+                pack_some(x)
             return learn(address, sign, weight)  # type: ignore[no-any-return]
         except _REFUSED:
             return False
@@ -208,23 +257,26 @@ def dense_way(names: list[Any], target: Target) -> ShortWay:
         nonlocal is_open
         is_open = False
 
-    return ShortWay(predict_shortly, learn_shortly, close, arrays)
+    return ShortWay(predict_shortly, learn_shortly, close, row.copy, (*arrays, part))
 
 
-_LONGEST = 256
-
-
-@cache
-def _packers() -> list[Callable[..., None]]:
-    """Return what writes the values and columns of n features, for each n."""
-    return [struct.Struct(f"{n}d{n}i").pack_into for n in range(_LONGEST + 1)]
+def row_of(row: np.ndarray, d: int) -> SparseRows:
+    """Return a copy of the sparse event in a row: see `_sparse_row`."""
+    content = row.tobytes()
+    at = 12 * _LONGEST
+    n = int(np.frombuffer(content, np.int64, 2, at)[1])
+    length = int(row[-1])
+    columns = np.frombuffer(content, np.int32, n, 8 * length)
+    values = np.frombuffer(content, np.float32, n, at + 16)
+    return SparseRows(np.array([0, n]), columns, values, d)
 
 
 def sparse_way(schema: Schema, target: Target) -> ShortWay:
     """Return the short way of events of any features, new ones among them while there is room."""
     index, packers = schema.index, _packers()
     known, maybe = index.__getitem__, index.get
-    row = np.zeros(2 * _LONGEST + 2, np.int64)
+    # The last number: how many features the event had.
+    row = np.zeros(2 * _LONGEST + 3, np.int64)
     buffer: Any = memoryview(row.data).cast("B")
     arrays = target.table(row, _LONGEST)
     address = address_of(arrays[0])
@@ -255,6 +307,7 @@ def sparse_way(schema: Schema, target: Target) -> ShortWay:
             if not is_open:
                 return False
             n, d = len(x), len(index)
+            row[-1] = n
             try:
                 packers[n](buffer, 0, *x.values(), *map(known, x))
             except KeyError:
@@ -274,6 +327,7 @@ def sparse_way(schema: Schema, target: Target) -> ShortWay:
         places = {name: len(index) + i for i, name in enumerate(new)}
         columns = [places[name] if name in places else index[name] for name in x]
         packers[n](buffer, 0, *x.values(), *columns)
+        row[-1] = n
         if not sparse_learn(address, n, d, sign, weight):
             return False
         schema.extend(new)
@@ -283,7 +337,10 @@ def sparse_way(schema: Schema, target: Target) -> ShortWay:
         nonlocal is_open
         is_open = False
 
-    return ShortWay(predict_shortly, learn_shortly, close, arrays)
+    def last() -> SparseRows:
+        return row_of(row, len(index))
+
+    return ShortWay(predict_shortly, learn_shortly, close, last, arrays)
 
 
 _REFUSED = (KeyError, IndexError, AttributeError, struct.error, TypeError, OverflowError)

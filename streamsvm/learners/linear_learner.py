@@ -30,7 +30,7 @@ from streamsvm.learners.width import next_power_of_two
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers import linear_state
 from streamsvm.solvers.linear_state import BIAS, N_UPDATES, LinearState, Schedule, T
-from streamsvm.support.rows import Rows, cut, dense, shape, sparse
+from streamsvm.support.rows import Rows, copied_rows, cut, dense, shape, sparse
 
 
 class LinearLearner(AnyClasses):
@@ -193,7 +193,7 @@ class LinearLearner(AnyClasses):
             state = self._state_for(shape(fresh)[1])
             self._solve(state, fresh, y[part], w[part], self._schedule, margins[part])
             if first is not None:
-                first.add(fresh, y[part], w[part])
+                first.add(copied_rows(fresh), y[part].copy(), w[part].copy())
                 if self._n_examples + stop == next_power_of_two(seen):
                     self._look_back(first, self._n_examples + stop)
             start = stop
@@ -235,8 +235,7 @@ class LinearLearner(AnyClasses):
     def _new_short_way(self) -> ShortWay:
         """Return the short way of events, one that gives up while there is none."""
         d = len(self._schema)
-        is_open = self._first is not None or len(self._labels.seen) != 2 or not JIT
-        if is_open or d < 2 or self.hashing is not None:
+        if d < 2 or len(self._labels.seen) != 2 or self.hashing is not None or not JIT:
             return NO_WAY
         weight = self.class_weight or {}
         sides = {
@@ -247,7 +246,7 @@ class LinearLearner(AnyClasses):
         target = Target(state, self._schedule, self._kind, self._calibration, sides, self._lock)
         if self._sparse:
             return sparse_way(self._schema, target)
-        return dense_way(self._schema.names, target)
+        return dense_way(self._schema, target)
 
     def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
         """Return the label predicted for an event."""
@@ -256,11 +255,27 @@ class LinearLearner(AnyClasses):
 
     def learn_one(self, x: Mapping[Name, Any], y: Any, w: float = 1.0) -> None:
         """Learn one event: see `LASVMClassifier.learn_one`."""
-        if w == 1.0 and self._observer is None and self._event_learn(x, y):
-            self._n_examples += 1
-            return
+        if w == 1.0 and self._observer is None and self._first is None:
+            if self._event_learn(x, y):
+                self._n_examples += 1
+                return
         with self._lock:
+            if w == 1.0 and self._observer is None and self._event_learn(x, y):
+                self._n_examples += 1
+                self._keep_first(y)
+                return
             super().learn_one(x, y, w)
+            self._set_way(self._new_short_way())
+
+    def _keep_first(self, y: Any) -> None:
+        """Keep the event just learnt by the short way, if it is one of the first."""
+        if self._first is None:
+            return
+        sign, weight = self._labels.sign(y), float((self.class_weight or {}).get(y, 1.0))
+        self._first.add(self._way.last(), np.array([sign]), np.array([weight]))
+        n = self._n_examples
+        if n & (n - 1) == 0:
+            self._look_back(self._first, n)
             self._set_way(self._new_short_way())
 
     def _set_way(self, way: ShortWay) -> None:

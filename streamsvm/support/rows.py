@@ -76,6 +76,15 @@ def copied(x: Rows, r: int) -> Rows:
     return taken(x, np.array([r])) if isinstance(x, SparseRows) else x[r : r + 1].copy()
 
 
+def copied_rows(x: Rows) -> Rows:
+    """Return rows in memory of their own."""
+    if not isinstance(x, SparseRows):
+        return x.copy()
+    first, stop = int(x.start[0]), int(x.start[-1])
+    columns, values = x.columns[first:stop].copy(), x.values[first:stop].copy()
+    return SparseRows(x.start - first, columns, values, x.d)
+
+
 def joined(blocks: list[Rows], d: int) -> Rows:
     """Return blocks of at most d features as one, sparse if one of them is."""
     if any(isinstance(block, SparseRows) for block in blocks):
@@ -88,8 +97,12 @@ def joined(blocks: list[Rows], d: int) -> Rows:
             d,
         )
     arrays = [block for block in blocks if not isinstance(block, SparseRows)]
-    rows = [np.pad(block, ((0, 0), (0, d - block.shape[1]))) for block in arrays]
-    return np.concatenate([np.zeros((0, d), np.float32), *rows])
+    rows = np.zeros((sum(map(len, arrays)), d), np.float32)
+    n = 0
+    for block in arrays:
+        rows[n : n + len(block), : block.shape[1]] = block
+        n += len(block)
+    return rows
 
 
 def taken(x: SparseRows, kept: np.ndarray) -> SparseRows:
@@ -129,8 +142,22 @@ def _tidy(start, columns, values):  # type: ignore[no-untyped-def]
     return n
 
 
+@compiled
+def _are_tidy(start, columns, values):  # type: ignore[no-untyped-def]
+    """Tell whether there is nothing to do for `_tidy`."""
+    tidy = True
+    for r in range(start.size - 1):
+        for t in range(start[r], start[r + 1]):
+            tidy &= values[t] != 0.0
+        for t in range(start[r] + 1, start[r + 1]):
+            tidy &= columns[t - 1] < columns[t]
+    return tidy
+
+
 def sorted_rows(x: SparseRows) -> SparseRows:
-    """Return rows with ascending columns, repeats added up, zeros dropped."""
+    """Return rows with ascending columns, repeats added up, zeros dropped; shared if they are."""
+    if _are_tidy(x.start, x.columns, x.values):
+        return x
     first, stop = int(x.start[0]), int(x.start[-1])
     start = x.start - first
     columns, values = x.columns[first:stop].copy(), x.values[first:stop].copy()

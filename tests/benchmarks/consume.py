@@ -2,8 +2,8 @@
 
 Events of 20 floats come from a broker process (Tansu: the mock cluster keeps 5 MB a partition only)
 as JSON, one a message, and as Arrow, 256 a message. Printed are events a second of a loop that only
-fetches messages, of one that decodes them, too, and of a run into a linear learner (averaged
-tracking, K = 1), with and without checkpoints.
+fetches messages, of one that decodes them, too, and of a run into a linear learner (SVMSGD),
+with and without checkpoints.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from confluent_kafka import Consumer
 
 from connectors import KafkaSource
 from connectors.payloads import decoder_of
-from streamsvm import TrackingSVMClassifier, kernels
+from streamsvm import SVMSGDClassifier
 from streamsvm.checkpoint import Checkpoint
 from streamsvm.runner import Run
 from tests.brokers import make_topic, produce, tansu
@@ -76,7 +76,7 @@ def _run(brokers: str, group: str, decode: str, n: int, path: Path | None) -> fl
         moments.append(time.perf_counter())
 
     source = KafkaSource(_consumer(brokers, group), "label", topics=[decode], decode=decode)
-    model = TrackingSVMClassifier(kernels.Linear(), K=1, window=1000, seed=0)
+    model = SVMSGDClassifier()
     checkpoint = Checkpoint(path, every=10_000) if path else None
     with source:
         fetched = source.batches

@@ -119,11 +119,11 @@ def like_rcv1(n: int, seed: int = 0) -> tuple[scipy.sparse.csr_matrix, np.ndarra
     share = 1.0 / np.arange(1, 47_001) ** 0.8
     columns = rng.choice(47_000, (n, 80), p=share / share.sum())
     values = rng.random((n, 80)).astype(np.float32)
-    rows = scipy.sparse.csr_matrix((n, 47_000), dtype=np.float32)
     at = np.repeat(np.arange(n), 80)
     rows = scipy.sparse.csr_matrix((values.ravel(), (at, columns.ravel())), shape=(n, 47_000))
     norms = np.sqrt(rows.multiply(rows).sum(axis=1)).A1
     rows = scipy.sparse.diags(1.0 / norms).dot(rows).astype(np.float32).tocsr()
+    rows.sum_duplicates()
     w = np.random.default_rng(99).normal(size=47_000)
     noise = 0.3 * rng.normal(size=n)
     return rows, rows @ w + noise > 0.0
