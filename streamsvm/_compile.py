@@ -174,7 +174,7 @@ def address_of(array: Any) -> int:
 
 def array_at(address: int, shape: Any, dtype: Any) -> Any:
     """Return the C-contiguous array at an address: for compiled code."""
-    raise NotImplementedError("addresses are for compiled code")
+    raise RuntimeError("addresses are for compiled code")
 
 
 @overload(array_at)

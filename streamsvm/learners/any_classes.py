@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.learners.binary import BinaryLearner
+from streamsvm.learners.calibration import new_thinned, update_thinned
 from streamsvm.learners.open_labels import OpenLabels
 from streamsvm.learners.schema import Name
 from streamsvm.learners.several import SeveralClasses
@@ -24,10 +25,13 @@ class AnyClasses(BinaryLearner, SeveralClasses):
         return BinaryLearner if self._labels.is_binary else SeveralClasses
 
     def _new_calibration(self) -> np.ndarray:
-        return BinaryLearner._new_calibration(self)
+        return new_thinned()
 
     def _calibrate(self, margins: np.ndarray, signs: np.ndarray) -> None:
-        self._classes_kind._calibrate(self, margins, signs)
+        if self._labels.is_binary:
+            update_thinned(self._calibration, margins, signs)
+        else:
+            SeveralClasses._calibrate(self, margins, signs)
 
     def _no_margins(self, n: int) -> np.ndarray:
         margins: np.ndarray = self._classes_kind._no_margins(self, n)

@@ -15,6 +15,7 @@ from streamsvm._compile import compiled
 _DISCOUNT = 0.9995
 _PRIOR = 1.0
 _SMALLEST_SLOPE = 1e-3
+_ALL, _EVERY = 1024.0, 8.0
 
 
 def new_calibration() -> np.ndarray:
@@ -54,6 +55,29 @@ def update_calibration(calibration, margins, y):  # type: ignore[no-untyped-def]
     """Learn margins, float64 (n,), with labels y, float64 (n,) of +1 and -1, in order."""
     for r in range(y.size):
         update_one(calibration, margins[r], y[r])
+
+
+def new_thinned() -> np.ndarray:
+    """Return the state for `update_thinned`, float64 (6,): `new_calibration`, and a count."""
+    return np.append(new_calibration(), 0.0)
+
+
+@compiled
+def update_thinned_one(calibration, margin, y):  # type: ignore[no-untyped-def]
+    """Learn a margin if it is one of the first, or its turn."""
+    calibration[5] += 1.0
+    if calibration[5] <= _ALL or calibration[5] % _EVERY == 0.0:
+        update_one(calibration, margin, y)
+
+
+@compiled
+def update_thinned(calibration, margins, y):  # type: ignore[no-untyped-def]
+    """Learn every margin of the first 1,024, then every eighth.
+
+    For learners that are as fast as that: learning a margin takes 25 nanoseconds.
+    """
+    for r in range(y.size):
+        update_thinned_one(calibration, margins[r], y[r])
 
 
 def new_temperature() -> np.ndarray:

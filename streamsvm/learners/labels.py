@@ -61,8 +61,6 @@ class ClassLabels:
     """Maps any number of labels to 0.0, 1.0, 2.0, ..., in the order of their coming."""
 
     most: int | None = None
-    is_complete = False
-    """Whether no further class can come."""
 
     def __init__(self, seen: list[Any] | None = None) -> None:
         self.seen: list[Any] = list(seen or [])
@@ -112,11 +110,6 @@ class BinaryLabels:
     """
 
     most: int | None = 2
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether no further class can come."""
-        return len(self.seen) == 2
 
     def __init__(self, seen: list[Any] | None = None) -> None:
         self.seen: list[Any] = list(seen or [])

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import address_of, array_at, compiled
-from streamsvm.learners.calibration import update_one
+from streamsvm.learners.calibration import update_thinned_one
 from streamsvm.learners.packing import list_event
 from streamsvm.learners.schema import Schema, in_order
 from streamsvm.solvers import sgd, sgdqn
@@ -46,7 +46,7 @@ def _learn(table, state, schedule, kind, x, y, weight):  # type: ignore[no-untyp
         f = sgd.learn_row(state, x, 0, 0, y, weight, schedule)
     else:
         f = sgdqn.learn_row(state, x, 0, 0, y, weight, schedule)
-    update_one(array_at(table[4], (5,), np.float64), f, y)
+    update_thinned_one(array_at(table[4], (6,), np.float64), f, y)
 
 
 @compiled

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm import losses
 from streamsvm._compile import JIT
 from streamsvm.errors import ParameterError
 from streamsvm.learners import first_rows, sparsity
 from streamsvm.learners.any_classes import AnyClasses
 from streamsvm.learners.calibration import new_temperature
-from streamsvm.learners.checks import check_class_weight, check_number, check_positive, check_size
+from streamsvm.learners.checks import check_class_weight, check_size
 from streamsvm.learners.first_rows import FirstRows
 from streamsvm.learners.label_column import LabelColumn
 from streamsvm.learners.linear_events import (
@@ -25,6 +24,7 @@ from streamsvm.learners.linear_events import (
     dense_way,
     sparse_way,
 )
+from streamsvm.learners.linear_schedule import schedule_of
 from streamsvm.learners.schema import LIMIT, Name
 from streamsvm.learners.width import next_power_of_two
 from streamsvm.monitor.certificate import Certificate
@@ -63,18 +63,7 @@ class LinearLearner(AnyClasses):
         if class_weight == "balanced":
             raise ParameterError("class_weight='balanced': use a dict {label: factor}")
         check_class_weight(class_weight)
-        self._schedule = Schedule(
-            loss=self._loss_number(loss),
-            lam=self._lambda(),
-            t0=1.0 if t0 is None else check_number("t0", t0, 1.0),
-            power=check_number("power", power, 0.0),
-            skip=check_number("skip", skip, 0.0),
-            averaged=_least_share(averaged),
-            choose=float(averaged is None),
-            bias_rate=check_number("bias_rate", bias_rate, 0.0),
-        )
-        if self._schedule.power > 1.0:
-            raise ParameterError(f"power={power!r}: use a number between 0 and 1")
+        self._schedule = schedule_of(loss, l2, C, n_expected, t0, power, skip, averaged, bias_rate)
         # Until the rate is chosen and it is known whether rows are sparse.
         self._first: FirstRows | None = FirstRows()
         self._state: LinearState | None = None
@@ -101,27 +90,6 @@ class LinearLearner(AnyClasses):
 
     _kind: float = 0.0
     """What `linear_events.learn` calls the step."""
-
-    # Parameters
-
-    @staticmethod
-    def _loss_number(loss: str) -> float:
-        if loss not in losses.LOSSES:
-            names = ", ".join(map(repr, losses.LOSSES))
-            raise ParameterError(f"loss={loss!r}: use one of {names}")
-        return losses.LOSSES[loss]
-
-    def _lambda(self) -> float:
-        """Return lambda, given or from C."""
-        if self.C is None:
-            return check_positive("l2", self.l2)
-        n = check_size("n_expected", self.n_expected)
-        if n is None:
-            raise ParameterError(
-                f"C={self.C!r}: the same C means less regularisation the longer the stream; "
-                "give n_expected=, how many examples it is about, or l2="
-            )
-        return 1.0 / (check_positive("C", self.C) * n)
 
     # Two classes, then more
 
@@ -406,10 +374,3 @@ class LinearLearner(AnyClasses):
         super().__setstate__(contents)
         self._way = NO_WAY
         self._set_way(NO_WAY)
-
-
-def _least_share(averaged: Any) -> float:
-    """Return the share of the last weights in the average at least; 0 if there is none."""
-    if averaged is None or isinstance(averaged, bool):
-        return 0.0 if averaged is False else 1e-15
-    return 3.0 / (check_number("averaged", averaged, 1.0) + 2.0)

@@ -274,16 +274,12 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
         The state and its kernel.
     x
         n rows: float32 (n, d), finite, or `SparseRows`.
-    y
-        float64 (n,): classes, whole numbers below the number of classes.
-    box, weight
-        float64 (n,): C_i of each row, example weights.
+    y, box, weight
+        float64 (n,): classes, whole numbers below how many there are; C_i; example weights.
     numbers
         int64 (n,), positive: PROCESSNEW exits for a number that is kept already.
-    diagonal
-        float32 (n,): k(x, x) of each row.
-    schedule
-        A `Schedule`.
+    diagonal, schedule
+        float32 (n,): k(x, x) of each row; a `Schedule`.
     margins
         float64 (n, classes), written: the scores of each row before it was learnt.
 

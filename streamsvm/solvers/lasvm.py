@@ -268,12 +268,9 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
     y, box, weight
         float64 (n,): labels +1.0 or -1.0, C_s of each row, example weights.
     numbers
-        int64 (n,), positive: PROCESS bails out for a number that is in S already, so that the same
-        examples can come again in further epochs.
-    diagonal
-        float32 (n,): k(x, x) of each row.
-    schedule
-        A `Schedule`.
+        int64 (n,), positive: PROCESS bails out for a number that is in S already.
+    diagonal, schedule
+        float32 (n,): k(x, x) of each row; a `Schedule`.
     margins
         float64 (n,), written: f(x) + b of each row before it was learnt.
 

@@ -94,6 +94,26 @@ def _dot_sparse(w, x, r):  # type: ignore[no-untyped-def]
 
 
 @compiled_leaf
+def _dots_dense(w, x, r):  # type: ignore[no-untyped-def]
+    first, second = 0.0, 0.0
+    for c in range(x.shape[1]):
+        value = np.float64(x[r, c])
+        first += w[0, c] * value
+        second += w[1, c] * value
+    return first, second
+
+
+@compiled
+def _dots_sparse(w, x, r):  # type: ignore[no-untyped-def]
+    first, second = 0.0, 0.0
+    for t in range(x.start[r], x.start[r + 1]):
+        c, value = x.columns[t], np.float64(x.values[t])
+        first += w[0, c] * value
+        second += w[1, c] * value
+    return first, second
+
+
+@compiled_leaf
 def _add_dense(w, x, r, amount):  # type: ignore[no-untyped-def]
     for c in range(x.shape[1]):
         w[c] += amount * np.float64(x[r, c])
@@ -123,6 +143,9 @@ def _square_sparse(x, r):  # type: ignore[no-untyped-def]
 
 dot: Any = chosen_by(1, {np.ndarray: _dot_dense, SparseRows: _dot_sparse})
 """dot(w, x, r): <w, x_r>; w float64 (at least d,), x rows: float32 (n, d) or `SparseRows`."""
+
+dots: Any = chosen_by(1, {np.ndarray: _dots_dense, SparseRows: _dots_sparse})
+"""dots(w, x, r): the products of x_r with both parts of w, float64 (2, at least d)."""
 
 add: Any = chosen_by(1, {np.ndarray: _add_dense, SparseRows: _add_sparse})
 """add(w, x, r, amount): w += amount x_r, in place."""
@@ -213,10 +236,13 @@ def objective(state, schedule, losses):  # type: ignore[no-untyped-def]
 def margin_of(state, x, r, o, schedule):  # type: ignore[no-untyped-def]
     """Return f_o of row r, by the last weights or by their average."""
     info, weights = state.info[o], state.weights[o]
+    if schedule.averaged == 0.0:
+        return info[SCALE] * dot(weights[0], x, r) + info[BIAS]
+    # To the last bit what learning computes.
+    last, old = dots(weights, x, r)
     if predicts_average(schedule, info):
-        mean = info[P] * dot(weights[1], x, r) + info[Q] * dot(weights[0], x, r)
-        return mean + info[AVERAGE_BIAS]
-    return info[SCALE] * dot(weights[0], x, r) + info[BIAS]
+        return info[P] * old + info[Q] * last + info[AVERAGE_BIAS]
+    return info[SCALE] * last + info[BIAS]
 
 
 @compiled

@@ -36,6 +36,7 @@ from streamsvm.solvers.linear_state import (
     T,
     add,
     dot,
+    dots,
     n_values,
     predicts_average,
     rate,
@@ -113,11 +114,14 @@ def learn_row(state, x, r, o, y, weight, schedule):  # type: ignore[no-untyped-d
 
     """
     info, v, u = state.info[o], state.weights[o, 0], state.weights[o, -1]
-    product = dot(v, x, r)
+    if schedule.averaged > 0.0:
+        product, old = dots(state.weights[o], x, r)
+    else:
+        product, old = dot(v, x, r), 0.0
     f = info[SCALE] * product + info[BIAS]
     margin = average = f
     if schedule.averaged > 0.0:
-        average = info[P] * dot(u, x, r) + info[Q] * product + info[AVERAGE_BIAS]
+        average = info[P] * old + info[Q] * product + info[AVERAGE_BIAS]
         if predicts_average(schedule, info):
             margin = average
     if weight == 0.0:
