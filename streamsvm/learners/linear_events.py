@@ -23,15 +23,15 @@ from streamsvm.solvers.linear_state import N_INFO, LinearState, Schedule, margin
 from streamsvm.support.rows import Rows, SparseRows
 
 # The table, int64 (6,): addresses of the row; of weights and info; of the schedule; of the
-# calibration; of the numbers, float64 (4,): features there is room for in the row, parts and
-# capacity of the weights, and 0 for SGD, 1 for SGD-QN.
+# calibration; of the numbers, float64 (5,): features there is room for in the row, parts and
+# capacity of the weights, 0 for SGD or 1 for SGD-QN, and 1 if columns are `HashedPlaces`.
 
 
 @compiled
 def _held(address):  # type: ignore[no-untyped-def]
     """Return the table, the state, the schedule and the numbers."""
     table = array_at(address, (6,), np.int64)
-    numbers = array_at(table[5], (4,), np.float64)
+    numbers = array_at(table[5], (5,), np.float64)
     parts, capacity = np.int64(numbers[1]), np.int64(numbers[2])
     weights = array_at(table[1], (1, parts, capacity), np.float64)
     info = array_at(table[2], (1, N_INFO), np.float64)
@@ -101,7 +101,7 @@ def learn(address, y, weight):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _sparse_row(address, room, n, d):  # type: ignore[no-untyped-def]
+def _sparse_row(address, room, n, d, hashed):  # type: ignore[no-untyped-def]
     """Return the sparse event in the row, and its length: -1 if a value is not finite.
 
     The row has n values, float64; n columns, int32, below 0 for none; then, at their places for the
@@ -111,6 +111,10 @@ def _sparse_row(address, room, n, d):  # type: ignore[no-untyped-def]
     columns = array_at(address + 8 * n, (n,), np.int32)
     start = array_at(address + 12 * room, (2,), np.int64)
     values = array_at(address + 12 * room + 16, (n,), np.float32)
+    if hashed:
+        for t in range(n):
+            given[t] = -given[t] if columns[t] & 1 else given[t]
+            columns[t] >>= 1
     start[0] = 0
     start[1] = list_event(columns, given, values)
     return SparseRows(start, columns, values, d)
@@ -120,7 +124,7 @@ def _sparse_row(address, room, n, d):  # type: ignore[no-untyped-def]
 def sparse_margin(address, n):  # type: ignore[no-untyped-def]
     """Return the margin of the sparse event of n features; NaN if a value is not finite."""
     table, state, schedule, numbers = _held(address)
-    x = _sparse_row(table[0], np.int64(numbers[0]), n, 0)
+    x = _sparse_row(table[0], np.int64(numbers[0]), n, 0, numbers[4] > 0.0)
     if x.start[1] < 0:
         return np.nan
     return margin_of(state, x, 0, 0, schedule)
@@ -130,7 +134,7 @@ def sparse_margin(address, n):  # type: ignore[no-untyped-def]
 def sparse_learn(address, n, d, y, weight):  # type: ignore[no-untyped-def]
     """Learn the sparse event of n out of d features; as `learn`."""
     table, state, schedule, numbers = _held(address)
-    x = _sparse_row(table[0], np.int64(numbers[0]), n, d)
+    x = _sparse_row(table[0], np.int64(numbers[0]), n, d, numbers[4] > 0.0)
     if x.start[1] < 0:
         return False
     _learn(table, state, schedule, numbers[3], x, y, weight)
@@ -174,9 +178,9 @@ class Target(NamedTuple):
     lock: Any
     """Held while an event is predicted or learnt."""
 
-    def table(self, row: np.ndarray, room: int) -> tuple[np.ndarray, ...]:
+    def table(self, row: np.ndarray, room: int, hashed: bool = False) -> tuple[np.ndarray, ...]:
         """Return the table, and after it the arrays that must live as long as it."""
-        numbers = np.array([room, *self.state.weights.shape[1:], self.kind])
+        numbers = np.array([room, *self.state.weights.shape[1:], self.kind, hashed], np.float64)
         arrays = (row, *self.state, np.array(self.schedule), self.calibration, numbers)
         return np.array([address_of(array) for array in arrays], np.int64), *arrays
 
@@ -272,13 +276,15 @@ def row_of(row: np.ndarray, d: int) -> SparseRows:
 
 
 def sparse_way(schema: Schema, target: Target) -> ShortWay:
-    """Return the short way of events of any features, new ones among them while there is room."""
+    """Return the short way of events of any features: new ones, too, while there is room."""
     index, packers = schema.index, _packers()
-    known, maybe = index.__getitem__, index.get
+    maybe, buckets = index.get, schema.buckets
+    # Hashed names are never unknown.
+    known = index.__getitem__ if buckets is None else schema.places.__getitem__
     # The last number: how many features the event had.
     row = np.zeros(2 * _LONGEST + 3, np.int64)
     buffer: Any = memoryview(row.data).cast("B")
-    arrays = target.table(row, _LONGEST)
+    arrays = target.table(row, _LONGEST, buckets is not None)
     address = address_of(arrays[0])
     room = min(schema.limit, target.state.weights.shape[2])
     negative, positive = target.labels()
@@ -306,7 +312,7 @@ def sparse_way(schema: Schema, target: Target) -> ShortWay:
             sign, weight = sides[y]
             if not is_open:
                 return False
-            n, d = len(x), len(index)
+            n, d = len(x), buckets or len(index)
             row[-1] = n
             try:
                 packers[n](buffer, 0, *x.values(), *map(known, x))
@@ -338,7 +344,7 @@ def sparse_way(schema: Schema, target: Target) -> ShortWay:
         is_open = False
 
     def last() -> SparseRows:
-        return row_of(row, len(index))
+        return row_of(row, buckets or len(index))
 
     return ShortWay(predict_shortly, learn_shortly, close, last, arrays)
 

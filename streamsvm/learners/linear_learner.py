@@ -203,7 +203,7 @@ class LinearLearner(AnyClasses):
     def _new_short_way(self) -> ShortWay:
         """Return the short way of events, one that gives up while there is none."""
         d = len(self._schema)
-        if d < 2 or len(self._labels.seen) != 2 or self.hashing is not None or not JIT:
+        if d < 2 or len(self._labels.seen) != 2 or not JIT:
             return NO_WAY
         weight = self.class_weight or {}
         sides = {

@@ -30,6 +30,8 @@ _LARGEST = float(np.finfo(np.float32).max)
 # Above this many features, an event is sorted before it is listed.
 _MANY = 256
 
+_REMEMBERED = 2**16
+
 LIMIT = 2**20
 """Names known at most, by default: with a megabyte or two of support vectors, 150 MB."""
 
@@ -41,6 +43,29 @@ def in_order(names: Iterable[Name]) -> list[Name]:
         return sorted(names, key=lambda name: (type(name).__name__, name))
     except TypeError:
         return sorted(names, key=repr)
+
+
+class HashedPlaces(dict[Name, int]):
+    """Twice the column that a name is hashed to, plus 1 if its values change sign.
+
+    A few names are remembered, as hashing one takes longer than everything else about it.
+    """
+
+    def __init__(self, buckets: int) -> None:
+        super().__init__()
+        self._buckets = buckets
+
+    def __missing__(self, name: Name) -> int:
+        text = name if isinstance(name, str) else repr(name)
+        # Not hash(): that of a string is another one in each process.
+        hashed = zlib.crc32(text.encode())
+        place = 2 * (hashed % self._buckets) + (hashed >> 31)
+        # Others may be equal and yet have another text: 1 and True.
+        if isinstance(name, str):
+            if len(self) >= _REMEMBERED:
+                self.clear()
+            self[name] = place
+        return place
 
 
 class Schema:
@@ -69,6 +94,7 @@ class Schema:
         # How often a feature was left out of an example, because there was no room for its name.
         self.n_ignored = 0
         self._left_out = 0
+        self.places = HashedPlaces(buckets or 1)
         self.extend(names)
 
     def __len__(self) -> int:
@@ -275,10 +301,8 @@ class Schema:
 
     def _hashed(self, names: Iterable[Name]) -> tuple[np.ndarray, np.ndarray]:
         """Return the column of each name, and a sign of its own, which keeps collisions fair."""
-        texts = (name if isinstance(name, str) else repr(name) for name in names)
-        # Not hash(): that of a string is another one in each process.
-        hashes = np.array([zlib.crc32(text.encode()) for text in texts], np.int64)
-        return (hashes % (self.buckets or 1)).astype(np.int32), 1.0 - 2.0 * (hashes >> 31)
+        places = np.array([self.places[name] for name in names], np.int64)
+        return (places >> 1).astype(np.int32), 1.0 - 2.0 * (places & 1)
 
     def sparse_rows(self, names: Sequence[Name], rows: SparseRows) -> tuple[SparseRows, list[Name]]:
         """Return rows over `names` as rows over the schema, with unseen features, and their names.

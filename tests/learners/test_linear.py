@@ -16,6 +16,7 @@ from sklearn.svm import LinearSVC
 from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier, TrackingMonitor, load
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.learners import first_rows, linear_file
+from streamsvm.learners.linear_events import NO_WAY
 
 SETTINGS = [
     (SVMSGDClassifier, {}),
@@ -202,6 +203,26 @@ def test_features_that_come_later():
         for r, t in zip(x, y, strict=True)
     ]
     assert np.mean(right) > 0.85
+
+
+@pytest.mark.parametrize("params", [{}, {"hashing": 64}, {"sparse": False}], ids=str)
+def test_events_of_words_are_batches(params):
+    """Bit for bit, with names that meet in a column, and with some that are new late."""
+    rng = np.random.default_rng(0)
+    events, columns = [], 300
+    for i in range(1400):
+        names = rng.choice(min(columns, 20 + i), 6, replace=False)
+        events.append({f"w{c}": float(v) for c, v in zip(names, rng.normal(size=6), strict=True)})
+    y = [sum(event.values()) > 0.0 for event in events]
+    for cls in (SVMSGDClassifier, SGDQNClassifier):
+        one, other = cls(**params), cls(**params)
+        for event, label in zip(events, y, strict=True):
+            one.predict_one(event)
+            one.learn_one(event, label)
+        for event, label in zip(events, y, strict=True):
+            other._set_way(NO_WAY)  # the long way
+            other.learn_one(event, label)
+        same(one, other)
 
 
 def test_words_become_sparse_rows_and_hashing_keeps_no_name():
