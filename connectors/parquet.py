@@ -1,7 +1,8 @@
 """Events from Parquet: a file, or a folder of files."""
 
+import contextlib
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from os import PathLike
 from pathlib import Path
@@ -169,8 +170,10 @@ class ParquetSource(TabularSource):
         if start == part.num_rows:
             return
         with pq.ParquetFile(part.path, pre_buffer=False, buffer_size=_BUFFER) as file:
-            for row, batch in _ahead(self._stored(file, part, start)):
-                yield self._chunk(part, batch, row)
+            # The thread ends before the file does.
+            with contextlib.closing(_ahead(self._stored(file, part, start))) as stored:
+                for row, batch in stored:
+                    yield self._chunk(part, batch, row)
 
     def _stored(
         self, file: pq.ParquetFile, part: ParquetPart, start: int
@@ -263,7 +266,7 @@ class ParquetSource(TabularSource):
         return record_batch(arrays, list(batch.schema), len(kept)), kept.column(_ROW).to_numpy()
 
 
-def _ahead(items: Iterator[_Item]) -> Iterator[_Item]:
+def _ahead(items: Iterator[_Item]) -> Generator[_Item]:
     """Yield items while another thread reads the next two."""
     with ThreadPoolExecutor(1, "streamsvm-read") as thread:
         coming = deque(thread.submit(next, items, None) for _ in range(2))

@@ -42,16 +42,19 @@ class AnyClasses(BinaryLearner, SeveralClasses):
 
     def decision_function_one(self, x: Mapping[Name, Any]) -> Any:
         """Return the signed margin; of more than two classes {label: score}."""
-        return self._classes_kind.decision_function_one(self, x)
+        with self._lock:
+            return self._classes_kind.decision_function_one(self, x)
 
     def predict_proba_one(self, x: Mapping[Name, Any], **kwargs: Any) -> dict[Any, float]:
         """Return {label: probability}, calibrated on margins from before each was learnt."""
-        p: dict[Any, float] = self._classes_kind.predict_proba_one(self, x)
+        with self._lock:
+            p: dict[Any, float] = self._classes_kind.predict_proba_one(self, x)
         return p
 
     def predict_proba_many(self, X: Any) -> Any:
         """Return a frame with a column a label and a row of probabilities a row."""
-        return self._classes_kind.predict_proba_many(self, X)
+        with self._lock:
+            return self._classes_kind.predict_proba_many(self, X)
 
     def probabilities_of(self, margin: Any) -> dict[Any, float]:
         """Return {label: calibrated probability} at a margin, or at a row of scores."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamsvm._compile import compiled
 from streamsvm.losses import values_of
 from streamsvm.solvers.linear_state import LinearState, Schedule, margins_of, objective
 from streamsvm.support.rows import Rows, SparseRows, joined, shape
@@ -32,8 +33,11 @@ class FirstRows:
         self._y: list[np.ndarray] = []
         self._weight: list[np.ndarray] = []
 
-    def __len__(self) -> int:
-        return sum(len(y) for y in self._y)
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows."""
+        listed = (b if isinstance(b, SparseRows) else (b,) for b in self._blocks)
+        return sum(part.nbytes for b in listed for part in b if isinstance(part, np.ndarray))
 
     def add(self, x: Rows, y: np.ndarray, weight: np.ndarray) -> None:
         """Keep rows: these arrays themselves."""
@@ -63,11 +67,22 @@ class Trial(NamedTuple):
     state: LinearState
 
 
+@compiled
+def _sum_of_squares(values):  # type: ignore[no-untyped-def]
+    # In the order of the values, so that zeros do not change a bit.
+    total = 0.0
+    for t in range(values.size):
+        total += np.float64(values[t]) * np.float64(values[t])
+    return total
+
+
 def mean_square(x: Rows) -> float:
     """Return the mean of ||x||^2 over rows; 1 if all are 0."""
-    values = x.values if isinstance(x, SparseRows) else x
-    total = float(np.square(values, dtype=np.float64).sum()) / max(1, shape(x)[0])
-    return total if total > 0.0 else 1.0
+    if isinstance(x, SparseRows):
+        total = _sum_of_squares(x.values[int(x.start[0]) : int(x.start[-1])])
+    else:
+        total = _sum_of_squares(x.ravel())
+    return total / shape(x)[0] if total > 0.0 else 1.0
 
 
 def best_of(
@@ -91,7 +106,7 @@ def best_of(
 
     """
     square = mean_square(x)
-    trials: list[Trial] = []
+    best: Trial | None = None
     for k in _STEPS if len(y) >= _FEW else (0,):
         t0 = max(1.0, square / (2.0**k * schedule.lam))
         own = schedule._replace(t0=t0)
@@ -99,9 +114,11 @@ def best_of(
         margins = np.zeros((len(y), state.info.shape[0]))
         learn(state, x, y, weight, own, margins)
         cost = primal(state, x, y, weight, own)
-        trials.append(Trial(cost, own, state))
-    # Of equals the slower rate.
-    return min(trials, key=lambda trial: trial.cost)
+        # Of equals the slower rate.
+        if best is None or cost < best.cost:
+            best = Trial(cost, own, state)
+    assert best is not None
+    return best
 
 
 def primal(

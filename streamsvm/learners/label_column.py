@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, overload
 
@@ -51,7 +52,8 @@ class LabelColumn(Sequence[Any]):
         if isinstance(labels, (pa.Array, pa.ChunkedArray)):
             return cls._of_arrow(labels)
         if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "biufU":
-            return cls._of_arrow(pa.array(labels))
+            with contextlib.suppress(pa.ArrowException):
+                return cls._of_arrow(pa.array(labels))
         for method in ("tolist", "to_list"):
             if hasattr(labels, method):
                 return cls._of_values(getattr(labels, method)())
@@ -69,10 +71,10 @@ class LabelColumn(Sequence[Any]):
             coded = labels if pa.types.is_dictionary(labels.type) else labels.dictionary_encode()
         except pa.ArrowException:
             return cls._of_values(labels.to_pylist())
-        indices = coded.indices.fill_null(MISSING) if coded.null_count else coded.indices
-        codes = indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        indices = coded.indices.cast(pa.int64())
+        codes = np.array(indices.fill_null(MISSING).to_numpy(zero_copy_only=False))
         values = coded.dictionary.to_pylist()
-        if any(value is None or value != value for value in values):
+        if any(map(_is_missing, values)):
             return cls._of_values(cls(codes, values))
         return cls(codes, values)
 
@@ -83,7 +85,7 @@ class LabelColumn(Sequence[Any]):
         for label in labels:
             if isinstance(label, np.generic):
                 label = label.item()
-            if label is None or label != label:
+            if _is_missing(label):
                 codes.append(MISSING)
                 continue
             try:
@@ -152,6 +154,17 @@ class LabelColumn(Sequence[Any]):
         if len(firsts) > 1:
             firsts.sort(key=lambda found: found[0])
         return [(label, first) for first, label in firsts]
+
+
+def _is_missing(label: Any) -> bool:
+    """Tell whether a label is None, NaN or pandas' NA."""
+    if label is None:
+        return True
+    try:
+        return bool(label != label)
+    except (TypeError, ValueError):
+        # NA is neither equal to itself nor not; arrays are refused later.
+        return not isinstance(label, (np.ndarray, list))
 
 
 class Pairs:

@@ -18,27 +18,6 @@ def plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 
-def check_label(label: Any) -> Any:
-    """Return a usable label as a plain value.
-
-    Raises
-    ------
-    LabelError
-        It is None, NaN or not hashable.
-
-    """
-    label = plain(label)
-    if label is None or label != label:
-        raise LabelError(f"the label is missing ({label!r}): learn needs one, predict does not")
-    try:
-        hash(label)
-    except TypeError as error:
-        raise LabelError(
-            f"the label {label!r} is not hashable: use a string or a number"
-        ) from error
-    return label
-
-
 def _is_positive_alone(label: Any) -> bool:
     """Guess the side of a label before the other one is known."""
     return isinstance(label, (bool, int, float)) and label > 0
@@ -54,7 +33,7 @@ def check_present(labels: LabelColumn) -> None:
 
     """
     if len(labels) and labels.codes.min() == MISSING:
-        check_label(None)
+        raise LabelError("a label is missing (None or NaN): learn needs one, predict does not")
 
 
 class ClassLabels:

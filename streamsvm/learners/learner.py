@@ -185,6 +185,9 @@ class Learner(Shared, base.MiniBatchClassifier, abc.ABC):
             labels = self._labels.check(frames.labels_of(y, shape(x)[0]))
             weights = checks.weights_of(w, len(labels))
             numbers = checks.numbers_of(ids, len(labels))
+            if not len(labels):
+                # No example has its features.
+                return labels
             diagonal = self._diagonal(x)
             self._schema.extend(new)
             return self._learn_checked(x, labels, weights, numbers, diagonal)
@@ -201,12 +204,7 @@ class Learner(Shared, base.MiniBatchClassifier, abc.ABC):
             return self._margins_many(X)
 
     def _margins_many(self, X: Any) -> np.ndarray:
-        x, _ = self._read(X, learning=False)
-        d = len(self._schema)
-        if isinstance(x, SparseRows):
-            x = self._schema.known(x)
-        elif x.shape[1] > d:
-            x = np.ascontiguousarray(x[:, :d])
+        x = self._read_known(X)
         n = shape(x)[0]
         if not self._labels.seen:
             return self._no_margins(n)
@@ -215,6 +213,14 @@ class Learner(Shared, base.MiniBatchClassifier, abc.ABC):
         # A part at a time: the whole may not fit into memory.
         parts = [self._margins(dense(cut(x, i, min(i + _PART, n)))) for i in range(0, n, _PART)]
         return np.concatenate([self._no_margins(0), *parts])
+
+    def _read_known(self, X: Any) -> Rows:
+        """Return a batch as rows over the features known."""
+        x, _ = self._read(X, learning=False)
+        d = len(self._schema)
+        if isinstance(x, SparseRows):
+            return self._schema.known(x)
+        return np.ascontiguousarray(x[:, :d]) if x.shape[1] > d else x
 
     def _read(self, X: Any, learning: bool) -> tuple[Any, list[Name]]:
         """Return a batch as rows over the features known and new, and the names of the new ones."""

@@ -60,12 +60,12 @@ def margin(address):  # type: ignore[no-untyped-def]
 
 @compiled
 def scatter(address, place, room, n):  # type: ignore[no-untyped-def]
-    """Write an event of some features into the dense row, 0 for the others.
+    """Write an event of known features into the dense row, 0 for the others; False if one is not.
 
     Parameters
     ----------
     address, place
-        Of a table; of n values, float64, and n columns, int32, below 0 for none.
+        Of a table; of n values, float64, and n columns, int32.
     room
         The number of features of the row.
 
@@ -75,8 +75,10 @@ def scatter(address, place, room, n):  # type: ignore[no-untyped-def]
     columns = array_at(place + 8 * n, (n,), np.int32)
     row[:] = 0.0
     for t in range(n):
-        if columns[t] >= 0:
-            row[columns[t]] = given[t]
+        if not 0 <= columns[t] < room:
+            return False
+        row[columns[t]] = given[t]
+    return True
 
 
 @compiled
@@ -101,8 +103,8 @@ def learn(address, y, weight):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _sparse_row(address, room, n, d, hashed):  # type: ignore[no-untyped-def]
-    """Return the sparse event in the row, and its length: -1 if a value is not finite.
+def _sparse_row(address, room, n, d, capacity, hashed):  # type: ignore[no-untyped-def]
+    """Return the sparse event in the row, of length -1 if a value is not finite, or out of place.
 
     The row has n values, float64; n columns, int32, below 0 for none; then, at their places for the
     longest event, bounds, int64 (2,), and room for values, float32.
@@ -117,6 +119,8 @@ def _sparse_row(address, room, n, d, hashed):  # type: ignore[no-untyped-def]
             columns[t] >>= 1
     start[0] = 0
     start[1] = list_event(columns, given, values)
+    if start[1] > 0 and columns[start[1] - 1] >= capacity:
+        start[1] = -1
     return SparseRows(start, columns, values, d)
 
 
@@ -124,7 +128,7 @@ def _sparse_row(address, room, n, d, hashed):  # type: ignore[no-untyped-def]
 def sparse_margin(address, n):  # type: ignore[no-untyped-def]
     """Return the margin of the sparse event of n features; NaN if a value is not finite."""
     table, state, schedule, numbers = _held(address)
-    x = _sparse_row(table[0], np.int64(numbers[0]), n, 0, numbers[4] > 0.0)
+    x = _sparse_row(table[0], np.int64(numbers[0]), n, 0, np.int64(numbers[2]), numbers[4] > 0.0)
     if x.start[1] < 0:
         return np.nan
     return margin_of(state, x, 0, 0, schedule)
@@ -134,7 +138,7 @@ def sparse_margin(address, n):  # type: ignore[no-untyped-def]
 def sparse_learn(address, n, d, y, weight):  # type: ignore[no-untyped-def]
     """Learn the sparse event of n out of d features; as `learn`."""
     table, state, schedule, numbers = _held(address)
-    x = _sparse_row(table[0], np.int64(numbers[0]), n, d, numbers[4] > 0.0)
+    x = _sparse_row(table[0], np.int64(numbers[0]), n, d, np.int64(numbers[2]), numbers[4] > 0.0)
     if x.start[1] < 0:
         return False
     _learn(table, state, schedule, numbers[3], x, y, weight)
@@ -177,6 +181,8 @@ class Target(NamedTuple):
     """Sign and weight of both labels."""
     lock: Any
     """Held while an event is predicted or learnt."""
+    contents: dict[str, Any]
+    """Of the learner: ``_n_examples`` is counted up."""
 
     def table(self, row: np.ndarray, room: int, hashed: bool = False) -> tuple[np.ndarray, ...]:
         """Return the table, and after it the arrays that must live as long as it."""
@@ -215,7 +221,7 @@ def dense_way(schema: Schema, target: Target) -> ShortWay:
     arrays = target.table(row, d)
     address = address_of(arrays[0])
     negative, positive = target.labels()
-    sides, is_open = target.sides, True
+    sides, contents, is_open = target.sides, target.contents, True
     acquire, release = target.lock.acquire, target.lock.release
     packers, known = _packers(), schema.index.__getitem__
     part = np.zeros(2 * _LONGEST, np.int64)
@@ -224,12 +230,16 @@ def dense_way(schema: Schema, target: Target) -> ShortWay:
 
     def pack_some(x: Any) -> None:
         packers[len(x)](part_buffer, 0, *x.values(), *map(known, x))
-        scatter(address, place, d, len(x))
+        if not scatter(address, place, d, len(x)):
+            raise KeyError
 
     def predict_shortly(x: Any) -> Any:
         acquire()
         try:
-            if len(x) == d:
+            if not is_open:
+                return GIVE_UP
+            # Counters would make up what is missing.
+            if len(x) == d and x.__class__ is dict:
                 pack(buffer, 0, *get(x))
             else:
                 pack_some(x)
@@ -247,11 +257,13 @@ def dense_way(schema: Schema, target: Target) -> ShortWay:
             sign, weight = sides[y]
             if not is_open:
                 return False
-            if len(x) == d:
+            if len(x) == d and x.__class__ is dict:
                 pack(buffer, 0, *get(x))
             else:
                 pack_some(x)
-            return learn(address, sign, weight)  # type: ignore[no-any-return]
+            learnt: bool = learn(address, sign, weight)
+            contents["_n_examples"] += learnt
+            return learnt
         except _REFUSED:
             return False
         finally:
@@ -288,12 +300,14 @@ def sparse_way(schema: Schema, target: Target) -> ShortWay:
     address = address_of(arrays[0])
     room = min(schema.limit, target.state.weights.shape[2])
     negative, positive = target.labels()
-    sides, is_open = target.sides, True
+    sides, contents, is_open = target.sides, target.contents, True
     acquire, release = target.lock.acquire, target.lock.release
 
     def predict_shortly(x: Any) -> Any:
         acquire()
         try:
+            if not is_open:
+                return GIVE_UP
             n = len(x)
             try:
                 packers[n](buffer, 0, *x.values(), *map(known, x))
@@ -318,7 +332,9 @@ def sparse_way(schema: Schema, target: Target) -> ShortWay:
                 packers[n](buffer, 0, *x.values(), *map(known, x))
             except KeyError:
                 return learn_new(x, sign, weight)
-            return sparse_learn(address, n, d, sign, weight)  # type: ignore[no-any-return]
+            learnt: bool = sparse_learn(address, n, d, sign, weight)
+            contents["_n_examples"] += learnt
+            return learnt
         except _REFUSED:
             return False
         finally:
@@ -337,6 +353,7 @@ def sparse_way(schema: Schema, target: Target) -> ShortWay:
         if not sparse_learn(address, n, d, sign, weight):
             return False
         schema.extend(new)
+        contents["_n_examples"] += 1
         return True
 
     def close() -> None:

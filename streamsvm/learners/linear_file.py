@@ -56,6 +56,8 @@ def from_file(cls: type, content: dict[str, Any], arrays: dict[str, np.ndarray])
     model._labels = type(model._labels)(content["labels"])
     model._n_examples = content["n_examples"]
     model._calibration = arrays["calibration"]
+    if arrays["calibration"].shape != ((6,) if model._labels.is_binary else (2,)):
+        raise ValueError("the calibration is of another size")
     model._schedule = model._schedule._replace(t0=content["t0"])
     d = len(model._schema)
     if "weights" in arrays:
@@ -64,6 +66,8 @@ def from_file(cls: type, content: dict[str, Any], arrays: dict[str, np.ndarray])
             "info"
         ].shape != (model._n_outputs(), N_INFO):
             raise ValueError("the weights are of another size")
+        if not arrays["weights"].dtype == arrays["info"].dtype == np.float64:
+            raise ValueError("the weights are of another type")
         model._state = LinearState(arrays["weights"], arrays["info"])
     model._first = None
     if content["has_first"]:

@@ -10,12 +10,13 @@ import numpy as np
 
 from streamsvm._compile import JIT
 from streamsvm.errors import ParameterError
-from streamsvm.learners import first_rows, sparsity
+from streamsvm.learners import first_rows, frames, sparsity
 from streamsvm.learners.any_classes import AnyClasses
 from streamsvm.learners.calibration import new_temperature
-from streamsvm.learners.checks import check_class_weight, check_size
+from streamsvm.learners.checks import check_class_weight, check_size, weights_of
 from streamsvm.learners.first_rows import FirstRows
 from streamsvm.learners.label_column import LabelColumn
+from streamsvm.learners.labels import check_present
 from streamsvm.learners.linear_events import (
     GIVE_UP,
     NO_WAY,
@@ -65,7 +66,8 @@ class LinearLearner(AnyClasses):
         check_class_weight(class_weight)
         self._schedule = schedule_of(loss, l2, C, n_expected, t0, power, skip, averaged, bias_rate)
         # Until the rate is chosen and it is known whether rows are sparse.
-        self._first: FirstRows | None = FirstRows()
+        is_decided = t0 is not None and (sparse is not None or hashing is not None)
+        self._first: FirstRows | None = None if is_decided else FirstRows()
         self._state: LinearState | None = None
         self._way = NO_WAY
         self._set_way(NO_WAY)
@@ -133,6 +135,7 @@ class LinearLearner(AnyClasses):
         if d > room or outputs > k:
             room = room if d <= room else max(d, min(2 * room, self._schema.limit))
             self._state = linear_state.grown(self._state, outputs, room, self._second())
+            self._set_way(NO_WAY)
         return self._state
 
     def _learn_rows(
@@ -169,7 +172,7 @@ class LinearLearner(AnyClasses):
 
     def _look_back(self, first: FirstRows, n: int) -> None:
         """Decide by the first examples whether rows are sparse, and the rate anew."""
-        x, y, weight = first.all(self._state_for(0).weights.shape[2])
+        x, y, weight = first.all(len(self._schema))
         if self.sparse is None and not self._sparse and sparsity.are_sparse(dense(x)):
             self._sparse, x = True, sparse(x)
         if self.t0 is None:
@@ -211,7 +214,15 @@ class LinearLearner(AnyClasses):
             for label in self._labels.seen
         }
         state = self._state_for(d)
-        target = Target(state, self._schedule, self._kind, self._calibration, sides, self._lock)
+        target = Target(
+            state,
+            self._schedule,
+            self._kind,
+            self._calibration,
+            sides,
+            self._lock,
+            self.__dict__,
+        )
         if self._sparse:
             return sparse_way(self._schema, target)
         return dense_way(self._schema, target)
@@ -225,15 +236,14 @@ class LinearLearner(AnyClasses):
         """Learn one event: see `LASVMClassifier.learn_one`."""
         if w == 1.0 and self._observer is None and self._first is None:
             if self._event_learn(x, y):
-                self._n_examples += 1
                 return
         with self._lock:
             if w == 1.0 and self._observer is None and self._event_learn(x, y):
-                self._n_examples += 1
                 self._keep_first(y)
                 return
             super().learn_one(x, y, w)
-            self._set_way(self._new_short_way())
+            if self._observer is None:
+                self._set_way(self._new_short_way())
 
     def _keep_first(self, y: Any) -> None:
         """Keep the event just learnt by the short way, if it is one of the first."""
@@ -271,6 +281,10 @@ class LinearLearner(AnyClasses):
     @property
     def weights(self) -> dict[Any, Any]:
         """{feature: weight}; of more than two classes {label: {feature: weight}}."""
+        with self._lock:
+            return self._weights()
+
+    def _weights(self) -> dict[Any, Any]:
         names = self.feature_names if self.hashing is None else list(range(self.hashing))
         rows = self._predicting_weights()[:, : len(names)].tolist()
         found = [dict(zip(names, row, strict=True)) for row in rows]
@@ -318,11 +332,12 @@ class LinearLearner(AnyClasses):
 
         """
         with self._lock:
-            x, _ = self._read(X, learning=False)
-            labels = LabelColumn.of(y)
-            return self._objective(
-                x, labels.numbers(self._sign_of), np.broadcast_to(w, len(labels))
-            )
+            x = self._read_known(X)
+            labels = frames.labels_of(y, shape(x)[0])
+            check_present(labels)
+            unknown = np.array([y not in self._labels.seen for y in labels.values])[labels.codes]
+            signs = np.where(unknown, -1.0, labels.numbers(self._sign_of))
+            return self._objective(x, signs, weights_of(w, len(labels)))
 
     def _objective(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
         if self.class_weight is not None:
@@ -330,7 +345,7 @@ class LinearLearner(AnyClasses):
             labels = [self._labels.label_of_sign(sign) for sign in signs.tolist()]
             weights = weights * np.array([float(factor.get(label, 1.0)) for label in labels])
         state = self._state_for(shape(x)[1])
-        return first_rows.primal(state, x, signs, weights.astype(np.float64), self._schedule)
+        return first_rows.primal(state, x, signs, weights, self._schedule)
 
     @property
     def kappa(self) -> float:
@@ -361,8 +376,10 @@ class LinearLearner(AnyClasses):
 
     @property
     def memory_parts(self) -> dict[str, int]:
-        """Bytes of the ``weights``."""
-        return {"weights": 0 if self._state is None else self._state.weights.nbytes}
+        """Bytes of the ``weights``, and of the ``first_rows`` while they are kept."""
+        first = 0 if self._first is None else self._first.nbytes
+        weights = 0 if self._state is None else self._state.weights.nbytes
+        return {"weights": weights, "first_rows": first}
 
     def __getstate__(self) -> dict[str, Any]:
         contents = super().__getstate__()

@@ -63,4 +63,4 @@ def _least_share(averaged: Any) -> float:
     """Return the share of the last weights in the average at least; 0 if there is none."""
     if averaged is None or isinstance(averaged, bool):
         return 0.0 if averaged is False else 1e-15
-    return 3.0 / (check_number("averaged", averaged, 1.0) + 2.0)
+    return 3.0 / (check_number("averaged", averaged, 2.0) + 2.0)

@@ -52,7 +52,9 @@ class OpenLabels(BinaryLabels):
 
     def label_of_sign(self, sign: float) -> Any:
         """Return the label that is learnt as that."""
-        return super().label(sign) if self.is_binary else self.seen[int(sign)]
+        if self.is_binary:
+            return super().label(sign)
+        return self.seen[int(sign)] if sign >= 0.0 else None
 
     def label(self, margin: Any) -> Any:
         """Return the label that a margin, or a row of them, predicts."""

@@ -166,7 +166,8 @@ class Schema:
 
         None also for values that are no plain numbers; what is not finite is passed on.
         """
-        if len(x) != len(self.names) or len(x) < 2:
+        # Counters would make up what is missing.
+        if len(x) != len(self.names) or len(x) < 2 or hasattr(x, "__missing__"):
             return None
         if self._get is None:
             self._pack = struct.Struct(f"{len(self.names)}d").pack
@@ -203,11 +204,6 @@ class Schema:
         self._check_size(len(x))
         return {name: check_number_feature(name, value) for name, value in x.items()}
 
-    def rows(self, names: Sequence[Name], values: np.ndarray) -> np.ndarray:
-        """Return a matrix with its own column names as float32 (n, d): see `row`."""
-        x, _ = self.wider_rows(names, values, None)
-        return np.ascontiguousarray(x[:, : len(self.names)])
-
     def wider_rows(
         self, names: Sequence[Name], values: np.ndarray, order: list[Name] | None
     ) -> tuple[np.ndarray, list[Name]]:
@@ -225,6 +221,9 @@ class Schema:
 
         """
         self._check_size(len(names))
+        if len(set(names)) < len(names):
+            twice = next(name for i, name in enumerate(names) if name in names[:i])
+            raise FeatureError(f"two columns are named {twice!r}: rename one of them")
         candidates = in_order(names) if order is None else order
         columns, new = self._new_columns([name for name in candidates if name not in self.index])
         columns |= self.index

@@ -51,9 +51,10 @@ class SVMSGDClassifier(LinearLearner):
         SVMSGD2, "auto" with 16 / share of nonzero features.
     averaged
         True: predict by the mean of the weights over the past, the later ones weighing more. An
-        int: by their mean over about so many examples. False: by the last weights. None, the
-        default: by the mean over the past or by the last weights, whichever predicted better of
-        late: the first is right for streams that stay as they are, the second for those that drift.
+        int of at least 2: by their mean over about so many examples. False: by the last weights.
+        None, the default: by the mean over the past or by the last weights, whichever predicted
+        better of late: the first is right for streams that stay as they are, the second for those
+        that drift.
     bias_rate
         The rate of the bias over that of the weights, at least 0; .01 by default, as in Bottou's
         programs, since the bias' gradient does not vanish with sparse features. 0: no bias.

@@ -16,12 +16,13 @@ from streamsvm.losses import SQUARED_HINGE
 from streamsvm.support.rows import SparseRows, count
 
 SCALE, P, Q, BIAS, AVERAGE_BIAS, LOSS, AVERAGE_LOSS = range(7)
-T, COUNT, R, UPDATE, N_UPDATES, N_VALUES = range(7, 13)
-N_INFO = 13
+T, COUNT, R, UPDATE, N_UPDATES, N_VALUES, WIDTH = range(7, 14)
+N_INFO = 14
 """The numbers of an output: w = scale v; average w = p u + q v; the biases; losses of late of both;
 t, examples since the output began; count, examples until the next step on the regularisation term;
 r, estimations of the rescaling with a head start, and whether the next example is one (SGD-QN);
-examples that changed the weights; nonzero values of the examples seen, if `skip` depends on it."""
+examples that changed the weights; if `skip` depends on them, nonzero values of the examples seen,
+and the last column of any plus 1 (not the columns known, of which a batch may know more)."""
 
 
 class LinearState(NamedTuple):
@@ -155,20 +156,31 @@ square: Any = chosen_by(0, {np.ndarray: _square_dense, SparseRows: _square_spars
 
 
 @compiled
-def _values_dense(x, r):  # type: ignore[no-untyped-def]
-    n = 0
+def _count_dense(x, r):  # type: ignore[no-untyped-def]
+    n, last = 0, 0
     for c in range(x.shape[1]):
-        n += x[r, c] != 0.0
-    return n
+        if x[r, c] != 0.0:
+            n += 1
+            last = c + 1
+    return n, last
 
 
 @compiled
-def _values_sparse(x, r):  # type: ignore[no-untyped-def]
-    return x.start[r + 1] - x.start[r]
+def _count_sparse(x, r):  # type: ignore[no-untyped-def]
+    n = x.start[r + 1] - x.start[r]
+    return n, (np.int64(x.columns[x.start[r + 1] - 1]) + 1 if n > 0 else 0)
 
 
-n_values: Any = chosen_by(0, {np.ndarray: _values_dense, SparseRows: _values_sparse})
-"""n_values(x, r): nonzero values of a row."""
+_count: Any = chosen_by(0, {np.ndarray: _count_dense, SparseRows: _count_sparse})
+
+
+@compiled
+def count_values(schedule, info, x, r):  # type: ignore[no-untyped-def]
+    """Count the nonzero values of a row, if `skip_of` wants to know."""
+    if schedule.skip <= 0.0:
+        n, last = _count(x, r)
+        info[N_VALUES] += n
+        info[WIDTH] = max(info[WIDTH], np.float64(last))
 
 
 @compiled
@@ -189,12 +201,12 @@ def sign_of(y, output, outputs):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def skip_of(schedule, info, d):  # type: ignore[no-untyped-def]
+def skip_of(schedule, info):  # type: ignore[no-untyped-def]
     """Return how many examples go by between two steps on the regularisation term."""
     if schedule.skip > 0.0:
         return schedule.skip
     # Thesis, 3.1.2: c / s with c = 16 and s the share of nonzero features.
-    return max(1.0, np.floor(16.0 * d * max(1.0, info[T]) / max(1.0, info[N_VALUES])))
+    return max(1.0, np.floor(16.0 * info[WIDTH] * max(1.0, info[T]) / max(1.0, info[N_VALUES])))
 
 
 @compiled

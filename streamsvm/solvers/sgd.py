@@ -29,15 +29,14 @@ from streamsvm.solvers.linear_state import (
     COUNT,
     LOSS,
     N_UPDATES,
-    N_VALUES,
     SCALE,
     P,
     Q,
     T,
     add,
+    count_values,
     dot,
     dots,
-    n_values,
     predicts_average,
     rate,
     sign_of,
@@ -45,7 +44,7 @@ from streamsvm.solvers.linear_state import (
     square,
     step_size,
 )
-from streamsvm.support.rows import count, width
+from streamsvm.support.rows import count
 
 _SMALLEST_SCALE = 1e-6
 """Below, scale or p is multiplied into the weights, long before digits are lost."""
@@ -131,12 +130,11 @@ def learn_row(state, x, r, o, y, weight, schedule):  # type: ignore[no-untyped-d
     eta = rate(schedule, info[T]) / schedule.lam
     slope = derivative(schedule.loss, y * f)
     info[T] += 1.0
-    if schedule.skip <= 0.0:
-        info[N_VALUES] += n_values(x, r)
+    count_values(schedule, info, x, r)
     info[COUNT] -= 1.0
     if info[COUNT] <= 0.0:
         # The first examples are followed by a shrinking too small to matter.
-        skip = skip_of(schedule, info, width(x))
+        skip = skip_of(schedule, info)
         _shrink(state, o, 1.0 - skip * eta * schedule.lam)
         info[COUNT] = skip
     if slope != 0.0:

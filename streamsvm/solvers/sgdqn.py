@@ -26,18 +26,17 @@ from streamsvm.solvers.linear_state import (
     BIAS,
     COUNT,
     N_UPDATES,
-    N_VALUES,
     UPDATE,
     R,
     T,
+    count_values,
     dot,
-    n_values,
     rate,
     sign_of,
     skip_of,
     step_size,
 )
-from streamsvm.support.rows import SparseRows, count, width
+from streamsvm.support.rows import SparseRows, count
 
 _LEAST = 1e-2
 """B never falls below this times 1 / lambda (line 8)."""
@@ -121,8 +120,7 @@ def learn_row(state, x, r, o, y, weight, schedule):  # type: ignore[no-untyped-d
     lam, eta = schedule.lam, rate(schedule, info[T])
     s = y * f
     slope = weight * derivative(schedule.loss, s)
-    if schedule.skip <= 0.0:
-        info[N_VALUES] += n_values(x, r)
+    count_values(schedule, info, x, r)
     step = 0.0
     if slope != 0.0:
         updates = info[UPDATE] > 0.0
@@ -143,7 +141,7 @@ def learn_row(state, x, r, o, y, weight, schedule):  # type: ignore[no-untyped-d
     info[T] += 1.0
     info[COUNT] -= 1.0
     if info[COUNT] <= 0.0:
-        skip = skip_of(schedule, info, width(x))
+        skip = skip_of(schedule, info)
         if info[R] == 0.0:
             info[R] = max(1.0, schedule.t0 / skip)
         _shrink(w, b, skip * eta * lam)

@@ -34,6 +34,12 @@ LABELS = st.lists(st.one_of(st.none(), st.sampled_from(["a", "b", "c", "d"])), m
         (pl.Series(["a", "b"]), ["a", "b"]),
         ((label for label in "ab"), ["a", "b"]),
         ([np.True_, np.int64(4)], [True, 4]),
+        (np.array([1, 0], ">i4"), [1, 0]),
+        (pd.Series(["a", pd.NA]), ["a", None]),
+        (
+            pa.DictionaryArray.from_arrays(pa.array([0, None, 1], pa.uint8()), ["a", "b"]),
+            ["a", None, "b"],
+        ),
         ([], []),
         (np.zeros(0), []),
     ],

@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ from sklearn.svm import LinearSVC
 
 from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier, TrackingMonitor, load
 from streamsvm.errors import FeatureError, LabelError, ParameterError
-from streamsvm.learners import first_rows, linear_file
+from streamsvm.learners import first_rows, linear_events, linear_file
 from streamsvm.learners.linear_events import NO_WAY
 
 SETTINGS = [
@@ -299,6 +300,7 @@ def test_bad_events_change_nothing(bad, n):
         ({"power": 1.5}, "between 0 and 1"),
         ({"skip": 0}, "at least 1"),
         ({"averaged": "yes"}, "averaged"),
+        ({"averaged": 1}, "at least 2"),
         ({"class_weight": "balanced"}, "dict"),
     ],
 )
@@ -362,3 +364,97 @@ def test_with_a_scaler_in_front():
         model = StandardScaler() | cls()
         metric = evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
         assert metric.get() > 0.85
+
+
+def grow(m, events, y):
+    for event, label in zip(events, y, strict=True):
+        m.learn_one(event, label)
+
+
+def one_by_one(n=600, d=11, seed=0):
+    """Return events whose features appear one after the other."""
+    rng = np.random.default_rng(seed)
+    events = [
+        {f"f{c}": float(v) for c, v in enumerate(rng.normal(size=min(d, 2 + i // 40)))}
+        for i in range(n)
+    ]
+    return events, [sum(event.values()) > 0.0 for event in events]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
+@pytest.mark.parametrize("at", [20, 150, 501])
+def test_features_that_appear_late_and_a_save_in_between(cls, sparse, at, tmp_path):
+    events, y = one_by_one()
+    one, saved = cls(sparse=sparse, skip="auto"), cls(sparse=sparse, skip="auto")
+    grow(one, events, y)
+    grow(saved, events[:at], y[:at])
+    saved.save(tmp_path / "model")
+    saved = load(tmp_path / "model")
+    grow(saved, events[at:], y[at:])
+    same(one, saved)
+    # A batch knows all of its features from its first row on.
+    names = sorted({name for event in events for name in event}, key=lambda name: int(name[1:]))
+    table = pa.table({name: [event.get(name) for event in events] for name in names})
+    many = cls(sparse=sparse, skip="auto")
+    many.learn_many(table, y)
+    assert many._schedule.t0 == one._schedule.t0
+    for name in names:
+        assert many.weights[name] == pytest.approx(one.weights[name], rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_nothing_is_learnt_into_arrays_that_were_replaced(sparse):
+    x, y = problem(1500, d=2)
+    model = SVMSGDClassifier(sparse=sparse)
+    grow(model, [dict(enumerate(row)) for row in x.tolist()], y)
+    # Wider rows, to look at only; and a batch without rows.
+    assert model.objective(np.ones((3, 5)), [True, False, True]) > 0.0
+    model.predict_many(np.ones((3, 50)))
+    model.learn_many(np.zeros((0, 100_000)), [])
+    assert len(model.feature_names) == 2
+    before = model._state.weights.copy()
+    for _ in range(200):
+        model.learn_one({0: -1.0, 1: 0.5}, True)
+    assert (model._state.weights != before).any()
+    row = np.array([[-1.0, 0.5]])
+    assert model.predict_one({0: -1.0, 1: 0.5}) == model.predict_many(row)[0]
+    for c in range(1000, 100_000, 500):
+        model.predict_one({c: 1.0})
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_way_that_is_closed_gives_up(sparse):
+    x, y = problem(1500, d=3)
+    model = SVMSGDClassifier(sparse=sparse)
+    grow(model, [dict(enumerate(row)) for row in x.tolist()], y)
+    old = model._way
+    model.learn_many(np.random.default_rng(0).normal(size=(5, 2000)), [True, False] * 2 + [True])
+    assert old.predict({1900: 1.0}) is linear_events.GIVE_UP
+    assert not old.learn({1900: 1.0}, True)
+    assert not old.learn({0: 1.0, 1: 1.0, 2: 1.0}, True)
+
+
+def test_counters_do_not_make_up_features():
+    x, y = problem(1500)
+    for cls in (SVMSGDClassifier, SGDQNClassifier):
+        model = cls(sparse=False)
+        for i in range(1500):
+            model.learn_one(Counter(a=float(x[i, 0]), b=float(x[i, 1])), y[i])
+        model.learn_one(Counter(a=1, z=5), True)
+        assert model.feature_names == ["a", "b", "z"]
+
+
+def test_labels_and_columns_that_cannot_be():
+    x, y = problem(100, k=3)
+    model = SVMSGDClassifier()
+    model.learn_many(x, y)
+    # A class that was never learnt is an error of all outputs.
+    assert model.objective(x, ["other"] * 100) != model.objective(x, [model.classes[0]] * 100)
+    with pytest.raises(LabelError):
+        model.objective(x, [None] * 100)
+    with pytest.raises(FeatureError, match="100 rows"):
+        model.objective(x, y[:5])
+    batch = pa.record_batch([[1.0, 2.0], [3.0, 4.0]], names=["a", "a"])
+    with pytest.raises(FeatureError, match="two columns are named 'a'"):
+        SVMSGDClassifier().learn_many(batch, [0, 1])
