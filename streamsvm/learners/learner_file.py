@@ -1,7 +1,8 @@
-"""What all kernel learners put into their files."""
+"""What all learners put into their files, and what kernel learners do."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,15 @@ from streamsvm.support import stores
 from streamsvm.support.rows import Rows, SparseRows
 
 
-def common_to_file(
-    model: Any, plain: tuple[str, ...]
+def learner_to_file(
+    model: Any, plain: Iterable[str]
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return JSON content and arrays of a learner, without its state.
+    """Return JSON content and arrays of what all learners have.
 
     Parameters
     ----------
     model
-        A `KernelLearner`.
+        A `Learner` with a ``class_weight``.
     plain
         Names of its parameters that are numbers, text, booleans or None.
 
@@ -28,8 +29,6 @@ def common_to_file(
     weight = model.class_weight
     content: dict[str, Any] = {
         "parameters": {name: as_json(getattr(model, name), name) for name in plain},
-        "kernel": kernel_as_json(model.kernel),
-        "kernel_": kernel_as_json(model.kernel_),
         "class_weight": (
             [[as_json(label, "the label"), factor] for label, factor in weight.items()]
             if isinstance(weight, dict)
@@ -41,24 +40,42 @@ def common_to_file(
         "labels": [as_json(label, "the label") for label in model._labels.seen],
         "n_examples": model._n_examples,
     }
-    return content, {"calibration": model._calibration, "moments": model._moments}
+    return content, {"calibration": model._calibration}
 
 
-def common_from_file(cls: type, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-    """Return the learner of that class, without its state."""
+def learner_from_file(
+    cls: type, content: dict[str, Any], arrays: dict[str, np.ndarray], **further: Any
+) -> Any:
+    """Return the learner of that class, with further parameters, without its state."""
     weight = content["class_weight"]
     model = cls(
-        kernel=kernel_from_json(content["kernel"]),
         class_weight=dict(map(tuple, weight)) if isinstance(weight, list) else weight,
         **content["parameters"],
+        **further,
     )
-    model.kernel_ = kernel_from_json(content["kernel_"])
     model._schema = Schema(content["features"], model.max_features, model.hashing)
     model._schema.n_ignored = content.get("n_ignored", 0)
     model._sparse = content.get("is_sparse", False)
     model._labels = type(model._labels)(content["labels"])
     model._n_examples = content["n_examples"]
-    model._calibration, model._moments = arrays["calibration"], arrays["moments"]
+    model._calibration = arrays["calibration"]
+    return model
+
+
+def common_to_file(
+    model: Any, plain: Iterable[str]
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return JSON content and arrays of a `KernelLearner`, without its state."""
+    content, arrays = learner_to_file(model, plain)
+    content |= {"kernel": kernel_as_json(model.kernel), "kernel_": kernel_as_json(model.kernel_)}
+    return content, arrays | {"moments": model._moments}
+
+
+def common_from_file(cls: type, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    """Return the kernel learner of that class, without its state."""
+    model = learner_from_file(cls, content, arrays, kernel=kernel_from_json(content["kernel"]))
+    model.kernel_ = kernel_from_json(content["kernel_"])
+    model._moments = arrays["moments"]
     return model
 
 

@@ -298,10 +298,24 @@ def sparse_way(schema: Schema, target: Target) -> ShortWay:
     buffer: Any = memoryview(row.data).cast("B")
     arrays = target.table(row, _LONGEST, buckets is not None)
     address = address_of(arrays[0])
-    room = min(schema.limit, target.state.weights.shape[2])
+    room = target.state.weights.shape[2]
+    room = min(schema.limit, room) if buckets is None else room
     negative, positive = target.labels()
     sides, contents, is_open = target.sides, target.contents, True
     acquire, release = target.lock.acquire, target.lock.release
+
+    def pack(x: Any) -> list[Any]:
+        """Write an event into the row; return its unseen features, given the next columns."""
+        row[-1] = n = len(x)
+        try:
+            packers[n](buffer, 0, *x.values(), *map(known, x))
+            return []
+        except KeyError:
+            new = in_order(name for name in x if name not in index)
+            places = {name: len(index) + i for i, name in enumerate(new)}
+            columns = [places[name] if name in places else index[name] for name in x]
+            packers[n](buffer, 0, *x.values(), *columns)
+            return new
 
     def predict_shortly(x: Any) -> Any:
         acquire()
@@ -326,35 +340,18 @@ def sparse_way(schema: Schema, target: Target) -> ShortWay:
             sign, weight = sides[y]
             if not is_open:
                 return False
-            n, d = len(x), buckets or len(index)
-            row[-1] = n
-            try:
-                packers[n](buffer, 0, *x.values(), *map(known, x))
-            except KeyError:
-                return learn_new(x, sign, weight)
-            learnt: bool = sparse_learn(address, n, d, sign, weight)
-            contents["_n_examples"] += learnt
-            return learnt
+            new = pack(x)
+            d = (buckets or len(index)) + len(new)
+            if d > room or not sparse_learn(address, len(x), d, sign, weight):
+                return False
+            if new:
+                schema.extend(new)
+            contents["_n_examples"] += 1
+            return True
         except _REFUSED:
             return False
         finally:
             release()
-
-    def learn_new(x: Any, sign: float, weight: float) -> bool:
-        """Learn an event with unseen features."""
-        new = in_order(name for name in x if name not in index)
-        n, d = len(x), len(index) + len(new)
-        if d > room:
-            return False
-        places = {name: len(index) + i for i, name in enumerate(new)}
-        columns = [places[name] if name in places else index[name] for name in x]
-        packers[n](buffer, 0, *x.values(), *columns)
-        row[-1] = n
-        if not sparse_learn(address, n, d, sign, weight):
-            return False
-        schema.extend(new)
-        contents["_n_examples"] += 1
-        return True
 
     def close() -> None:
         nonlocal is_open

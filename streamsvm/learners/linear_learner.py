@@ -30,7 +30,7 @@ from streamsvm.learners.schema import LIMIT, Name
 from streamsvm.learners.width import next_power_of_two
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers import linear_state
-from streamsvm.solvers.linear_state import BIAS, N_UPDATES, LinearState, Schedule, T
+from streamsvm.solvers.linear_state import BIAS, N_UPDATES, LinearState, T
 from streamsvm.support.rows import Rows, copied_rows, cut, dense, shape, sparse
 
 
@@ -78,17 +78,8 @@ class LinearLearner(AnyClasses):
     def _second(self) -> float | None:
         """Return where the second part of the weights begins; None: there is none."""
 
-    @abc.abstractmethod
-    def _solve(
-        self,
-        state: LinearState,
-        x: Rows,
-        y: np.ndarray,
-        weight: np.ndarray,
-        schedule: Schedule,
-        margins: np.ndarray,
-    ) -> None:
-        """Learn rows."""
+    _solver: Any
+    """The module of the solver: `learn_rows`."""
 
     _kind: float = 0.0
     """What `linear_events.learn` calls the step."""
@@ -162,7 +153,7 @@ class LinearLearner(AnyClasses):
             # They may have become sparse since the batch was read.
             fresh = sparse(cut(x, start, stop)) if self._sparse else cut(x, start, stop)
             state = self._state_for(shape(fresh)[1])
-            self._solve(state, fresh, y[part], w[part], self._schedule, margins[part])
+            self._solver.learn_rows(state, fresh, y[part], w[part], self._schedule, margins[part])
             if first is not None:
                 first.add(copied_rows(fresh), y[part].copy(), w[part].copy())
                 if self._n_examples + stop == next_power_of_two(seen):
@@ -176,7 +167,8 @@ class LinearLearner(AnyClasses):
         if self.sparse is None and not self._sparse and sparsity.are_sparse(dense(x)):
             self._sparse, x = True, sparse(x)
         if self.t0 is None:
-            best = first_rows.best_of(x, y, weight, self._schedule, self._fresh_state, self._solve)
+            learn = self._solver.learn_rows
+            best = first_rows.best_of(x, y, weight, self._schedule, self._fresh_state, learn)
             self._schedule, self._state = best.schedule, best.state
         if n >= first_rows.LAST:
             self._first = None
@@ -234,26 +226,24 @@ class LinearLearner(AnyClasses):
 
     def learn_one(self, x: Mapping[Name, Any], y: Any, w: float = 1.0) -> None:
         """Learn one event: see `LASVMClassifier.learn_one`."""
-        if w == 1.0 and self._observer is None and self._first is None:
-            if self._event_learn(x, y):
-                return
+        is_plain = w == 1.0 and self._observer is None
+        if is_plain and self._first is None and self._event_learn(x, y):
+            return
         with self._lock:
-            if w == 1.0 and self._observer is None and self._event_learn(x, y):
-                self._keep_first(y)
+            if is_plain and self._first is not None and self._event_learn(x, y):
+                self._keep_first(self._first, y)
                 return
             super().learn_one(x, y, w)
             if self._observer is None:
                 self._set_way(self._new_short_way())
 
-    def _keep_first(self, y: Any) -> None:
-        """Keep the event just learnt by the short way, if it is one of the first."""
-        if self._first is None:
-            return
+    def _keep_first(self, first: FirstRows, y: Any) -> None:
+        """Keep the event just learnt by the short way, one of the first; look back when due."""
         sign, weight = self._labels.sign(y), float((self.class_weight or {}).get(y, 1.0))
-        self._first.add(self._way.last(), np.array([sign]), np.array([weight]))
+        first.add(self._way.last(), np.array([sign]), np.array([weight]))
         n = self._n_examples
         if n & (n - 1) == 0:
-            self._look_back(self._first, n)
+            self._look_back(first, n)
             self._set_way(self._new_short_way())
 
     def _set_way(self, way: ShortWay) -> None:

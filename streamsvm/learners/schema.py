@@ -166,8 +166,10 @@ class Schema:
 
         None also for values that are no plain numbers; what is not finite is passed on.
         """
+        if len(x) != len(self.names) or len(x) < 2:
+            return None
         # Counters would make up what is missing.
-        if len(x) != len(self.names) or len(x) < 2 or hasattr(x, "__missing__"):
+        if x.__class__ is not dict and hasattr(x, "__missing__"):
             return None
         if self._get is None:
             self._pack = struct.Struct(f"{len(self.names)}d").pack

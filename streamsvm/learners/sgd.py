@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from streamsvm.learners import linear_file, model_file
 from streamsvm.learners.checks import check_number
 from streamsvm.learners.linear_learner import LinearLearner
 from streamsvm.learners.schema import LIMIT
 from streamsvm.solvers import sgd
-from streamsvm.solvers.linear_state import LinearState, Schedule
-from streamsvm.support.rows import Rows
 
 
 class SVMSGDClassifier(LinearLearner):
@@ -79,6 +75,8 @@ class SVMSGDClassifier(LinearLearner):
 
     """
 
+    _solver = sgd
+
     def __init__(
         self,
         loss: str = "hinge",
@@ -123,17 +121,6 @@ class SVMSGDClassifier(LinearLearner):
 
     def _second(self) -> float | None:
         return None if self.averaged is False else 0.0
-
-    def _solve(
-        self,
-        state: LinearState,
-        x: Rows,
-        y: np.ndarray,
-        weight: np.ndarray,
-        schedule: Schedule,
-        margins: np.ndarray,
-    ) -> None:
-        sgd.learn_rows(state, x, y, weight, schedule, margins)
 
 
 model_file.register(SVMSGDClassifier, linear_file)

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from streamsvm.learners import linear_file, model_file
 from streamsvm.learners.checks import check_number
 from streamsvm.learners.linear_learner import LinearLearner
 from streamsvm.learners.schema import LIMIT
 from streamsvm.solvers import sgdqn
-from streamsvm.solvers.linear_state import LinearState, Schedule
-from streamsvm.support.rows import Rows
 
 
 class SGDQNClassifier(LinearLearner):
@@ -53,7 +49,7 @@ class SGDQNClassifier(LinearLearner):
 
     """
 
-    _kind = 1.0
+    _kind, _solver = 1.0, sgdqn
 
     def __init__(
         self,
@@ -96,17 +92,6 @@ class SGDQNClassifier(LinearLearner):
 
     def _second(self) -> float | None:
         return 1.0 / self._schedule.lam
-
-    def _solve(
-        self,
-        state: LinearState,
-        x: Rows,
-        y: np.ndarray,
-        weight: np.ndarray,
-        schedule: Schedule,
-        margins: np.ndarray,
-    ) -> None:
-        sgdqn.learn_rows(state, x, y, weight, schedule, margins)
 
 
 model_file.register(SGDQNClassifier, linear_file)

@@ -330,8 +330,8 @@ def test_a_monitor_shows_the_objective_and_says_why_there_is_no_certificate():
         monitor = TrackingMonitor(model, every=500)
         monitor.learn_many(x, y)
         values = monitor.get()
-        # Estimated on a sample: 200 of them.
-        assert values["objective"] == pytest.approx(model.objective(x, y), rel=0.5)
+        # Estimated on a sample of 500.
+        assert values["objective"] == pytest.approx(model.objective(x, y), rel=0.25)
         assert values["certificate"] is None
         assert "no dual coefficients" in monitor.certificate_reason
         assert "objective" in monitor.report()
@@ -350,13 +350,13 @@ def test_a_constant_rate_follows_drift():
     assert errors[0.0] < 0.6 * errors[1.0]
 
 
-def test_elec2_by_default_is_better_than_rivers_logistic_regression():
-    """Progressive error of LogisticRegression on Bananas with River's RBF features: 29.9 %."""
+def test_bananas_by_default_are_better_than_with_rivers_logistic_regression():
+    """Whose progressive accuracy with these features is 70.1 %."""
     model = compose.Pipeline(
         feature_extraction.RBFSampler(gamma=1.0, n_components=100, seed=1), SVMSGDClassifier()
     )
     metric = evaluate.progressive_val_score(datasets.Bananas(), model, metrics.Accuracy())
-    assert metric.get() > 0.70
+    assert metric.get() > 0.71
 
 
 def test_with_a_scaler_in_front():
