@@ -1,6 +1,7 @@
 """Events from Kafka, by whichever client: the consumer is given, nothing is imported here."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -11,7 +12,6 @@ from connectors.errors import SnapshotError, SourceError
 from connectors.message_reader import MessageReader
 from connectors.messages import (
     Message,
-    RecordsPoller,
     is_passing,
     message_of,
     poller_of,
@@ -19,6 +19,7 @@ from connectors.messages import (
 )
 from connectors.pairs import batch_of
 from connectors.payloads import Decoder, decoder_of
+from connectors.rebalance import handover_of, listener_of
 from connectors.source import Batch, Closing, Event, Snapshot
 
 DEFAULT_BATCH_SIZE = 500
@@ -44,8 +45,8 @@ class KafkaSource(Closing):
     target
         Name of the field that is the label.
     topics
-        What to subscribe to (confluent-kafka, kafka-python); None: the consumer has its topics
-        already.
+        What to subscribe to, with a checkpoint before partitions go to another member of the group
+        (confluent-kafka, kafka-python, aiokafka); None: the consumer has its topics already.
     columns
         Names of the fields that are features; None: all but label, key and timestamp.
     key
@@ -132,6 +133,7 @@ class KafkaSource(Closing):
         self._name = name
         self._poller = poller_of(consumer, name, loop)
         self._offsets: dict[str, int] = {}
+        self._handover = handover_of(self._poller, lambda: self.before_revoke(), self._refused)
         if topics is not None:
             self._subscribe(list(topics))
 
@@ -162,7 +164,7 @@ class KafkaSource(Closing):
         last = time.monotonic()
         while True:
             by_place: dict[str, list[Message]] = {}
-            for raw in self._poller.poll(most, self.timeout):
+            for raw in self._polled(most):
                 if self._is_message(raw):
                     message = message_of(raw)
                     by_place.setdefault(message.place, []).append(message)
@@ -229,13 +231,12 @@ class KafkaSource(Closing):
             The broker refuses for good.
 
         """
+        if self._handover is not None and self._handover.note(snapshot["offsets"]):
+            return
         try:
             self._poller.commit(snapshot["offsets"])
         except Exception as error:
-            if not will_pass(error):
-                raise SourceError(f"`{self.name}`: offsets cannot be committed: {error}") from error
-            # The checkpoint has them; the next one commits them, too.
-            self.failed_commits += 1
+            self._refused(error)
 
     def close(self) -> None:
         """Leave the group. An asynchronous consumer is its owner's to stop."""
@@ -245,10 +246,9 @@ class KafkaSource(Closing):
     # Partitions come and go
 
     def _subscribe(self, topics: list[str]) -> None:
-        if isinstance(self._poller, RecordsPoller):
-            # Its callbacks may not block: a rebalance writes no checkpoint. What was learnt since
-            # the last one is passed over when it comes again.
-            self.consumer.subscribe(topics)
+        if self._handover is not None:
+            listener = listener_of(self.consumer, self._handover)
+            self.consumer.subscribe(topics, **({} if listener is None else {"listener": listener}))
             return
         self.consumer.subscribe(
             topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
@@ -277,6 +277,16 @@ class KafkaSource(Closing):
         Where they were read up to stays known: should they come back, no event is learnt again.
         """
         consumer.unassign()
+
+    def _polled(self, most: int) -> list[Any]:
+        with contextlib.nullcontext() if self._handover is None else self._handover.polling():
+            return self._poller.poll(most, self.timeout)
+
+    def _refused(self, error: Exception) -> None:
+        if not will_pass(error):
+            raise SourceError(f"`{self.name}`: offsets cannot be committed: {error}") from error
+        # The checkpoint has them; the next one commits them, too.
+        self.failed_commits += 1
 
     def _is_message(self, raw: Any) -> bool:
         error = getattr(raw, "error", None)

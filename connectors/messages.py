@@ -139,11 +139,19 @@ class RecordsPoller(_Assigned):
 
     def commit(self, offsets: Mapping[str, int]) -> None:
         """Tell the broker where to read on."""
-        if own := self._own(offsets):
-            # Whoever gave such a consumer has its package.
-            from kafka.structs import OffsetAndMetadata
+        if own := self._with_metadata(offsets):
+            self.consumer.commit(own)
 
-            self.consumer.commit({p: OffsetAndMetadata(offset, "", -1) for p, offset in own})
+    async def committing(self, offsets: Mapping[str, int]) -> None:
+        """Tell the broker where to read on, from within the client's loop."""
+        if own := self._with_metadata(offsets):
+            await self.consumer.commit_async(own)
+
+    def _with_metadata(self, offsets: Mapping[str, int]) -> dict[Any, Any]:
+        # Whoever gave such a consumer has its package.
+        from kafka.structs import OffsetAndMetadata
+
+        return {p: OffsetAndMetadata(offset, "", -1) for p, offset in self._own(offsets)}
 
 
 class AsyncPoller(_Assigned):
@@ -170,8 +178,12 @@ class AsyncPoller(_Assigned):
 
     def commit(self, offsets: Mapping[str, int]) -> None:
         """Tell the broker where to read on."""
-        if own := self._own(offsets):
-            self.loop.run_until_complete(self.consumer.commit(dict(own)))
+        self.loop.run_until_complete(self.committing(offsets))
+
+    async def committing(self, offsets: Mapping[str, int]) -> None:
+        """Tell the broker where to read on, from within the client's loop."""
+        if own := dict(self._own(offsets)):
+            await self.consumer.commit(own)
 
 
 class IteratorPoller:

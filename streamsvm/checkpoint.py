@@ -10,6 +10,7 @@ happened.
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -79,6 +80,8 @@ class Checkpoint:
         self.path = Path(path)
         self.every, self.seconds = every, seconds
         self._lock: IO[bytes] | None = None
+        # A rebalance may be served by a client's thread, while Ctrl-C ends the run in this one.
+        self._writing = threading.Lock()
         self._served: Any = None  # a source that asks for a checkpoint by itself
         self._rows = 0
         self._moment = time.monotonic()
@@ -117,7 +120,7 @@ class Checkpoint:
         self._rows, self._moment = run.taken, time.monotonic()
         if hasattr(run.source, "before_revoke"):
             self._served = run.source
-            run.source.before_revoke = lambda: self.write(run)
+            run.source.before_revoke = lambda: self._serve(run)
         return place
 
     def after(self, run: Any) -> None:
@@ -140,6 +143,16 @@ class Checkpoint:
             The disk refuses; the last checkpoint is still there.
 
         """
+        with self._writing:
+            self._write(run)
+
+    def _serve(self, run: Any) -> None:
+        """Write because the source asks for it, unless the run has ended by now."""
+        with self._writing:
+            if self._served is not None:
+                self._write(run)
+
+    def _write(self, run: Any) -> None:
         about: dict[str, Any] = {"run": _state_of(run), "settings": _settings_of(run)}
         arrays: dict[str, Any] = {}
         if run.monitor is not None:
@@ -155,9 +168,10 @@ class Checkpoint:
 
     def close(self) -> None:
         """Let other processes have the file; nothing is written from now on."""
-        if self._served is not None:
-            self._served.before_revoke = lambda: None
-            self._served = None
+        with self._writing:
+            if self._served is not None:
+                self._served.before_revoke = lambda: None
+                self._served = None
         if self._lock is not None:
             self._lock.close()
             self._lock = None

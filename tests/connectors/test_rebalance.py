@@ -1,0 +1,227 @@
+"""What clients that run in a loop make safe before a partition goes to another member."""
+
+import asyncio
+import json
+import threading
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("confluent_kafka", reason="pip install confluent-kafka")
+
+import streamsvm
+from connectors import KafkaSource, SourceError
+from connectors.rebalance import Handover, listener_of
+from streamsvm.checkpoint import Checkpoint
+from streamsvm.learners import model_file
+from streamsvm.runner import Run
+from tests import brokers
+
+N = 1200
+# Tansu lets a group wait for half a session.
+SETTINGS = {
+    "enable_auto_commit": False,
+    "auto_offset_reset": "earliest",
+    "session_timeout_ms": 6000,
+    "heartbeat_interval_ms": 300,
+}
+
+
+@pytest.fixture(scope="module")
+def broker():
+    with brokers.tansu() as address:
+        yield address
+
+
+def produce(address, topic, first, last):
+    """Produce events to two partitions, whose numbers tell them apart."""
+    noise = np.random.default_rng(first).normal(size=last - first).tolist()
+    events = [{"id": i, "a": a, "label": a > 0} for i, a in enumerate(noise, first)]
+    brokers.produce(address, topic, [json.dumps(e).encode() for e in events], 2)
+
+
+class KafkaPython:
+    """A consumer of kafka-python."""
+
+    def __init__(self, address, group):
+        kafka = pytest.importorskip("kafka", reason="pip install kafka-python")
+        settings = SETTINGS | {"bootstrap_servers": address, "group_id": group}
+        self.consumer, self.loop = kafka.KafkaConsumer(**settings), None
+
+    def close(self):
+        self.consumer.close()
+
+
+class AioKafka:
+    """A consumer of aiokafka, with a loop of its own."""
+
+    def __init__(self, address, group):
+        aiokafka = pytest.importorskip("aiokafka", reason="pip install aiokafka")
+        self.loop = asyncio.new_event_loop()
+        settings = SETTINGS | {"bootstrap_servers": address, "group_id": group}
+
+        async def started():
+            consumer = aiokafka.AIOKafkaConsumer(**settings)
+            await consumer.start()
+            return consumer
+
+        self.consumer = self.loop.run_until_complete(started())
+
+    def close(self):
+        self.loop.run_until_complete(self.consumer.stop())
+        self.loop.close()
+
+
+CLIENTS = {"kafka-python": KafkaPython, "aiokafka": AioKafka}
+
+
+class Member:
+    """One member of the group, that learns in a thread and keeps the numbers of its events."""
+
+    def __init__(self, client, address, topic, path, pause):
+        self.seen, self.errors, self.path, self.pause = [], [], path, pause
+        self.thread = threading.Thread(target=self._run, args=(client, address, topic))
+        self.is_over = False
+        self.thread.start()
+
+    def _run(self, client, address, topic):
+        try:
+            made = CLIENTS[client](address, topic)
+            options = {"topics": [topic], "loop": made.loop, "decode": self._decoded}
+            source = KafkaSource(made.consumer, "label", batch_size=20, timeout=0.2, **options)
+            checkpoint = Checkpoint(self.path, every=10**9)  # at rebalances and at the end only
+            model = streamsvm.LASVMClassifier(max_support_vectors=50)
+            Run(source, model, checkpoint=checkpoint, should_stop=self._should_stop).execute()
+            made.close()
+        except BaseException as error:
+            self.errors.append(error)
+
+    def _decoded(self, payload):
+        event = json.loads(payload)
+        self.seen.append(event.pop("id"))
+        return event
+
+    def _should_stop(self):
+        time.sleep(self.pause)
+        return self.is_over
+
+    def wait_for(self, n):
+        end = time.monotonic() + 120
+        while len(self.seen) < n and not self.errors:
+            assert time.monotonic() < end, f"{len(self.seen)} events in 120 s"
+            time.sleep(0.01)
+        assert not self.errors, self.errors
+
+    def end(self):
+        self.is_over = True
+        self.thread.join(60)
+        assert not self.errors, self.errors
+
+
+@pytest.mark.parametrize("client", list(CLIENTS))
+def test_what_one_learnt_the_other_does_not(client, broker, tmp_path):
+    address, name = broker, f"shared-{client}"
+    brokers.make_topic(address, name, 2)
+    produce(address, name, 0, 1000)
+    first = Member(client, address, name, tmp_path / "first.ckpt", pause=0.1)
+    try:
+        # All of one partition, and some of the other.
+        first.wait_for(700)
+        second = Member(client, address, name, tmp_path / "second.ckpt", pause=0.0)
+        try:
+            produce(address, name, 1000, N)
+            second.wait_for(50)
+            given_up = model_file.read(tmp_path / "first.ckpt")[1]["run"]
+            assert 700 <= given_up["rows"] < N
+            assert sum(given_up["place"]["snapshot"]["offsets"].values()) == given_up["rows"]
+            end = time.monotonic() + 120
+            while len(first.seen) + len(second.seen) < N:
+                assert time.monotonic() < end, (len(first.seen), len(second.seen))
+                time.sleep(0.05)
+        finally:
+            second.end()
+    finally:
+        first.end()
+    assert sorted(first.seen + second.seen) == list(range(N))
+
+
+class BusyError(Exception):
+    """A broker that is busy with itself."""
+
+    retriable = True
+
+
+def handover(save=lambda: None, commit=None):
+    """Return a handover, and what was committed and refused."""
+    found = []
+
+    async def committing(offsets):
+        if commit is not None:
+            raise commit
+        found.append(dict(offsets))
+
+    def refused(error):
+        if not isinstance(error, BusyError):
+            raise SourceError(f"refused: {error}") from error
+        found.append("busy")
+
+    return Handover(save, committing, refused), found
+
+
+def test_offsets_are_noted_and_then_awaited():
+    ours, found = handover(lambda: found.append(ours.note({"t[0]": 3})))
+    assert not ours.note({"t[0]": 1})  # nothing is given up: commit as always
+    with ours.polling():
+        asyncio.run(ours.give_up())
+    assert found == [True, {"t[0]": 3}]
+    # While the consumer is being closed, the run has written its last checkpoint.
+    asyncio.run(ours.give_up())
+    ours.give_up_here()
+    assert len(found) == 2
+
+
+def test_what_fails_in_a_listener_is_raised_by_the_next_poll():
+    def full():
+        raise OSError("disk full")
+
+    for ours, wanted in (
+        (handover(full)[0], (OSError, "disk full")),
+        (handover(lambda: None, ValueError("who are you"))[0], (SourceError, "who are you")),
+    ):
+        with ours.polling():
+            asyncio.run(ours.give_up())
+        with pytest.raises(wanted[0], match=wanted[1]), ours.polling():
+            pass
+        with ours.polling():  # told once
+            assert not ours.note({})
+    ours, _ = handover(full)
+    with ours.polling():
+        ours.give_up_here()
+    with pytest.raises(OSError, match="disk full"), ours.polling():
+        pass
+
+
+def test_a_busy_broker_is_told_next_time():
+    ours, found = handover(lambda: None, BusyError())
+    with ours.polling():
+        asyncio.run(ours.give_up())
+    with ours.polling():
+        assert found == ["busy"]
+
+
+def test_a_client_without_a_loop_is_served_from_within_its_poll(monkeypatch):
+    kafka = pytest.importorskip("kafka", reason="pip install kafka-python")
+    monkeypatch.delattr(kafka, "AsyncConsumerRebalanceListener", raising=False)
+    saved = []
+    ours, _ = handover(lambda: saved.append(ours.note({"t[0]": 3})))
+    consumer = type("Consumer", (), {"__module__": "kafka.consumer.group"})()
+    listener = listener_of(consumer, ours)
+    assert isinstance(listener, kafka.ConsumerRebalanceListener)
+    listener.on_partitions_assigned({1})
+    with ours.polling():
+        listener.on_partitions_revoked(set())
+        assert saved == []
+        listener.on_partitions_revoked({1})
+    assert saved == [False]  # its commit may block
+    assert listener_of(object(), ours) is None
