@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled, compiled_leaf
+from streamsvm._compile import borrowed, compiled, compiled_leaf, compiled_within, prefetch
 from streamsvm.solvers.larank_bounds import stay_within
 from streamsvm.solvers.larank_rates import begin, charge, rate
 from streamsvm.solvers.larank_state import ABSENT, BLOCK, beta, forget, set_beta, squeeze
@@ -35,11 +35,14 @@ from streamsvm.support import stores
 from streamsvm.support.draws import below, uniform
 from streamsvm.support.fresh_block import fill_block as fill_block
 from streamsvm.support.fresh_block import squeezed
-from streamsvm.support.row_cache import keep, kernel_row
+from streamsvm.support.row_cache import fetch, keep, kernel_row
 from streamsvm.support.rows import count, part, width
 
 OPTIMIZES = 10
 """OPTIMIZE steps that go together (thesis, 5.1.3 and 5.2.2)."""
+
+_TOGETHER = 16
+"""Candidates that are fetched together: their gradients are all over the memory."""
 
 
 class Schedule(NamedTuple):
@@ -73,7 +76,7 @@ def score(state, row, out):  # type: ignore[no-untyped-def]
         out[c] = _gathered(state.coefficient[c], state.slot[c], row, state.n_vectors[c])
 
 
-@compiled
+@compiled_within
 def smo_step(state, kernel, i, rising, falling, tau, d):  # type: ignore[no-untyped-def]
     """SMOSTEP (Algorithm 17) on the classes c+ and c- of slot i; return whether it was made."""
     info = state.info[0]
@@ -102,7 +105,7 @@ def smo_step(state, kernel, i, rising, falling, tau, d):  # type: ignore[no-unty
     return True
 
 
-@compiled
+@compiled_within
 def insert(state, x, y, box, weight, number, diagonal, row, scores):  # type: ignore[no-untyped-def]
     """Keep an example, its coefficients 0; `row` holds its kernel values with all other slots."""
     info = state.info[0]
@@ -145,7 +148,7 @@ def process_new(state, kernel, x, y, box, weight, number, row, diagonal, schedul
         smo_step(state, kernel, k, y, falling, schedule.tau, width(x))
 
 
-@compiled
+@compiled_within
 def process_old(state, kernel, i, tau, d):  # type: ignore[no-untyped-def]
     """PROCESSOLD (Algorithm 19) on the pattern in slot i; return whether a step was made."""
     info = state.info[0]
@@ -167,7 +170,7 @@ def process_old(state, kernel, i, tau, d):  # type: ignore[no-untyped-def]
     return smo_step(state, kernel, i, rising, falling, tau, d)
 
 
-@compiled
+@compiled_within
 def _own_pair(state, i):  # type: ignore[no-untyped-def]
     """Return c+, c- of slot i among the classes that have a coefficient, and a step's gain."""
     rising, falling = np.int64(-1), np.int64(-1)
@@ -182,10 +185,25 @@ def _own_pair(state, i):  # type: ignore[no-untyped-def]
             rising, most = c, g
     if rising < 0 or most <= least:
         return rising, falling, 0.0
-    bound = state.box[i] if rising == y else 0.0
+    return rising, falling, _gain(state, i, rising, most - least)
+
+
+@compiled_within
+def _pair_of_two(state, i):  # type: ignore[no-untyped-def]
+    """Return the same for a slot with two coefficients, as most are, with no branch to guess."""
+    a, b = np.int64(state.own[i, 0]), np.int64(state.own[i, 1])
+    slope = state.gradient[a, i] - state.gradient[b, i]
+    rising, falling = (a, b) if slope > 0.0 else (b, a)
+    return rising, falling, _gain(state, i, rising, abs(slope))
+
+
+@compiled_within
+def _gain(state, i, rising, slope):  # type: ignore[no-untyped-def]
+    """Return what a step of slot i would add to the dual; its class c+ has a coefficient."""
+    bound = state.box[i] if rising == state.y[i] else 0.0
     k = max(np.float64(state.diagonal[i]), 1e-12)
-    step = min((most - least) / (2.0 * k), bound - beta(state, rising, i))
-    return rising, falling, step * (most - least - step * k)
+    step = min(slope / (2.0 * k), bound - state.coefficient[rising, state.place[rising, i]])
+    return step * (slope - step * k)
 
 
 @compiled
@@ -194,24 +212,46 @@ def optimize(state, kernel, schedule, d):  # type: ignore[no-untyped-def]
     info = state.info[0]
     info.n_optimize += 1
     at, rising, falling, best = np.int64(-1), np.int64(-1), np.int64(-1), 0.0
-    for _ in range(np.int64(schedule.candidates)):
-        i = _random_pattern(state)
-        up, down, gain = _own_pair(state, i)
-        if gain > best:
-            at, rising, falling, best = i, up, down, gain
+    candidates = int(schedule.candidates)
+    for first in range(0, candidates, _TOGETHER):
+        n_some = min(candidates - first, _TOGETHER)
+        _draw(state, n_some)
+        for j in range(n_some):
+            i = state.order[j]
+            if state.n_own[i] == 2:
+                up, down, gain = _pair_of_two(state, i)
+            else:
+                up, down, gain = _own_pair(state, i)
+            if gain > best:
+                at, rising, falling, best = i, up, down, gain
     charge(state, 0, 4.0 * schedule.candidates, 0)
     if at < 0:
         info.n_null += 1
         return False
+    fetch(state.cache, at)
     return smo_step(state, kernel, at, rising, falling, schedule.tau, d)
 
 
-@compiled
+@compiled_within
+def _draw(state, n):  # type: ignore[no-untyped-def]
+    """Write n random patterns into `state.order`, and have what judges them brought near."""
+    for j in range(n):
+        i = _random_pattern(state)
+        state.order[j] = i
+        prefetch(state.own, i, 0)
+    for j in range(n):
+        i = state.order[j]
+        for k in range(2):
+            prefetch(state.gradient, state.own[i, k], i)
+            prefetch(state.place, state.own[i, k], i)
+
+
+@compiled_within
 def _random_pattern(state):  # type: ignore[no-untyped-def]
     return state.alive[below(state.draws, state.info[0].n_alive)]
 
 
-@compiled
+@compiled_within
 def _optimize_some(state, kernel, schedule, d):  # type: ignore[no-untyped-def]
     for _ in range(OPTIMIZES):
         if state.info[0].n_alive == 0:

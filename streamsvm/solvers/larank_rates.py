@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled_within
 from streamsvm.support.clock import cycles
 
 _LEAST = 0.05
@@ -14,7 +14,7 @@ _SECONDS = (2e-8, 1e-9, 1.5e-11, 4e-10)
 """What is charged for an operation, a kernel value, each feature in it, a gradient updated."""
 
 
-@compiled
+@compiled_within
 def begin(state, clock):  # type: ignore[no-untyped-def]
     """Begin an operation: nothing gained, nothing spent."""
     if clock > 0.0:
@@ -23,14 +23,14 @@ def begin(state, clock):  # type: ignore[no-untyped-def]
     state.info[0].work = _SECONDS[0]
 
 
-@compiled
+@compiled_within
 def charge(state, n_features, n_values, n_updates):  # type: ignore[no-untyped-def]
     """Add the cost of a part of an operation to what it has cost so far."""
     operation, value, feature, update = _SECONDS
     state.info[0].work += operation + n_values * (value + n_features * feature) + n_updates * update
 
 
-@compiled
+@compiled_within
 def rate(state, clock, before):  # type: ignore[no-untyped-def]
     """Return the rate of an operation after it was done once more (Algorithm 22, line 16)."""
     info = state.info[0]

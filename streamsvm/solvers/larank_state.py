@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_within
 from streamsvm.support import row_cache, stores
 from streamsvm.support.row_cache import RowCache
 from streamsvm.support.stores import Store
@@ -201,14 +201,14 @@ def bounded(state: LaRankState) -> np.ndarray:
     return np.concatenate(found)
 
 
-@compiled
+@compiled_within
 def beta(state, c, s):  # type: ignore[no-untyped-def]
     """Return the coefficient of class c of the example in slot s."""
     at = state.place[c, s]
     return state.coefficient[c, at] if at != ABSENT else 0.0
 
 
-@compiled
+@compiled_within
 def set_beta(state, c, s, value):  # type: ignore[no-untyped-def]
     """Set a coefficient; what is 0 is no support vector."""
     at = state.place[c, s]

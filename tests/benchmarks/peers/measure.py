@@ -25,6 +25,7 @@ _LIBRARIES = (
     "pyarrow",
     "scikit-learn",
     "scikit-learn-intelex",
+    "libsvm-official",
     "vowpalwabbit",
 )
 Result = dict[str, Any]

@@ -130,6 +130,29 @@ def svc(work: Workload) -> Figures:
     return _fitted(SVC(C=work.C, gamma=work.gamma, cache_size=500), _as_double(work))
 
 
+def libsvm(work: Workload) -> Figures:
+    """LIBSVM itself, from sparse rows as its own program has them, with SVC's size of cache."""
+    try:
+        from libsvm import svm, svmutil
+    except ImportError as error:
+        raise AbsentError("pip install libsvm-official") from error
+    from scipy import sparse
+
+    names, codes = np.unique(work.y, return_inverse=True)
+    problem = svm.svm_problem(codes.astype(float), sparse.csr_matrix(work.x))
+    options = svm.svm_parameter(f"-q -c {work.C} -g {work.gamma} -m 500")
+    trained: list[Any] = []
+    seconds, cpu = _timed(lambda: trained.append(svmutil.svm_train(problem, options)))
+    rows = sparse.csr_matrix(work.x_test)
+    found, *_ = svmutil.svm_predict([], rows, trained[0], "-q")
+    return {
+        "seconds": seconds,
+        "cpu_seconds": cpu,
+        "error": _error(names[np.array(found, int)], work.y_test),
+        "n_support_vectors": trained[0].get_nr_sv(),
+    }
+
+
 def svc_intelex(work: Workload) -> Figures:
     """Intel's extension of scikit-learn."""
     try:
