@@ -242,6 +242,9 @@ def chosen_by(
     def choose(*args: Any) -> Any:
         return choices[key(type(args[argument]))](*args)
 
+    own = [f"{choice.__module__}.{choice.__name__}" for choice in choices.values() if choice]
+    name = f"choice of {' or '.join(own)}"
+
     @overload(choose, strict=False)
     def typed(*args: Any) -> Any:
         kind = args[argument]
@@ -253,9 +256,19 @@ def chosen_by(
         def forward(*args: Any) -> Any:
             return function(*args)
 
-        return forward
+        return named(forward, name)
 
-    return choose
+    return named(choose, name)
+
+
+def named(function: Function, name: str) -> Function:
+    """Give a function that is made in another function a name of its own, and return it.
+
+    The linker tells functions apart by name, types of arguments and a number that is counted up in
+    each process: machine code from the disk could be taken for that of a namesake.
+    """
+    function.__name__ = function.__qualname__ = name
+    return function
 
 
 def add_source(text: str) -> None:

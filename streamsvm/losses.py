@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_within
 
 HINGE, SQUARED_HINGE, LOG, HUBER = 0.0, 1.0, 2.0, 3.0
 
@@ -22,7 +22,7 @@ LOSSES = {"hinge": HINGE, "squared_hinge": SQUARED_HINGE, "log": LOG, "huber": H
 _H = 0.5
 
 
-@compiled
+@compiled_within
 def value(loss, s):  # type: ignore[no-untyped-def]
     """Return the loss at a margin; float64 both."""
     if loss == LOG:
@@ -33,7 +33,7 @@ def value(loss, s):  # type: ignore[no-untyped-def]
     return 0.5 * short * short if loss == SQUARED_HINGE else short
 
 
-@compiled
+@compiled_within
 def derivative(loss, s):  # type: ignore[no-untyped-def]
     """Return the derivative of the loss at a margin; float64 both."""
     if loss == LOG:

@@ -1,6 +1,9 @@
 """The cache of compiled code: fresh after any edit, kept else, never a reason to fail."""
 
+import importlib
 import os
+import pkgutil
+import re
 import shutil
 import subprocess
 import sys
@@ -9,7 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import streamsvm
 from streamsvm import _compile
+from streamsvm.support import rows
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.skipif(not _compile.JIT, reason="compiled code is switched off")
@@ -51,6 +56,26 @@ def copy(tmp_path):
         ROOT / "streamsvm", tmp_path / "streamsvm", ignore=shutil.ignore_patterns("__pycache__")
     )
     return tmp_path
+
+
+def test_functions_made_in_functions_have_names_of_their_own():
+    """Else one process' machine code can be linked with another's of the same name."""
+    choices = {}
+    for info in pkgutil.walk_packages(streamsvm.__path__, "streamsvm."):
+        for made in vars(importlib.import_module(info.name)).values():
+            if getattr(made, "__name__", "").startswith("choice of "):
+                choices[id(made)] = made.__name__
+    assert len(choices) > 25
+    assert len(set(choices.values())) == len(choices)
+
+    @_compile.compiled
+    def size(x):
+        return rows.count(x) + rows.width(x)
+
+    assert size(np.zeros((2, 3), np.float32)) == 5
+    (text,) = size.inspect_llvm().values()
+    for name in ("_count_dense", "_width_dense"):
+        assert re.search(rf"choice.{{1,9}}of.{{1,9}}streamsvm[^@]*{name}", text)
 
 
 def test_second_process_hits_and_an_edit_elsewhere_misses(copy):

@@ -137,7 +137,7 @@ def _value_of_product(kernel: Any, product: Any) -> Any:
     def chosen(kernel: Any, product: Any) -> Any:
         return function(kernel, product)
 
-    return chosen
+    return _compile.named(chosen, _name_of(kernel.instance_class))
 
 
 @overload(value_of_vectors, inline="never")
@@ -147,7 +147,11 @@ def _value_of_vectors(kernel: Any, x: Any, z: Any) -> Any:
     def chosen(kernel: Any, x: Any, z: Any) -> Any:
         return function(kernel, x, z)
 
-    return chosen
+    return _compile.named(chosen, _name_of(kernel.instance_class))
+
+
+def _name_of(kernel_type: type) -> str:
+    return f"value of {kernel_type.__module__}.{kernel_type.__qualname__}"
 
 
 def evaluate(kernel: Any, x: Any, z: Any) -> float:

@@ -157,17 +157,6 @@ class LaRankClassifier(SeveralClasses, SlotLearner):
         )
         self._draws = new_draws(seed)
 
-    def predict_then_learn_many(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> list[Any]:
-        """Learn like `learn_many`; return the labels predicted for each row before it was learnt.
-
-        None before any label.
-        """
-        if ids is not None and self.window is not None:
-            raise ParameterError(
-                "ids: a window holds the last examples, whatever they are; leave one out"
-            )
-        return super().predict_then_learn_many(X, y, w=w, ids=ids)
-
     @property
     def _multiclass(self) -> bool:
         return True

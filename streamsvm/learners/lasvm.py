@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm.errors import ParameterError
 from streamsvm.learners import lasvm_file, model_file
 from streamsvm.learners.binary import BinaryLearner
 from streamsvm.learners.bounds import policy_of
@@ -159,17 +158,6 @@ class LASVMClassifier(BinaryLearner, SlotLearner):
             policy=policy_of(budget, kernel),
         )
         self._counts = np.zeros(2)  # examples of the negative and the positive class
-
-    def predict_then_learn_many(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> list[Any]:
-        """Learn like `learn_many`; return the labels predicted for each row before it was learnt.
-
-        Progressive validation at the price of learning alone: the margin is a by-product.
-        """
-        if ids is not None and self.window is not None:
-            raise ParameterError(
-                "ids: a window holds the last examples, whatever they are; leave one out"
-            )
-        return super().predict_then_learn_many(X, y, w=w, ids=ids)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

@@ -170,14 +170,20 @@ class Learner(Shared, base.MiniBatchClassifier, abc.ABC):
             A row cannot be used; the model has not changed.
 
         """
-        self.predict_then_learn_many(X, y, w=w, ids=ids)
+        self._check_ids(ids)
+        self._predict_then_learn(X, y, w, ids)
 
     def predict_then_learn_many(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> list[Any]:
         """Learn like `learn_many`; return the labels predicted for each row before it was learnt.
 
-        Progressive validation at the price of learning alone: the margin is a by-product.
+        Progressive validation at the price of learning alone: the margin is a by-product. The label
+        is None before any was learnt, if there are several classes.
         """
+        self._check_ids(ids)
         return self._predict_then_learn(X, y, w, ids).tolist()
+
+    def _check_ids(self, ids: Any) -> None:
+        """Refuse `ids` that a user gave to a learner which cannot have any."""
 
     def _predict_then_learn(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> LabelColumn:
         with self._lock:

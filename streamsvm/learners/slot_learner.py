@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from streamsvm.errors import ParameterError
 from streamsvm.learners.kernel_learner import KernelLearner
 
 _FIELDS = {"steps": "n_steps", "null_steps": "n_null"}
@@ -15,8 +16,16 @@ _CACHED = ("cached_rows_hit", "cached_rows_missed", "cached_rows_extended")
 class SlotLearner(KernelLearner):
     """A kernel learner whose state has slots, an `info` with counts, and a cache of kernel rows."""
 
+    window: int | None
+
     _more_counts: ClassVar[dict[str, str]] = {}
     """Counters of a learner's own, and the fields of `info` that hold them."""
+
+    def _check_ids(self, ids: Any) -> None:
+        if ids is not None and self.window is not None:
+            raise ParameterError(
+                "ids: a window holds the last examples, whatever they are; leave one out"
+            )
 
     def _kept_numbers(self) -> np.ndarray:
         entered = self._state.store.entered[: int(self._state.info[0].n)]

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled, compiled_leaf
+from streamsvm._compile import borrowed, compiled, compiled_leaf, compiled_within
 from streamsvm.solvers import lasvm_bounds
 from streamsvm.solvers.budget import MERGE
 from streamsvm.solvers.extremes import best_partner, update_gradient
@@ -70,7 +70,7 @@ def holds(entered, number, n):  # type: ignore[no-untyped-def]
     return found > 0
 
 
-@compiled
+@compiled_within
 def delta(state):  # type: ignore[no-untyped-def]
     """Return g_max - g_min, the uncertainty of b; 0 without a pair."""
     info = state.info[0]
@@ -79,7 +79,7 @@ def delta(state):  # type: ignore[no-untyped-def]
     return info.g_max - info.g_min
 
 
-@compiled
+@compiled_within
 def pair_step(state, kernel, i, j, n, d):  # type: ignore[no-untyped-def]
     """Make the step of length lambda on the pair (i, j), among the first n slots."""
     row_i = state.cache.values[kernel_row(state.cache, kernel, state.store, i, n, d)]
@@ -101,7 +101,7 @@ def pair_step(state, kernel, i, j, n, d):  # type: ignore[no-untyped-def]
     update_gradient(state, row_i, row_j, step, n)
 
 
-@compiled
+@compiled_within
 def insert(state, x, y, box, weight, number, gradient, diagonal, row):  # type: ignore[no-untyped-def]
     """Add an example to S with alpha = 0; `row` holds its kernel values with all other slots."""
     info = state.info[0]
@@ -122,7 +122,7 @@ def insert(state, x, y, box, weight, number, gradient, diagonal, row):  # type: 
     return k
 
 
-@compiled
+@compiled_within
 def process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule):  # type: ignore[no-untyped-def]
     """PROCESS (Algorithm 11): try to make a fresh example a support vector.
 
@@ -181,7 +181,7 @@ def process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule
     return True
 
 
-@compiled
+@compiled_within
 def reprocess(state, kernel, schedule, n, d):  # type: ignore[no-untyped-def]
     """REPROCESS (Algorithm 12, lines 1-4): a step on a violating pair among the first n slots.
 
@@ -199,7 +199,7 @@ def reprocess(state, kernel, schedule, n, d):  # type: ignore[no-untyped-def]
     return True
 
 
-@compiled
+@compiled_within
 def remove_blatant(state):  # type: ignore[no-untyped-def]
     """Remove blatant non-support vectors (Algorithm 12, lines 5-11): mark their slots as dead."""
     info = state.info[0]
@@ -223,7 +223,7 @@ def remove_blatant(state):  # type: ignore[no-untyped-def]
         refresh_extremes(state)
 
 
-@compiled
+@compiled_within
 def reprocess_some(state, kernel, schedule, d):  # type: ignore[no-untyped-def]
     """REPROCESS as often as the schedule wants after an example, then remove."""
     made = 0
@@ -238,7 +238,7 @@ def reprocess_some(state, kernel, schedule, d):  # type: ignore[no-untyped-def]
         remove_blatant(state)
 
 
-@compiled
+@compiled_within
 def _stay_within(state, kernel, schedule, fresh, r, size, n_block, d):  # type: ignore[no-untyped-def]
     """Make room while S is over its limit; keep the block's values of rows after r right.
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled, compiled_leaf
+from streamsvm._compile import chosen_by, compiled, compiled_leaf, compiled_within
 from streamsvm.losses import SQUARED_HINGE
 from streamsvm.support.rows import SparseRows, count
 
@@ -86,7 +86,7 @@ def _dot_dense(w, x, r):  # type: ignore[no-untyped-def]
     return total
 
 
-@compiled
+@compiled_within
 def _dot_sparse(w, x, r):  # type: ignore[no-untyped-def]
     total = 0.0
     for t in range(x.start[r], x.start[r + 1]):
@@ -104,7 +104,7 @@ def _dots_dense(w, x, r):  # type: ignore[no-untyped-def]
     return first, second
 
 
-@compiled
+@compiled_within
 def _dots_sparse(w, x, r):  # type: ignore[no-untyped-def]
     first, second = 0.0, 0.0
     for t in range(x.start[r], x.start[r + 1]):
@@ -120,7 +120,7 @@ def _add_dense(w, x, r, amount):  # type: ignore[no-untyped-def]
         w[c] += amount * np.float64(x[r, c])
 
 
-@compiled
+@compiled_within
 def _add_sparse(w, x, r, amount):  # type: ignore[no-untyped-def]
     for t in range(x.start[r], x.start[r + 1]):
         w[x.columns[t]] += amount * np.float64(x.values[t])
@@ -134,7 +134,7 @@ def _square_dense(x, r):  # type: ignore[no-untyped-def]
     return total
 
 
-@compiled
+@compiled_within
 def _square_sparse(x, r):  # type: ignore[no-untyped-def]
     total = 0.0
     for t in range(x.start[r], x.start[r + 1]):
@@ -155,7 +155,7 @@ square: Any = chosen_by(0, {np.ndarray: _square_dense, SparseRows: _square_spars
 """square(x, r): ||x_r||^2."""
 
 
-@compiled
+@compiled_within
 def _count_dense(x, r):  # type: ignore[no-untyped-def]
     n, last = 0, 0
     for c in range(x.shape[1]):
@@ -165,7 +165,7 @@ def _count_dense(x, r):  # type: ignore[no-untyped-def]
     return n, last
 
 
-@compiled
+@compiled_within
 def _count_sparse(x, r):  # type: ignore[no-untyped-def]
     n = x.start[r + 1] - x.start[r]
     return n, (np.int64(x.columns[x.start[r + 1] - 1]) + 1 if n > 0 else 0)
@@ -174,7 +174,7 @@ def _count_sparse(x, r):  # type: ignore[no-untyped-def]
 _count: Any = chosen_by(0, {np.ndarray: _count_dense, SparseRows: _count_sparse})
 
 
-@compiled
+@compiled_within
 def count_values(schedule, info, x, r):  # type: ignore[no-untyped-def]
     """Count the nonzero values of a row, if `skip_of` wants to know."""
     if schedule.skip <= 0.0:
@@ -183,7 +183,7 @@ def count_values(schedule, info, x, r):  # type: ignore[no-untyped-def]
         info[WIDTH] = max(info[WIDTH], np.float64(last))
 
 
-@compiled
+@compiled_within
 def rate(schedule, t):  # type: ignore[no-untyped-def]
     """Return the rate of the example after t others, in units of 1 / lambda."""
     if schedule.power == 1.0:
@@ -192,7 +192,7 @@ def rate(schedule, t):  # type: ignore[no-untyped-def]
     return np.power(share, schedule.power) / schedule.t0
 
 
-@compiled
+@compiled_within
 def sign_of(y, output, outputs):  # type: ignore[no-untyped-def]
     """Return the side of an example for an output: y itself if there is one output."""
     if outputs == 1:
@@ -200,7 +200,7 @@ def sign_of(y, output, outputs):  # type: ignore[no-untyped-def]
     return 1.0 if y == output else -1.0
 
 
-@compiled
+@compiled_within
 def skip_of(schedule, info):  # type: ignore[no-untyped-def]
     """Return how many examples go by between two steps on the regularisation term."""
     if schedule.skip > 0.0:
@@ -209,7 +209,7 @@ def skip_of(schedule, info):  # type: ignore[no-untyped-def]
     return max(1.0, np.floor(16.0 * info[WIDTH] * max(1.0, info[T]) / max(1.0, info[N_VALUES])))
 
 
-@compiled
+@compiled_within
 def step_size(schedule, slope, margin, rate, square):  # type: ignore[no-untyped-def]
     """Return -rate l'(s), but no more than what brings a margin below 1 to 1.
 
@@ -222,7 +222,7 @@ def step_size(schedule, slope, margin, rate, square):  # type: ignore[no-untyped
     return step
 
 
-@compiled
+@compiled_within
 def predicts_average(schedule, info):  # type: ignore[no-untyped-def]
     """Tell whether an output predicts by its average."""
     if schedule.averaged == 0.0:
@@ -244,7 +244,7 @@ def objective(state, schedule, losses):  # type: ignore[no-untyped-def]
     return 0.5 * schedule.lam * total + losses
 
 
-@compiled
+@compiled_within
 def margin_of(state, x, r, o, schedule):  # type: ignore[no-untyped-def]
     """Return f_o of row r, by the last weights or by their average."""
     info, weights = state.info[o], state.weights[o]

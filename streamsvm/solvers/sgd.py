@@ -20,7 +20,7 @@ kept as p u + q v at the same cost (Xu, arXiv:1107.2490).
 
 from __future__ import annotations
 
-from streamsvm._compile import borrowed, compiled
+from streamsvm._compile import borrowed, compiled, compiled_within
 from streamsvm.losses import SQUARED_HINGE, derivative
 from streamsvm.solvers.linear_state import (
     AVERAGE_BIAS,
@@ -54,7 +54,7 @@ _LATE = 1e-3
 """Share of one example in what the losses of late are."""
 
 
-@compiled
+@compiled_within
 def _hinge(s):  # type: ignore[no-untyped-def]
     # One outlier does not decide.
     return min(5.0, max(0.0, 1.0 - s))
@@ -71,7 +71,7 @@ def _fold(state, o):  # type: ignore[no-untyped-def]
     info[SCALE], info[P], info[Q] = 1.0, 1.0, 0.0
 
 
-@compiled
+@compiled_within
 def _shrink(state, o, factor):  # type: ignore[no-untyped-def]
     info = state.info[o]
     info[SCALE] *= max(0.0, factor)
@@ -79,7 +79,7 @@ def _shrink(state, o, factor):  # type: ignore[no-untyped-def]
         _fold(state, o)
 
 
-@compiled
+@compiled_within
 def _average(info, least):  # type: ignore[no-untyped-def]
     """Let the weights of this moment take part in the average, with a share of at least that."""
     share = min(1.0, max(least, 3.0 / (info[T] + 2.0)))
@@ -92,7 +92,7 @@ def _average(info, least):  # type: ignore[no-untyped-def]
     info[AVERAGE_BIAS] += share * (info[BIAS] - info[AVERAGE_BIAS])
 
 
-@compiled
+@compiled_within
 def learn_row(state, x, r, o, y, weight, schedule):  # type: ignore[no-untyped-def]
     """Learn row r for one output; return its margin from before.
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import borrowed, chosen_by, compiled, compiled_leaf
+from streamsvm._compile import borrowed, chosen_by, compiled, compiled_leaf, compiled_within
 from streamsvm.losses import SQUARED_HINGE, derivative
 from streamsvm.solvers.linear_state import (
     BIAS,
@@ -48,7 +48,7 @@ def _add_dense(w, b, x, r, amount):  # type: ignore[no-untyped-def]
         w[c] += amount * b[c] * np.float64(x[r, c])
 
 
-@compiled
+@compiled_within
 def _add_sparse(w, b, x, r, amount):  # type: ignore[no-untyped-def]
     for t in range(x.start[r], x.start[r + 1]):
         c = x.columns[t]
@@ -63,7 +63,7 @@ def _square_dense(b, x, r):  # type: ignore[no-untyped-def]
     return total
 
 
-@compiled
+@compiled_within
 def _square_sparse(b, x, r):  # type: ignore[no-untyped-def]
     total = 0.0
     for t in range(x.start[r], x.start[r + 1]):
@@ -96,7 +96,7 @@ def _estimate_dense(b, x, r, change, lam, share):  # type: ignore[no-untyped-def
         b[c] = _moved(b[c], curvature, lam, share)
 
 
-@compiled
+@compiled_within
 def _estimate_sparse(b, x, r, change, lam, share):  # type: ignore[no-untyped-def]
     t, stop = x.start[r], x.start[r + 1]
     for c in range(x.d):
@@ -110,7 +110,7 @@ def _estimate_sparse(b, x, r, change, lam, share):  # type: ignore[no-untyped-de
 _estimate: Any = chosen_by(1, {np.ndarray: _estimate_dense, SparseRows: _estimate_sparse})
 
 
-@compiled
+@compiled_within
 def learn_row(state, x, r, o, y, weight, schedule):  # type: ignore[no-untyped-def]
     """Learn row r for one output; return its margin from before; see `sgd.learn_row`."""
     info, w, b = state.info[o], state.weights[o, 0], state.weights[o, 1]

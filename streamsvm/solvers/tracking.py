@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled
+from streamsvm._compile import borrowed, compiled, compiled_within
 from streamsvm.solvers import budget
 from streamsvm.solvers.tracking_state import (
     account,
@@ -68,7 +68,7 @@ def exact_step(a, g, box, diagonal):  # type: ignore[no-untyped-def]
     return max(-a, min(box - a, step))
 
 
-@compiled
+@compiled_within
 def _move(state, i, step, row, n):  # type: ignore[no-untyped-def]
     """Add `step` to a_i; a coefficient that meets its bound meets it exactly."""
     y, a = state.y[i], state.y[i] * state.alpha[i]
@@ -81,7 +81,7 @@ def _move(state, i, step, row, n):  # type: ignore[no-untyped-def]
     add_scaled(state.f, row, y * step, n)
 
 
-@compiled
+@compiled_within
 def reprocess(state, kernel, i, share, tau, d):  # type: ignore[no-untyped-def]
     """Make the coordinate step on slot i (Algorithm 1, line 7); return what it adds to the dual.
 
@@ -122,7 +122,7 @@ def reprocess(state, kernel, i, share, tau, d):  # type: ignore[no-untyped-def]
     return gain
 
 
-@compiled
+@compiled_within
 def process(state, slot, row):  # type: ignore[no-untyped-def]
     """Step on the fresh example (Algorithm 2, line 4), whose kernel values are in `row`."""
     info = state.info[0]
@@ -144,7 +144,7 @@ def process(state, slot, row):  # type: ignore[no-untyped-def]
         row_cache.keep(state.cache, slot, row, n)
 
 
-@compiled
+@compiled_within
 def _make_room(state, kernel, f, y, schedule, d):  # type: ignore[no-untyped-def]
     """Let go who must when one more example comes; return whether it may enter."""
     counts = state.active.counts[0]
@@ -159,7 +159,7 @@ def _make_room(state, kernel, f, y, schedule, d):  # type: ignore[no-untyped-def
     return budget.make_room(state, kernel, y * f < 1.0, schedule.policy, d)
 
 
-@compiled
+@compiled_within
 def _enter(state, x, y, box, weight, number, diagonal, row, r):  # type: ignore[no-untyped-def]
     """Give a slot to row r of the block, with a_i = 0; `row` holds its kernel values."""
     n_before = state.active.counts[0].n
@@ -175,7 +175,7 @@ def _enter(state, x, y, box, weight, number, diagonal, row, r):  # type: ignore[
     return slot
 
 
-@compiled
+@compiled_within
 def _steps(state, kernel, schedule, d):  # type: ignore[no-untyped-def]
     """Make the K uniform steps that follow an example, and sum what the certificate needs."""
     info, counts = state.info[0], state.active.counts[0]
@@ -204,7 +204,7 @@ def margin_of(state, row, averaged):  # type: ignore[no-untyped-def]
     return f
 
 
-@compiled
+@compiled_within
 def _learn_row(state, kernel, x, r, y, box, weight, number, diagonal, schedule):  # type: ignore[no-untyped-def]
     """Learn row r of the block x; return its margin from before."""
     d = width(x)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, chosen_by, compiled, compiled_leaf
+from streamsvm._compile import borrowed, chosen_by, compiled, compiled_leaf, compiled_within
 from streamsvm.solvers.tracking import NONE, exact_step
 from streamsvm.solvers.tracking_state import (
     INFO,
@@ -207,7 +207,7 @@ row_at: Any = chosen_by(0, {RowStore: _row_dense, SparseStore: _row_sparse})
 """row_at(store, slot, d): the row in a slot, valid until the next put."""
 
 
-@compiled
+@compiled_within
 def step_on(state, scale, i, share, tau, d):  # type: ignore[no-untyped-def]
     """Make the coordinate step on slot i; return its gain and whether it was made."""
     y, x = state.y[i], row_at(state.store, i, d)
@@ -231,7 +231,7 @@ def step_on(state, scale, i, share, tau, d):  # type: ignore[no-untyped-def]
     return gain, True
 
 
-@compiled
+@compiled_within
 def _remove(state, scale, i, d):  # type: ignore[no-untyped-def]
     """Take example i out of the active set; what the dual loses is counted."""
     a = state.y[i] * state.alpha[i]
@@ -248,7 +248,7 @@ def _remove(state, scale, i, d):  # type: ignore[no-untyped-def]
     leave(state, i)
 
 
-@compiled
+@compiled_within
 def _make_room(state, scale, schedule, d):  # type: ignore[no-untyped-def]
     """Let go who must when one more example comes; return whether it may enter."""
     counts = state.active.counts[0]
@@ -261,7 +261,7 @@ def _make_room(state, scale, schedule, d):  # type: ignore[no-untyped-def]
     return True
 
 
-@compiled
+@compiled_within
 def _learn_row(state, scale, block, y, box, weight, number, schedule):  # type: ignore[no-untyped-def]
     d, info, x = width(block), state.info[0], _row_of(block)
     margin = scale * product(state.w_average if schedule.averaged > 0.0 else state.w, x)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_leaf
+from streamsvm._compile import compiled, compiled_leaf, compiled_within
 from streamsvm.support import active_set, fresh_block, row_cache, stores
 from streamsvm.support.active_set import ActiveSet
 from streamsvm.support.draws import new_draws
@@ -172,7 +172,7 @@ def add_scaled(f, row, amount, n):  # type: ignore[no-untyped-def]
         f[s] += amount * np.float64(row[s])
 
 
-@compiled
+@compiled_within
 def touch(state, slot):  # type: ignore[no-untyped-def]
     """Note that the average of a slot may differ from its coefficient."""
     if state.is_touched[slot] == 0:
@@ -181,7 +181,7 @@ def touch(state, slot):  # type: ignore[no-untyped-def]
         state.info[0].n_touched += 1
 
 
-@compiled
+@compiled_within
 def leave(state, slot):  # type: ignore[no-untyped-def]
     """Take an example with coefficient 0 out of the active set."""
     active_set.leave(state.active, slot)
@@ -192,7 +192,7 @@ def leave(state, slot):  # type: ignore[no-untyped-def]
     state.info[0].box_squares -= box * box
 
 
-@compiled
+@compiled_within
 def enter(state, y, box, weight, number, arrival, diagonal):  # type: ignore[no-untyped-def]
     """Give a slot to an example with coefficient 0, and return it; its row and f are to come."""
     info = state.info[0]
@@ -211,7 +211,7 @@ def enter(state, y, box, weight, number, arrival, diagonal):  # type: ignore[no-
     return slot
 
 
-@compiled
+@compiled_within
 def slot_of(state, number):  # type: ignore[no-untyped-def]
     """Return the slot of the example with that number, or -1."""
     if number > state.info[0].last_number:
@@ -222,7 +222,7 @@ def slot_of(state, number):  # type: ignore[no-untyped-def]
     return active_set.NONE
 
 
-@compiled
+@compiled_within
 def account(info, gain, steps, n_members):  # type: ignore[no-untyped-def]
     """Sum what the certificate needs of the uniform steps that followed one example.
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled_within
 
 NONE = -1
 
@@ -57,7 +57,7 @@ def grown(active: ActiveSet, capacity: int) -> ActiveSet:
     return new
 
 
-@compiled
+@compiled_within
 def is_full(active, limit):  # type: ignore[no-untyped-def]
     """Tell whether one more example needs more capacity than there is; `limit` members at most."""
     counts = active.counts[0]
@@ -65,7 +65,7 @@ def is_full(active, limit):  # type: ignore[no-untyped-def]
     return not room and counts.n_members < limit
 
 
-@compiled
+@compiled_within
 def enter(active, arrival):  # type: ignore[no-untyped-def]
     """Give a slot to the example that was offered as number `arrival`, from 1, and return it."""
     counts = active.counts[0]
@@ -84,7 +84,7 @@ def enter(active, arrival):  # type: ignore[no-untyped-def]
     return slot
 
 
-@compiled
+@compiled_within
 def renew(active, slot):  # type: ignore[no-untyped-def]
     """Let the example in a slot be the one that was offered last: it came again."""
     arrival = active.counts[0].n_offered
@@ -93,7 +93,7 @@ def renew(active, slot):  # type: ignore[no-untyped-def]
         active.ring[arrival % active.ring.size] = slot
 
 
-@compiled
+@compiled_within
 def leave(active, slot):  # type: ignore[no-untyped-def]
     """Take the example in a slot out of the set; the slot is free from now on."""
     counts = active.counts[0]
@@ -107,7 +107,7 @@ def leave(active, slot):  # type: ignore[no-untyped-def]
     counts.n_free += 1
 
 
-@compiled
+@compiled_within
 def expired(active):  # type: ignore[no-untyped-def]
     """Return the slot of the example that leaves the window with the one offered now, or -1."""
     counts = active.counts[0]

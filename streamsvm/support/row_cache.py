@@ -94,12 +94,12 @@ def resized(cache: RowCache, capacity: int, n_features: int, budget: int) -> Row
     return new
 
 
-@compiled
+@compiled_within
 def _oldest(cache):  # type: ignore[no-untyped-def]
     return cache.newer[cache.length.size]
 
 
-@compiled
+@compiled_within
 def touch(cache, line):  # type: ignore[no-untyped-def]
     """Move a line to the head of the chain."""
     head = cache.length.size
@@ -115,7 +115,7 @@ def touch(cache, line):  # type: ignore[no-untyped-def]
     cache.older[head] = line
 
 
-@compiled
+@compiled_within
 def free(cache, slot):  # type: ignore[no-untyped-def]
     """Forget the line of a slot; the line stays in the chain, and is as good as any when old."""
     line = cache.line_of[slot]
@@ -125,10 +125,10 @@ def free(cache, slot):  # type: ignore[no-untyped-def]
         cache.length[line] = 0
 
 
-@compiled
+@compiled_within
 def take_line(cache, slot):  # type: ignore[no-untyped-def]
     """Give the least recently used line to a slot, empty."""
-    line = _oldest(cache)
+    line = np.int64(_oldest(cache))
     if cache.slot_of[line] != NONE:
         cache.line_of[cache.slot_of[line]] = NONE
     cache.slot_of[line] = slot
@@ -138,7 +138,7 @@ def take_line(cache, slot):  # type: ignore[no-untyped-def]
     return line
 
 
-@compiled
+@compiled_within
 def keep(cache, slot, values, n):  # type: ignore[no-untyped-def]
     """Store values[:n], float32, as the line of a slot that has none."""
     line = take_line(cache, slot)
@@ -147,7 +147,7 @@ def keep(cache, slot, values, n):  # type: ignore[no-untyped-def]
     cache.length[line] = n
 
 
-@compiled
+@compiled_within
 def _panel_is_cached(cache, slot, first, n):  # type: ignore[no-untyped-def]
     """Tell whether the lines of all slots of a panel below n hold the column `slot`."""
     if first + PANEL > n:
@@ -159,23 +159,31 @@ def _panel_is_cached(cache, slot, first, n):  # type: ignore[no-untyped-def]
     return True
 
 
-@compiled
+@compiled_within
 def kernel_row(cache, kernel, store, slot, n, d):  # type: ignore[no-untyped-def]
-    """Return the line (its number) of a slot with at least its first n values in place.
+    """Return the line (its number) of a slot with at least its first n values in place."""
+    line = np.int64(cache.line_of[slot])
+    if line == NONE or cache.length[line] < n:
+        return _completed(cache, kernel, store, slot, n, d)
+    cache.counts[HITS] += 1
+    touch(cache, line)
+    return line
 
-    Values that the line lacks are read from the lines of the other slots where a whole panel of
-    them is cached (the matrix is symmetric to the last bit), else computed.
+
+@compiled
+def _completed(cache, kernel, store, slot, n, d):  # type: ignore[no-untyped-def]
+    """Return the line of a slot after the values that it lacks were added.
+
+    They are read from the lines of the other slots where a whole panel of them is cached (the
+    matrix is symmetric to the last bit), else computed.
     """
-    line = cache.line_of[slot]
+    line = np.int64(cache.line_of[slot])
     if line == NONE:
         cache.counts[MISSES] += 1
         line = take_line(cache, slot)
     else:
-        touch(cache, line)
-        if cache.length[line] >= n:
-            cache.counts[HITS] += 1
-            return line
         cache.counts[EXTENDED] += 1
+        touch(cache, line)
     x = stores.row_of(store, slot, cache.row, d)
     values = cache.values[line : line + 1]
     start = cache.length[line]
