@@ -49,6 +49,13 @@ def feature_columns(
     return chosen
 
 
+_PLAIN = frozenset(
+    pa.type_for_alias(name).id
+    for name in "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float double".split()
+)
+"""Types of columns that are always plain."""
+
+
 def plain_batch(batch: pa.RecordBatch, position: Position) -> pa.RecordBatch:
     """Return a record batch of plain columns (see `kinds.plain`), the same one if it is already.
 
@@ -65,6 +72,8 @@ def plain_batch(batch: pa.RecordBatch, position: Position) -> pa.RecordBatch:
         A text column holds bytes that are not text.
 
     """
+    if all(type_.id in _PLAIN for type_ in batch.schema.types):
+        return batch
     columns = [plain(column) for column in batch.columns]
     for name, column in zip(batch.schema.names, columns, strict=True):
         if kind_of(column.type) == "text":

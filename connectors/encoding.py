@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,14 @@ OTHER = "<other>"
 
 # First row in which a feature occurs, its source column, and the column itself.
 _Found = tuple[int, int, pa.Field, pa.Array]
+
+
+class _AsItIs(NamedTuple):
+    """A schema whose features need no work while none is missing."""
+
+    schema: pa.Schema
+    places: list[int]  # of the features among its columns
+    encoded: pa.Schema
 
 
 class Encoder:
@@ -61,6 +69,7 @@ class Encoder:
         self.max_categories = max_categories
         self._kinds = _feature_kinds(schema)
         self._fields: dict[str, pa.Field] = {}
+        self._as_it_is: _AsItIs | None = None
         # Of each text column: value -> feature name, in order of first appearance.
         self._vocabulary: dict[str, dict[str, str]] = {}
         self.rewind()
@@ -72,6 +81,8 @@ class Encoder:
 
         Features that no row of the batch has are left out.
         """
+        if (encoded := self._as_before(batch)) is not None:
+            return encoded
         found: list[_Found] = []
         for index, name, column in self._columns(batch):
             if self._kinds[name] == "text":
@@ -82,7 +93,31 @@ class Encoder:
                 found.append((first, index, self._field(name, index, values.type), values))
         found.sort(key=itemgetter(0, 1))
         fields = [field for _, _, field, _ in found]
+        self._note(batch, fields)
         return record_batch([column for *_, column in found], fields, batch.num_rows)
+
+    def _as_before(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+        """Return the features of a batch like the last one, if they are as they are in the data."""
+        known = self._as_it_is
+        if known is None or not batch.schema.equals(known.schema):
+            return None
+        columns = [batch.column(at) for at in known.places]
+        if any(column.null_count for column in columns):
+            return None
+        return pa.RecordBatch.from_arrays(columns, schema=known.encoded)
+
+    def _note(self, batch: pa.RecordBatch, fields: list[pa.Field]) -> None:
+        """Note the schema of a batch all of whose features are floating-point columns as they are.
+
+        Fields are in the order of the columns then, as all begin with the first row.
+        """
+        schema = batch.schema
+        places = [schema.get_field_index(name) for name in self._kinds]
+        if min(places) < 0 or any(batch.column(at).null_count for at in places):
+            return
+        types = [schema.field(at).type for at in places]
+        if types == [field.type for field in fields]:
+            self._as_it_is = _AsItIs(schema, places, pa.schema(fields))
 
     def events(self, batch: pa.RecordBatch) -> Iterator[dict[str, float]]:
         """Return the features of each row; a new category is noted when its row is handed out."""

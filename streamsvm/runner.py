@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
 from typing import Any, Protocol
 
 from river import metrics
@@ -286,7 +285,7 @@ class Run:
             *self._gaps(),
         )
         if phase == "learning":
-            self.report.history.add(asdict(now))
+            self.report.history.add(dict(vars(now)))
         self.on_progress(now)
 
     def _gaps(self) -> tuple[float | None, float | None, float | None]:
