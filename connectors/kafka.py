@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from connectors.messages import (
     Message,
     is_passing,
     message_of,
+    place_of,
     poller_of,
     will_pass,
 )
@@ -133,7 +134,12 @@ class KafkaSource(Closing):
         self._name = name
         self._poller = poller_of(consumer, name, loop)
         self._offsets: dict[str, int] = {}
-        self._handover = handover_of(self._poller, lambda: self.before_revoke(), self._refused)
+        # Places that were read from since they came: only those are committed, as others may have
+        # got further before.
+        self._read: set[str] = set()
+        self._handover = handover_of(
+            self._poller, lambda: self.before_revoke(), self._refused, self._came
+        )
         if topics is not None:
             self._subscribe(list(topics))
 
@@ -168,6 +174,7 @@ class KafkaSource(Closing):
                 if self._is_message(raw):
                     message = message_of(raw)
                     by_place.setdefault(message.place, []).append(message)
+            self._read.update(by_place)
             for place, messages in by_place.items():
                 # What was read before a rebalance may come again.
                 fresh = [m for m in messages if m.offset >= self._offsets.get(place, 0)]
@@ -231,10 +238,11 @@ class KafkaSource(Closing):
             The broker refuses for good.
 
         """
-        if self._handover is not None and self._handover.note(snapshot["offsets"]):
+        offsets = {p: n for p, n in snapshot["offsets"].items() if p in self._read}
+        if self._handover is not None and self._handover.note(offsets):
             return
         try:
-            self._poller.commit(snapshot["offsets"])
+            self._poller.commit(offsets)
         except Exception as error:
             self._refused(error)
 
@@ -257,14 +265,18 @@ class KafkaSource(Closing):
     def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
         """Begin where the checkpoint ends, or where another member of the group got to since."""
         for known in consumer.committed(partitions, 30.0):
-            place = f"{known.topic}[{known.partition}]"
+            place = place_of(known)
+            self._read.add(place)
             start = max(self._offsets.get(place, -1), known.offset)
             if start >= 0:
                 self._offsets[place] = start
         for partition in partitions:
-            place = f"{partition.topic}[{partition.partition}]"
-            partition.offset = self._offsets.get(place, partition.offset)
+            partition.offset = self._offsets.get(place_of(partition), partition.offset)
         consumer.assign(partitions)
+
+    def _came(self, partitions: Collection[Any]) -> None:
+        """Wait for a message before anything is committed of partitions that came."""
+        self._read.difference_update(map(place_of, partitions))
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
         """Make safe what was learnt of these partitions; others read on from there."""
@@ -285,7 +297,7 @@ class KafkaSource(Closing):
     def _refused(self, error: Exception) -> None:
         if not will_pass(error):
             raise SourceError(f"`{self.name}`: offsets cannot be committed: {error}") from error
-        # The checkpoint has them; the next one commits them, too.
+        # The checkpoint has them, and the next one commits what is this consumer's then.
         self.failed_commits += 1
 
     def _is_message(self, raw: Any) -> bool:

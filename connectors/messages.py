@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 
@@ -80,11 +80,11 @@ class _Assigned:
         """Tell whether there is no partition to read yet."""
         return hasattr(self.consumer, "assignment") and not self.consumer.assignment()
 
-    def _own(self, offsets: Mapping[str, int]) -> list[tuple[Any, int]]:
-        """Return the partitions that are assigned now, and their offsets."""
+    def _own(self, offsets: Mapping[str, int], more: Collection[Any] = ()) -> list[tuple[Any, int]]:
+        """Return the partitions that are assigned now, and `more`, and their offsets."""
         partitions = self.consumer.assignment() if hasattr(self.consumer, "assignment") else ()
-        found = [(p, offsets.get(f"{p.topic}[{p.partition}]")) for p in partitions]
-        return [(partition, offset) for partition, offset in found if offset is not None]
+        by_place = {place_of(partition): partition for partition in (*partitions, *more)}
+        return [(p, offsets[place]) for place, p in by_place.items() if place in offsets]
 
 
 class ConsumePoller(_Assigned):
@@ -103,6 +103,11 @@ class ConsumePoller(_Assigned):
         """Tell the broker where to read on."""
         if own := [_at(partition, offset) for partition, offset in self._own(offsets)]:
             self.consumer.commit(offsets=own, asynchronous=False)
+
+
+def place_of(partition: Any) -> str:
+    """Return the place of a client's partition object, as ``topic[partition]``."""
+    return f"{partition.topic}[{partition.partition}]"
 
 
 def _at(partition: Any, offset: int) -> Any:
@@ -142,16 +147,24 @@ class RecordsPoller(_Assigned):
         if own := self._with_metadata(offsets):
             self.consumer.commit(own)
 
-    async def committing(self, offsets: Mapping[str, int]) -> None:
+    async def committing(self, offsets: Mapping[str, int], more: Collection[Any]) -> None:
         """Tell the broker where to read on, from within the client's loop."""
-        if own := self._with_metadata(offsets):
-            await self.consumer.commit_async(own)
+        own = self._with_metadata(offsets, more)
+        for left in (2, 1, 0) if own else ():
+            try:
+                await self.consumer.commit_async(own)
+                return
+            except Exception as error:
+                if left == 0 or not getattr(error, "retriable", False):
+                    raise
 
-    def _with_metadata(self, offsets: Mapping[str, int]) -> dict[Any, Any]:
+    def _with_metadata(
+        self, offsets: Mapping[str, int], more: Collection[Any] = ()
+    ) -> dict[Any, Any]:
         # Whoever gave such a consumer has its package.
         from kafka.structs import OffsetAndMetadata
 
-        return {p: OffsetAndMetadata(offset, "", -1) for p, offset in self._own(offsets)}
+        return {p: OffsetAndMetadata(offset, "", -1) for p, offset in self._own(offsets, more)}
 
 
 class AsyncPoller(_Assigned):
@@ -178,11 +191,20 @@ class AsyncPoller(_Assigned):
 
     def commit(self, offsets: Mapping[str, int]) -> None:
         """Tell the broker where to read on."""
-        self.loop.run_until_complete(self.committing(offsets))
-
-    async def committing(self, offsets: Mapping[str, int]) -> None:
-        """Tell the broker where to read on, from within the client's loop."""
         if own := dict(self._own(offsets)):
+            self.loop.run_until_complete(self.consumer.commit(own))
+
+    async def committing(self, offsets: Mapping[str, int], more: Collection[Any]) -> None:
+        """Tell the broker where to read on, from within the client's loop.
+
+        Nothing is taken back: a consumer that was thrown out of its group is told in the same way,
+        when others may have got further.
+        """
+        own = {}
+        for partition, offset in self._own(offsets, more):
+            if offset > (await self.consumer.committed(partition) or 0):
+                own[partition] = offset
+        if own:
             await self.consumer.commit(own)
 
 

@@ -148,9 +148,14 @@ class Checkpoint:
 
     def _serve(self, run: Any) -> None:
         """Write because the source asks for it, unless the run has ended by now."""
-        with self._writing:
+        # Not to wait here: whoever is writing now may wait for the thread that asks.
+        if not self._writing.acquire(blocking=False):
+            return
+        try:
             if self._served is not None:
                 self._write(run)
+        finally:
+            self._writing.release()
 
     def _write(self, run: Any) -> None:
         about: dict[str, Any] = {"run": _state_of(run), "settings": _settings_of(run)}
