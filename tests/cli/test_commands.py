@@ -252,8 +252,15 @@ def test_wrong_arguments(capsys):
 
 
 def test_warm(capsys):
-    assert main(["warm"]) == 0
-    assert "RBF" in capsys.readouterr().err
+    # Of the kernel that most other tests have; all three are some minutes more.
+    assert main(["warm", "--kernel", "rbf"]) == 0
+    said = capsys.readouterr().err
+    for part in ("rbf kernel, dense rows", "rbf kernel, sparse rows", "linear learners"):
+        assert part in said
+    assert "polynomial" not in said
+    with pytest.raises(SystemExit):
+        main(["warm", "--kernel", "rfb"])
+    assert "invalid choice: 'rfb'" in capsys.readouterr().err
 
 
 def test_ctrl_c_ends_with_report_and_model():
