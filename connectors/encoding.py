@@ -99,7 +99,7 @@ class Encoder:
     def _as_before(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         """Return the features of a batch like the last one, if they are as they are in the data."""
         known = self._as_it_is
-        if known is None or not batch.schema.equals(known.schema):
+        if known is None or not batch.num_rows or not batch.schema.equals(known.schema):
             return None
         columns = [batch.column(at) for at in known.places]
         if any(column.null_count for column in columns):

@@ -56,6 +56,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
+KERNELS = {"rbf": None, "linear": kernels.Linear(), "polynomial": kernels.Polynomial()}
+"""With their default parameters; the width of None follows the data."""
+
 _OF_KERNELS = ("kernel", "gamma", "degree", "coef0")
 
 
@@ -68,7 +71,7 @@ def add_learner_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--kernel",
-        choices=("rbf", "linear", "polynomial"),
+        choices=list(KERNELS),
         help="default: rbf; none for sgd, sgdqn",
     )
     group.add_argument(

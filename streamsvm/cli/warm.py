@@ -18,10 +18,8 @@ from streamsvm import (
     SVMSGDClassifier,
     TrackingMonitor,
     TrackingSVMClassifier,
-    kernels,
 )
-
-_KERNELS = {"rbf": None, "linear": kernels.Linear(), "polynomial": kernels.Polynomial()}
+from streamsvm.cli.learners import KERNELS
 
 
 def add_parser(subcommands: Any) -> None:
@@ -34,7 +32,7 @@ def add_parser(subcommands: Any) -> None:
     )
     parser.add_argument(
         "--kernel",
-        choices=list(_KERNELS),
+        choices=list(KERNELS),
         action="append",
         help="for this kernel, and no others that are not named; default: all",
     )
@@ -48,8 +46,8 @@ def run(options: argparse.Namespace) -> int:
     scaler = StandardScaler()
     scaler.learn_many(x)
     scaled = scaler.transform_many(x)
-    for name in options.kernel or _KERNELS:
-        kernel = _KERNELS[name]
+    for name in options.kernel or KERNELS:
+        kernel = KERNELS[name]
         for sparse in (False, True):
             start = time.perf_counter()
             _use(kernel, sparse, scaled, y)

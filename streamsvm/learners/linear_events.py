@@ -357,10 +357,9 @@ def sparse_way(schema: Schema, target: Target) -> ShortWay:
         nonlocal is_open
         is_open = False
 
-    def last() -> SparseRows:
-        return row_of(row, buckets or len(index))
-
-    return ShortWay(predict_shortly, learn_shortly, close, last, arrays)
+    return ShortWay(
+        predict_shortly, learn_shortly, close, lambda: row_of(row, buckets or len(index)), arrays
+    )
 
 
 _REFUSED = (KeyError, IndexError, AttributeError, struct.error, TypeError, OverflowError)

@@ -227,6 +227,9 @@ class Client:
     def assignment(self):
         return self.owned
 
+    def give_up_in_the_next_poll(self):
+        self.coming = lambda: waited(self.listener.on_partitions_revoked({P0}))
+
     def commit_async(self, offsets):
         async def done():
             if self.busy:
@@ -308,8 +311,7 @@ def test_partitions_that_left_already_are_committed(kind, loop):
     client.coming = record(4)
     next(batches)
     client.owned = {P1}  # cooperative: it is gone before the listener knows
-
-    client.coming = lambda: waited(client.listener.on_partitions_revoked({P0}))
+    client.give_up_in_the_next_poll()
     next(batches)
     assert client.commits == [{P0: 5}]
 
@@ -341,7 +343,7 @@ def test_who_was_thrown_out_takes_nothing_back(loop):
     client.coming = record(29)
     next(batches)
     client.known = {P0: 50}
-    client.coming = lambda: waited(client.listener.on_partitions_revoked({P0}))
+    client.give_up_in_the_next_poll()
     next(batches)
     assert client.commits == []
 
@@ -352,12 +354,12 @@ def test_a_commit_is_tried_again(loop):
     source, batches = source_of(client, loop)
     client.coming = record(1)
     next(batches)
-    client.coming, client.busy = lambda: waited(client.listener.on_partitions_revoked({P0})), 2
-    next(batches)
-    assert client.commits == [{P0: 2}]
-    client.coming, client.busy = lambda: waited(client.listener.on_partitions_revoked({P0})), 3
-    next(batches)
-    assert source.failed_commits == 1
+    for busy, failed in ((2, 0), (3, 1)):
+        client.busy = busy
+        client.give_up_in_the_next_poll()
+        next(batches)
+        assert client.commits == [{P0: 2}]
+        assert source.failed_commits == failed
 
 
 def test_a_client_without_a_loop_is_served_from_within_its_poll(monkeypatch):
