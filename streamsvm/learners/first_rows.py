@@ -13,9 +13,16 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.losses import values_of
-from streamsvm.solvers.linear_state import LinearState, Schedule, margins_of, objective
-from streamsvm.support.rows import Rows, SparseRows, joined, shape
+from streamsvm.losses import value
+from streamsvm.solvers import linear_state, sgd, sgdqn
+from streamsvm.solvers.linear_state import (
+    LinearState,
+    Schedule,
+    margin_of,
+    objective,
+    sign_of,
+)
+from streamsvm.support.rows import Rows, SparseRows, count, joined, shape
 
 LAST = 1024
 """How many examples are kept at most."""
@@ -25,6 +32,14 @@ _STEPS = range(-12, 4)
 """Rates that are tried: 2^k over the mean of ||x||^2."""
 
 
+class _Event(NamedTuple):
+    columns: bytes | None  # int32; None: the row is dense
+    values: bytes  # float32
+    d: int
+    y: float
+    weight: float
+
+
 class FirstRows:
     """Rows, what they are learnt as, and their weights."""
 
@@ -32,21 +47,50 @@ class FirstRows:
         self._blocks: list[Rows] = []
         self._y: list[np.ndarray] = []
         self._weight: list[np.ndarray] = []
+        # Events, not a block yet: an array each would take longer than learning them.
+        self._events: list[_Event] = []
 
     @property
     def nbytes(self) -> int:
         """Bytes of the rows."""
         listed = (b if isinstance(b, SparseRows) else (b,) for b in self._blocks)
-        return sum(part.nbytes for b in listed for part in b if isinstance(part, np.ndarray))
+        blocks = sum(part.nbytes for b in listed for part in b if isinstance(part, np.ndarray))
+        return blocks + sum(len(event.columns or b"") + len(event.values) for event in self._events)
 
     def add(self, x: Rows, y: np.ndarray, weight: np.ndarray) -> None:
         """Keep rows: these arrays themselves."""
+        self._gather()
         self._blocks.append(x)
         self._y.append(y)
         self._weight.append(weight)
 
+    def add_event(self, x: Rows, y: float, weight: float) -> None:
+        """Keep a copy of one row; of the kind and width of the last, but after `add`."""
+        if isinstance(x, SparseRows):
+            event = _Event(x.columns.tobytes(), x.values.tobytes(), x.d, y, weight)
+        else:
+            event = _Event(None, x.tobytes(), x.shape[1], y, weight)
+        self._events.append(event)
+
+    def _gather(self) -> None:
+        """Make a block of the events."""
+        if not self._events:
+            return
+        columns, values, widths, y, weight = zip(*self._events, strict=True)
+        self._events = []
+        content = np.frombuffer(b"".join(values), np.float32)
+        if columns[0] is not None:
+            start = np.cumsum([0, *(len(part) // 4 for part in columns)], dtype=np.int64)
+            places = np.frombuffer(b"".join(columns), np.int32)
+            self._blocks.append(SparseRows(start, places, content, max(widths)))
+        else:
+            self._blocks.append(content.reshape(len(y), widths[0]))
+        self._y.append(np.array(y))
+        self._weight.append(np.array(weight))
+
     def all(self, d: int) -> tuple[Rows, np.ndarray, np.ndarray]:
         """Return all rows, with d features, and what belongs to them."""
+        self._gather()
         if not self._y:
             return np.zeros((0, d), np.float32), np.zeros(0), np.zeros(0)
         found = (joined(self._blocks, d), np.concatenate(self._y), np.concatenate(self._weight))
@@ -56,15 +100,8 @@ class FirstRows:
 
     def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
         """Change what rows are learnt as."""
+        self._gather()
         self._y = [change(y) for y in self._y]
-
-
-class Trial(NamedTuple):
-    """What became of a pass."""
-
-    cost: float  # the primal objective over the rows
-    schedule: Schedule
-    state: LinearState
 
 
 @compiled
@@ -85,15 +122,64 @@ def mean_square(x: Rows) -> float:
     return total / shape(x)[0] if total > 0.0 else 1.0
 
 
+@compiled
+def primal(state, x, y, weight, schedule):  # type: ignore[no-untyped-def]
+    """Return the primal objective over rows: lambda / 2 ||w||^2 + mean of weight times loss.
+
+    Parameters
+    ----------
+    state, x, y, weight, schedule
+        As in `sgd.learn_rows`.
+
+    """
+    outputs, losses = state.info.shape[0], 0.0
+    for r in range(count(x)):
+        for o in range(outputs):
+            side = sign_of(y[r], o, outputs)
+            s = side * margin_of(state, x, r, o, schedule)
+            losses += weight[r] * value(schedule.loss, s)
+    return objective(state, schedule, losses / max(1, count(x)))
+
+
+@compiled
+def _begin_again(state, second):  # type: ignore[no-untyped-def]
+    state.weights[:] = 0.0
+    state.weights[:, 1:] = second
+    state.info[:] = 0.0
+    for o in range(state.info.shape[0]):
+        state.info[o, linear_state.SCALE] = state.info[o, linear_state.P] = 1.0
+
+
+@compiled
+def _best(state, trial, second, x, y, weight, s, t0s, is_qn):  # type: ignore[no-untyped-def]
+    """Make the state that of the best pass, with a second one to try; return which t0 it had."""
+    margins = np.empty((count(x), state.info.shape[0]))
+    best, least = 0, 0.0
+    for k in range(t0s.size):
+        own = Schedule(s.loss, s.lam, t0s[k], s.power, s.skip, s.averaged, s.choose, s.bias_rate)
+        _begin_again(trial, second)
+        if is_qn:
+            sgdqn.learn_rows(trial, x, y, weight, own, margins)
+        else:
+            sgd.learn_rows(trial, x, y, weight, own, margins)
+        cost = primal(trial, x, y, weight, own)
+        # Of equals the slower rate.
+        if k == 0 or cost < least:
+            best, least = k, cost
+            state.weights[:], state.info[:] = trial.weights, trial.info
+    return best
+
+
 def best_of(
     x: Rows,
     y: np.ndarray,
     weight: np.ndarray,
     schedule: Schedule,
     new_state: Callable[[], LinearState],
-    learn: Callable[[LinearState, Rows, np.ndarray, np.ndarray, Schedule, np.ndarray], None],
-) -> Trial:
-    """Return the pass over the rows, from nothing, whose t0 gave the lowest primal objective.
+    second: float | None,
+    is_qn: bool,
+) -> tuple[Schedule, LinearState]:
+    """Return the schedule whose t0 gave the lowest primal objective after a pass, and its state.
 
     Parameters
     ----------
@@ -101,36 +187,15 @@ def best_of(
         Rows, what they are learnt as, weights.
     schedule
         The schedule but for its t0.
-    new_state, learn
-        Give an empty state; learn rows, and write their margins.
+    new_state, second
+        Gives an empty state; what its second parts are filled with, if there are any.
+    is_qn
+        Whether to learn as SGD-QN, not as SGD.
 
     """
     square = mean_square(x)
-    best: Trial | None = None
-    for k in _STEPS if len(y) >= _FEW else (0,):
-        t0 = max(1.0, square / (2.0**k * schedule.lam))
-        own = schedule._replace(t0=t0)
-        state = new_state()
-        margins = np.zeros((len(y), state.info.shape[0]))
-        learn(state, x, y, weight, own, margins)
-        cost = primal(state, x, y, weight, own)
-        # Of equals the slower rate.
-        if best is None or cost < best.cost:
-            best = Trial(cost, own, state)
-    assert best is not None
-    return best
-
-
-def primal(
-    state: LinearState, x: Rows, y: np.ndarray, weight: np.ndarray, schedule: Schedule
-) -> float:
-    """Return the primal objective over rows: lambda / 2 ||w||^2 + mean of weight times loss."""
-    outputs = state.info.shape[0]
-    margins = np.zeros((len(y), outputs))
-    margins_of(state, x, schedule, margins)
-    total, losses = 0.0, np.zeros(len(y))
-    for o in range(outputs):
-        sides = y if outputs == 1 else np.where(y == o, 1.0, -1.0)
-        values_of(schedule.loss, sides * margins[:, o], losses)
-        total += float(weight @ losses)
-    return float(objective(state, schedule, total / max(1, len(y))))
+    steps = _STEPS if len(y) >= _FEW else (0,)
+    t0s = np.array([max(1.0, square / (2.0**k * schedule.lam)) for k in steps])
+    state, trial = new_state(), new_state()
+    best = _best(state, trial, second or 0.0, x, y, weight, schedule, t0s, is_qn)
+    return schedule._replace(t0=float(t0s[best])), state

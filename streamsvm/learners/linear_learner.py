@@ -167,9 +167,15 @@ class LinearLearner(AnyClasses):
         if self.sparse is None and not self._sparse and sparsity.are_sparse(dense(x)):
             self._sparse, x = True, sparse(x)
         if self.t0 is None:
-            learn = self._solver.learn_rows
-            best = first_rows.best_of(x, y, weight, self._schedule, self._fresh_state, learn)
-            self._schedule, self._state = best.schedule, best.state
+            self._schedule, self._state = first_rows.best_of(
+                x,
+                y,
+                weight,
+                self._schedule,
+                self._fresh_state,
+                self._second(),
+                self._kind > 0.0,
+            )
         if n >= first_rows.LAST:
             self._first = None
 
@@ -198,7 +204,7 @@ class LinearLearner(AnyClasses):
     def _new_short_way(self) -> ShortWay:
         """Return the short way of events, one that gives up while there is none."""
         d = len(self._schema)
-        if d < 2 or len(self._labels.seen) != 2 or not JIT:
+        if d < 2 or len(self._labels.seen) != 2 or not (JIT and self._schema.are_plain):
             return NO_WAY
         weight = self.class_weight or {}
         sides = {
@@ -240,7 +246,7 @@ class LinearLearner(AnyClasses):
     def _keep_first(self, first: FirstRows, y: Any) -> None:
         """Keep the event just learnt by the short way, one of the first; look back when due."""
         sign, weight = self._labels.sign(y), float((self.class_weight or {}).get(y, 1.0))
-        first.add(self._way.last(), np.array([sign]), np.array([weight]))
+        first.add_event(self._way.last(), sign, weight)
         n = self._n_examples
         if n & (n - 1) == 0:
             self._look_back(first, n)
@@ -335,7 +341,7 @@ class LinearLearner(AnyClasses):
             labels = [self._labels.label_of_sign(sign) for sign in signs.tolist()]
             weights = weights * np.array([float(factor.get(label, 1.0)) for label in labels])
         state = self._state_for(shape(x)[1])
-        return first_rows.primal(state, x, signs, weights, self._schedule)
+        return float(first_rows.primal(state, x, signs, weights, self._schedule))
 
     @property
     def kappa(self) -> float:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import array_at, compiled
+from streamsvm._compile import array_at, compiled, compiled_leaf
 
 _ROWS = 64
+_MANY = 256
 _EXPONENT = np.uint32(0x7F800000)
 
 
@@ -105,6 +106,73 @@ def first_bad(x: np.ndarray) -> int:
     return int(_first_bad(x.view(np.uint32)))
 
 
+def _crc32_table() -> np.ndarray:
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = np.where(table & 1, (table >> 1) ^ np.uint32(0xEDB88320), table >> 1)
+    return table.astype(np.uint32)
+
+
+_CRC32 = _crc32_table()
+
+
+@compiled
+def crc32(content):  # type: ignore[no-untyped-def]
+    """Return the CRC-32 of uint8 (n,), as int64: that of `zlib`."""
+    c = np.uint32(0xFFFFFFFF)
+    for i in range(content.size):
+        c = _CRC32[(c ^ content[i]) & np.uint32(0xFF)] ^ (c >> np.uint32(8))
+    return np.int64(c ^ np.uint32(0xFFFFFFFF))
+
+
+@compiled_leaf
+def _rank(columns, c):  # type: ignore[no-untyped-def]
+    """Return how many columns, int32 (n,), are less than c."""
+    rank = np.int32(0)
+    for s in range(columns.size):
+        rank = np.int32(rank + np.int32(columns[s] < c))
+    return rank
+
+
+@compiled
+def _sort_few(columns, values):  # type: ignore[no-untyped-def]
+    """Sort columns, int32 (n,), and values with them, float32 (n,); False if two are the same.
+
+    Each is compared with each, many in one operation, and nothing is guessed: up to some hundred
+    that is faster than a sort, whose comparisons are foreseen half of the time.
+    """
+    n = columns.size
+    sorted_columns, sorted_values = np.full(n, -1, np.int32), np.empty(n, np.float32)
+    for t in range(n):
+        at = _rank(columns, columns[t])
+        if sorted_columns[at] >= 0:
+            return False
+        sorted_columns[at], sorted_values[at] = columns[t], values[t]
+    columns[:], values[:] = sorted_columns, sorted_values
+    return True
+
+
+@compiled
+def _sort_and_add(columns, values):  # type: ignore[no-untyped-def]
+    """Sort as `_sort_few`, but add up the values of one column; return how many are left."""
+    n = 0
+    for t in range(columns.size):
+        column, value = columns[t], values[t]
+        at = n
+        while at > 0 and columns[at - 1] > column:
+            at -= 1
+        if at > 0 and columns[at - 1] == column:
+            values[at - 1] += value
+            continue
+        for s in range(n, at, -1):
+            columns[s] = columns[s - 1]
+            values[s] = values[s - 1]
+        columns[at] = column
+        values[at] = value
+        n += 1
+    return n
+
+
 @compiled
 def list_event(columns, given, values):  # type: ignore[no-untyped-def]
     """Bring the nonzero features of an event into order, in place.
@@ -123,24 +191,15 @@ def list_event(columns, given, values):  # type: ignore[no-untyped-def]
     How many features are left, those of one column added up; -1 if a value is not finite.
 
     """
-    n = 0
+    n, is_sorted = 0, True
     for t in range(columns.size):
         column, value = columns[t], np.float32(given[t])
         if not np.isfinite(value):
             return -1
-        if column < 0 or value == 0.0:
-            continue
-        # Sorted as they come: few are out of order, or all are few.
-        at = n
-        while at > 0 and columns[at - 1] > column:
-            at -= 1
-        if at > 0 and columns[at - 1] == column:
-            values[at - 1] += value
-            continue
-        for s in range(n, at, -1):
-            columns[s] = columns[s - 1]
-            values[s] = values[s - 1]
-        columns[at] = column
-        values[at] = value
-        n += 1
-    return n
+        if column >= 0 and value != 0.0:
+            is_sorted &= n == 0 or columns[n - 1] < column
+            columns[n], values[n] = column, value
+            n += 1
+    if is_sorted or (n <= _MANY and _sort_few(columns[:n], values[:n])):
+        return n
+    return _sort_and_add(columns[:n], values[:n])

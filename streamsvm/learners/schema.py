@@ -22,6 +22,8 @@ import numpy as np
 
 from streamsvm.errors import FeatureError
 from streamsvm.learners.packing import are_columns, first_bad, list_event, narrow, rows_of
+from streamsvm.learners.vocabulary import Vocabulary
+from streamsvm.support.python_objects import NAMES
 from streamsvm.support.rows import SparseRows, sorted_rows
 
 Name = Hashable
@@ -91,6 +93,10 @@ class Schema:
         self.buckets = buckets
         # Whether the names are 0, 1, ...: those of arrays.
         self.is_range = True
+        # Whether they are strings and ints, which run no code of others.
+        self.are_plain = True
+        self._n_noted = 0
+        self.vocabulary = Vocabulary(self.names)
         # How often a feature was left out of an example, because there was no room for its name.
         self.n_ignored = 0
         self._left_out = 0
@@ -113,10 +119,18 @@ class Schema:
         self._left_out = 0
         for name in names:
             if name not in self.index:
-                self.is_range = self.is_range and name == len(self.names)
                 self.index[name] = len(self.names)
                 self.names.append(name)
-                self._get: Any = None
+        self.note_names()
+
+    def note_names(self) -> None:
+        """Take note of names that were appended since it was last called: by compiled code, too."""
+        new = self.names[self._n_noted :]
+        if new:
+            self.is_range = self.is_range and new == list(range(self._n_noted, len(self.names)))
+            self.are_plain = self.are_plain and NAMES.issuperset(map(type, new))
+            self._n_noted = len(self.names)
+            self._get: Any = None
 
     def check_unnamed(self) -> None:
         """Refuse arrays after named features.
@@ -190,7 +204,7 @@ class Schema:
             row = np.empty((1, len(self.names)), np.float32)
             if narrow(values, row[0]):
                 return row, []
-        checked = self._checked(x)
+        checked = self.checked(x)
         unseen = in_order(name for name in checked if name not in self.index)
         columns, new = self._new_columns(unseen)
         row = np.zeros((1, len(self.names) + len(new)), np.float32)
@@ -200,7 +214,8 @@ class Schema:
                 row[0, column] = value
         return row, new
 
-    def _checked(self, x: Mapping[Name, Any]) -> dict[Name, float]:
+    def checked(self, x: Mapping[Name, Any]) -> dict[Name, float]:
+        """Return an event with its values as floats; refuse it as `row` does."""
         if not isinstance(x, Mapping):
             raise FeatureError(f"an event is a dict of features, not {type(x).__name__}: {x!r:.80}")
         self._check_size(len(x))
@@ -267,7 +282,7 @@ class Schema:
 
     def _columns_of(self, x: Mapping[Name, Any]) -> tuple[np.ndarray, list[Name]]:
         """Return the column of each feature, -1 where there is no room, and the new names."""
-        self._checked(x)
+        self.checked(x)
         if self.buckets is not None:
             return self._hashed(x)[0], []
         places, new = self._new_columns(in_order(name for name in x if name not in self.index))
@@ -280,7 +295,7 @@ class Schema:
             self._check_size(len(x))
             given = np.frombuffer(array("d", x.values()), np.float64)
         except (TypeError, AttributeError, OverflowError):
-            given = np.array(list(self._checked(x).values()))
+            given = np.array(list(self.checked(x).values()))
         if self.buckets is not None:
             given = given * self._hashed(x)[1]
         if len(given) > _MANY:
@@ -289,7 +304,7 @@ class Schema:
         values = np.empty(len(given), np.float32)
         n = list_event(columns, given, values)
         if n < 0:
-            self._checked(x)
+            self.checked(x)
         return SparseRows(np.array([0, n]), columns[:n], values[:n], d)
 
     def known(self, rows: SparseRows) -> SparseRows:

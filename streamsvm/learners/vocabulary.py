@@ -1,0 +1,112 @@
+"""Columns by name for compiled code: a hash table of the names that a schema has in its own dict.
+
+Where a name's slot is follows from its hash: what all the names of an event need can be brought
+near at once. In Python's dict each name takes four visits of memory, one after the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsvm._compile import (
+    address_of,
+    array_at,
+    compiled_with_python,
+    compiled_within,
+    prefetch,
+)
+from streamsvm.learners.width import next_power_of_two
+from streamsvm.support import python_objects as py
+
+# A slot, int64 (2,): the name; the upper half of its hash, and its column plus 1 (0: it is empty).
+_HALF = np.int64(2**32 - 1)
+
+# The head, int64 (3,): address of the slots, how many there are less 1, how many are taken.
+_SLOTS, _MASK, _TAKEN = range(3)
+
+
+@compiled_within
+def _slots_of(head):  # type: ignore[no-untyped-def]
+    h = array_at(head, (3,), np.int64)
+    return array_at(h[_SLOTS], (h[_MASK] + 1, 2), np.int64), h[_MASK]
+
+
+@compiled_within
+def look_ahead(head, hashed):  # type: ignore[no-untyped-def]
+    """Have the slot of a name brought near."""
+    slots, mask = _slots_of(head)
+    prefetch(slots, hashed & mask, 0)
+
+
+@compiled_within
+def look_at(head, hashed):  # type: ignore[no-untyped-def]
+    """Have the name in that slot brought near."""
+    slots, mask = _slots_of(head)
+    prefetch(array_at(slots[hashed & mask, 0], (1, 1), np.int64), 0, 0)
+
+
+@compiled_within
+def column_of(head, name, hashed, kinds):  # type: ignore[no-untyped-def]
+    """Return the column of a name, -1 if it is unknown; kinds as `py.kinds`."""
+    slots, mask = _slots_of(head)
+    i = hashed & mask
+    while slots[i, 1] != 0:
+        if (slots[i, 1] ^ hashed) & ~_HALF == 0 and py.are_equal(slots[i, 0], name, kinds):
+            return (slots[i, 1] & _HALF) - 1
+        i = (i + 1) & mask
+    return np.int64(-1)
+
+
+@compiled_within
+def has_room(head, more):  # type: ignore[no-untyped-def]
+    """Tell whether so many names can be added."""
+    h = array_at(head, (3,), np.int64)
+    return 3 * (h[_TAKEN] + more) <= 2 * (h[_MASK] + 1)
+
+
+@compiled_within
+def add(head, name):  # type: ignore[no-untyped-def]
+    """Give an unknown name, which somebody keeps alive, the next column; there is room."""
+    slots, mask = _slots_of(head)
+    h = array_at(head, (3,), np.int64)
+    hashed = py.hash_of(name)
+    i = hashed & mask
+    while slots[i, 1] != 0:
+        i = (i + 1) & mask
+    h[_TAKEN] += 1
+    slots[i, 0], slots[i, 1] = name, (hashed & ~_HALF) | h[_TAKEN]
+
+
+@compiled_with_python
+def _add_all(head, names):  # type: ignore[no-untyped-def]
+    for i in range(names.size):
+        add(head, names[i])
+
+
+class Vocabulary:
+    """The table, of a list of strings and ints that only grows.
+
+    Parameters
+    ----------
+    names
+        The names by column; it keeps them alive.
+
+    """
+
+    def __init__(self, names: list[Any]) -> None:
+        self._names = names
+        self.head = np.zeros(3, np.int64)
+        self._slots = np.zeros((0, 2), np.int64)
+
+    def update(self, more: int = 256) -> None:
+        """Add the names that the list has now, and make room for some more."""
+        n = len(self._names)
+        if 3 * (n + more) > 2 * len(self._slots):
+            size = next_power_of_two(2 * (n + more))
+            self._slots = np.zeros((size, 2), np.int64)
+            self.head[:] = address_of(self._slots), size - 1, 0
+        new = self._names[int(self.head[_TAKEN]) :]
+        if new:
+            _add_all(address_of(self.head), np.array([id(name) for name in new], np.int64))

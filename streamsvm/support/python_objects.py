@@ -1,0 +1,148 @@
+"""What compiled code asks of Python's own objects: dicts, lists, strings and numbers.
+
+An object is its address, int64, as `id` gives it, and belongs to somebody else who keeps it alive.
+Only for functions that hold the interpreter's lock: `compiled_with_python`. The functions are the
+interpreter's own, found by name when machine code is loaded; none raises: what one of them would
+raise is cleared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from streamsvm._compile import array_at, compiled_within
+
+
+def _of_python(name: str, result: Any, *arguments: Any) -> Any:
+    return types.ExternalFunction(name, result(*arguments))
+
+
+_OBJECT = _ADDRESS = types.int64
+
+dict_next: Any = _of_python("PyDict_Next", types.int32, _OBJECT, _ADDRESS, _ADDRESS, _ADDRESS)
+"""dict_next(dict, at, key, value): 0 at the end; else write a key and its value, and go on from
+the position at address `at`, which is 0 at first."""
+
+dict_size: Any = _of_python("PyDict_Size", types.int64, _OBJECT)
+"""dict_size(dict)."""
+
+hash_of: Any = _of_python("PyObject_Hash", types.int64, _OBJECT)
+"""hash_of(object): of strings and ints."""
+
+compare_text: Any = _of_python("PyUnicode_Compare", types.int32, _OBJECT, _OBJECT)
+"""compare_text(a, b): below 0, 0, above 0, as strings are ordered."""
+
+_are_equal: Any = _of_python("PyObject_RichCompareBool", types.int32, _OBJECT, _OBJECT, types.int32)
+_set: Any = _of_python("PyDict_SetItem", types.int32, _OBJECT, _OBJECT, _OBJECT)
+_remove: Any = _of_python("PyDict_DelItem", types.int32, _OBJECT, _OBJECT)
+_append: Any = _of_python("PyList_Append", types.int32, _OBJECT, _OBJECT)
+_text_at: Any = _of_python("PyUnicode_AsUTF8AndSize", _ADDRESS, _OBJECT, _ADDRESS)
+_whole_of: Any = _of_python("PyLong_AsSsize_t", types.int64, _OBJECT)
+_float_of: Any = _of_python("PyLong_AsDouble", types.float64, _OBJECT)
+_whole: Any = _of_python("PyLong_FromSsize_t", _OBJECT, types.int64)
+_let_go: Any = _of_python("Py_DecRef", types.void, _OBJECT)
+_has_failed: Any = _of_python("PyErr_Occurred", _OBJECT)
+_clear: Any = _of_python("PyErr_Clear", types.void)
+_EQUAL = 2
+
+# The type is the last part of every object's head; a float's value is all that follows it.
+_TYPE = object.__basicsize__ - 8
+_VALUE = float.__basicsize__ - 8
+
+_KINDS = (float, np.float64, np.float32, int, bool, str, dict, Counter, defaultdict)
+FLOAT, FLOAT64, FLOAT32, WHOLE, BOOL, TEXT, DICT, COUNTER, DEFAULTDICT = range(len(_KINDS))
+N_KINDS = len(_KINDS)
+
+PLAIN = frozenset((dict, Counter, defaultdict))
+"""The types whose contents are those of their dict, whatever they make up for what is missing."""
+
+NAMES = frozenset((str, int))
+"""The types of names that run no code of their own when they are hashed or compared."""
+
+
+def kinds() -> np.ndarray:
+    """Return the types that are told apart, as addresses: int64 (N_KINDS,)."""
+    return np.array([id(kind) for kind in _KINDS], np.int64)
+
+
+@compiled_within
+def kind_of(thing):  # type: ignore[no-untyped-def]
+    """Return the type of an object: its address."""
+    return array_at(thing + _TYPE, (1,), np.int64)[0]
+
+
+@compiled_within
+def is_plain(thing, kinds):  # type: ignore[no-untyped-def]
+    """Tell whether an object is of a type in `PLAIN`."""
+    kind = kind_of(thing)
+    return kind == kinds[DICT] or kind == kinds[COUNTER] or kind == kinds[DEFAULTDICT]
+
+
+@compiled_within
+def is_name(thing, kinds):  # type: ignore[no-untyped-def]
+    """Tell whether an object is of a type in `NAMES`."""
+    kind = kind_of(thing)
+    return kind == kinds[TEXT] or kind == kinds[WHOLE]
+
+
+@compiled_within
+def number(value, kinds):  # type: ignore[no-untyped-def]
+    """Return the float that a number is; NaN for what may run code of its own to become one."""
+    kind = kind_of(value)
+    if kind == kinds[FLOAT] or kind == kinds[FLOAT64]:
+        return array_at(value + _VALUE, (1,), np.float64)[0]
+    if kind == kinds[FLOAT32]:
+        return np.float64(array_at(value + _VALUE, (1,), np.float32)[0])
+    if kind != kinds[WHOLE] and kind != kinds[BOOL]:
+        return np.nan
+    found = _float_of(value)
+    if found == -1.0 and _has_failed() != 0:
+        _clear()
+        return np.nan
+    return found
+
+
+@compiled_within
+def are_equal(a, b, kinds):  # type: ignore[no-untyped-def]
+    """Tell whether two names are equal."""
+    if kind_of(a) == kinds[TEXT] and kind_of(b) == kinds[TEXT]:
+        # Half the time of the general function.
+        return compare_text(a, b) == 0
+    return _are_equal(a, b, _EQUAL) == 1
+
+
+@compiled_within
+def whole_number(value):  # type: ignore[no-untyped-def]
+    """Return an int as int64; -1 if it is too large, too."""
+    found = _whole_of(value)
+    if found == -1 and _has_failed() != 0:
+        _clear()
+    return found
+
+
+@compiled_within
+def text_at(text, length):  # type: ignore[no-untyped-def]
+    """Return the address of a string as UTF-8, and write its length at another; or 0."""
+    found = _text_at(text, length)
+    if found == 0:
+        _clear()
+    return found
+
+
+@compiled_within
+def append(index, names, key, n):  # type: ignore[no-untyped-def]
+    """Append a name to a list, and give it the number n in a dict; False: nothing is done."""
+    n_object = _whole(n)
+    done = n_object != 0 and _set(index, key, n_object) == 0
+    if n_object != 0:
+        _let_go(n_object)
+    if done and _append(names, key) != 0:
+        _remove(index, key)
+        done = False
+    if not done:
+        _clear()
+    return done

@@ -1,0 +1,243 @@
+"""The short ways of events: compiled code reads dicts itself, and nothing but speed differs."""
+
+import sys
+import zlib
+from collections import Counter, OrderedDict, UserDict, defaultdict
+from decimal import Decimal
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamsvm import SGDQNClassifier, SVMSGDClassifier
+from streamsvm._compile import address_of, compiled_with_python
+from streamsvm.errors import FeatureError
+from streamsvm.learners.event_rows import LONGEST, _digits
+from streamsvm.learners.linear_events import GIVE_UP, NO_WAY
+from streamsvm.learners.packing import crc32, list_event
+from streamsvm.learners.vocabulary import Vocabulary, column_of
+from streamsvm.support import python_objects as py
+
+
+class TheLongWay(SVMSGDClassifier):
+    """Has no other."""
+
+    def _new_short_way(self):
+        return NO_WAY
+
+
+PLAIN_NAMES = st.one_of(
+    st.sampled_from(["a", "b", "c", "d", "zz"]),
+    st.text(max_size=3),
+    st.integers(-3, 6),
+    st.integers(-(2**70), 2**70),
+)
+NUMBERS = st.one_of(
+    st.floats(-3.0, 3.0),
+    st.integers(-3, 3),
+    st.booleans(),
+    st.floats(-3.0, 3.0, width=32).map(np.float32),
+    st.floats(-3.0, 3.0).map(np.float64),
+)
+ODD = st.one_of(
+    st.sampled_from([None, "1.5", "", b"1", float("nan"), float("inf"), 1e39, 10**400, 1j, [1.0]]),
+    st.sampled_from([Decimal("1.5"), np.int64(2), np.float16(0.5), np.float64("nan")]),
+)
+ODD_NAMES = st.one_of(st.tuples(st.integers(0, 2)), st.booleans(), st.none(), st.just("\ud800"))
+KINDS = st.sampled_from([dict, dict, dict, Counter, OrderedDict, MappingProxyType, UserDict])
+
+
+@st.composite
+def streams(draw, names, values):
+    """Return events, many of the same names, and labels."""
+    events = []
+    for _ in range(draw(st.integers(3, 25))):
+        content = draw(st.dictionaries(names, values, max_size=6))
+        events.append(draw(KINDS)(content))
+    return events, draw(st.lists(st.booleans(), min_size=len(events), max_size=len(events)))
+
+
+def went(model, events, y):
+    """Return what became of a stream: predictions, refusals."""
+    found = []
+    for event, label in zip(events, y, strict=True):
+        for call, arguments in ((model.predict_one, ()), (model.learn_one, (label,))):
+            try:
+                found.append(call(event, *arguments))
+            except (FeatureError, TypeError, ValueError, OverflowError) as error:
+                found.append((type(error), str(error)))
+    return found
+
+
+def check_same(params, stream):
+    events, y = stream
+    # Two classes and two names first, so that there is a short way from then on.
+    first = [{"a": 1.0, "b": -1.0}, {"a": -1.0, "b": 0.5}, {"a": 0.5, "b": 0.5}]
+    models = [cls(t0=10.0, **params) for cls in (SVMSGDClassifier, TheLongWay)]
+    results = [went(model, first + events, [True, False, True, *y]) for model in models]
+    assert results[0] == results[1]
+    short, long = models
+    assert short.feature_names == long.feature_names
+    assert short._schema.index == {name: i for i, name in enumerate(short.feature_names)}
+    assert short._schema.is_range == long._schema.is_range
+    assert short.weights == long.weights and short.intercept == long.intercept
+    np.testing.assert_array_equal(short._calibration, long._calibration)
+
+
+WAYS = [{"sparse": False}, {"sparse": True}, {"hashing": 4}, {"sparse": True, "max_features": 5}]
+
+
+@pytest.mark.parametrize("params", WAYS, ids=str)
+@given(stream=streams(PLAIN_NAMES, NUMBERS))
+@settings(max_examples=60, deadline=None)
+def test_plain_events_are_learnt_as_by_the_long_way(params, stream):
+    check_same(params, stream)
+
+
+@pytest.mark.parametrize("params", WAYS, ids=str)
+@given(stream=streams(st.one_of(PLAIN_NAMES, ODD_NAMES), st.one_of(NUMBERS, ODD)))
+@settings(max_examples=60, deadline=None)
+def test_odd_events_are_learnt_or_refused_as_by_the_long_way(params, stream):
+    check_same(params, stream)
+
+
+@pytest.mark.parametrize("params", [{"sparse": False}, {"sparse": True}, {"hashing": 64}], ids=str)
+@pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
+def test_events_of_known_names_do_go_the_short_way(cls, params):
+    model = cls(t0=10.0, **params)
+    names = [f"name {i}" for i in range(20)]
+    for i in range(4):
+        model.learn_one({name: 1.0 + i for name in names}, bool(i % 2))
+    assert model._way.predict({}) is not GIVE_UP
+    for x in (
+        dict.fromkeys(names, 1.0),
+        dict.fromkeys(reversed(names), True),
+        Counter(["name 1", "name 3"]),
+        defaultdict(float, {"name 7": np.float32(0.5)}),
+        # Equal names that are other objects, and numbers that have to be converted first.
+        {"".join(list(name)): 2 for name in names},
+        {"name 2": np.float16(0.5), "name 4": Decimal("0.25")},
+        MappingProxyType({"name 5": 1.0}),
+    ):
+        n = model.n_examples
+        assert model._way.predict(x) is not GIVE_UP
+        assert model._way.learn(x, True)
+        assert model.n_examples == n + 1
+    for x in ({"name 1": float("nan")}, {"name 1": "1.0"}, {"name 1": 1e300}, None, [1.0]):
+        assert model._way.predict(x) is GIVE_UP
+        assert not model._way.learn(x, True)
+
+
+def test_new_names_get_their_columns_in_order_and_events_of_any_length_are_learnt():
+    model = SVMSGDClassifier(sparse=True, t0=10.0)
+    model.learn_one({"b": 1.0, "a": 1.0}, True)
+    model.learn_one({"a": 1.0}, False)
+    for i in range(6):
+        model.learn_one({f"{c}{i}": 1.0 for c in "zäbの"} | {9 - i: 1.0, 20 - i: 1.0}, True)
+    expected = ["a", "b"]
+    for i in range(6):
+        expected += [9 - i, 20 - i, f"b{i}", f"z{i}", f"ä{i}", f"の{i}"]
+    assert model.feature_names == expected
+    for n in (LONGEST - 1, LONGEST, LONGEST + 1, 3 * LONGEST):
+        model.learn_one({f"{n}, {i}": 1.0 for i in range(n)}, True)
+        assert len(model.feature_names) == len(expected) + n
+        expected = model.feature_names
+    assert model.n_examples == 12
+
+
+def test_nothing_is_held_and_nothing_is_let_go():
+    names = [f"name {i}" for i in range(300)]
+    values = [1.5 + i for i in range(300)]
+    events = [dict(zip(names[i : i + 20], values[i : i + 20], strict=True)) for i in range(280)]
+    model = SVMSGDClassifier(sparse=True, t0=10.0)
+    plain = SVMSGDClassifier(sparse=False, t0=10.0)
+    for m in (model, plain):
+        for i, event in enumerate(events):
+            m.learn_one(event, bool(i % 2))
+    before = [sys.getrefcount(thing) for thing in (*names, *values, *events)]
+    for m in (model, plain):
+        for i, event in enumerate(events):
+            m.predict_one(event)
+            m.learn_one(event, bool(i % 2))
+            m.predict_one({names[i]: values[i], "unknown": 1.0})
+            m._way.predict({names[i]: "none"})
+    assert [sys.getrefcount(thing) for thing in (*names, *values, *events)] == before
+    # Of a new name, the list and the dict of the schema hold one each.
+    new = "".join(["a new", " name"])
+    held = sys.getrefcount(new)
+    model.learn_one({new: 1.0}, True)
+    assert model.feature_names[-1] is new
+    assert sys.getrefcount(new) == held + 2
+
+
+@given(st.binary(max_size=40), st.integers(-(2**63) + 1, 2**63 - 1))
+@settings(deadline=None)
+def test_hashes_are_those_of_zlib(content, number):
+    assert crc32(np.frombuffer(content, np.uint8)) == zlib.crc32(content)
+    text = np.zeros(24, np.uint8)
+    assert text[_digits(number, text) :].tobytes().decode() == repr(number)
+
+
+def listed(columns, given):
+    """Do as `list_event` does."""
+    found = {}
+    for column, value in zip(columns, given, strict=True):
+        with np.errstate(over="ignore"):
+            value = np.float32(value)
+        if not np.isfinite(value):
+            return None
+        if column >= 0 and value != 0.0:
+            found[column] = np.float32(found[column] + value) if column in found else value
+    return sorted(found.items())
+
+
+@given(
+    st.lists(st.tuples(st.integers(-1, 40), st.sampled_from([0.0, 1.5, -0.1, 1e-3])), max_size=60),
+    st.sampled_from([0.0, 1.0, np.inf, np.nan, 1e39]),
+    st.integers(1, 10_000),
+)
+@settings(deadline=None)
+def test_an_event_is_listed_in_order(event, odd, factor):
+    event = [(column * factor if column > 0 else column, value) for column, value in event]
+    event += [(7, odd)]
+    columns = np.array([column for column, _ in event], np.int32)
+    given = np.array([value for _, value in event])
+    expected = listed(columns.tolist(), given)
+    values = np.zeros(len(event), np.float32)
+    n = list_event(columns, given, values)
+    if expected is None:
+        assert n == -1
+    else:
+        assert list(zip(columns[:n].tolist(), values[:n].tolist(), strict=True)) == expected
+
+
+@compiled_with_python
+def _found(head, kinds, names, columns):
+    for i in range(names.size):
+        columns[i] = column_of(head, names[i], py.hash_of(names[i]), kinds)
+
+
+def columns_in(vocabulary, names):
+    columns = np.zeros(len(names), np.int64)
+    addresses = np.array([id(name) for name in names], np.int64)
+    _found(address_of(vocabulary.head), py.kinds(), addresses, columns)
+    return columns.tolist()
+
+
+@given(st.lists(PLAIN_NAMES, unique=True, max_size=50), st.integers(1, 6), st.integers(0, 40))
+@settings(deadline=None)
+def test_a_vocabulary_is_a_dict(names, step, shift):
+    # Hashes of ints are themselves, so that these fall on the same slots.
+    crowd = [i << shift for i in range(1, 400, step)]
+    names = list(dict.fromkeys([*names, *crowd]))
+    known = []
+    vocabulary = Vocabulary(known)
+    for start in range(0, len(names), 61):
+        known += names[start : start + 61]
+        vocabulary.update(more=start % 7)
+        # Equal names of other objects.
+        copies = [name + 0 if isinstance(name, int) else "".join(list(name)) for name in names]
+        index = {name: i for i, name in enumerate(known)}
+        assert columns_in(vocabulary, copies) == [index.get(name, -1) for name in names]
