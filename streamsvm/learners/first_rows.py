@@ -196,6 +196,30 @@ def best_of(
     square = mean_square(x)
     steps = _STEPS if len(y) >= _FEW else (0,)
     t0s = np.array([max(1.0, square / (2.0**k * schedule.lam)) for k in steps])
-    state, trial = new_state(), new_state()
-    best = _best(state, trial, second or 0.0, x, y, weight, schedule, t0s, is_qn)
+    state = new_state()
+    # SGD leaves the weights of other features alone, and so all but few of 2^18 hashed ones.
+    narrow = None if is_qn or schedule.skip <= 0.0 else _narrowed(x, state.weights.shape[2])
+    if narrow is None:
+        best = _best(state, new_state(), second or 0.0, x, y, weight, schedule, t0s, is_qn)
+    else:
+        used, rows = narrow
+        own, trial = (linear_state.new_state(len(state.info), len(used), second) for _ in range(2))
+        best = _best(own, trial, second or 0.0, rows, y, weight, schedule, t0s, is_qn)
+        state.weights[:, :, used], state.info[:] = own.weights[..., : len(used)], own.info
     return schedule._replace(t0=float(t0s[best])), state
+
+
+def _narrowed(x: Rows, d: int) -> tuple[np.ndarray, SparseRows] | None:
+    """Return the columns of sparse rows that are used, and the rows with these alone, if few of d.
+
+    None if that is not worth it.
+    """
+    if not isinstance(x, SparseRows):
+        return None
+    first, stop = int(x.start[0]), int(x.start[-1])
+    if 4 * (stop - first) > d:
+        return None
+    used, columns = np.unique(x.columns[first:stop], return_inverse=True)
+    return used, SparseRows(
+        x.start - first, columns.astype(np.int32), x.values[first:stop], len(used)
+    )

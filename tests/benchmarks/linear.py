@@ -192,15 +192,15 @@ def _vowpal_wabbit(rows: scipy.sparse.csr_matrix, y: np.ndarray) -> None:
 
 
 def write_parquet(path: Path, n: int) -> None:
-    """Write n rows of 20 columns of single precision and a label, as pyarrow does by default."""
+    """Write n rows of 20 columns of single precision and a label, 2^20 a group as by default."""
     rng, w = np.random.default_rng(0), np.random.default_rng(1).normal(size=20)
     writer: Any = None
-    for start in range(0, n, 1_000_000):
-        x = rng.normal(size=(min(1_000_000, n - start), 20)).astype(np.float32)
+    for start in range(0, n, 2**20):
+        x = rng.normal(size=(min(2**20, n - start), 20)).astype(np.float32)
         y = x @ w + rng.normal(size=len(x)) > 0.0
         table = pa.table({**{f"f{i}": x[:, i] for i in range(20)}, "label": y})
         writer = writer or pq.ParquetWriter(path, table.schema)
-        writer.write_table(table)
+        writer.write_table(table, row_group_size=2**20)
     writer.close()
 
 
