@@ -3,6 +3,7 @@
 The 10 % rule (thesis 2010, 3.2.3): a pass over some examples with several values of t0; the one
 with the lowest primal objective is taken. Here the examples are the first 1, 2, 4, ..., 1024, and
 the learner goes on as if it had had that t0 from the start: its weights become those of the pass.
+Every other value is tried, then those beside the best of these.
 """
 
 from __future__ import annotations
@@ -13,16 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.losses import value
-from streamsvm.solvers import linear_state, sgd, sgdqn
-from streamsvm.solvers.linear_state import (
-    LinearState,
-    Schedule,
-    margin_of,
-    objective,
-    sign_of,
-)
-from streamsvm.support.rows import Rows, SparseRows, count, joined, shape
+from streamsvm.losses import values_of
+from streamsvm.solvers import linear_state
+from streamsvm.solvers.linear_state import LinearState, Schedule, margins_of, objective
+from streamsvm.support.rows import Rows, SparseRows, joined, shape
 
 LAST = 1024
 """How many examples are kept at most."""
@@ -122,52 +117,18 @@ def mean_square(x: Rows) -> float:
     return total / shape(x)[0] if total > 0.0 else 1.0
 
 
-@compiled
-def primal(state, x, y, weight, schedule):  # type: ignore[no-untyped-def]
-    """Return the primal objective over rows: lambda / 2 ||w||^2 + mean of weight times loss.
+class Trial(NamedTuple):
+    """What became of a pass."""
 
-    Parameters
-    ----------
-    state, x, y, weight, schedule
-        As in `sgd.learn_rows`.
-
-    """
-    outputs, losses = state.info.shape[0], 0.0
-    for r in range(count(x)):
-        for o in range(outputs):
-            side = sign_of(y[r], o, outputs)
-            s = side * margin_of(state, x, r, o, schedule)
-            losses += weight[r] * value(schedule.loss, s)
-    return objective(state, schedule, losses / max(1, count(x)))
+    cost: float  # the primal objective over the rows
+    step: int  # its rate was 2^step over the mean of ||x||^2
+    schedule: Schedule
+    state: LinearState
 
 
-@compiled
-def _begin_again(state, second):  # type: ignore[no-untyped-def]
-    state.weights[:] = 0.0
-    state.weights[:, 1:] = second
-    state.info[:] = 0.0
-    for o in range(state.info.shape[0]):
-        state.info[o, linear_state.SCALE] = state.info[o, linear_state.P] = 1.0
-
-
-@compiled
-def _best(state, trial, second, x, y, weight, s, t0s, is_qn):  # type: ignore[no-untyped-def]
-    """Make the state that of the best pass, with a second one to try; return which t0 it had."""
-    margins = np.empty((count(x), state.info.shape[0]))
-    best, least = 0, 0.0
-    for k in range(t0s.size):
-        own = Schedule(s.loss, s.lam, t0s[k], s.power, s.skip, s.averaged, s.choose, s.bias_rate)
-        _begin_again(trial, second)
-        if is_qn:
-            sgdqn.learn_rows(trial, x, y, weight, own, margins)
-        else:
-            sgd.learn_rows(trial, x, y, weight, own, margins)
-        cost = primal(trial, x, y, weight, own)
-        # Of equals the slower rate.
-        if k == 0 or cost < least:
-            best, least = k, cost
-            state.weights[:], state.info[:] = trial.weights, trial.info
-    return best
+def _cost(trial: Trial) -> tuple[float, int]:
+    # Of equals the slower rate.
+    return trial.cost, trial.step
 
 
 def best_of(
@@ -175,11 +136,11 @@ def best_of(
     y: np.ndarray,
     weight: np.ndarray,
     schedule: Schedule,
-    new_state: Callable[[], LinearState],
+    state: LinearState,
     second: float | None,
-    is_qn: bool,
-) -> tuple[Schedule, LinearState]:
-    """Return the schedule whose t0 gave the lowest primal objective after a pass, and its state.
+    learn: Callable[[LinearState, Rows, np.ndarray, np.ndarray, Schedule, np.ndarray], None],
+) -> Trial:
+    """Return the pass over the rows, from nothing, whose t0 gave the lowest primal objective.
 
     Parameters
     ----------
@@ -187,26 +148,53 @@ def best_of(
         Rows, what they are learnt as, weights.
     schedule
         The schedule but for its t0.
-    new_state, second
-        Gives an empty state; what its second parts are filled with, if there are any.
-    is_qn
-        Whether to learn as SGD-QN, not as SGD.
+    state, second
+        Where outputs and features are as many; `linear_state.new_state`'s.
+    learn
+        Learns rows, and writes their margins.
 
     """
-    square = mean_square(x)
-    steps = _STEPS if len(y) >= _FEW else (0,)
-    t0s = np.array([max(1.0, square / (2.0**k * schedule.lam)) for k in steps])
-    state = new_state()
+    square, outputs, room = mean_square(x), len(state.info), state.weights.shape[2]
     # SGD leaves the weights of other features alone, and so all but few of 2^18 hashed ones.
-    narrow = None if is_qn or schedule.skip <= 0.0 else _narrowed(x, state.weights.shape[2])
+    narrow = None if second or schedule.skip <= 0.0 else _narrowed(x, room)
+    rows, width = (x, room) if narrow is None else (narrow[1], len(narrow[0]))
+    margins = np.zeros((len(y), outputs))
+
+    def tried(step: int) -> Trial:
+        own = schedule._replace(t0=max(1.0, square / (2.0**step * schedule.lam)))
+        trial = linear_state.new_state(outputs, width, second)
+        learn(trial, rows, y, weight, own, margins)
+        return Trial(primal(trial, rows, y, weight, own), step, own, trial)
+
+    found = tried(_STEPS[0] if len(y) >= _FEW else 0)
+    if len(y) >= _FEW:
+        for step in _STEPS[2::2]:
+            found = min(found, tried(step), key=_cost)
+        middle = found.step
+        for step in (middle - 1, middle + 1):
+            if step in _STEPS:
+                found = min(found, tried(step), key=_cost)
     if narrow is None:
-        best = _best(state, new_state(), second or 0.0, x, y, weight, schedule, t0s, is_qn)
-    else:
-        used, rows = narrow
-        own, trial = (linear_state.new_state(len(state.info), len(used), second) for _ in range(2))
-        best = _best(own, trial, second or 0.0, rows, y, weight, schedule, t0s, is_qn)
-        state.weights[:, :, used], state.info[:] = own.weights[..., : len(used)], own.info
-    return schedule._replace(t0=float(t0s[best])), state
+        return found
+    whole = linear_state.new_state(outputs, room, second)
+    whole.weights[:, :, narrow[0]] = found.state.weights[..., : len(narrow[0])]
+    whole.info[:] = found.state.info
+    return found._replace(state=whole)
+
+
+def primal(
+    state: LinearState, x: Rows, y: np.ndarray, weight: np.ndarray, schedule: Schedule
+) -> float:
+    """Return the primal objective over rows: lambda / 2 ||w||^2 + mean of weight times loss."""
+    outputs = state.info.shape[0]
+    margins = np.zeros((len(y), outputs))
+    margins_of(state, x, schedule, margins)
+    total, losses = 0.0, np.zeros(len(y))
+    for o in range(outputs):
+        sides = y if outputs == 1 else np.where(y == o, 1.0, -1.0)
+        values_of(schedule.loss, sides * margins[:, o], losses)
+        total += float(weight @ losses)
+    return float(objective(state, schedule, total / max(1, len(y))))
 
 
 def _narrowed(x: Rows, d: int) -> tuple[np.ndarray, SparseRows] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -228,7 +228,7 @@ class Learner(Shared, base.MiniBatchClassifier, abc.ABC):
             return self._schema.known(x)
         return np.ascontiguousarray(x[:, :d]) if x.shape[1] > d else x
 
-    def _read(self, X: Any, learning: bool) -> tuple[Any, list[Name]]:
+    def _read(self, X: Any, learning: bool) -> tuple[Any, Sequence[Name]]:
         """Return a batch as rows over the features known and new, and the names of the new ones."""
         is_read = isinstance(X, (Matrix, SparseMatrix))
         matrix = X if is_read else frames.matrix_of(X, self._schema)

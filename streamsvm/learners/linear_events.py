@@ -125,8 +125,6 @@ class ShortWay(NamedTuple):
     """Give up from now on; called with the lock."""
     last: Callable[[], Rows]
     """Return the event that was learnt last: the next one takes its place."""
-    arrays: tuple[np.ndarray, ...] = ()
-    """What the addresses are of."""
 
 
 NO_WAY = ShortWay(
@@ -178,10 +176,11 @@ def _way(
     schema: Schema, target: Target, reader: Reader, last: Callable[[], Rows], sparse: bool
 ) -> ShortWay:
     margin, learn = _entries(sparse)
-    arrays = target.table(reader)
-    address = address_of(arrays[0])
+    # What the address is of; None once the way is closed.
+    held: Any = target.table(reader)
+    address = address_of(held[0])
     negative, positive = target.labels()
-    sides, contents, is_open = target.sides, target.contents, True
+    sides, contents = target.sides, target.contents
     # "with lock" would take as long as eight features, and so would attributes of an object.
     acquire, release = target.lock.acquire, target.lock.release
 
@@ -193,7 +192,7 @@ def _way(
     def predict_shortly(x: Any) -> Any:
         acquire()
         try:
-            if not is_open:
+            if held is None:
                 return GIVE_UP
             f = margin(address, id(x))
             if f != f:
@@ -210,7 +209,7 @@ def _way(
         acquire()
         try:
             sign, weight = sides[y]
-            if not is_open:
+            if held is None:
                 return False
             new = learn(address, id(x), sign, weight)
             if new:
@@ -228,10 +227,10 @@ def _way(
             release()
 
     def close() -> None:
-        nonlocal is_open
-        is_open = False
+        nonlocal held
+        held = None
 
-    return ShortWay(predict_shortly, learn_shortly, close, last, arrays)
+    return ShortWay(predict_shortly, learn_shortly, close, last)
 
 
 _REFUSED = (KeyError, TypeError, ValueError)

@@ -167,22 +167,11 @@ class LinearLearner(AnyClasses):
         if self.sparse is None and not self._sparse and sparsity.are_sparse(dense(x)):
             self._sparse, x = True, sparse(x)
         if self.t0 is None:
-            self._schedule, self._state = first_rows.best_of(
-                x,
-                y,
-                weight,
-                self._schedule,
-                self._fresh_state,
-                self._second(),
-                self._kind > 0.0,
-            )
+            learn, state = self._solver.learn_rows, self._state_for(0)
+            best = first_rows.best_of(x, y, weight, self._schedule, state, self._second(), learn)
+            self._schedule, self._state = best.schedule, best.state
         if n >= first_rows.LAST:
             self._first = None
-
-    def _fresh_state(self) -> LinearState:
-        return linear_state.new_state(
-            self._n_outputs(), self._state_for(0).weights.shape[2], self._second()
-        )
 
     def _margins(self, x: Rows) -> np.ndarray:
         n, d = shape(x)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import struct
-import zlib
 from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from operator import itemgetter
@@ -22,7 +21,7 @@ import numpy as np
 
 from streamsvm.errors import FeatureError
 from streamsvm.learners.packing import are_columns, first_bad, list_event, narrow, rows_of
-from streamsvm.learners.vocabulary import Vocabulary
+from streamsvm.learners.vocabulary import HashedPlaces, Vocabulary
 from streamsvm.support.python_objects import NAMES
 from streamsvm.support.rows import SparseRows, sorted_rows
 
@@ -31,8 +30,6 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 # Above this many features, an event is sorted before it is listed.
 _MANY = 256
-
-_REMEMBERED = 2**16
 
 LIMIT = 2**20
 """Names known at most, by default: with a megabyte or two of support vectors, 150 MB."""
@@ -45,29 +42,6 @@ def in_order(names: Iterable[Name]) -> list[Name]:
         return sorted(names, key=lambda name: (type(name).__name__, name))
     except TypeError:
         return sorted(names, key=repr)
-
-
-class HashedPlaces(dict[Name, int]):
-    """Twice the column that a name is hashed to, plus 1 if its values change sign.
-
-    A few names are remembered, as hashing one takes longer than everything else about it.
-    """
-
-    def __init__(self, buckets: int) -> None:
-        super().__init__()
-        self._buckets = buckets
-
-    def __missing__(self, name: Name) -> int:
-        text = name if isinstance(name, str) else repr(name)
-        # Not hash(): that of a string is another one in each process.
-        hashed = zlib.crc32(text.encode())
-        place = 2 * (hashed % self._buckets) + (hashed >> 31)
-        # Others may be equal and yet have another text: 1 and True.
-        if isinstance(name, str):
-            if len(self) >= _REMEMBERED:
-                self.clear()
-            self[name] = place
-        return place
 
 
 class Schema:
@@ -117,18 +91,21 @@ class Schema:
         """Append the names that are new, in their order; the last row read is an example."""
         self.n_ignored += self._left_out
         self._left_out = 0
-        for name in names:
-            if name not in self.index:
-                self.index[name] = len(self.names)
-                self.names.append(name)
-        self.note_names()
+        # At once, as there may be a million; those of arrays are not looked at one by one.
+        known = len(self.names)
+        if not (self.is_range and isinstance(names, range) and names.start == known):
+            names = dict.fromkeys(name for name in names if name not in self.index)
+        self.index.update(zip(names, range(known, known + len(names)), strict=True))
+        self.names.extend(names)
+        self.note_names(isinstance(names, range))
 
-    def note_names(self) -> None:
+    def note_names(self, are_next: bool = False) -> None:
         """Take note of names that were appended since it was last called: by compiled code, too."""
-        new = self.names[self._n_noted :]
-        if new:
-            self.is_range = self.is_range and new == list(range(self._n_noted, len(self.names)))
-            self.are_plain = self.are_plain and NAMES.issuperset(map(type, new))
+        if len(self.names) > self._n_noted:
+            new = self.names[self._n_noted :]
+            if not are_next:
+                self.is_range = self.is_range and new == list(range(self._n_noted, len(self.names)))
+                self.are_plain = self.are_plain and NAMES.issuperset(map(type, new))
             self._n_noted = len(self.names)
             self._get: Any = None
 
@@ -320,7 +297,9 @@ class Schema:
         places = np.array([self.places[name] for name in names], np.int64)
         return (places >> 1).astype(np.int32), 1.0 - 2.0 * (places & 1)
 
-    def sparse_rows(self, names: Sequence[Name], rows: SparseRows) -> tuple[SparseRows, list[Name]]:
+    def sparse_rows(
+        self, names: Sequence[Name], rows: SparseRows
+    ) -> tuple[SparseRows, Sequence[Name]]:
         """Return rows over `names` as rows over the schema, with unseen features, and their names.
 
         Raises
@@ -341,7 +320,7 @@ class Schema:
             return sorted_rows(moved), []
         self._check_size(len(names))
         if isinstance(names, range) and self.is_range:
-            more: list[Name] = list(range(len(self.names), len(names)))
+            more = range(len(self.names), len(names))
             return rows._replace(d=len(self.names) + len(more)), more
         places, new = self._new_columns([name for name in names if name not in self.index])
         places |= self.index

@@ -1,11 +1,13 @@
-"""Columns by name for compiled code: a hash table of the names that a schema has in its own dict.
+"""Columns by name, beside the dict of a schema: a table for compiled code, and places by hash.
 
-Where a name's slot is follows from its hash: what all the names of an event need can be brought
-near at once. In Python's dict each name takes four visits of memory, one after the other.
+The table has the names that the dict has. Where a name's slot is follows from its hash: what all
+the names of an event need can be brought near at once. In Python's dict each name takes four visits
+of memory, one after the other.
 """
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,8 @@ _HALF = np.int64(2**32 - 1)
 
 # The head, int64 (3,): address of the slots, how many there are less 1, how many are taken.
 _SLOTS, _MASK, _TAKEN = range(3)
+
+_REMEMBERED = 2**16
 
 
 @compiled_within
@@ -83,6 +87,29 @@ def add(head, name):  # type: ignore[no-untyped-def]
 def _add_all(head, names):  # type: ignore[no-untyped-def]
     for i in range(names.size):
         add(head, names[i])
+
+
+class HashedPlaces(dict[Any, int]):
+    """Twice the column that a name is hashed to, plus 1 if its values change sign.
+
+    A few names are remembered, as hashing one takes longer than everything else about it.
+    """
+
+    def __init__(self, buckets: int) -> None:
+        super().__init__()
+        self._buckets = buckets
+
+    def __missing__(self, name: Any) -> int:
+        text = name if isinstance(name, str) else repr(name)
+        # Not hash(): that of a string is another one in each process.
+        hashed = zlib.crc32(text.encode())
+        place = 2 * (hashed % self._buckets) + (hashed >> 31)
+        # Others may be equal and yet have another text: 1 and True.
+        if isinstance(name, str):
+            if len(self) >= _REMEMBERED:
+                self.clear()
+            self[name] = place
+        return place
 
 
 class Vocabulary:

@@ -86,12 +86,24 @@ def _dot_dense(w, x, r):  # type: ignore[no-untyped-def]
     return total
 
 
+# Four sums at a time, as each addition waits for the last one of its own sum; columns are unsigned,
+# so that none is looked at for being below 0.
+
+
 @compiled_within
 def _dot_sparse(w, x, r):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for t in range(x.start[r], x.start[r + 1]):
-        total += w[x.columns[t]] * np.float64(x.values[t])
-    return total
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    t, stop = x.start[r], x.start[r + 1]
+    while t + 4 <= stop:
+        a += w[np.uint32(x.columns[t])] * np.float64(x.values[t])
+        b += w[np.uint32(x.columns[t + 1])] * np.float64(x.values[t + 1])
+        c += w[np.uint32(x.columns[t + 2])] * np.float64(x.values[t + 2])
+        d += w[np.uint32(x.columns[t + 3])] * np.float64(x.values[t + 3])
+        t += 4
+    while t < stop:
+        a += w[np.uint32(x.columns[t])] * np.float64(x.values[t])
+        t += 1
+    return (a + b) + (c + d)
 
 
 @compiled_leaf
@@ -106,11 +118,12 @@ def _dots_dense(w, x, r):  # type: ignore[no-untyped-def]
 
 @compiled_within
 def _dots_sparse(w, x, r):  # type: ignore[no-untyped-def]
+    v, u = w[0], w[1]
     first, second = 0.0, 0.0
     for t in range(x.start[r], x.start[r + 1]):
-        c, value = x.columns[t], np.float64(x.values[t])
-        first += w[0, c] * value
-        second += w[1, c] * value
+        column, value = np.uint32(x.columns[t]), np.float64(x.values[t])
+        first += v[column] * value
+        second += u[column] * value
     return first, second
 
 
@@ -123,7 +136,25 @@ def _add_dense(w, x, r, amount):  # type: ignore[no-untyped-def]
 @compiled_within
 def _add_sparse(w, x, r, amount):  # type: ignore[no-untyped-def]
     for t in range(x.start[r], x.start[r + 1]):
-        w[x.columns[t]] += amount * np.float64(x.values[t])
+        w[np.uint32(x.columns[t])] += amount * np.float64(x.values[t])
+
+
+@compiled_leaf
+def _adds_dense(w, x, r, first, second):  # type: ignore[no-untyped-def]
+    v, u = w[0], w[1]
+    for c in range(x.shape[1]):
+        value = np.float64(x[r, c])
+        v[c] += first * value
+        u[c] += second * value
+
+
+@compiled_within
+def _adds_sparse(w, x, r, first, second):  # type: ignore[no-untyped-def]
+    v, u = w[0], w[1]
+    for t in range(x.start[r], x.start[r + 1]):
+        c, value = np.uint32(x.columns[t]), np.float64(x.values[t])
+        v[c] += first * value
+        u[c] += second * value
 
 
 @compiled_leaf
@@ -151,17 +182,20 @@ dots: Any = chosen_by(1, {np.ndarray: _dots_dense, SparseRows: _dots_sparse})
 add: Any = chosen_by(1, {np.ndarray: _add_dense, SparseRows: _add_sparse})
 """add(w, x, r, amount): w += amount x_r, in place."""
 
+adds: Any = chosen_by(1, {np.ndarray: _adds_dense, SparseRows: _adds_sparse})
+"""adds(w, x, r, first, second): add so many x_r to the parts of w, float64 (2, at least d)."""
+
 square: Any = chosen_by(0, {np.ndarray: _square_dense, SparseRows: _square_sparse})
 """square(x, r): ||x_r||^2."""
 
 
-@compiled_within
+@compiled_leaf
 def _count_dense(x, r):  # type: ignore[no-untyped-def]
-    n, last = 0, 0
+    n, last = 0, x.shape[1]
     for c in range(x.shape[1]):
-        if x[r, c] != 0.0:
-            n += 1
-            last = c + 1
+        n += x[r, c] != 0.0
+    while last > 0 and x[r, last - 1] == 0.0:
+        last -= 1
     return n, last
 
 

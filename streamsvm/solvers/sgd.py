@@ -34,6 +34,7 @@ from streamsvm.solvers.linear_state import (
     Q,
     T,
     add,
+    adds,
     count_values,
     dot,
     dots,
@@ -112,7 +113,7 @@ def learn_row(state, x, r, o, y, weight, schedule):  # type: ignore[no-untyped-d
         A `Schedule`.
 
     """
-    info, v, u = state.info[o], state.weights[o, 0], state.weights[o, -1]
+    info, v = state.info[o], state.weights[o, 0]
     if schedule.averaged > 0.0:
         product, old = dots(state.weights[o], x, r)
     else:
@@ -141,9 +142,10 @@ def learn_row(state, x, r, o, y, weight, schedule):  # type: ignore[no-untyped-d
         norm = square(x, r) if schedule.loss == SQUARED_HINGE else 0.0
         step = y * step_size(schedule, weight * slope, y * f, eta, norm)
         change = step / info[SCALE]
-        add(v, x, r, change)
         if schedule.averaged > 0.0:
-            add(u, x, r, -change * info[Q] / info[P])
+            adds(state.weights[o], x, r, change, -change * info[Q] / info[P])
+        else:
+            add(v, x, r, change)
         info[BIAS] += schedule.bias_rate * step
         info[N_UPDATES] += 1.0
     if schedule.averaged > 0.0:

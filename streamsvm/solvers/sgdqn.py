@@ -68,7 +68,7 @@ def _square_sparse(b, x, r):  # type: ignore[no-untyped-def]
     total = 0.0
     for t in range(x.start[r], x.start[r + 1]):
         value = np.float64(x.values[t])
-        total += b[x.columns[t]] * value * value
+        total += b[np.uint32(x.columns[t])] * value * value
     return total
 
 

@@ -8,6 +8,9 @@ Parts: ``events`` (dense dicts), ``text`` (sparse dicts), ``batches`` (sparse ro
 from __future__ import annotations
 
 import argparse
+import gzip
+import struct
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable
@@ -19,11 +22,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy.sparse
 from river import compose, datasets, feature_extraction, linear_model, preprocessing
-from sklearn.svm import LinearSVC
 
 from connectors import ParquetSource
 from streamsvm import SGDQNClassifier, SVMSGDClassifier
 from streamsvm.runner import Run
+from tests.benchmarks.linear_passes import conditioning, passes
 from tests.golden import problems
 from tests.golden.problems import FOLDER
 
@@ -137,32 +140,73 @@ def text() -> None:
         for extractor in (feature_extraction.BagOfWords(), feature_extraction.TFIDF()):
             title = f"{name}, {type(extractor).__name__}"
             compare(title, words(name, extractor), models, 3)
-    reuters = pq.read_table(FOLDER / "reuters_moneyfx_train.parquet").to_pydict()
-    names = [n for n in reuters if n != "label"]
-    listed = zip(reuters[names[0]], reuters[names[1]], reuters["label"], strict=True)
-    money = [(dict(zip(c, v, strict=True)), bool(y > 0)) for c, v, y in listed]
-    compare("Reuters, money-fx", money, models, 3)
-    rows, y = like_rcv1(20_000)
-    wide = []
-    for i in range(len(y)):
-        part = slice(rows.indptr[i], rows.indptr[i + 1])
-        keys = [f"w{c}" for c in rows.indices[part].tolist()]
-        wide.append((dict(zip(keys, rows.data[part].tolist(), strict=True)), bool(y[i])))
+    compare("Reuters, money-fx", dicts(*money_fx(), int), models, 3)
+    wide = dicts(*like_rcv1(20_000), lambda column: f"w{column}")
     compare("generated, 47,000 features, 75 active", wide, models, 3)
 
 
-def batches() -> None:
-    """Sparse rows in batches, one pass, against Vowpal Wabbit reading its cache."""
-    rows, y = like_rcv1(200_000)
-    for name, make in OURS.items():
-        make().learn_many(rows[:3000], y[:3000])
-        model = make()
-        start = time.perf_counter()
-        predicted = model.predict_then_learn_many(rows, y)
-        seconds = time.perf_counter() - start
-        wrong = 100.0 * np.mean(np.array(predicted) != y)
-        print(f"  {name:26} {seconds:6.3f} s   progressive error {wrong:5.2f} %", flush=True)
-    _vowpal_wabbit(rows, y)
+def dicts(rows: scipy.sparse.csr_matrix, y: np.ndarray, name: Callable[[int], Any]) -> Events:
+    """Return sparse rows as events."""
+    events = []
+    for i, label in enumerate(y.tolist()):
+        part = slice(rows.indptr[i], rows.indptr[i + 1])
+        keys, values = map(name, rows.indices[part].tolist()), rows.data[part].tolist()
+        events.append((dict(zip(keys, values, strict=True)), label))
+    return events
+
+
+def money_fx() -> tuple[scipy.sparse.csr_matrix, np.ndarray]:
+    """Return Reuters' articles, positive: about money and foreign exchange."""
+    table = pq.read_table(FOLDER / "reuters_moneyfx_train.parquet").combine_chunks()
+    columns, values = (table.column(name).chunk(0) for name in ("indices", "values"))
+    start = columns.offsets.to_numpy()
+    places, data = columns.flatten().to_numpy(), values.flatten().to_numpy().astype(np.float32)
+    rows = scipy.sparse.csr_matrix((data, places, start - start[0]))
+    rows.sort_indices()
+    return rows, table.column("label").to_numpy() > 0
+
+
+def batches(svmsgd2: str | None = None) -> None:
+    """Sparse rows in batches, one pass, against Vowpal Wabbit reading its cache, and svmsgd2."""
+    plain = {"SGD, t0 10,000": lambda: SVMSGDClassifier(averaged=False, t0=1e4)}
+    for title, (rows, y) in {
+        "200,000 rows of 47,000 features, 75 active": like_rcv1(200_000),
+        "Reuters, money-fx": money_fx(),
+    }.items():
+        print(title)
+        for name, make in (OURS | plain).items():
+            make().learn_many(rows[:3000], y[:3000])
+            times = []
+            for _ in range(5):
+                model = make()
+                start = time.perf_counter()
+                predicted = model.predict_then_learn_many(rows, y)
+                times.append(1e3 * (time.perf_counter() - start))
+            wrong = 100.0 * np.mean(np.array(predicted) != y)
+            spread = f"({min(times):.1f} to {max(times):.1f})"
+            print(f"  {name:26} {np.median(times):7.1f} ms {spread}   error {wrong:5.2f} %")
+        _vowpal_wabbit(rows, y)
+        if svmsgd2:
+            _svmsgd2(svmsgd2, rows, y)
+
+
+def _svmsgd2(program: str, rows: scipy.sparse.csr_matrix, y: np.ndarray) -> None:
+    """Print the time of a pass of Bottou's svmsgd2, by its own clock: loading does not count."""
+    pairs = np.empty(rows.nnz, [("column", "<i4"), ("value", "<f4")])
+    pairs["column"], pairs["value"] = rows.indices, rows.data
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.bin.gz"
+        with gzip.open(path, "wb", compresslevel=1) as file:
+            for i, label in enumerate(y.tolist()):
+                own = pairs[rows.indptr[i] : rows.indptr[i + 1]]
+                file.write(bytes([label]) + struct.pack("<i", len(own)) + own.tobytes())
+        times = []
+        for _ in range(5):
+            command = [program, "-lambda", "1e-4", "-epochs", "1", str(path)]
+            told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            times.append(1e3 * float(told.split("training time")[1].split()[0]))
+        spread = f"({min(times):.1f} to {max(times):.1f})"
+        print(f"  {'svmsgd2, its own format':26} {np.median(times):7.1f} ms {spread}", flush=True)
 
 
 def _vowpal_wabbit(rows: scipy.sparse.csr_matrix, y: np.ndarray) -> None:
@@ -258,98 +302,6 @@ def parquet(n: int) -> None:
         print(f"  {'River LogisticRegression, from the file':46} {rate:5.3f} M rows/s")
 
 
-def _optimum(x: np.ndarray, y: np.ndarray, lam: float) -> tuple[LinearSVC, float, float]:
-    """Return LIBLINEAR's squared hinge SVM without bias, its objective and seconds."""
-    start = time.perf_counter()
-    # Its loss has no half.
-    best = LinearSVC(C=0.5 / (lam * len(y)), fit_intercept=False, tol=1e-5, max_iter=5000)
-    best.fit(x, y)
-    seconds = time.perf_counter() - start
-    short = np.maximum(0.0, 1.0 - y * best.decision_function(x))
-    return best, 0.5 * lam * float((best.coef_**2).sum()) + 0.5 * float(np.mean(short**2)), seconds
-
-
-def _epochs(model: Any, x: np.ndarray, y: np.ndarray, passes: int) -> list[tuple[float, float]]:
-    """Return objective, and seconds, after each pass; each has an order of its own."""
-    rng, found = np.random.default_rng(0), []
-    signs = (y > 0).tolist()
-    for _ in range(passes):
-        order = rng.permutation(len(y))
-        rows, labels = x[order], np.array(signs)[order]
-        start = time.perf_counter()
-        model.learn_many(rows, labels)
-        seconds = time.perf_counter() - start
-        found.append((model.objective(x, y > 0), seconds))
-    return found
-
-
-def _variants(lam: float) -> dict[str, Any]:
-    common = {"loss": "squared_hinge", "l2": lam, "bias_rate": 0.0}
-    return {
-        "SGD": SVMSGDClassifier(averaged=False, **common),
-        "SVMSGD2": SVMSGDClassifier(averaged=False, skip="auto", **common),
-        "ASGD": SVMSGDClassifier(averaged=True, **common),
-        "SGD-QN": SGDQNClassifier(**common),
-    }
-
-
-def passes() -> None:
-    """Objective (excess over the optimum) and test error after 1, 2 and 5 passes."""
-    letter = problems.letter()
-    sets = {
-        "Adult": problems.adult(),
-        "Letter, A against the rest": letter._replace(
-            y=np.where(letter.y == "A", 1, -1), y_test=np.where(letter.y_test == "A", 1, -1)
-        ),
-        "MNIST, 8 against the rest": problems.mnist_8(),
-    }
-    for title, problem in sets.items():
-        x, y = np.ascontiguousarray(problem.x, np.float32), np.where(problem.y > 0, 1, -1)
-        lam = 1e-4
-        best, optimum, seconds = _optimum(x, y, lam)
-        truth = np.where(problem.y_test > 0, 1, -1)
-        wrong = 100.0 * np.mean(best.predict(problem.x_test) != truth)
-        print(f"{title}: LIBLINEAR {seconds:.3f} s, objective {optimum:.5f}, test {wrong:.2f} %")
-        for name, model in _variants(lam).items():
-            cells = []
-            for found, seconds in _epochs(model, x, y, 5):
-                error = 100.0 * np.mean(
-                    (np.array(model.predict_many(problem.x_test)) > 0) != (truth > 0)
-                )
-                cells.append(f"+{100 * (found / optimum - 1):.1f} % {1e3 * seconds:.0f} ms")
-            print(
-                f"  {name:8} passes 1, 2, 5: {cells[0]}, {cells[1]}, {cells[4]}; test {error:.2f} %"
-            )
-
-
-def conditioned(n: int = 100_000, d: int = 500) -> tuple[np.ndarray, np.ndarray]:
-    """Return dense rows of 500 features whose sizes fall evenly over a decade, and noisy labels."""
-    rng = np.random.default_rng(0)
-    sizes = 10.0 ** (-np.arange(d) / d)
-    sizes /= np.sqrt((sizes**2).sum())
-    x = (rng.normal(size=(n, d)) * sizes).astype(np.float32)
-    w = rng.normal(size=d) / (sizes * np.sqrt(d))
-    return x, np.where(x @ w + 0.5 * rng.normal(size=n) > 0.0, 1, -1)
-
-
-def conditioning() -> None:
-    """Passes that SGD-QN and SVMSGD2 need on badly conditioned rows, and what a pass costs."""
-    x, y = conditioned()
-    lam = 1e-5
-    _, optimum, seconds = _optimum(x, y, lam)
-    print(f"100,000 x 500, sizes over a decade: LIBLINEAR {seconds:.1f} s, objective {optimum:.5f}")
-    for name in ("SVMSGD2", "SGD-QN"):
-        found = _epochs(_variants(lam)[name], x, y, 20)
-        excess = [100.0 * (cost / optimum - 1.0) for cost, _ in found]
-        until = {
-            goal: next((i + 1 for i, e in enumerate(excess) if e <= goal), None)
-            for goal in (10.0, 5.0, 3.0)
-        }
-        middle = 1e3 * np.median([seconds for _, seconds in found])
-        print(f"  {name:8} {middle:.0f} ms a pass; passes to within 10, 5, 3 %: {until}")
-        print("    excess in %:", ", ".join(f"{e:.1f}" for e in excess), flush=True)
-
-
 PARTS: dict[str, Callable[[], None]] = {
     "events": events,
     "text": text,
@@ -364,11 +316,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, "parquet", []], default=[])
     parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument(
+        "--svmsgd2", help="the program, of Bottou's sgd-2.1 (svm/old), to compare batches with"
+    )
     options = parser.parse_args()
     for name in options.parts or [*PARTS, "parquet"]:
         print(f"== {name}", flush=True)
         if name == "parquet":
             parquet(options.rows)
+        elif name == "batches":
+            batches(options.svmsgd2)
         else:
             PARTS[name]()
 

@@ -445,16 +445,24 @@ def test_counters_do_not_make_up_features():
         assert model.feature_names == ["a", "b", "z"]
 
 
-@pytest.mark.parametrize("params", [{}, {"averaged": False}, {"loss": "log", "averaged": True}])
+@pytest.mark.parametrize(
+    ("cls", "params"),
+    [
+        (SVMSGDClassifier, {}),
+        (SVMSGDClassifier, {"averaged": False, "skip": 3}),
+        (SVMSGDClassifier, {"averaged": True, "loss": "log", "skip": "auto"}),
+        (SGDQNClassifier, {"skip": 4}),
+    ],
+)
 @pytest.mark.parametrize("k", [2, 3])
-def test_the_rate_is_chosen_by_the_columns_in_use(params, k, monkeypatch):
+def test_the_rate_is_chosen_by_the_columns_in_use(cls, params, k, monkeypatch):
     """Which is faster with many hashed columns, and the same to the bit."""
     x, y = problem(600, k=k)
     rows = scipy_sparse.csr_matrix(np.where(np.abs(x) > 0.7, x, 0.0))
     rows = scipy_sparse.vstack([scipy_sparse.csr_matrix((9, 6)), rows]).tocsr()
-    models = [SVMSGDClassifier(hashing=2**16, **params) for _ in range(2)]
+    models = [cls(hashing=2**16, **params) for _ in range(2)]
     models[0].learn_many(rows, y[:9] + y)
-    assert models[0].rate != SVMSGDClassifier().rate
+    assert models[0].rate != cls(hashing=2**16, **params).rate
     monkeypatch.setattr(first_rows, "_narrowed", lambda x, d: None)
     models[1].learn_many(rows, y[:9] + y)
     same(*models)
