@@ -287,7 +287,11 @@ def _admit(places, d, new):  # type: ignore[no-untyped-def]
         return False
     for i in range(new):
         here = at[i]
-        if py.kind_of(keys[here]) == places[py.WHOLE] and py.whole_number(keys[here]) < 0:
+        kind = py.kind_of(keys[here])
+        if kind == places[py.TUPLE]:
+            # Some cannot be compared.
+            return False
+        if kind == places[py.WHOLE] and py.whole_number(keys[here]) < 0:
             # It may be -1, or too large to be told from it.
             return False
         k = i

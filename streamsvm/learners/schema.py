@@ -22,7 +22,7 @@ import numpy as np
 from streamsvm.errors import FeatureError
 from streamsvm.learners.packing import are_columns, first_bad, list_event, narrow, rows_of
 from streamsvm.learners.vocabulary import HashedPlaces, Vocabulary
-from streamsvm.support.python_objects import NAMES
+from streamsvm.support.python_objects import are_names
 from streamsvm.support.rows import SparseRows, sorted_rows
 
 Name = Hashable
@@ -67,7 +67,7 @@ class Schema:
         self.buckets = buckets
         # Whether the names are 0, 1, ...: those of arrays.
         self.is_range = True
-        # Whether they are strings and ints, which run no code of others.
+        # Whether they are names that compiled code may handle.
         self.are_plain = True
         self._n_noted = 0
         self.vocabulary = Vocabulary(self.names)
@@ -105,7 +105,7 @@ class Schema:
             new = self.names[self._n_noted :]
             if not are_next:
                 self.is_range = self.is_range and new == list(range(self._n_noted, len(self.names)))
-                self.are_plain = self.are_plain and NAMES.issuperset(map(type, new))
+                self.are_plain = self.are_plain and are_names(new)
             self._n_noted = len(self.names)
             self._get: Any = None
 

@@ -9,6 +9,7 @@ raise is cleared.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -31,12 +32,14 @@ dict_size: Any = _of_python("PyDict_Size", types.int64, _OBJECT)
 """dict_size(dict)."""
 
 hash_of: Any = _of_python("PyObject_Hash", types.int64, _OBJECT)
-"""hash_of(object): of strings and ints."""
+"""hash_of(object): of names."""
 
 compare_text: Any = _of_python("PyUnicode_Compare", types.int32, _OBJECT, _OBJECT)
 """compare_text(a, b): below 0, 0, above 0, as strings are ordered."""
 
 _are_equal: Any = _of_python("PyObject_RichCompareBool", types.int32, _OBJECT, _OBJECT, types.int32)
+_length: Any = _of_python("PyTuple_Size", types.int64, _OBJECT)
+_item: Any = _of_python("PyTuple_GetItem", _OBJECT, _OBJECT, types.int64)
 _set: Any = _of_python("PyDict_SetItem", types.int32, _OBJECT, _OBJECT, _OBJECT)
 _remove: Any = _of_python("PyDict_DelItem", types.int32, _OBJECT, _OBJECT)
 _append: Any = _of_python("PyList_Append", types.int32, _OBJECT, _OBJECT)
@@ -53,15 +56,25 @@ _EQUAL = 2
 _TYPE = object.__basicsize__ - 8
 _VALUE = float.__basicsize__ - 8
 
-_KINDS = (float, np.float64, np.float32, int, bool, str, dict, Counter, defaultdict)
-FLOAT, FLOAT64, FLOAT32, WHOLE, BOOL, TEXT, DICT, COUNTER, DEFAULTDICT = range(len(_KINDS))
+_KINDS = (float, np.float64, np.float32, int, bool, str, tuple, dict, Counter, defaultdict)
+FLOAT, FLOAT64, FLOAT32, WHOLE, BOOL, TEXT, TUPLE, DICT, COUNTER, DEFAULTDICT = range(len(_KINDS))
 N_KINDS = len(_KINDS)
 
 PLAIN = frozenset((dict, Counter, defaultdict))
 """The types whose contents are those of their dict, whatever they make up for what is missing."""
 
-NAMES = frozenset((str, int))
-"""The types of names that run no code of their own when they are hashed or compared."""
+_NAMES = frozenset((str, int))
+
+
+def are_names(things: Iterable[Any]) -> bool:
+    """Tell whether objects run no code of others when they are hashed or compared.
+
+    They are strings, ints, or tuples of these.
+    """
+    return all(
+        type(thing) in _NAMES or (type(thing) is tuple and _NAMES.issuperset(map(type, thing)))
+        for thing in things
+    )
 
 
 def kinds() -> np.ndarray:
@@ -84,9 +97,15 @@ def is_plain(thing, kinds):  # type: ignore[no-untyped-def]
 
 @compiled_within
 def is_name(thing, kinds):  # type: ignore[no-untyped-def]
-    """Tell whether an object is of a type in `NAMES`."""
+    """Tell whether an object is one of those that `are_names`."""
     kind = kind_of(thing)
-    return kind == kinds[TEXT] or kind == kinds[WHOLE]
+    if kind != kinds[TUPLE]:
+        return kind == kinds[TEXT] or kind == kinds[WHOLE]
+    for i in range(_length(thing)):
+        kind = kind_of(_item(thing, i))
+        if kind != kinds[TEXT] and kind != kinds[WHOLE]:
+            return False
+    return True
 
 
 @compiled_within
