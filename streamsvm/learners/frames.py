@@ -15,7 +15,7 @@ from streamsvm.errors import FeatureError
 from streamsvm.learners import sparse_frames
 from streamsvm.learners.label_column import LabelColumn
 from streamsvm.learners.matrices import Matrix, SparseMatrix
-from streamsvm.learners.packing import rows_at
+from streamsvm.learners.packing import rows_at, writable
 from streamsvm.learners.schema import Name, Schema, in_order
 
 
@@ -68,7 +68,7 @@ def _of_array(X: np.ndarray, schema: Schema) -> Matrix:
     if X.dtype.kind not in "fiub":
         raise FeatureError(f"an array of dtype {X.dtype}: use numbers")
     schema.check_unnamed()
-    return Matrix(list(range(X.shape[1])), X, None)
+    return Matrix(list(range(X.shape[1])), writable(X), None)
 
 
 def _is_single(kind: pa.DataType) -> bool:

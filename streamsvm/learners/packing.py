@@ -21,6 +21,11 @@ def are_rows(values: np.ndarray) -> bool:
     return values.flags.c_contiguous and values.dtype == np.float32
 
 
+def writable(array: np.ndarray) -> np.ndarray:
+    """Return an array, or a copy of a read-only one: for those all code would be compiled again."""
+    return array if array.flags.writeable else array.copy()
+
+
 @compiled
 def narrow(values, row):  # type: ignore[no-untyped-def]
     """Copy values, float64 (d,), into row, float32 (d,); return whether all are finite there."""

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from streamsvm.errors import FeatureError
 from streamsvm.learners.matrices import SparseMatrix
+from streamsvm.learners.packing import writable
 from streamsvm.learners.schema import Schema
 from streamsvm.support.rows import SparseRows, sorted_rows
 
@@ -25,7 +26,7 @@ def of_scipy(X: Any, schema: Schema) -> SparseMatrix:
     with np.errstate(over="ignore"):
         values = csr.data.astype(np.float32, copy=False)
     start, columns = csr.indptr.astype(np.int64), csr.indices.astype(np.int32, copy=False)
-    rows = SparseRows(start, columns, values, d)
+    rows = SparseRows(start, writable(columns), writable(values), d)
     return SparseMatrix(range(d), rows if csr.has_canonical_format else sorted_rows(rows))
 
 

@@ -18,6 +18,7 @@ from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier, Trackin
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.learners import first_rows, linear_events, linear_file
 from streamsvm.learners.linear_events import NO_WAY
+from streamsvm.solvers import linear_state, sgd
 
 SETTINGS = [
     (SVMSGDClassifier, {}),
@@ -466,6 +467,24 @@ def test_the_rate_is_chosen_by_the_columns_in_use(cls, params, k, monkeypatch):
     monkeypatch.setattr(first_rows, "_narrowed", lambda x, d: None)
     models[1].learn_many(rows, y[:9] + y)
     same(*models)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy_sparse.csr_matrix])
+def test_arrays_that_cannot_be_written_to_are_rows_like_others(kind):
+    """As pandas gives them: nothing is compiled again for them."""
+    x, y = problem(2000)
+    rows = kind(np.where(np.abs(x) > 0.7, x, np.float32(0.0)))
+    models = [SVMSGDClassifier(), SVMSGDClassifier()]
+    models[0].learn_many(rows, y)
+    expected = models[0].predict_many(rows)
+    compiled = len(sgd.learn_rows.signatures), len(linear_state.margins_of.signatures)
+    parts = [rows] if kind is np.asarray else [rows.data, rows.indices, rows.indptr]
+    for part in parts:
+        part.flags.writeable = False
+    models[1].learn_many(rows, y)
+    assert models[1].predict_many(rows) == expected
+    same(*models)
+    assert (len(sgd.learn_rows.signatures), len(linear_state.margins_of.signatures)) == compiled
 
 
 def test_labels_and_columns_that_cannot_be():
