@@ -308,10 +308,10 @@ class Schema:
             A value is not finite, or there are more names than are taken.
 
         """
-        bad = np.flatnonzero(~np.isfinite(rows.values))
-        if len(bad):
-            r = int(np.searchsorted(rows.start, bad[0], side="right")) - 1
-            refusal = _refusal(names[rows.columns[bad[0]]], rows.values[bad[0]].item())
+        bad = first_bad(rows.values[None])
+        if bad >= 0:
+            r = int(np.searchsorted(rows.start, bad, side="right")) - 1
+            refusal = _refusal(names[rows.columns[bad]], rows.values[bad].item())
             raise FeatureError(f"row {r}: {refusal}")
         if self.buckets is not None:
             columns, signs = self._hashed(names)

@@ -86,8 +86,15 @@ def _dot_dense(w, x, r):  # type: ignore[no-untyped-def]
     return total
 
 
-# Four sums at a time, as each addition waits for the last one of its own sum; columns are unsigned,
-# so that none is looked at for being below 0.
+# Four sums at a time, as each addition waits for the last one of its own sum. What is read by an
+# unsigned number is not looked at for counting from the end: half of the instructions.
+
+
+@compiled_within
+def nonzero(x, t):  # type: ignore[no-untyped-def]
+    """Return column and value of entry t of sparse rows, as what they are used as."""
+    at = np.uint64(t)
+    return np.uint32(x.columns[at]), np.float64(x.values[at])
 
 
 @compiled_within
@@ -95,13 +102,18 @@ def _dot_sparse(w, x, r):  # type: ignore[no-untyped-def]
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     t, stop = x.start[r], x.start[r + 1]
     while t + 4 <= stop:
-        a += w[np.uint32(x.columns[t])] * np.float64(x.values[t])
-        b += w[np.uint32(x.columns[t + 1])] * np.float64(x.values[t + 1])
-        c += w[np.uint32(x.columns[t + 2])] * np.float64(x.values[t + 2])
-        d += w[np.uint32(x.columns[t + 3])] * np.float64(x.values[t + 3])
+        i, value = nonzero(x, t)
+        a += w[i] * value
+        i, value = nonzero(x, t + 1)
+        b += w[i] * value
+        i, value = nonzero(x, t + 2)
+        c += w[i] * value
+        i, value = nonzero(x, t + 3)
+        d += w[i] * value
         t += 4
     while t < stop:
-        a += w[np.uint32(x.columns[t])] * np.float64(x.values[t])
+        i, value = nonzero(x, t)
+        a += w[i] * value
         t += 1
     return (a + b) + (c + d)
 
@@ -121,9 +133,9 @@ def _dots_sparse(w, x, r):  # type: ignore[no-untyped-def]
     v, u = w[0], w[1]
     first, second = 0.0, 0.0
     for t in range(x.start[r], x.start[r + 1]):
-        column, value = np.uint32(x.columns[t]), np.float64(x.values[t])
-        first += v[column] * value
-        second += u[column] * value
+        i, value = nonzero(x, t)
+        first += v[i] * value
+        second += u[i] * value
     return first, second
 
 
@@ -136,7 +148,8 @@ def _add_dense(w, x, r, amount):  # type: ignore[no-untyped-def]
 @compiled_within
 def _add_sparse(w, x, r, amount):  # type: ignore[no-untyped-def]
     for t in range(x.start[r], x.start[r + 1]):
-        w[np.uint32(x.columns[t])] += amount * np.float64(x.values[t])
+        i, value = nonzero(x, t)
+        w[i] += amount * value
 
 
 @compiled_leaf
@@ -152,9 +165,9 @@ def _adds_dense(w, x, r, first, second):  # type: ignore[no-untyped-def]
 def _adds_sparse(w, x, r, first, second):  # type: ignore[no-untyped-def]
     v, u = w[0], w[1]
     for t in range(x.start[r], x.start[r + 1]):
-        c, value = np.uint32(x.columns[t]), np.float64(x.values[t])
-        v[c] += first * value
-        u[c] += second * value
+        i, value = nonzero(x, t)
+        v[i] += first * value
+        u[i] += second * value
 
 
 @compiled_leaf
@@ -169,7 +182,8 @@ def _square_dense(x, r):  # type: ignore[no-untyped-def]
 def _square_sparse(x, r):  # type: ignore[no-untyped-def]
     total = 0.0
     for t in range(x.start[r], x.start[r + 1]):
-        total += np.float64(x.values[t]) * np.float64(x.values[t])
+        _, value = nonzero(x, t)
+        total += value * value
     return total
 
 

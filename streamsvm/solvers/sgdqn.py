@@ -31,6 +31,7 @@ from streamsvm.solvers.linear_state import (
     T,
     count_values,
     dot,
+    nonzero,
     rate,
     sign_of,
     skip_of,
@@ -51,8 +52,8 @@ def _add_dense(w, b, x, r, amount):  # type: ignore[no-untyped-def]
 @compiled_within
 def _add_sparse(w, b, x, r, amount):  # type: ignore[no-untyped-def]
     for t in range(x.start[r], x.start[r + 1]):
-        c = x.columns[t]
-        w[c] += amount * b[c] * np.float64(x.values[t])
+        c, value = nonzero(x, t)
+        w[c] += amount * b[c] * value
 
 
 @compiled_leaf
@@ -67,8 +68,8 @@ def _square_dense(b, x, r):  # type: ignore[no-untyped-def]
 def _square_sparse(b, x, r):  # type: ignore[no-untyped-def]
     total = 0.0
     for t in range(x.start[r], x.start[r + 1]):
-        value = np.float64(x.values[t])
-        total += b[np.uint32(x.columns[t])] * value * value
+        c, value = nonzero(x, t)
+        total += b[c] * value * value
     return total
 
 
