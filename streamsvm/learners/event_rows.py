@@ -14,7 +14,15 @@ import numpy as np
 from streamsvm._compile import address_of, array_at, compiled, compiled_within, prefetch
 from streamsvm.learners.packing import crc32, list_event
 from streamsvm.learners.schema import Schema
-from streamsvm.learners.vocabulary import add, column_of, has_room, look_ahead, look_at
+from streamsvm.learners.vocabulary import (
+    add,
+    column_of,
+    has_room,
+    hash_of,
+    is_complete,
+    look_ahead,
+    look_at,
+)
 from streamsvm.support import python_objects as py
 from streamsvm.support.rows import SparseRows
 
@@ -29,6 +37,13 @@ _INDEX, _NAMES, _VOCABULARY, _BUCKETS, _ROOM, _MOST = range(py.N_KINDS + 3, py.N
 # and arrays.
 _KEYS, _HASHES, _COLUMNS, _GIVEN, _VALUES, _START = range(py.N_KINDS + 9, py.N_KINDS + 15)
 _N_PLACES = py.N_KINDS + 15
+
+
+_LEAST = np.int64(-(2**63))
+
+AGAIN, NEVER = -1, -2
+"""In the place of a number of features: the event must go another way, or this one once its values
+are floats and the table has room; or it must go another way."""
 
 
 class Reader(NamedTuple):
@@ -127,8 +142,9 @@ def read_dense(address, x):  # type: ignore[no-untyped-def]
             if not py.is_name(key, places):
                 return row, False
             if not py.are_equal(key, names[t], places):
-                column = column_of(places[_VOCABULARY], key, py.hash_of(key), places)
-                if column < 0:
+                column = column_of(places[_VOCABULARY], key, hash_of(key), places)
+                # Of a schema that went on alone, it may be beyond.
+                if not 0 <= column < d:
                     return row, False
         value = np.float32(py.number(places[_VALUE], places))
         if not np.isfinite(value):
@@ -178,8 +194,10 @@ def _hash_of_text(places, key):  # type: ignore[no-untyped-def]
         return crc32(array_at(text, (length,), np.uint8)) if text != 0 else np.int64(-1)
     number = py.whole_number(key)
     digits = array_at(places[_VALUES], (24,), np.uint8)
-    # It may be -1, or too large to be told from it.
-    return crc32(digits[_digits(number, digits) :]) if number != -1 else np.int64(-1)
+    # It may be -1, or too large to be told from it; the least one has no positive.
+    if number == -1 or number == _LEAST:
+        return np.int64(-1)
+    return crc32(digits[_digits(number, digits) :])
 
 
 @compiled_within
@@ -199,19 +217,22 @@ def _hash_names(places, n):  # type: ignore[no-untyped-def]
 
 @compiled_within
 def _find_names(places, n):  # type: ignore[no-untyped-def]
-    """Write the column of each name, -1 for the new ones; return how many these are."""
+    """Write the column of each name, -1 for the new ones; return how many, or -1 to give up."""
     keys = array_at(places[_KEYS], (LONGEST,), np.int64)
     hashes = array_at(places[_HASHES], (LONGEST,), np.int64)
     columns = array_at(places[_COLUMNS], (LONGEST,), np.int32)
     vocabulary = places[_VOCABULARY]
     for t in range(n):
-        hashes[t] = py.hash_of(keys[t])
+        hashes[t] = hash_of(keys[t])
         look_ahead(vocabulary, hashes[t])
     for t in range(n):
         look_at(vocabulary, hashes[t])
     new = 0
     for t in range(n):
         columns[t] = column_of(vocabulary, keys[t], hashes[t], places)
+        # Of a schema that went on alone.
+        if columns[t] >= places[_ROOM]:
+            return -1
         if columns[t] < 0:
             hashes[new] = t
             new += 1
@@ -247,15 +268,16 @@ def _listed(places, n, d):  # type: ignore[no-untyped-def]
 
 @compiled_within
 def _read(address, places, x):  # type: ignore[no-untyped-def]
-    """Return how many features an event has, -1 to give up, and how many are new."""
+    """Return how many features an event has, below 0 to give up, and how many are new."""
     n, new = _list_objects(address, places, x), 0
     if n >= 0 and not _take_values(places, n):
         n = -1
     if n >= 0 and places[_BUCKETS] > 0:
         n = _hash_names(places, n)
     elif n >= 0:
-        new = _find_names(places, n)
-    return n, new
+        knows_all = is_complete(places[_VOCABULARY], py.dict_size(places[_INDEX]))
+        new = _find_names(places, n) if knows_all else -1
+    return (n, new) if new >= 0 else (-1, 0)
 
 
 @compiled
@@ -279,21 +301,23 @@ def _comes_before(a, b, places):  # type: ignore[no-untyped-def]
 
 @compiled_within
 def _admit(places, d, new):  # type: ignore[no-untyped-def]
-    """Append the new names to the schema, and give them columns; return False to give up."""
+    """Append the new names to the schema, and give them columns; return 0 once it is done."""
     keys = array_at(places[_KEYS], (LONGEST,), np.int64)
     at = array_at(places[_HASHES], (LONGEST,), np.int64)
     columns = array_at(places[_COLUMNS], (LONGEST,), np.int32)
-    if d + new > places[_ROOM] or not has_room(places[_VOCABULARY], new):
-        return False
+    if d + new > places[_ROOM]:
+        return NEVER
+    if not has_room(places[_VOCABULARY], new):
+        return AGAIN
     for i in range(new):
         here = at[i]
         kind = py.kind_of(keys[here])
         if kind == places[py.TUPLE]:
             # Some cannot be compared.
-            return False
+            return NEVER
         if kind == places[py.WHOLE] and py.whole_number(keys[here]) < 0:
             # It may be -1, or too large to be told from it.
-            return False
+            return NEVER
         k = i
         while k > 0 and _comes_before(keys[here], keys[at[k - 1]], places):
             at[k] = at[k - 1]
@@ -301,10 +325,10 @@ def _admit(places, d, new):  # type: ignore[no-untyped-def]
         at[k] = here
     for i in range(new):
         if not py.append(places[_INDEX], places[_NAMES], keys[at[i]], d + i):
-            return False
+            return NEVER
         add(places[_VOCABULARY], keys[at[i]])
         columns[at[i]] = d + i
-    return True
+    return 0
 
 
 @compiled
@@ -313,13 +337,16 @@ def read_any(address, x):  # type: ignore[no-untyped-def]
 
     Returns
     -------
-    A sparse row, of length -1 to give up, and how many names were appended to the schema: it is to
-    be told.
+    A sparse row, of length `AGAIN` or `NEVER` to give up, and how many names were appended to the
+    schema: it is to be told.
 
     """
     places = _places_at(address)
     d = places[_BUCKETS] if places[_BUCKETS] > 0 else py.dict_size(places[_INDEX])
     n, new = _read(address, places, x)
-    if n >= 0 and (d > places[_ROOM] or (new > 0 and not _admit(places, d, new))):
-        n, new = -1, 0
+    if n >= 0 and d > places[_ROOM]:
+        n = NEVER
+    refusal = _admit(places, d, new) if n >= 0 and new > 0 else 0
+    if refusal < 0:
+        n, new = refusal, 0
     return _listed(places, n, d + new), new

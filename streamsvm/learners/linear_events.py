@@ -16,6 +16,8 @@ import numpy as np
 from streamsvm._compile import address_of, array_at, compiled, compiled_with_python, entry_of
 from streamsvm.learners.calibration import update_thinned_one
 from streamsvm.learners.event_rows import (
+    AGAIN,
+    LONGEST,
     Reader,
     dense_reader,
     read_any,
@@ -26,6 +28,7 @@ from streamsvm.learners.event_rows import (
 from streamsvm.learners.schema import Schema
 from streamsvm.solvers import sgd, sgdqn
 from streamsvm.solvers.linear_state import N_INFO, LinearState, Schedule, margin_of
+from streamsvm.support.python_objects import PLAIN
 from streamsvm.support.rows import Rows
 
 # The table, int64 (6,): addresses of a reader's places; of weights and info; of the schedule; of
@@ -93,11 +96,11 @@ def _margin_sparse(address, x):  # type: ignore[no-untyped-def]
 
 @compiled_with_python
 def _learn_sparse(address, x, y, weight):  # type: ignore[no-untyped-def]
-    """Learn an event of any features; return how many of them were new; -1 to give up."""
+    """Learn an event of any features; return how many of them were new, or `AGAIN` or `NEVER`."""
     table, state, schedule, numbers = _held(address)
     row, new = read_any(table[0], x)
     if row.start[1] < 0:
-        return -1
+        return row.start[1]
     _learn(table, state, schedule, numbers, row, y, weight)
     return new
 
@@ -186,6 +189,8 @@ def _way(
 
     def readable(x: Any) -> dict[Any, float]:
         """Return an event that was given up as one that may be read after all."""
+        if x.__class__ in PLAIN and len(x) > LONGEST:
+            raise ValueError
         schema.vocabulary.update()
         return schema.checked(x)
 
@@ -197,6 +202,9 @@ def _way(
             f = margin(address, id(x))
             if f != f:
                 x = readable(x)
+                # What made its values floats may have closed the way.
+                if held is None:
+                    return GIVE_UP
                 f = margin(address, id(x))
         except _REFUSED:
             return GIVE_UP
@@ -213,8 +221,10 @@ def _way(
                 return False
             new = learn(address, id(x), sign, weight)
             if new:
-                if new < 0:
+                if new == AGAIN:
                     x = readable(x)
+                    if held is None:
+                        return False
                     new = learn(address, id(x), sign, weight)
                 schema.note_names()
             if new >= 0:

@@ -36,6 +36,8 @@ def from_file(cls: type, content: dict[str, Any], arrays: dict[str, np.ndarray])
     model = learner_from_file(cls, content, arrays)
     if arrays["calibration"].shape != ((6,) if model._labels.is_binary else (2,)):
         raise ValueError("the calibration is of another size")
+    if arrays["calibration"].dtype != np.float64:
+        raise ValueError("the calibration is of another type")
     model._schedule = model._schedule._replace(t0=content["t0"])
     d = len(model._schema)
     if "weights" in arrays:

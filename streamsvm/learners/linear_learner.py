@@ -31,6 +31,7 @@ from streamsvm.learners.width import next_power_of_two
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers import linear_state
 from streamsvm.solvers.linear_state import BIAS, N_UPDATES, LinearState, T
+from streamsvm.support.python_objects import HAS_LOCK
 from streamsvm.support.rows import Rows, copied_rows, cut, dense, shape, sparse
 
 
@@ -193,7 +194,8 @@ class LinearLearner(AnyClasses):
     def _new_short_way(self) -> ShortWay:
         """Return the short way of events, one that gives up while there is none."""
         d = len(self._schema)
-        if d < 2 or len(self._labels.seen) != 2 or not (JIT and self._schema.are_plain):
+        is_possible = JIT and HAS_LOCK and self._schema.are_plain
+        if d < 2 or len(self._labels.seen) != 2 or not is_possible:
             return NO_WAY
         weight = self.class_weight or {}
         sides = {

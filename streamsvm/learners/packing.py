@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import array_at, compiled, compiled_leaf
+from streamsvm.support.rows import added
 
 _ROWS = 64
 _MANY = 256
@@ -167,7 +168,7 @@ def _sort_and_add(columns, values):  # type: ignore[no-untyped-def]
         while at > 0 and columns[at - 1] > column:
             at -= 1
         if at > 0 and columns[at - 1] == column:
-            values[at - 1] += value
+            values[at - 1] = added(values[at - 1], value)
             continue
         for s in range(n, at, -1):
             columns[s] = columns[s - 1]

@@ -177,6 +177,7 @@ class Schema:
         refused for another reason.
         """
         values = self.packed(x)
+        self._left_out = 0
         if values is not None:
             row = np.empty((1, len(self.names)), np.float32)
             if narrow(values, row[0]):

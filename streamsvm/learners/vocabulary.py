@@ -22,8 +22,9 @@ from streamsvm._compile import (
 from streamsvm.learners.width import next_power_of_two
 from streamsvm.support import python_objects as py
 
-# A slot, int64 (2,): the name; the upper half of its hash, and its column plus 1 (0: it is empty).
+# A slot, int64 (2,): the name; half of its hash, and its column plus 1 (0: it is empty).
 _HALF = np.int64(2**32 - 1)
+_ODD = np.int64(0x9E3779B97F4A7C15 - 2**64)
 
 # The head, int64 (3,): address of the slots, how many there are less 1, how many are taken.
 _SLOTS, _MASK, _TAKEN = range(3)
@@ -38,29 +39,56 @@ def _slots_of(head):  # type: ignore[no-untyped-def]
 
 
 @compiled_within
+def hash_of(name):  # type: ignore[no-untyped-def]
+    """Return the hash of a name; its upper half tells the slot.
+
+    Python's hashes of ints are these themselves: those that have all digits but the first in common
+    would stand in one queue.
+    """
+    hashed = py.hash_of(name)
+    return (hashed ^ (hashed >> 32)) * _ODD
+
+
+@compiled_within
+def _first_slot(hashed, mask):  # type: ignore[no-untyped-def]
+    return (hashed >> 32) & mask
+
+
+@compiled_within
+def _mark(hashed):  # type: ignore[no-untyped-def]
+    return (hashed & _HALF) << 32
+
+
+@compiled_within
 def look_ahead(head, hashed):  # type: ignore[no-untyped-def]
     """Have the slot of a name brought near."""
     slots, mask = _slots_of(head)
-    prefetch(slots, hashed & mask, 0)
+    prefetch(slots, _first_slot(hashed, mask), 0)
 
 
 @compiled_within
 def look_at(head, hashed):  # type: ignore[no-untyped-def]
     """Have the name in that slot brought near."""
     slots, mask = _slots_of(head)
-    prefetch(array_at(slots[hashed & mask, 0], (1, 1), np.int64), 0, 0)
+    prefetch(array_at(slots[_first_slot(hashed, mask), 0], (1, 1), np.int64), 0, 0)
 
 
 @compiled_within
 def column_of(head, name, hashed, kinds):  # type: ignore[no-untyped-def]
     """Return the column of a name, -1 if it is unknown; kinds as `py.kinds`."""
     slots, mask = _slots_of(head)
-    i = hashed & mask
+    i, mark = _first_slot(hashed, mask), _mark(hashed)
     while slots[i, 1] != 0:
-        if (slots[i, 1] ^ hashed) & ~_HALF == 0 and py.are_equal(slots[i, 0], name, kinds):
+        if slots[i, 1] & ~_HALF == mark and py.are_equal(slots[i, 0], name, kinds):
             return (slots[i, 1] & _HALF) - 1
         i = (i + 1) & mask
     return np.int64(-1)
+
+
+@compiled_within
+def is_complete(head, n):  # type: ignore[no-untyped-def]
+    """Tell whether the first n names are in the table."""
+    return array_at(head, (3,), np.int64)[_TAKEN] == n
 
 
 @compiled_within
@@ -75,12 +103,12 @@ def add(head, name):  # type: ignore[no-untyped-def]
     """Give an unknown name, which somebody keeps alive, the next column; there is room."""
     slots, mask = _slots_of(head)
     h = array_at(head, (3,), np.int64)
-    hashed = py.hash_of(name)
-    i = hashed & mask
+    hashed = hash_of(name)
+    i = _first_slot(hashed, mask)
     while slots[i, 1] != 0:
         i = (i + 1) & mask
     h[_TAKEN] += 1
-    slots[i, 0], slots[i, 1] = name, (hashed & ~_HALF) | h[_TAKEN]
+    slots[i, 0], slots[i, 1] = name, _mark(hashed) | h[_TAKEN]
 
 
 @compiled_with_python

@@ -8,6 +8,7 @@ raise is cleared.
 
 from __future__ import annotations
 
+import sysconfig
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any
@@ -51,6 +52,9 @@ _let_go: Any = _of_python("Py_DecRef", types.void, _OBJECT)
 _has_failed: Any = _of_python("PyErr_Occurred", _OBJECT)
 _clear: Any = _of_python("PyErr_Clear", types.void)
 _EQUAL = 2
+
+HAS_LOCK = not sysconfig.get_config_var("Py_GIL_DISABLED")
+"""Whether there is a lock to hold; without it another thread could change what is looked at."""
 
 # The type is the last part of every object's head; a float's value is all that follows it.
 _TYPE = object.__basicsize__ - 8
@@ -131,7 +135,11 @@ def are_equal(a, b, kinds):  # type: ignore[no-untyped-def]
     if kind_of(a) == kinds[TEXT] and kind_of(b) == kinds[TEXT]:
         # Half the time of the general function.
         return compare_text(a, b) == 0
-    return _are_equal(a, b, _EQUAL) == 1
+    found = _are_equal(a, b, _EQUAL)
+    if found < 0:
+        # No room on the stack.
+        _clear()
+    return found == 1
 
 
 @compiled_within

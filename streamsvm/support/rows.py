@@ -23,6 +23,8 @@ class SparseRows(NamedTuple):
 
 Rows = np.ndarray | SparseRows
 
+_LARGEST = float(np.finfo(np.float32).max)
+
 
 @compiled
 def _count_dense(x):  # type: ignore[no-untyped-def]
@@ -114,6 +116,12 @@ def taken(x: SparseRows, kept: np.ndarray) -> SparseRows:
 
 
 @compiled
+def added(a, b):  # type: ignore[no-untyped-def]
+    """Return the sum of two finite values, float32, or the largest there is."""
+    return np.float32(min(_LARGEST, max(-_LARGEST, np.float64(a) + np.float64(b))))
+
+
+@compiled
 def _tidy(start, columns, values):  # type: ignore[no-untyped-def]
     """Sort each row by column in place, add up repeats and drop zeros; return what is left."""
     n = 0
@@ -132,7 +140,7 @@ def _tidy(start, columns, values):  # type: ignore[no-untyped-def]
         begin = n
         for t in range(first, stop):
             if n > begin and columns[n - 1] == columns[t]:
-                values[n - 1] += values[t]
+                values[n - 1] = added(values[n - 1], values[t])
             elif values[t] != 0.0:
                 columns[n] = columns[t]
                 values[n] = values[t]

@@ -8,6 +8,7 @@ from decimal import Decimal
 from types import MappingProxyType
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +19,7 @@ from streamsvm.errors import FeatureError
 from streamsvm.learners.event_rows import LONGEST, _digits
 from streamsvm.learners.linear_events import GIVE_UP, NO_WAY
 from streamsvm.learners.packing import crc32, list_event
-from streamsvm.learners.vocabulary import Vocabulary, column_of
+from streamsvm.learners.vocabulary import Vocabulary, column_of, hash_of
 from streamsvm.support import python_objects as py
 
 
@@ -34,6 +35,7 @@ PLAIN_NAMES = st.one_of(
     st.text(max_size=3),
     st.integers(-3, 6),
     st.integers(-(2**70), 2**70),
+    st.just(-(2**63)),
     st.tuples(st.sampled_from(["a", "b", 1]), st.integers(0, 3)),
 )
 NUMBERS = st.one_of(
@@ -154,6 +156,70 @@ def test_new_names_get_their_columns_in_order_and_events_of_any_length_are_learn
     assert model.n_examples == 12
 
 
+def test_values_that_close_the_way_while_they_become_floats():
+    class Value:
+        def __float__(self):
+            model.learn_many(pa.table({f"f{i}": [1.0] for i in range(500)}), [True])
+            return 1.0
+
+    for sparse in (False, True):
+        model = SVMSGDClassifier(sparse=sparse, t0=10.0)
+        for i in range(4):
+            model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+        way = model._way
+        assert way.predict({"a": Value()}) is GIVE_UP
+        assert way.predict({"a": 1.0}) is GIVE_UP
+        model.learn_one({"a": 1.0, "b": 1.0}, True)
+        assert not model._way.learn({"a": Value()}, True)
+        assert len(model.feature_names) == 502
+
+
+def test_names_of_an_event_that_was_interrupted(monkeypatch):
+    for sparse in (False, True):
+        model = SVMSGDClassifier(sparse=sparse, t0=10.0)
+        for i in range(4):
+            model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+        before = model._state.weights.copy()
+        extend = model._schema.extend
+
+        def interrupted(names, extend=extend):
+            extend(names)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(model._schema, "extend", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.learn_one({f"n{i}": 1.0 for i in range(300)}, True)
+        monkeypatch.undo()
+        assert model._way.predict({"a": Decimal(1)}) is not None
+        for name in ("n0", "n40", "n299"):
+            assert model._way.predict({name: 1e6}) is GIVE_UP
+            assert not model._way.learn({name: 1e6}, True)
+        np.testing.assert_array_equal(model._state.weights, before)
+        model.learn_one({"n40": 1.0, "new": 1.0}, True)
+        assert model.weights["n40"] != 0.0 and model.weights["new"] != 0.0
+        assert len(model.feature_names) == len(set(model.feature_names)) == 303
+
+
+def test_ids_of_many_fields_are_found_at_once():
+    names = [(field << 32) | value for field in range(8) for value in range(4000)]
+    vocabulary = Vocabulary(names)
+    vocabulary.update()
+    assert columns_in(vocabulary, names) == list(range(len(names)))
+    empty = np.flatnonzero(vocabulary._slots[:, 1] == 0)
+    assert np.diff(empty).max() < 100
+
+
+def test_columns_that_meet_do_not_become_infinite():
+    events = [{"a": 3e38, "b": 3e38, "c": 3e38, "d": 3e38}, {"a": 1.0}, {"b": -1.0}]
+    models = [SVMSGDClassifier(hashing=2, t0=10.0) for _ in range(2)]
+    for i in range(30):
+        models[0].learn_one(events[i % 3], bool(i % 2))
+    frame = pa.table({name: [event.get(name) for event in events * 10] for name in "abcd"})
+    models[1].learn_many(frame, [bool(i % 2) for i in range(30)])
+    for model in models:
+        assert np.isfinite(model._state.weights).all()
+
+
 def test_nothing_is_held_and_nothing_is_let_go():
     names = [f"name {i}" for i in range(300)]
     values = [1.5 + i for i in range(300)]
@@ -223,7 +289,7 @@ def test_an_event_is_listed_in_order(event, odd, factor):
 @compiled_with_python
 def _found(head, kinds, names, columns):
     for i in range(names.size):
-        columns[i] = column_of(head, names[i], py.hash_of(names[i]), kinds)
+        columns[i] = column_of(head, names[i], hash_of(names[i]), kinds)
 
 
 def columns_in(vocabulary, names):
