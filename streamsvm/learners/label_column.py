@@ -126,9 +126,13 @@ class LabelColumn(Sequence[Any]):
 
     def tolist(self) -> list[Any]:
         """Return the labels as a list."""
-        # The code of a missing one, -1, is the last place.
-        values = [*self.values, None]
-        return [values[code] for code in self.codes.tolist()]
+        # The code of a missing one, -1, is the last place, which stays None. One by one, since an
+        # array would take labels that are tuples for rows.
+        values = np.empty(len(self.values) + 1, object)
+        for code, label in enumerate(self.values):
+            values[code] = label
+        found: list[Any] = values[self.codes].tolist()
+        return found
 
     def take(self, kept: np.ndarray) -> LabelColumn:
         """Return the labels of some rows, by number."""

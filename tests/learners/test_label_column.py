@@ -87,3 +87,11 @@ def test_pairs_count_what_a_list_would(pairs):
     for y, p, n in columns.counts():
         counts[y, p] = counts.get((y, p), 0) + n
     assert counts == {pair: listed.count(pair) for pair in listed}
+
+
+def test_labels_of_any_type_are_listed_as_they_are():
+    labels = [(1, 2), None, "a", (3,), (1, 2), 0.5, None]
+    column = LabelColumn.of(labels)
+    found = column.tolist()
+    assert found == labels and list(map(type, found)) == list(map(type, labels))
+    assert LabelColumn.of([]).tolist() == []
