@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC
 
 from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier, TrackingMonitor, load
 from streamsvm.errors import FeatureError, LabelError, ParameterError
-from streamsvm.learners import first_rows, linear_events, linear_file
+from streamsvm.learners import calibration, first_rows, linear_events, linear_file
 from streamsvm.learners.linear_events import NO_WAY
 from streamsvm.solvers import linear_state, sgd
 
@@ -485,6 +485,19 @@ def test_arrays_that_cannot_be_written_to_are_rows_like_others(kind):
     np.testing.assert_array_equal(models[1].predict_many(rows), expected)
     same(*models)
     assert (len(sgd.learn_rows.signatures), len(linear_state.margins_of.signatures)) == compiled
+
+
+@given(st.lists(st.integers(0, 1500), min_size=1, max_size=6), st.integers(0, 2**31))
+@settings(deadline=None, max_examples=40)
+def test_margins_of_batches_are_learnt_as_one_by_one(sizes, seed):
+    rng = np.random.default_rng(seed)
+    one, many = calibration.new_thinned(), calibration.new_thinned()
+    for size in sizes:
+        margins, y = rng.normal(size=size), rng.choice([-1.0, 1.0], size)
+        calibration.update_thinned(many, margins, y)
+        for margin, side in zip(margins, y, strict=True):
+            calibration.update_thinned_one(one, margin, side)
+        np.testing.assert_array_equal(one, many)
 
 
 def test_labels_and_columns_that_cannot_be():
