@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +22,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils, config
 from numba.core.caching import FunctionCache
+from numba.core.ccallback import CFunc
 from numba.extending import intrinsic, overload
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -136,21 +138,25 @@ def compiled_with_python(function: Function) -> Function:
     return _cached(function, nogil=False)
 
 
-def entry_of(function: Any, *arguments: str) -> Callable[..., Any]:
-    """Return the way into a compiled function for arguments of these types, and no others.
+class CFunction(CFunc):  # type: ignore[misc]
+    """Machine code at an address, as C calls it: whole numbers go in, and one comes out."""
 
-    It does not look at what comes, which takes 60 nanoseconds of a call.
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.n_arguments = len(inspect.signature(function).parameters)
+        kinds = (types.int64,) * self.n_arguments
+        super().__init__(function, (kinds, types.int64), {}, {"error_model": "numpy"})
+        with contextlib.suppress(RuntimeError, OSError, AttributeError):
+            self._cache = _StampedCache(function)
+            _compiled.append(self)
 
-    Parameters
-    ----------
-    function
-        Compiled by one of the decorators here.
-    arguments
-        Types of numbers: ``int64``, ``float64``. An int is taken for a float and the reverse.
 
+def compiled_for_c(function: Function) -> CFunction:
+    """Return a function of int64s to an int64 that is to be compiled for callers that speak C.
+
+    Its method `compile` compiles it, or finds it on disk; then its `address` is known. It keeps the
+    interpreter's lock if its caller has it.
     """
-    entry: Callable[..., Any] = function.compile(tuple(getattr(types, name) for name in arguments))
-    return entry
+    return CFunction(function)
 
 
 def compiled_leaf(function: Function) -> Function:

@@ -41,10 +41,6 @@ _N_PLACES = py.N_KINDS + 15
 
 _LEAST = np.int64(-(2**63))
 
-AGAIN, NEVER = -1, -2
-"""In the place of a number of features: the event must go another way, or this one once its values
-are floats and the table has room; or it must go another way."""
-
 
 class Reader(NamedTuple):
     """Arrays that compiled code finds by the address of the first."""
@@ -56,11 +52,6 @@ class Reader(NamedTuple):
     given: np.ndarray  # float64 (LONGEST,): values
     values: np.ndarray  # float32 (LONGEST,), or the dense row, (1, d)
     start: np.ndarray  # int64 (2,): 0, and how many features a sparse event has
-
-    def row(self, d: int) -> SparseRows:
-        """Return the sparse event, of d features, which the next one takes the place of."""
-        n = int(self.start[1])
-        return SparseRows(self.start, self.columns[:n], self.values[:n], d)
 
 
 def _reader(schema: Schema, room: int, keys: np.ndarray, values: np.ndarray) -> Reader:
@@ -301,23 +292,21 @@ def _comes_before(a, b, places):  # type: ignore[no-untyped-def]
 
 @compiled_within
 def _admit(places, d, new):  # type: ignore[no-untyped-def]
-    """Append the new names to the schema, and give them columns; return 0 once it is done."""
+    """Append the new names to the schema, and give them columns; return False to give up."""
     keys = array_at(places[_KEYS], (LONGEST,), np.int64)
     at = array_at(places[_HASHES], (LONGEST,), np.int64)
     columns = array_at(places[_COLUMNS], (LONGEST,), np.int32)
-    if d + new > places[_ROOM]:
-        return NEVER
-    if not has_room(places[_VOCABULARY], new):
-        return AGAIN
+    if d + new > places[_ROOM] or not has_room(places[_VOCABULARY], new):
+        return False
     for i in range(new):
         here = at[i]
         kind = py.kind_of(keys[here])
         if kind == places[py.TUPLE]:
             # Some cannot be compared.
-            return NEVER
+            return False
         if kind == places[py.WHOLE] and py.whole_number(keys[here]) < 0:
             # It may be -1, or too large to be told from it.
-            return NEVER
+            return False
         k = i
         while k > 0 and _comes_before(keys[here], keys[at[k - 1]], places):
             at[k] = at[k - 1]
@@ -325,28 +314,18 @@ def _admit(places, d, new):  # type: ignore[no-untyped-def]
         at[k] = here
     for i in range(new):
         if not py.append(places[_INDEX], places[_NAMES], keys[at[i]], d + i):
-            return NEVER
+            return False
         add(places[_VOCABULARY], keys[at[i]])
         columns[at[i]] = d + i
-    return 0
+    return True
 
 
 @compiled
 def read_any(address, x):  # type: ignore[no-untyped-def]
-    """Read an event whose new features become known.
-
-    Returns
-    -------
-    A sparse row, of length `AGAIN` or `NEVER` to give up, and how many names were appended to the
-    schema: it is to be told.
-
-    """
+    """Return an event as a sparse row, of length -1 to give up; its new features become known."""
     places = _places_at(address)
     d = places[_BUCKETS] if places[_BUCKETS] > 0 else py.dict_size(places[_INDEX])
     n, new = _read(address, places, x)
-    if n >= 0 and d > places[_ROOM]:
-        n = NEVER
-    refusal = _admit(places, d, new) if n >= 0 and new > 0 else 0
-    if refusal < 0:
-        n, new = refusal, 0
-    return _listed(places, n, d + new), new
+    if d > places[_ROOM] or (n >= 0 and new > 0 and not _admit(places, d, new)):
+        n = -1
+    return _listed(places, n, d + new)

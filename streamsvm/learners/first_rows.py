@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled
+from streamsvm.learners.event_block import COUNT, ROOM, Block, new_block
 from streamsvm.losses import values_of
 from streamsvm.solvers import linear_state
 from streamsvm.solvers.linear_state import LinearState, Schedule, margins_of, objective
@@ -27,14 +28,6 @@ _STEPS = range(-12, 4)
 """Rates that are tried: 2^k over the mean of ||x||^2."""
 
 
-class _Event(NamedTuple):
-    columns: bytes | None  # int32; None: the row is dense
-    values: bytes  # float32
-    d: int
-    y: float
-    weight: float
-
-
 class FirstRows:
     """Rows, what they are learnt as, and their weights."""
 
@@ -42,15 +35,14 @@ class FirstRows:
         self._blocks: list[Rows] = []
         self._y: list[np.ndarray] = []
         self._weight: list[np.ndarray] = []
-        # Events, not a block yet: an array each would take longer than learning them.
-        self._events: list[_Event] = []
+        self._block: Block | None = None
 
     @property
     def nbytes(self) -> int:
         """Bytes of the rows."""
         listed = (b if isinstance(b, SparseRows) else (b,) for b in self._blocks)
         blocks = sum(part.nbytes for b in listed for part in b if isinstance(part, np.ndarray))
-        return blocks + sum(len(event.columns or b"") + len(event.values) for event in self._events)
+        return blocks + (0 if self._block is None else sum(part.nbytes for part in self._block))
 
     def add(self, x: Rows, y: np.ndarray, weight: np.ndarray) -> None:
         """Keep rows: these arrays themselves."""
@@ -59,29 +51,40 @@ class FirstRows:
         self._y.append(y)
         self._weight.append(weight)
 
-    def add_event(self, x: Rows, y: float, weight: float) -> None:
-        """Keep a copy of one row; of the kind and width of the last, but after `add`."""
-        if isinstance(x, SparseRows):
-            event = _Event(x.columns.tobytes(), x.values.tobytes(), x.d, y, weight)
-        else:
-            event = _Event(None, x.tobytes(), x.shape[1], y, weight)
-        self._events.append(event)
+    def block(self, room: int, width: int, is_sparse: bool) -> Block:
+        """Return where compiled code may `keep` the next events, no more than there is room for.
+
+        Whoever was given one before must not use it any more.
+        """
+        self.close_block()
+        self._block = new_block(room, width, is_sparse)
+        return self._block
+
+    @property
+    def is_full(self) -> bool:
+        """Whether compiled code has no room for the next event."""
+        return self._block is not None and not self._block.head[ROOM]
+
+    def close_block(self) -> None:
+        """Take the events out of the block that was given last; it is not used any more."""
+        self._gather()
+        self._block = None
 
     def _gather(self) -> None:
-        """Make a block of the events."""
-        if not self._events:
+        """Take the events out of the block: a copy of them."""
+        if self._block is None or not self._block.head[COUNT]:
             return
-        columns, values, widths, y, weight = zip(*self._events, strict=True)
-        self._events = []
-        content = np.frombuffer(b"".join(values), np.float32)
-        if columns[0] is not None:
-            start = np.cumsum([0, *(len(part) // 4 for part in columns)], dtype=np.int64)
-            places = np.frombuffer(b"".join(columns), np.int32)
-            self._blocks.append(SparseRows(start, places, content, max(widths)))
+        head, start, columns, values, y, weight = self._block
+        n = int(head[COUNT])
+        head[COUNT], stop = 0, int(start[n])
+        if len(columns):
+            used = columns[:stop].copy()
+            d = int(used.max(initial=-1)) + 1
+            self._blocks.append(SparseRows(start[: n + 1].copy(), used, values[:stop].copy(), d))
         else:
-            self._blocks.append(content.reshape(len(y), widths[0]))
-        self._y.append(np.array(y))
-        self._weight.append(np.array(weight))
+            self._blocks.append(values[:stop].reshape(n, -1).copy())
+        self._y.append(y[:n].copy())
+        self._weight.append(weight[:n].copy())
 
     def all(self, d: int) -> tuple[Rows, np.ndarray, np.ndarray]:
         """Return all rows, with d features, and what belongs to them."""

@@ -1,8 +1,8 @@
 """The short ways of one event of two classes to the weights and back: dense and sparse.
 
-An array costs 50 nanoseconds on its way from Python into compiled code, an object that holds arrays
-ten times that, a whole number 10: so that compiled code is told where a table of addresses is, and
-where the event is.
+They are methods in machine code, given an event and its label as they are: all else that they need
+is in a table of addresses. While one runs, no other Python code does; where another thread is at
+work on the model, they give up.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import address_of, array_at, compiled, compiled_with_python, entry_of
+from streamsvm._compile import address_of, array_at, compiled_for_c, compiled_within
 from streamsvm.learners.calibration import update_thinned_one
+from streamsvm.learners.event_block import Block, keep, room_of
 from streamsvm.learners.event_rows import (
-    AGAIN,
     LONGEST,
     Reader,
     dense_reader,
@@ -26,95 +26,171 @@ from streamsvm.learners.event_rows import (
     sparse_reader,
 )
 from streamsvm.learners.schema import Schema
+from streamsvm.learners.shared import SeenLock
 from streamsvm.solvers import sgd, sgdqn
 from streamsvm.solvers.linear_state import N_INFO, LinearState, Schedule, margin_of
+from streamsvm.support import python_objects as py
+from streamsvm.support.python_methods import argument, methods_of, shared, table_of
 from streamsvm.support.python_objects import PLAIN
-from streamsvm.support.rows import Rows
 
-# The table, int64 (6,): addresses of a reader's places; of weights and info; of the schedule; of
-# the calibration; of the numbers, float64 (3,): parts and capacity of the weights, 0 for SGD or 1
-# for SGD-QN.
+# The table, int64 (_N,): addresses of a reader's places; of weights and info; of the schedule; of
+# the calibration; of the numbers, float64 (5,): parts and capacity of the weights, 0 for SGD or 1
+# for SGD-QN, weights of both labels; of int64s: how often the lock is held, whether the way is
+# closed, how many examples were learnt; of a block for the first events, 0 if there is none; and
+# the objects that are given back.
+_PLACES, _WEIGHTS, _INFO, _SCHEDULE, _CALIBRATION, _NUMBERS = range(6)
+_HELD, _CLOSED, _LEARNT, _BLOCK = range(6, 10)
+_NEGATIVE, _POSITIVE, _NONE, _DUE, _GIVE_UP = range(10, 15)
+_N = 15
 
 
-@compiled
-def _held(address):  # type: ignore[no-untyped-def]
-    """Return the table, the state, the schedule and the numbers."""
-    table = array_at(address, (6,), np.int64)
-    numbers = array_at(table[5], (3,), np.float64)
+class _GiveUp:
+    def __repr__(self) -> str:
+        return "GIVE_UP"
+
+
+GIVE_UP: Any = _GiveUp()
+"""In the place of a label: the event must go the long way."""
+
+DUE = True
+"""The event was learnt, and was the last there was room for."""
+
+
+@compiled_within
+def _number_at(address):  # type: ignore[no-untyped-def]
+    return array_at(address, (1,), np.int64)[0]
+
+
+@compiled_within
+def _table_of(owner):  # type: ignore[no-untyped-def]
+    return array_at(table_of(owner), (_N,), np.int64)
+
+
+@compiled_within
+def _is_open(table):  # type: ignore[no-untyped-def]
+    return _number_at(table[_HELD]) == 0 and _number_at(table[_CLOSED]) == 0
+
+
+@compiled_within
+def _state_of(table):  # type: ignore[no-untyped-def]
+    """Return the state, the schedule and the numbers."""
+    numbers = array_at(table[_NUMBERS], (5,), np.float64)
     parts, capacity = np.int64(numbers[0]), np.int64(numbers[1])
-    weights = array_at(table[1], (1, parts, capacity), np.float64)
-    info = array_at(table[2], (1, N_INFO), np.float64)
-    s = array_at(table[3], (8,), np.float64)
+    weights = array_at(table[_WEIGHTS], (1, parts, capacity), np.float64)
+    info = array_at(table[_INFO], (1, N_INFO), np.float64)
+    s = array_at(table[_SCHEDULE], (8,), np.float64)
     schedule = Schedule(s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7])
-    return table, LinearState(weights, info), schedule, numbers
+    return LinearState(weights, info), schedule, numbers
 
 
-@compiled
-def _learn(table, state, schedule, numbers, x, y, weight):  # type: ignore[no-untyped-def]
+@compiled_within
+def _predicted(table, row):  # type: ignore[no-untyped-def]
+    """Return the label of a row: one of the objects of the table."""
+    state, schedule, _ = _state_of(table)
+    f = margin_of(state, row, 0, 0, schedule)
+    if f > 0.0:
+        return table[_POSITIVE]
+    # NaN is not above or below anything.
+    return table[_NEGATIVE] if f <= 0.0 else table[_GIVE_UP]
+
+
+@compiled_within
+def _side_of(table, y):  # type: ignore[no-untyped-def]
+    """Return the sign of a label; 0 for one that is not among both, or not easily told."""
+    if y == table[_POSITIVE]:
+        return 1.0
+    if y == table[_NEGATIVE]:
+        return -1.0
+    kinds = array_at(table[_PLACES], (py.N_KINDS,), np.int64)
+    if not py.is_simple(y, kinds):
+        return 0.0
+    positive, negative = table[_POSITIVE], table[_NEGATIVE]
+    if py.is_simple(positive, kinds) and py.are_equal(positive, y, kinds):
+        return 1.0
+    if py.is_simple(negative, kinds) and py.are_equal(negative, y, kinds):
+        return -1.0
+    return 0.0
+
+
+@compiled_within
+def _learn(table, row, y):  # type: ignore[no-untyped-def]
+    """Learn a row, and keep it if it is one of the first; return what tells so."""
+    state, schedule, numbers = _state_of(table)
+    weight = numbers[4] if y > 0.0 else numbers[3]
     if numbers[2] == 0.0:
-        f = sgd.learn_row(state, x, 0, 0, y, weight, schedule)
+        f = sgd.learn_row(state, row, 0, 0, y, weight, schedule)
     else:
-        f = sgdqn.learn_row(state, x, 0, 0, y, weight, schedule)
-    update_thinned_one(array_at(table[4], (6,), np.float64), f, y)
+        f = sgdqn.learn_row(state, row, 0, 0, y, weight, schedule)
+    update_thinned_one(array_at(table[_CALIBRATION], (6,), np.float64), f, y)
+    array_at(table[_LEARNT], (1,), np.int64)[0] += 1
+    if table[_BLOCK] != 0:
+        keep(table[_BLOCK], row, y, weight)
+        if room_of(table[_BLOCK]) == 0:
+            return table[_DUE]
+    return table[_NONE]
 
 
-@compiled_with_python
-def _margin_dense(address, x):  # type: ignore[no-untyped-def]
-    """Return the margin of an event, the dict at x, of known features; NaN to give up."""
-    table, state, schedule, _ = _held(address)
-    row, is_read = read_dense(table[0], x)
-    return margin_of(state, row, 0, 0, schedule) if is_read else np.nan
+@compiled_within
+def _may_learn(table, n, y):  # type: ignore[no-untyped-def]
+    is_full = table[_BLOCK] != 0 and room_of(table[_BLOCK]) == 0
+    return n == 2 and y != 0.0 and not is_full and _is_open(table)
 
 
-@compiled_with_python
-def _learn_dense(address, x, y, weight):  # type: ignore[no-untyped-def]
-    """Learn an event of known features; return 0, or -1, and nothing changed, to give up.
-
-    Parameters
-    ----------
-    address, x
-        Of a table; of the event.
-    y, weight
-        +1 or -1; the weight of the example.
-
-    """
-    table, state, schedule, numbers = _held(address)
-    row, is_read = read_dense(table[0], x)
-    if not is_read:
-        return -1
-    _learn(table, state, schedule, numbers, row, y, weight)
-    return 0
+@compiled_for_c
+def predict_dense(owner, x):  # type: ignore[no-untyped-def]
+    """Return the label of an event of known features, or `GIVE_UP`: objects all."""
+    table = _table_of(owner)
+    found = table[_GIVE_UP]
+    if _is_open(table):
+        row, is_read = read_dense(table[_PLACES], x)
+        if is_read:
+            found = _predicted(table, row)
+    return shared(found)
 
 
-@compiled_with_python
-def _margin_sparse(address, x):  # type: ignore[no-untyped-def]
-    """Return the margin of an event of any features; NaN to give up."""
-    table, state, schedule, _ = _held(address)
-    row = read_known(table[0], x)
-    return margin_of(state, row, 0, 0, schedule) if row.start[1] >= 0 else np.nan
+@compiled_for_c
+def learn_dense(owner, arguments, n):  # type: ignore[no-untyped-def]
+    """Learn an event of known features and its label; return None, `DUE` or `GIVE_UP`."""
+    table = _table_of(owner)
+    found = table[_GIVE_UP]
+    y = _side_of(table, argument(arguments, 1)) if n == 2 else 0.0
+    if _may_learn(table, n, y):
+        row, is_read = read_dense(table[_PLACES], argument(arguments, 0))
+        if is_read:
+            found = _learn(table, row, y)
+    return shared(found)
 
 
-@compiled_with_python
-def _learn_sparse(address, x, y, weight):  # type: ignore[no-untyped-def]
-    """Learn an event of any features; return how many of them were new, or `AGAIN` or `NEVER`."""
-    table, state, schedule, numbers = _held(address)
-    row, new = read_any(table[0], x)
-    if row.start[1] < 0:
-        return row.start[1]
-    _learn(table, state, schedule, numbers, row, y, weight)
-    return new
+@compiled_for_c
+def predict_sparse(owner, x):  # type: ignore[no-untyped-def]
+    """Return the label of an event of any features, or `GIVE_UP`."""
+    table = _table_of(owner)
+    found = table[_GIVE_UP]
+    if _is_open(table):
+        row = read_known(table[_PLACES], x)
+        if row.start[1] >= 0:
+            found = _predicted(table, row)
+    return shared(found)
+
+
+@compiled_for_c
+def learn_sparse(owner, arguments, n):  # type: ignore[no-untyped-def]
+    """Learn an event of any features, and its label; return None, `DUE` or `GIVE_UP`."""
+    table = _table_of(owner)
+    found = table[_GIVE_UP]
+    y = _side_of(table, argument(arguments, 1)) if n == 2 else 0.0
+    if _may_learn(table, n, y):
+        row = read_any(table[_PLACES], argument(arguments, 0))
+        if row.start[1] >= 0:
+            found = _learn(table, row, y)
+    return shared(found)
 
 
 @cache
-def _entries(sparse: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return what predicts and what learns."""
-    margin, learn = (_margin_sparse, _learn_sparse) if sparse else (_margin_dense, _learn_dense)
-    event = ("int64", "int64")
-    return entry_of(margin, *event), entry_of(learn, *event, "float64", "float64")
-
-
-GIVE_UP: Any = object()
-"""In the place of a label: the event must go the long way."""
+def _methods(is_sparse: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return what makes methods that predict and that learn."""
+    functions = (predict_sparse, learn_sparse) if is_sparse else (predict_dense, learn_dense)
+    return methods_of(functions[0]), methods_of(functions[1])
 
 
 class ShortWay(NamedTuple):
@@ -122,16 +198,17 @@ class ShortWay(NamedTuple):
 
     predict: Callable[[Any], Any]
     """The label of an event, or `GIVE_UP`."""
-    learn: Callable[[Any, Any], bool]
-    """Learn an event and its label; False, and nothing changed, to give up."""
+    learn: Callable[[Any, Any], Any]
+    """Learn an event and its label: None or `DUE`; `GIVE_UP`, and nothing changed."""
+    predict_held: Callable[[Any], Any]
+    """The same for who holds the lock, and for events that must be looked at in Python first."""
+    learn_held: Callable[[Any, Any], Any]
     close: Callable[[], None]
     """Give up from now on; called with the lock."""
-    last: Callable[[], Rows]
-    """Return the event that was learnt last: the next one takes its place."""
 
 
 NO_WAY = ShortWay(
-    lambda x: GIVE_UP, lambda x, y: False, lambda: None, lambda: np.zeros((1, 0), np.float32)
+    lambda x: GIVE_UP, lambda x, y: GIVE_UP, lambda x: GIVE_UP, lambda x, y: GIVE_UP, lambda: None
 )
 """Gives up."""
 
@@ -145,102 +222,85 @@ class Target(NamedTuple):
     calibration: np.ndarray
     sides: dict[Any, tuple[float, float]]
     """Sign and weight of both labels."""
-    lock: Any
+    lock: SeenLock
     """Held while an event is predicted or learnt."""
-    contents: dict[str, Any]
-    """Of the learner: ``_n_examples`` is counted up."""
+    n_learnt: np.ndarray
+    """int64 (1,): counted up."""
+    block: Block | None
+    """Where events are kept."""
 
-    def table(self, reader: Reader) -> tuple[np.ndarray, ...]:
-        """Return the table, and after it the arrays that must live as long as it."""
-        numbers = np.array([*self.state.weights.shape[1:], self.kind], np.float64)
-        arrays = (reader.places, *self.state, np.array(self.schedule), self.calibration, numbers)
-        return np.array([address_of(array) for array in arrays], np.int64), *arrays, *reader
-
-    def labels(self) -> tuple[Any, Any]:
+    def labels(self) -> list[Any]:
         """Return the negative and the positive label."""
-        negative, positive = sorted(self.sides, key=lambda label: self.sides[label][0])
-        return negative, positive
+        return sorted(self.sides, key=lambda label: self.sides[label][0])
+
+    def table(self, reader: Reader, n_closed: np.ndarray, is_held: bool) -> tuple[bytes, Any]:
+        """Return the table, and what must live as long as it."""
+        own = self.labels()
+        weights = [self.sides[label][1] for label in own]
+        numbers = np.array([*self.state.weights.shape[1:], self.kind, *weights], np.float64)
+        arrays = [reader.places, *self.state, np.array(self.schedule), self.calibration, numbers]
+        addresses = [address_of(array) for array in arrays]
+        nobody = np.zeros(1, np.int64)
+        addresses.append(address_of(nobody) if is_held else self.lock.address)
+        addresses += [address_of(n_closed), address_of(self.n_learnt)]
+        addresses.append(0 if self.block is None else address_of(self.block.head))
+        addresses += [id(thing) for thing in (*own, None, DUE, GIVE_UP)]
+        return np.array(addresses, np.int64).tobytes(), (
+            self,
+            reader,
+            arrays,
+            own,
+            nobody,
+            n_closed,
+        )
 
 
 def dense_way(schema: Schema, target: Target) -> ShortWay:
     """Return the short way of events that have no other features than the known ones."""
-    reader = dense_reader(schema)
-    return _way(schema, target, reader, lambda: reader.values, sparse=False)
+    return _way(schema, target, dense_reader(schema), is_sparse=False)
 
 
 def sparse_way(schema: Schema, target: Target) -> ShortWay:
     """Return the short way of events of any features: new ones, too, while there is room."""
     room = target.state.weights.shape[2]
     reader = sparse_reader(schema, room if schema.buckets else min(schema.limit, room))
-    return _way(schema, target, reader, lambda: reader.row(len(schema)), sparse=True)
+    return _way(schema, target, reader, is_sparse=True)
 
 
-def _way(
-    schema: Schema, target: Target, reader: Reader, last: Callable[[], Rows], sparse: bool
-) -> ShortWay:
-    margin, learn = _entries(sparse)
-    # What the address is of; None once the way is closed.
-    held: Any = target.table(reader)
-    address = address_of(held[0])
-    negative, positive = target.labels()
-    sides, contents = target.sides, target.contents
-    # "with lock" would take as long as eight features, and so would attributes of an object.
-    acquire, release = target.lock.acquire, target.lock.release
+def _way(schema: Schema, target: Target, reader: Reader, is_sparse: bool) -> ShortWay:
+    n_closed = np.zeros(1, np.int64)
+    new_predict, new_learn = _methods(is_sparse)
+    free, held = (target.table(reader, n_closed, is_held) for is_held in (False, True))
+    predict, learn = new_predict(*held), new_learn(*held)
+    own = {label: label for label in target.sides}
 
     def readable(x: Any) -> dict[Any, float]:
         """Return an event that was given up as one that may be read after all."""
         if x.__class__ in PLAIN and len(x) > LONGEST:
             raise ValueError
         schema.vocabulary.update()
+        # What makes its values floats may close the way: it gives up then.
         return schema.checked(x)
 
-    def predict_shortly(x: Any) -> Any:
-        acquire()
+    def predict_held(x: Any) -> Any:
         try:
-            if held is None:
-                return GIVE_UP
-            f = margin(address, id(x))
-            if f != f:
-                x = readable(x)
-                # What made its values floats may have closed the way.
-                if held is None:
-                    return GIVE_UP
-                f = margin(address, id(x))
+            found = predict(x)
+            return predict(readable(x)) if found is GIVE_UP else found
         except _REFUSED:
             return GIVE_UP
-        finally:
-            release()
-        # NaN is not above or below anything.
-        return positive if f > 0.0 else negative if f <= 0.0 else GIVE_UP
 
-    def learn_shortly(x: Any, y: Any) -> bool:
-        acquire()
+    def learn_held(x: Any, y: Any) -> Any:
         try:
-            sign, weight = sides[y]
-            if held is None:
-                return False
-            new = learn(address, id(x), sign, weight)
-            if new:
-                if new == AGAIN:
-                    x = readable(x)
-                    if held is None:
-                        return False
-                    new = learn(address, id(x), sign, weight)
-                schema.note_names()
-            if new >= 0:
-                contents["_n_examples"] += 1
-                return True
-            return False
+            label = own[y]
+            found = learn(x, label)
+            return learn(readable(x), label) if found is GIVE_UP else found
         except _REFUSED:
-            return False
-        finally:
-            release()
+            return GIVE_UP
 
     def close() -> None:
-        nonlocal held
-        held = None
+        n_closed[0] = 1
 
-    return ShortWay(predict_shortly, learn_shortly, close, last)
+    return ShortWay(new_predict(*free), new_learn(*free), predict_held, learn_held, close)
 
 
 _REFUSED = (KeyError, TypeError, ValueError)

@@ -14,10 +14,12 @@ from streamsvm.learners import first_rows, frames, sparsity
 from streamsvm.learners.any_classes import AnyClasses
 from streamsvm.learners.calibration import new_temperature
 from streamsvm.learners.checks import check_class_weight, check_size, weights_of
+from streamsvm.learners.event_rows import LONGEST
 from streamsvm.learners.first_rows import FirstRows
 from streamsvm.learners.label_column import LabelColumn
 from streamsvm.learners.labels import check_present
 from streamsvm.learners.linear_events import (
+    DUE,
     GIVE_UP,
     NO_WAY,
     ShortWay,
@@ -27,6 +29,7 @@ from streamsvm.learners.linear_events import (
 )
 from streamsvm.learners.linear_schedule import schedule_of
 from streamsvm.learners.schema import LIMIT, Name
+from streamsvm.learners.shared import SeenLock
 from streamsvm.learners.width import next_power_of_two
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers import linear_state
@@ -39,6 +42,7 @@ class LinearLearner(AnyClasses):
     """A linear classifier: two classes are one output, more one output each against the rest."""
 
     chunk = 16_384
+    _new_lock = SeenLock
 
     def __init__(
         self,
@@ -57,6 +61,8 @@ class LinearLearner(AnyClasses):
         max_features: int,
     ) -> None:
         limit = check_size("max_features", max_features) or LIMIT
+        # int64 (1,): compiled code counts, too.
+        self._n_learnt = np.zeros(1, np.int64)
         super().__init__(limit, check_size("hashing", hashing))
         self.loss, self.l2, self.C, self.n_expected = loss, l2, C, n_expected
         self.t0, self.bias_rate, self.class_weight = t0, bias_rate, class_weight
@@ -72,6 +78,14 @@ class LinearLearner(AnyClasses):
         self._state: LinearState | None = None
         self._way = NO_WAY
         self._set_way(NO_WAY)
+
+    @property
+    def _n_examples(self) -> int:  # type: ignore[override]
+        return int(self._n_learnt[0])
+
+    @_n_examples.setter
+    def _n_examples(self, n: int) -> None:
+        self._n_learnt[0] = n
 
     # What a subclass gives
 
@@ -202,49 +216,69 @@ class LinearLearner(AnyClasses):
             label: (self._labels.sign(label), float(weight.get(label, 1.0)))
             for label in self._labels.seen
         }
-        state = self._state_for(d)
+        block, first, n = None, self._first, self._n_examples
+        if first is not None:
+            room = next_power_of_two(n) - n
+            block = first.block(room, LONGEST if self._sparse else d, self._sparse)
         target = Target(
-            state,
+            self._state_for(d),
             self._schedule,
             self._kind,
             self._calibration,
             sides,
             self._lock,
-            self.__dict__,
+            self._n_learnt,
+            block,
         )
-        if self._sparse:
-            return sparse_way(self._schema, target)
-        return dense_way(self._schema, target)
+        return (sparse_way if self._sparse else dense_way)(self._schema, target)
 
     def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
         """Return the label predicted for an event."""
         label = self._event_label(x)
-        return super().predict_one(x) if label is GIVE_UP else label
+        if label is not GIVE_UP:
+            return label
+        with self._lock:
+            label = self._way.predict_held(x)
+            return super().predict_one(x) if label is GIVE_UP else label
 
     def learn_one(self, x: Mapping[Name, Any], y: Any, w: float = 1.0) -> None:
         """Learn one event: see `LASVMClassifier.learn_one`."""
-        is_plain = w == 1.0 and self._observer is None
-        if is_plain and self._first is None and self._event_learn(x, y):
-            return
-        with self._lock:
-            if is_plain and self._first is not None and self._event_learn(x, y):
-                self._keep_first(self._first, y)
+        if w == 1.0 and self._observer is None:
+            told = self._event_learn(x, y)
+            if told is None:
                 return
-            super().learn_one(x, y, w)
-            if self._observer is None:
-                self._set_way(self._new_short_way())
+            if told is DUE:
+                with self._lock:
+                    self._look_back_if_due()
+                return
+        with self._lock:
+            self._learn_held(x, y, w)
 
-    def _keep_first(self, first: FirstRows, y: Any) -> None:
-        """Keep the event just learnt by the short way, one of the first; look back when due."""
-        sign, weight = self._labels.sign(y), float((self.class_weight or {}).get(y, 1.0))
-        first.add_event(self._way.last(), sign, weight)
-        n = self._n_examples
-        if n & (n - 1) == 0:
+    def _learn_held(self, x: Mapping[Name, Any], y: Any, w: float) -> None:
+        """Learn an event that was given up; the lock is held."""
+        self._look_back_if_due()
+        if w == 1.0 and self._observer is None:
+            told = self._way.learn_held(x, y)
+            if told is DUE:
+                self._look_back_if_due()
+            if told is not GIVE_UP:
+                return
+        super().learn_one(x, y, w)
+        if self._observer is None:
+            self._set_way(self._new_short_way())
+
+    def _look_back_if_due(self) -> None:
+        """Look back if the short way learnt the last of the first examples that it had room for."""
+        first, n = self._first, self._n_examples
+        if first is not None and first.is_full:
+            self._set_way(NO_WAY)
             self._look_back(first, n)
             self._set_way(self._new_short_way())
 
     def _set_way(self, way: ShortWay) -> None:
         self._way.close()
+        if way is NO_WAY and self._first is not None:
+            self._first.close_block()
         # One by one, as attributes of attributes cost time.
         self._way = way
         self._event_label, self._event_learn = way.predict, way.learn

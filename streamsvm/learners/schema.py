@@ -65,10 +65,7 @@ class Schema:
         self.index: dict[Name, int] = {}
         self.limit = limit
         self.buckets = buckets
-        # Whether the names are 0, 1, ...: those of arrays.
-        self.is_range = True
-        # Whether they are names that compiled code may handle.
-        self.are_plain = True
+        self._is_range = self._are_plain = True
         self._n_noted = 0
         self.vocabulary = Vocabulary(self.names)
         # How often a feature was left out of an example, because there was no room for its name.
@@ -97,17 +94,30 @@ class Schema:
             names = dict.fromkeys(name for name in names if name not in self.index)
         self.index.update(zip(names, range(known, known + len(names)), strict=True))
         self.names.extend(names)
-        self.note_names(isinstance(names, range))
+        self._note_names(isinstance(names, range))
 
-    def note_names(self, are_next: bool = False) -> None:
+    def _note_names(self, are_next: bool = False) -> None:
         """Take note of names that were appended since it was last called: by compiled code, too."""
         if len(self.names) > self._n_noted:
             new = self.names[self._n_noted :]
             if not are_next:
-                self.is_range = self.is_range and new == list(range(self._n_noted, len(self.names)))
-                self.are_plain = self.are_plain and are_names(new)
+                after = range(self._n_noted, len(self.names))
+                self._is_range = self._is_range and new == list(after)
+                self._are_plain = self._are_plain and are_names(new)
             self._n_noted = len(self.names)
             self._get: Any = None
+
+    @property
+    def is_range(self) -> bool:
+        """Whether the names are 0, 1, ...: those of arrays."""
+        self._note_names()
+        return self._is_range
+
+    @property
+    def are_plain(self) -> bool:
+        """Whether they are names that compiled code may handle."""
+        self._note_names()
+        return self._are_plain
 
     def check_unnamed(self) -> None:
         """Refuse arrays after named features.
@@ -162,6 +172,7 @@ class Schema:
         # Counters would make up what is missing.
         if x.__class__ is not dict and hasattr(x, "__missing__"):
             return None
+        self._note_names()
         if self._get is None:
             self._pack = struct.Struct(f"{len(self.names)}d").pack
             self._get = itemgetter(*self.names)

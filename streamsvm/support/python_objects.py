@@ -1,9 +1,9 @@
 """What compiled code asks of Python's own objects: dicts, lists, strings and numbers.
 
 An object is its address, int64, as `id` gives it, and belongs to somebody else who keeps it alive.
-Only for functions that hold the interpreter's lock: `compiled_with_python`. The functions are the
-interpreter's own, found by name when machine code is loaded; none raises: what one of them would
-raise is cleared.
+Only for functions that hold the interpreter's lock: `compiled_with_python`, `compiled_for_c`. The
+functions are the interpreter's own, found by name when machine code is loaded; none raises: what
+one of them would raise is cleared.
 """
 
 from __future__ import annotations
@@ -19,38 +19,39 @@ from numba import types
 from streamsvm._compile import array_at, compiled_within
 
 
-def _of_python(name: str, result: Any, *arguments: Any) -> Any:
+def of_python(name: str, result: Any, *arguments: Any) -> Any:
+    """Return a function of the interpreter's, by its name and numba's types, for compiled code."""
     return types.ExternalFunction(name, result(*arguments))
 
 
 _OBJECT = _ADDRESS = types.int64
 
-dict_next: Any = _of_python("PyDict_Next", types.int32, _OBJECT, _ADDRESS, _ADDRESS, _ADDRESS)
+dict_next: Any = of_python("PyDict_Next", types.int32, _OBJECT, _ADDRESS, _ADDRESS, _ADDRESS)
 """dict_next(dict, at, key, value): 0 at the end; else write a key and its value, and go on from
 the position at address `at`, which is 0 at first."""
 
-dict_size: Any = _of_python("PyDict_Size", types.int64, _OBJECT)
+dict_size: Any = of_python("PyDict_Size", types.int64, _OBJECT)
 """dict_size(dict)."""
 
-hash_of: Any = _of_python("PyObject_Hash", types.int64, _OBJECT)
+hash_of: Any = of_python("PyObject_Hash", types.int64, _OBJECT)
 """hash_of(object): of names."""
 
-compare_text: Any = _of_python("PyUnicode_Compare", types.int32, _OBJECT, _OBJECT)
+compare_text: Any = of_python("PyUnicode_Compare", types.int32, _OBJECT, _OBJECT)
 """compare_text(a, b): below 0, 0, above 0, as strings are ordered."""
 
-_are_equal: Any = _of_python("PyObject_RichCompareBool", types.int32, _OBJECT, _OBJECT, types.int32)
-_length: Any = _of_python("PyTuple_Size", types.int64, _OBJECT)
-_item: Any = _of_python("PyTuple_GetItem", _OBJECT, _OBJECT, types.int64)
-_set: Any = _of_python("PyDict_SetItem", types.int32, _OBJECT, _OBJECT, _OBJECT)
-_remove: Any = _of_python("PyDict_DelItem", types.int32, _OBJECT, _OBJECT)
-_append: Any = _of_python("PyList_Append", types.int32, _OBJECT, _OBJECT)
-_text_at: Any = _of_python("PyUnicode_AsUTF8AndSize", _ADDRESS, _OBJECT, _ADDRESS)
-_whole_of: Any = _of_python("PyLong_AsSsize_t", types.int64, _OBJECT)
-_float_of: Any = _of_python("PyLong_AsDouble", types.float64, _OBJECT)
-_whole: Any = _of_python("PyLong_FromSsize_t", _OBJECT, types.int64)
-_let_go: Any = _of_python("Py_DecRef", types.void, _OBJECT)
-_has_failed: Any = _of_python("PyErr_Occurred", _OBJECT)
-_clear: Any = _of_python("PyErr_Clear", types.void)
+_are_equal: Any = of_python("PyObject_RichCompareBool", types.int32, _OBJECT, _OBJECT, types.int32)
+_length: Any = of_python("PyTuple_Size", types.int64, _OBJECT)
+_item: Any = of_python("PyTuple_GetItem", _OBJECT, _OBJECT, types.int64)
+_set: Any = of_python("PyDict_SetItem", types.int32, _OBJECT, _OBJECT, _OBJECT)
+_remove: Any = of_python("PyDict_DelItem", types.int32, _OBJECT, _OBJECT)
+_append: Any = of_python("PyList_Append", types.int32, _OBJECT, _OBJECT)
+_text_at: Any = of_python("PyUnicode_AsUTF8AndSize", _ADDRESS, _OBJECT, _ADDRESS)
+_whole_of: Any = of_python("PyLong_AsSsize_t", types.int64, _OBJECT)
+_float_of: Any = of_python("PyLong_AsDouble", types.float64, _OBJECT)
+_whole: Any = of_python("PyLong_FromSsize_t", _OBJECT, types.int64)
+_let_go: Any = of_python("Py_DecRef", types.void, _OBJECT)
+_has_failed: Any = of_python("PyErr_Occurred", _OBJECT)
+_clear: Any = of_python("PyErr_Clear", types.void)
 _EQUAL = 2
 
 HAS_LOCK = not sysconfig.get_config_var("Py_GIL_DISABLED")
@@ -97,6 +98,13 @@ def is_plain(thing, kinds):  # type: ignore[no-untyped-def]
     """Tell whether an object is of a type in `PLAIN`."""
     kind = kind_of(thing)
     return kind == kinds[DICT] or kind == kinds[COUNTER] or kind == kinds[DEFAULTDICT]
+
+
+@compiled_within
+def is_simple(thing, kinds):  # type: ignore[no-untyped-def]
+    """Tell whether an object is a string, an int or a bool."""
+    kind = kind_of(thing)
+    return kind == kinds[TEXT] or kind == kinds[WHOLE] or kind == kinds[BOOL]
 
 
 @compiled_within

@@ -117,26 +117,38 @@ def test_events_of_known_names_do_go_the_short_way(cls, params):
     for i in range(4):
         model.learn_one({name: 1.0 + i for name in names}, bool(i % 2))
     assert model._way.predict({}) is not GIVE_UP
+    way = model._way
     for x in (
         dict.fromkeys(names, 1.0),
         dict.fromkeys(reversed(names), True),
         Counter(["name 1", "name 3"]),
         defaultdict(float, {"name 7": np.float32(0.5)}),
-        # Equal names that are other objects, and numbers that have to be converted first.
+        # Equal names that are other objects.
         {"".join(list(name)): 2 for name in names},
+    ):
+        n = model.n_examples
+        assert way.predict(x) == way.predict_held(x) == model.predict_one(x)
+        assert way.learn(x, True) is way.learn(x, 1) is way.learn_held(x, np.True_) is None
+        assert model.n_examples == n + 3
+    for x in (
+        # Numbers that have to be converted first.
         {"name 2": np.float16(0.5), "name 4": Decimal("0.25")},
         MappingProxyType({"name 5": 1.0}),
     ):
         n = model.n_examples
-        assert model._way.predict(x) is not GIVE_UP
-        assert model._way.learn(x, True)
+        assert way.predict(x) is way.learn(x, True) is GIVE_UP
+        assert way.predict_held(x) == model.predict_one(x)
+        assert way.learn_held(x, False) is None
         assert model.n_examples == n + 1
+    assert model._way is way
     model.learn_one({("1", 0): 1.0}, True)
     if "hashing" not in params:
         assert model._way.predict({tuple(["1", 0]): 1.0, "name 1": 1.0}) is not GIVE_UP
     for x in ({"name 1": float("nan")}, {"name 1": "1.0"}, {"name 1": 1e300}, None, [1.0]):
-        assert model._way.predict(x) is GIVE_UP
-        assert not model._way.learn(x, True)
+        assert model._way.predict(x) is model._way.predict_held(x) is GIVE_UP
+        assert model._way.learn(x, True) is model._way.learn_held(x, True) is GIVE_UP
+    for label in ("True", 2, None, np.nan, [True]):
+        assert model._way.learn({}, label) is model._way.learn_held({}, label) is GIVE_UP
 
 
 def test_new_names_get_their_columns_in_order_and_events_of_any_length_are_learnt():
@@ -167,10 +179,10 @@ def test_values_that_close_the_way_while_they_become_floats():
         for i in range(4):
             model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
         way = model._way
-        assert way.predict({"a": Value()}) is GIVE_UP
-        assert way.predict({"a": 1.0}) is GIVE_UP
+        assert way.predict_held({"a": Value()}) is GIVE_UP
+        assert way.predict({"a": 1.0}) is way.predict_held({"a": 1.0}) is GIVE_UP
         model.learn_one({"a": 1.0, "b": 1.0}, True)
-        assert not model._way.learn({"a": Value()}, True)
+        assert model._way.learn_held({"a": Value()}, True) is GIVE_UP
         assert len(model.feature_names) == 502
 
 
@@ -190,10 +202,10 @@ def test_names_of_an_event_that_was_interrupted(monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             model.learn_one({f"n{i}": 1.0 for i in range(300)}, True)
         monkeypatch.undo()
-        assert model._way.predict({"a": Decimal(1)}) is not None
+        assert model._way.predict_held({"a": Decimal(1)}) is not None
         for name in ("n0", "n40", "n299"):
-            assert model._way.predict({name: 1e6}) is GIVE_UP
-            assert not model._way.learn({name: 1e6}, True)
+            assert model._way.predict_held({name: 1e6}) is GIVE_UP
+            assert model._way.learn_held({name: 1e6}, True) is GIVE_UP
         np.testing.assert_array_equal(model._state.weights, before)
         model.learn_one({"n40": 1.0, "new": 1.0}, True)
         assert model.weights["n40"] != 0.0 and model.weights["new"] != 0.0

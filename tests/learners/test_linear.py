@@ -431,9 +431,10 @@ def test_a_way_that_is_closed_gives_up(sparse):
     grow(model, [dict(enumerate(row)) for row in x.tolist()], y)
     old = model._way
     model.learn_many(np.random.default_rng(0).normal(size=(5, 2000)), [True, False] * 2 + [True])
-    assert old.predict({1900: 1.0}) is linear_events.GIVE_UP
-    assert not old.learn({1900: 1.0}, True)
-    assert not old.learn({0: 1.0, 1: 1.0, 2: 1.0}, True)
+    for x in ({1900: 1.0}, {0: 1.0, 1: 1.0, 2: 1.0}):
+        for given_up in (old.predict(x), old.predict_held(x), old.learn(x, True)):
+            assert given_up is linear_events.GIVE_UP
+        assert old.learn_held(x, True) is linear_events.GIVE_UP
 
 
 def test_counters_do_not_make_up_features():
