@@ -128,7 +128,9 @@ class Feeder:
         for i in np.flatnonzero(~usable).tolist():
             self._reject(batch, i, labels, matrix)
         kept = np.flatnonzero(usable)
-        return matrix if len(kept) == n else take(matrix, kept), kept
+        matrix = matrix if len(kept) == n else take(matrix, kept)
+        # The learner need not look again.
+        return matrix if isinstance(matrix, SparseMatrix) else matrix._replace(is_finite=True), kept
 
     def _usable_labels(self, labels: LabelColumn) -> np.ndarray:
         """Return which labels are there and are not a third class."""
@@ -137,9 +139,11 @@ class Feeder:
         for label, _ in labels.present():
             if most is None or len(known) < most:
                 known.add(label)
+        usable = [label in known for label in labels.values]
+        if all(usable) and labels.codes.min(initial=0) > MISSING:
+            return np.ones(len(labels), bool)
         # The code of a missing label is that of the last place.
-        usable = [*(label in known for label in labels.values), False]
-        return np.array(usable)[labels.codes]
+        return np.array([*usable, False])[labels.codes]
 
     def _reject(
         self, batch: Any, i: int, labels: LabelColumn | None, matrix: Matrix | SparseMatrix

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_within
+from streamsvm._compile import compiled_within
 
 HINGE, SQUARED_HINGE, LOG, HUBER = 0.0, 1.0, 2.0, 3.0
 
@@ -43,10 +43,3 @@ def derivative(loss, s):  # type: ignore[no-untyped-def]
     if s >= 1.0:
         return 0.0
     return s - 1.0 if loss == SQUARED_HINGE else -1.0
-
-
-@compiled
-def values_of(loss, s, out):  # type: ignore[no-untyped-def]
-    """Write the losses of margins, float64 (n,), into out, float64 (n,)."""
-    for r in range(s.size):
-        out[r] = value(loss, s[r])

@@ -1,13 +1,11 @@
 """Events, dicts of Python's, read into rows by compiled code: no list is made on the way.
 
 Python would pack an event's values by `struct` and look up its names by `map`. Here a dense event
-whose names stand in the order of the columns is not looked up at all. The functions give up rather
-than raise: the long way, by `Schema`, says why.
+whose names stand in the same order as in the last one is not looked up at all. The functions give
+up rather than raise: the long way, by `Schema`, says why.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 
@@ -32,64 +30,70 @@ LONGEST = 256
 # What a reader knows: int64 (_N_PLACES,): types, what `dict_next` writes, then
 _AT, _KEY, _VALUE = range(py.N_KINDS, py.N_KINDS + 3)
 # the names by column as dict and as list; the table of them; hashed: how many columns; how many
-# columns there are room for; how many features an event has at most;
-_INDEX, _NAMES, _VOCABULARY, _BUCKETS, _ROOM, _MOST = range(py.N_KINDS + 3, py.N_KINDS + 9)
-# and arrays.
-_KEYS, _HASHES, _COLUMNS, _GIVEN, _VALUES, _START = range(py.N_KINDS + 9, py.N_KINDS + 15)
-_N_PLACES = py.N_KINDS + 15
+# columns there are room for; how many features an event has at most; how many names are in order,
+# -1 for sparse rows;
+_INDEX, _NAMES, _VOCABULARY, _BUCKETS, _ROOM, _MOST, _N_ORDERED = range(_VALUE + 1, _VALUE + 8)
+# and arrays, which are behind them in the same memory.
+_KEYS, _OBJECTS, _HASHES, _COLUMNS, _GIVEN, _START = range(_VALUE + 8, _VALUE + 14)
+_LISTED, _VALUES, _ORDER, _GUESS, _ROW = range(_VALUE + 14, _VALUE + 19)
+_N_PLACES = _VALUE + 19
 
 
 _LEAST = np.int64(-(2**63))
 
 
-class Reader(NamedTuple):
-    """Arrays that compiled code finds by the address of the first."""
-
-    places: np.ndarray  # int64 (_N_PLACES,)
-    keys: np.ndarray  # int64: of dense rows the names by column, (d,); else (LONGEST,)
-    hashes: np.ndarray  # int64 (LONGEST,): values' addresses; names' hashes; where new names are
-    columns: np.ndarray  # int32 (LONGEST,)
-    given: np.ndarray  # float64 (LONGEST,): values
-    values: np.ndarray  # float32 (LONGEST,), or the dense row, (1, d)
-    start: np.ndarray  # int64 (2,): 0, and how many features a sparse event has
+# Bytes of an entry of each: addresses of names and of values; hashes, then where new names are;
+# columns, int32; values as numbers; 0 and how many features a sparse row has; its columns in order,
+# int32, and values, float32; names by column, the column of each place of an event's dict as it
+# was last, and a dense row, float32.
+_SIZES = {_KEYS: 8, _OBJECTS: 8, _HASHES: 8, _COLUMNS: 4, _GIVEN: 8, _START: 8}
+_SIZES |= {_LISTED: 4, _VALUES: 4, _ORDER: 8, _GUESS: 8, _ROW: 4}
 
 
-def _reader(schema: Schema, room: int, keys: np.ndarray, values: np.ndarray) -> Reader:
+def _reader(schema: Schema, room: int, is_dense: bool) -> np.ndarray:
     if schema.buckets is None:
         schema.vocabulary.update()
-    arrays = (
-        keys,
-        np.zeros(LONGEST, np.int64),
-        np.zeros(LONGEST, np.int32),
-        np.zeros(LONGEST),
-        values,
-        np.zeros(2, np.int64),
+    numbers = {
+        **dict(enumerate(py.kinds().tolist())),
+        _INDEX: id(schema.index),
+        _NAMES: id(schema.names),
+        _VOCABULARY: address_of(schema.vocabulary.head),
+        _BUCKETS: schema.buckets or 0,
+        _ROOM: room,
+        _MOST: min(LONGEST, schema.limit),
+        _N_ORDERED: len(schema.names) if is_dense else -1,
+    }
+    lengths = dict.fromkeys(_SIZES, LONGEST) | dict.fromkeys(
+        (_ORDER, _GUESS, _ROW), is_dense * room
     )
-    head = address_of(schema.vocabulary.head)
-    most = min(LONGEST, schema.limit)
-    objects = (id(schema.index), id(schema.names), head, schema.buckets or 0, room, most)
-    addresses = [address_of(array) for array in arrays]
-    return Reader(np.array([*py.kinds(), 0, 0, 0, *objects, *addresses], np.int64), *arrays)
+    ends = np.cumsum([_N_PLACES, *(-(-lengths[i] * size // 8) for i, size in _SIZES.items())])
+    places = np.zeros(int(ends[-1]), np.int64)
+    places[list(numbers)] = list(numbers.values())
+    places[list(_SIZES)] = address_of(places) + 8 * ends[:-1]
+    if is_dense:
+        first = int(ends[list(_SIZES).index(_ORDER)])
+        places[first : first + len(schema.names)] = [id(name) for name in schema.names]
+        places[first + room : first + 2 * room] = np.arange(room)
+    return places
 
 
-def dense_reader(schema: Schema) -> Reader:
-    """Return a reader of events with no other features than the known ones; keep the schema."""
-    names = np.array([id(name) for name in schema.names], np.int64)
-    return _reader(schema, len(names), names, np.zeros((1, len(names)), np.float32))
+def dense_reader(schema: Schema, room: int) -> np.ndarray:
+    """Return the places of a reader of events as dense rows: see `sparse_reader`."""
+    return _reader(schema, room, is_dense=True)
 
 
-def sparse_reader(schema: Schema, room: int) -> Reader:
-    """Return a reader of events of any features; keep the schema.
+def sparse_reader(schema: Schema, room: int) -> np.ndarray:
+    """Return the places of a reader of events as sparse rows; keep the schema.
 
     Parameters
     ----------
     schema
         Where new names go.
     room
-        Columns there are at most.
+        Columns there are at most, no fewer than there are now.
 
     """
-    return _reader(schema, room, np.zeros(LONGEST, np.int64), np.zeros(LONGEST, np.float32))
+    return _reader(schema, room, is_dense=False)
 
 
 @compiled_within
@@ -103,60 +107,18 @@ def _next(x, address):  # type: ignore[no-untyped-def]
     return py.dict_next(x, at, at + 8, at + 16) != 0
 
 
-@compiled
-def read_dense(address, x):  # type: ignore[no-untyped-def]
-    """Write an event of known features into the dense row, 0 for the others.
-
-    Parameters
-    ----------
-    address
-        Of a reader's places.
-    x
-        The event: its address.
-
-    Returns
-    -------
-    float32 (1, d), a view of the row, and whether it was read: False also for what is not finite.
-
-    """
-    places = _places_at(address)
-    d = places[_ROOM]
-    row = array_at(places[_VALUES], (1, d), np.float32)
-    names = array_at(places[_KEYS], (d,), np.int64)
-    row[:] = 0.0
-    if not py.is_plain(x, places) or py.dict_size(x) > d:
-        return row, False
-    places[_AT] = t = 0
-    while _next(x, address):
-        key, column = places[_KEY], t
-        if key != names[t]:
-            if not py.is_name(key, places):
-                return row, False
-            if not py.are_equal(key, names[t], places):
-                column = column_of(places[_VOCABULARY], key, hash_of(key), places)
-                # Of a schema that went on alone, it may be beyond.
-                if not 0 <= column < d:
-                    return row, False
-        value = np.float32(py.number(places[_VALUE], places))
-        if not np.isfinite(value):
-            return row, False
-        row[0, column] = value
-        t += 1
-    return row, True
-
-
 @compiled_within
 def _list_objects(address, places, x):  # type: ignore[no-untyped-def]
     """List names and values of an event; return how many there are, -1 to give up."""
     keys = array_at(places[_KEYS], (LONGEST,), np.int64)
-    objects = array_at(places[_HASHES], (LONGEST,), np.int64)
+    objects = array_at(places[_OBJECTS], (LONGEST,), np.int64)
     if not py.is_plain(x, places) or py.dict_size(x) > places[_MOST]:
         return -1
     places[_AT] = n = 0
     while _next(x, address):
         keys[n], objects[n] = places[_KEY], places[_VALUE]
         # What is at both is needed soon.
-        prefetch(array_at(keys[n], (1, 1), np.int64), 0, 0)
+        py.look_ahead(keys[n])
         prefetch(array_at(objects[n], (1, 1), np.int64), 0, 0)
         n += 1
     return n
@@ -184,7 +146,7 @@ def _hash_of_text(places, key):  # type: ignore[no-untyped-def]
         length = array_at(places[_START], (1,), np.int64)[0]
         return crc32(array_at(text, (length,), np.uint8)) if text != 0 else np.int64(-1)
     number = py.whole_number(key)
-    digits = array_at(places[_VALUES], (24,), np.uint8)
+    digits = array_at(places[_LISTED], (24,), np.uint8)
     # It may be -1, or too large to be told from it; the least one has no positive.
     if number == -1 or number == _LEAST:
         return np.int64(-1)
@@ -234,11 +196,16 @@ def _find_names(places, n):  # type: ignore[no-untyped-def]
 def _take_values(places, n):  # type: ignore[no-untyped-def]
     """Write the values of what was listed; return False to give up."""
     keys = array_at(places[_KEYS], (LONGEST,), np.int64)
-    objects = array_at(places[_HASHES], (LONGEST,), np.int64)
+    objects = array_at(places[_OBJECTS], (LONGEST,), np.int64)
     given = array_at(places[_GIVEN], (LONGEST,), np.float64)
+    last, value = np.int64(0), 0.0
     for t in range(n):
-        value = np.float32(py.number(objects[t], places))
-        if not np.isfinite(value) or not py.is_name(keys[t], places):
+        # Of counted words most are one and the same 1.
+        if objects[t] != last:
+            last, value = objects[t], np.float64(np.float32(py.number(objects[t], places)))
+            if not np.isfinite(value):
+                return False
+        if not py.is_name(keys[t], places):
             return False
         given[t] = value
     return True
@@ -249,12 +216,13 @@ def _listed(places, n, d):  # type: ignore[no-untyped-def]
     """Return the event as a sparse row, of length -1 for -1."""
     columns = array_at(places[_COLUMNS], (LONGEST,), np.int32)
     given = array_at(places[_GIVEN], (LONGEST,), np.float64)
+    listed = array_at(places[_LISTED], (LONGEST,), np.int32)
     values = array_at(places[_VALUES], (LONGEST,), np.float32)
     start = array_at(places[_START], (2,), np.int64)
     start[0], start[1] = 0, n
     if n > 0:
-        start[1] = list_event(columns[:n], given[:n], values[:n])
-    return SparseRows(start, columns, values, d)
+        start[1] = list_event(columns, given, n, listed, values)
+    return SparseRows(start, listed, values, d)
 
 
 @compiled_within
@@ -317,6 +285,9 @@ def _admit(places, d, new):  # type: ignore[no-untyped-def]
             return False
         add(places[_VOCABULARY], keys[at[i]])
         columns[at[i]] = d + i
+        if places[_N_ORDERED] >= 0:
+            array_at(places[_ORDER], (d + i + 1,), np.int64)[d + i] = keys[at[i]]
+            places[_N_ORDERED] = d + i + 1
     return True
 
 
@@ -329,3 +300,67 @@ def read_any(address, x):  # type: ignore[no-untyped-def]
     if d > places[_ROOM] or (n >= 0 and new > 0 and not _admit(places, d, new)):
         n = -1
     return _listed(places, n, d + new)
+
+
+@compiled_within
+def _read_in_order(address, places, x, row):  # type: ignore[no-untyped-def]
+    """Write an event of known features into a dense row; return False for another one."""
+    row[:] = 0.0
+    order = array_at(places[_ORDER], (row.size,), np.int64)
+    guess = array_at(places[_GUESS], (row.size,), np.int64)
+    places[_AT] = t = 0
+    while _next(x, address):
+        key, column = places[_KEY], guess[t]
+        if key != order[column]:
+            if not py.is_name(key, places):
+                return False
+            if not py.are_equal(key, order[column], places):
+                column = column_of(places[_VOCABULARY], key, hash_of(key), places)
+                if not 0 <= column < row.size:
+                    return False
+                guess[t] = column
+        value = np.float32(py.number(places[_VALUE], places))
+        if not np.isfinite(value):
+            return False
+        row[column] = value
+        t += 1
+    return True
+
+
+@compiled
+def read_dense(address, x, learns):  # type: ignore[no-untyped-def]
+    """Read an event as a dense row, 0 for the features that it lacks.
+
+    Parameters
+    ----------
+    address
+        Of a reader's places.
+    x
+        The event: its address.
+    learns
+        Whether its new features become known; or they are left out.
+
+    Returns
+    -------
+    float32 (1, d), a view of the row, and whether it was read: False to give up.
+
+    """
+    places = _places_at(address)
+    # How many it knows; not those of a schema that went on alone.
+    d = places[_N_ORDERED]
+    row = array_at(places[_ROW], (d,), np.float32)
+    if not py.is_plain(x, places) or py.dict_size(places[_INDEX]) != d:
+        return row.reshape(1, d), False
+    if py.dict_size(x) <= d and _read_in_order(address, places, x, row):
+        return row.reshape(1, d), True
+    n, new = _read(address, places, x)
+    if learns and n >= 0 and new > 0:
+        n, d = (n, d + new) if _admit(places, d, new) else (-1, d)
+    row = array_at(places[_ROW], (d,), np.float32)
+    row[:] = 0.0
+    columns = array_at(places[_COLUMNS], (LONGEST,), np.int32)
+    given = array_at(places[_GIVEN], (LONGEST,), np.float64)
+    for t in range(n):
+        if columns[t] >= 0:
+            row[columns[t]] = given[t]
+    return row.reshape(1, d), n >= 0

@@ -15,9 +15,8 @@ import numpy as np
 
 from streamsvm._compile import compiled
 from streamsvm.learners.event_block import COUNT, ROOM, Block, new_block
-from streamsvm.losses import values_of
 from streamsvm.solvers import linear_state
-from streamsvm.solvers.linear_state import LinearState, Schedule, margins_of, objective
+from streamsvm.solvers.linear_state import LinearState, Schedule, primal
 from streamsvm.support.rows import Rows, SparseRows, joined, shape
 
 LAST = 1024
@@ -82,7 +81,11 @@ class FirstRows:
             d = int(used.max(initial=-1)) + 1
             self._blocks.append(SparseRows(start[: n + 1].copy(), used, values[:stop].copy(), d))
         else:
-            self._blocks.append(values[:stop].reshape(n, -1).copy())
+            # New features make rows longer.
+            widths = np.diff(start[: n + 1])
+            rows = np.zeros((n, int(widths[-1])), np.float32)
+            rows[np.arange(rows.shape[1]) < widths[:, None]] = values[:stop]
+            self._blocks.append(rows)
         self._y.append(y[:n].copy())
         self._weight.append(weight[:n].copy())
 
@@ -183,21 +186,6 @@ def best_of(
     whole.weights[:, :, narrow[0]] = found.state.weights[..., : len(narrow[0])]
     whole.info[:] = found.state.info
     return found._replace(state=whole)
-
-
-def primal(
-    state: LinearState, x: Rows, y: np.ndarray, weight: np.ndarray, schedule: Schedule
-) -> float:
-    """Return the primal objective over rows: lambda / 2 ||w||^2 + mean of weight times loss."""
-    outputs = state.info.shape[0]
-    margins = np.zeros((len(y), outputs))
-    margins_of(state, x, schedule, margins)
-    total, losses = 0.0, np.zeros(len(y))
-    for o in range(outputs):
-        sides = y if outputs == 1 else np.where(y == o, 1.0, -1.0)
-        values_of(schedule.loss, sides * margins[:, o], losses)
-        total += float(weight @ losses)
-    return float(objective(state, schedule, total / max(1, len(y))))
 
 
 def _narrowed(x: Rows, d: int) -> tuple[np.ndarray, SparseRows] | None:

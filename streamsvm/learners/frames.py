@@ -91,8 +91,8 @@ def _of_single(X: Any, schema: Schema) -> Matrix | None:
     wanted = [columns[name] for name in names]  # type: ignore[index]
     addresses = np.array([c.buffers()[1].address + 4 * c.offset for c in wanted])
     values = np.empty((X.num_rows, len(wanted)), np.float32)
-    rows_at(addresses, values)
-    return Matrix(list(names), values, None)
+    is_finite = bool(rows_at(addresses, values, values.view(np.int32).ravel()))
+    return Matrix(list(names), values, None, is_finite=is_finite)
 
 
 def _of_arrow(X: pa.RecordBatch | pa.Table) -> Matrix:

@@ -15,6 +15,9 @@ MISSING = -1
 """The code of a label that is not there."""
 
 
+_NEAR = 64
+
+
 class LabelColumn(Sequence[Any]):
     """Labels of rows: one of few values each, or None.
 
@@ -135,8 +138,9 @@ class LabelColumn(Sequence[Any]):
         return found
 
     def take(self, kept: np.ndarray) -> LabelColumn:
-        """Return the labels of some rows, by number."""
-        return LabelColumn(self.codes[kept], self.values)
+        """Return the labels of some rows, by number, rising."""
+        codes = self.codes if len(kept) == len(self) else self.codes[kept]
+        return LabelColumn(codes, self.values)
 
     def mapped(self, change: Callable[[Any], Any]) -> LabelColumn:
         """Return the column with another value for each label; None is missing."""
@@ -151,10 +155,13 @@ class LabelColumn(Sequence[Any]):
         """Return the labels that rows have, and the first row of each, in this order."""
         firsts = []
         for code, label in enumerate(self.values):
-            own = self.codes == code
-            first = int(own.argmax()) if len(own) else 0
-            if len(own) and own[first]:
-                firsts.append((first, label))
+            # Most labels are among the first rows.
+            for codes in (self.codes[:_NEAR], self.codes):
+                own = codes == code
+                first = int(own.argmax()) if len(own) else 0
+                if len(own) and own[first]:
+                    firsts.append((first, label))
+                    break
         if len(firsts) > 1:
             firsts.sort(key=lambda found: found[0])
         return [(label, first) for first, label in firsts]

@@ -240,7 +240,8 @@ class Learner(Shared, base.MiniBatchClassifier, abc.ABC):
         if self._schema.buckets is not None:
             rows = sparse(np.asarray(matrix.values, np.float32))
             return self._schema.sparse_rows(matrix.names, rows)
-        x, new = self._schema.wider_rows(matrix.names, matrix.values, matrix.order)
+        names, values, order, _, is_finite = matrix
+        x, new = self._schema.wider_rows(names, values, order, is_finite)
         return (sparse(x) if self._sparse else x), new
 
     def save(self, path: str | Path) -> None:

@@ -18,7 +18,6 @@ from streamsvm.learners.calibration import update_thinned_one
 from streamsvm.learners.event_block import Block, keep, room_of
 from streamsvm.learners.event_rows import (
     LONGEST,
-    Reader,
     dense_reader,
     read_any,
     read_dense,
@@ -138,11 +137,11 @@ def _may_learn(table, n, y):  # type: ignore[no-untyped-def]
 
 @compiled_for_c
 def predict_dense(owner, x):  # type: ignore[no-untyped-def]
-    """Return the label of an event of known features, or `GIVE_UP`: objects all."""
+    """Return the label of an event as a dense row, or `GIVE_UP`: objects all."""
     table = _table_of(owner)
     found = table[_GIVE_UP]
     if _is_open(table):
-        row, is_read = read_dense(table[_PLACES], x)
+        row, is_read = read_dense(table[_PLACES], x, False)
         if is_read:
             found = _predicted(table, row)
     return shared(found)
@@ -150,12 +149,12 @@ def predict_dense(owner, x):  # type: ignore[no-untyped-def]
 
 @compiled_for_c
 def learn_dense(owner, arguments, n):  # type: ignore[no-untyped-def]
-    """Learn an event of known features and its label; return None, `DUE` or `GIVE_UP`."""
+    """Learn an event as a dense row, and its label; return None, `DUE` or `GIVE_UP`."""
     table = _table_of(owner)
     found = table[_GIVE_UP]
     y = _side_of(table, argument(arguments, 1)) if n == 2 else 0.0
     if _may_learn(table, n, y):
-        row, is_read = read_dense(table[_PLACES], argument(arguments, 0))
+        row, is_read = read_dense(table[_PLACES], argument(arguments, 0), True)
         if is_read:
             found = _learn(table, row, y)
     return shared(found)
@@ -163,7 +162,7 @@ def learn_dense(owner, arguments, n):  # type: ignore[no-untyped-def]
 
 @compiled_for_c
 def predict_sparse(owner, x):  # type: ignore[no-untyped-def]
-    """Return the label of an event of any features, or `GIVE_UP`."""
+    """Return the label of an event as a sparse row, or `GIVE_UP`."""
     table = _table_of(owner)
     found = table[_GIVE_UP]
     if _is_open(table):
@@ -175,7 +174,7 @@ def predict_sparse(owner, x):  # type: ignore[no-untyped-def]
 
 @compiled_for_c
 def learn_sparse(owner, arguments, n):  # type: ignore[no-untyped-def]
-    """Learn an event of any features, and its label; return None, `DUE` or `GIVE_UP`."""
+    """Learn an event as a sparse row, and its label; return None, `DUE` or `GIVE_UP`."""
     table = _table_of(owner)
     found = table[_GIVE_UP]
     y = _side_of(table, argument(arguments, 1)) if n == 2 else 0.0
@@ -233,45 +232,37 @@ class Target(NamedTuple):
         """Return the negative and the positive label."""
         return sorted(self.sides, key=lambda label: self.sides[label][0])
 
-    def table(self, reader: Reader, n_closed: np.ndarray, is_held: bool) -> tuple[bytes, Any]:
-        """Return the table, and what must live as long as it."""
+    def tables(self, places: np.ndarray, n_closed: np.ndarray) -> tuple[bytes, bytes, Any]:
+        """Return the table, that for who holds the lock, and what must live as long as they."""
         own = self.labels()
         weights = [self.sides[label][1] for label in own]
         numbers = np.array([*self.state.weights.shape[1:], self.kind, *weights], np.float64)
-        arrays = [reader.places, *self.state, np.array(self.schedule), self.calibration, numbers]
-        addresses = [address_of(array) for array in arrays]
-        nobody = np.zeros(1, np.int64)
-        addresses.append(address_of(nobody) if is_held else self.lock.address)
-        addresses += [address_of(n_closed), address_of(self.n_learnt)]
-        addresses.append(0 if self.block is None else address_of(self.block.head))
-        addresses += [id(thing) for thing in (*own, None, DUE, GIVE_UP)]
-        return np.array(addresses, np.int64).tobytes(), (
-            self,
-            reader,
-            arrays,
-            own,
-            nobody,
-            n_closed,
-        )
+        arrays = [places, *self.state, np.array(self.schedule), self.calibration, numbers]
+        table = np.zeros(_N, np.int64)
+        table[:_HELD] = [address_of(array) for array in arrays]
+        table[_HELD], table[_CLOSED] = self.lock.address, address_of(n_closed)
+        table[_LEARNT] = address_of(self.n_learnt)
+        table[_BLOCK] = 0 if self.block is None else address_of(self.block.head)
+        table[_NEGATIVE:] = [id(thing) for thing in (*own, None, DUE, GIVE_UP)]
+        free = table.tobytes()
+        # Nobody else can be at work then.
+        table[_HELD] = table[_CLOSED]
+        return free, table.tobytes(), (self, arrays, own, n_closed)
 
 
-def dense_way(schema: Schema, target: Target) -> ShortWay:
-    """Return the short way of events that have no other features than the known ones."""
-    return _way(schema, target, dense_reader(schema), is_sparse=False)
-
-
-def sparse_way(schema: Schema, target: Target) -> ShortWay:
+def short_way(schema: Schema, target: Target, is_sparse: bool) -> ShortWay:
     """Return the short way of events of any features: new ones, too, while there is room."""
     room = target.state.weights.shape[2]
-    reader = sparse_reader(schema, room if schema.buckets else min(schema.limit, room))
-    return _way(schema, target, reader, is_sparse=True)
+    new = sparse_reader if is_sparse else dense_reader
+    places = new(schema, room if schema.buckets else min(schema.limit, room))
+    return _way(schema, target, places, is_sparse)
 
 
-def _way(schema: Schema, target: Target, reader: Reader, is_sparse: bool) -> ShortWay:
+def _way(schema: Schema, target: Target, places: np.ndarray, is_sparse: bool) -> ShortWay:
     n_closed = np.zeros(1, np.int64)
     new_predict, new_learn = _methods(is_sparse)
-    free, held = (target.table(reader, n_closed, is_held) for is_held in (False, True))
-    predict, learn = new_predict(*held), new_learn(*held)
+    free, held, all_of_it = target.tables(places, n_closed)
+    predict, learn = new_predict(held, all_of_it), new_learn(held, all_of_it)
     own = {label: label for label in target.sides}
 
     def readable(x: Any) -> dict[Any, float]:
@@ -300,7 +291,9 @@ def _way(schema: Schema, target: Target, reader: Reader, is_sparse: bool) -> Sho
     def close() -> None:
         n_closed[0] = 1
 
-    return ShortWay(new_predict(*free), new_learn(*free), predict_held, learn_held, close)
+    return ShortWay(
+        new_predict(free, all_of_it), new_learn(free, all_of_it), predict_held, learn_held, close
+    )
 
 
 _REFUSED = (KeyError, TypeError, ValueError)

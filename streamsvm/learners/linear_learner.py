@@ -24,8 +24,7 @@ from streamsvm.learners.linear_events import (
     NO_WAY,
     ShortWay,
     Target,
-    dense_way,
-    sparse_way,
+    short_way,
 )
 from streamsvm.learners.linear_schedule import schedule_of
 from streamsvm.learners.schema import LIMIT, Name
@@ -37,11 +36,14 @@ from streamsvm.solvers.linear_state import BIAS, N_UPDATES, LinearState, T
 from streamsvm.support.python_objects import HAS_LOCK
 from streamsvm.support.rows import Rows, copied_rows, cut, dense, shape, sparse
 
+_FEWEST = 64
+"""Features there is room for at first."""
+
 
 class LinearLearner(AnyClasses):
     """A linear classifier: two classes are one output, more one output each against the rest."""
 
-    chunk = 16_384
+    chunk = 65_536
     _new_lock = SeenLock
 
     def __init__(
@@ -136,7 +138,8 @@ class LinearLearner(AnyClasses):
         """Return the state, made or widened to hold so many features and all classes."""
         outputs = self._n_outputs()
         if self._state is None:
-            self._state = linear_state.new_state(outputs, d, self._second())
+            room = max(d, min(_FEWEST, self._schema.limit))
+            self._state = linear_state.new_state(outputs, room, self._second())
         k, _, room = self._state.weights.shape
         if d > room or outputs > k:
             room = room if d <= room else max(d, min(2 * room, self._schema.limit))
@@ -216,12 +219,14 @@ class LinearLearner(AnyClasses):
             label: (self._labels.sign(label), float(weight.get(label, 1.0)))
             for label in self._labels.seen
         }
+        state = self._state_for(d)
         block, first, n = None, self._first, self._n_examples
         if first is not None:
             room = next_power_of_two(n) - n
-            block = first.block(room, LONGEST if self._sparse else d, self._sparse)
+            width = LONGEST if self._sparse else state.weights.shape[2]
+            block = first.block(room, width, self._sparse)
         target = Target(
-            self._state_for(d),
+            state,
             self._schedule,
             self._kind,
             self._calibration,
@@ -230,7 +235,7 @@ class LinearLearner(AnyClasses):
             self._n_learnt,
             block,
         )
-        return (sparse_way if self._sparse else dense_way)(self._schema, target)
+        return short_way(self._schema, target, self._sparse)
 
     def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
         """Return the label predicted for an event."""
@@ -366,7 +371,7 @@ class LinearLearner(AnyClasses):
             labels = [self._labels.label_of_sign(sign) for sign in signs.tolist()]
             weights = weights * np.array([float(factor.get(label, 1.0)) for label in labels])
         state = self._state_for(shape(x)[1])
-        return float(first_rows.primal(state, x, signs, weights, self._schedule))
+        return float(linear_state.primal(state, x, signs, weights, self._schedule))
 
     @property
     def kappa(self) -> float:

@@ -19,6 +19,7 @@ class Matrix(NamedTuple):
     values: np.ndarray  # numbers (n, len(names))
     order: list[Name] | None  # names by first appearance; None = all in the first row
     absent: np.ndarray | None = None  # bool, like values: where an event lacks the feature
+    is_finite: bool = False  # whether all values are known to be finite, in single precision
 
 
 class SparseMatrix(NamedTuple):
@@ -44,6 +45,8 @@ def take(matrix: Any, kept: np.ndarray) -> Any:
 def are_usable(matrix: Matrix | SparseMatrix, largest: float) -> np.ndarray:
     """Tell for each row whether all values are finite and at most `largest`."""
     values = matrix.values
+    if not isinstance(matrix, SparseMatrix) and matrix.is_finite:
+        return np.ones(len(values), bool)
     if not isinstance(matrix, SparseMatrix) and are_columns(values):
         usable = np.ones(len(values), bool)
         mark_usable(values.T, largest, usable)

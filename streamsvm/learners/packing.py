@@ -9,6 +9,8 @@ from streamsvm.support.rows import added
 
 _ROWS = 64
 _MANY = 256
+# That of NaN and of infinity is all ones.
+_EXPONENT_BITS = np.int32(0x7F800000)
 _EXPONENT = np.uint32(0x7F800000)
 
 
@@ -62,23 +64,49 @@ def rows_of(columns, places, out):  # type: ignore[no-untyped-def]
                     out[r, place] = columns[c, r]
 
 
+@compiled_leaf
+def _most_exponent(bits):  # type: ignore[no-untyped-def]
+    most = np.int32(0)
+    for i in range(bits.size):
+        most = max(most, bits[i] & _EXPONENT_BITS)
+    return most
+
+
 @compiled
-def rows_at(addresses, out):  # type: ignore[no-untyped-def]
-    """Write single-precision columns, each at an address, int64 (d,), as rows, float32 (n, d)."""
+def rows_at(addresses, out, bits):  # type: ignore[no-untyped-def]
+    """Write columns of single precision as rows.
+
+    Parameters
+    ----------
+    addresses
+        int64 (d,): where each column is, float32 (n,).
+    out
+        float32 (n, d), written.
+    bits
+        int32 (n d,): the same memory.
+
+    Returns
+    -------
+    Whether all values are finite.
+
+    """
     n, d = out.shape
+    most = np.int32(0)
     for start in range(0, n, _ROWS):
         stop = min(n, start + _ROWS)
-        for c in range(d):
-            column = array_at(addresses[c], (n,), np.float32)
-            for r in range(start, stop):
-                out[r, c] = column[r]
+        for r in range(start, stop):
+            for c in range(d):
+                out[r, c] = array_at(addresses[c], (n,), np.float32)[r]
+        # While they are in the nearest cache.
+        most = max(most, _most_exponent(bits[start * d : stop * d]))
+    return most != _EXPONENT_BITS
 
 
 @compiled
 def mark_finite(bits, out):  # type: ignore[no-untyped-def]
     """Write which rows of single precision, as uint32 (n, d), are finite into out, bool (n,)."""
     for r in range(bits.shape[0]):
-        # The exponent of NaN and of infinity is all ones; without a branch it is vector code.
+        # Without a branch it is vector code.
         bad = np.uint32(0)
         for c in range(bits.shape[1]):
             bad |= np.uint32((bits[r, c] & _EXPONENT) == _EXPONENT)
@@ -131,81 +159,96 @@ def crc32(content):  # type: ignore[no-untyped-def]
     return np.int64(c ^ np.uint32(0xFFFFFFFF))
 
 
+_LANES = 32
+_NO_COLUMN = np.int32(2**31 - 1)
+
+
 @compiled_leaf
-def _rank(columns, c):  # type: ignore[no-untyped-def]
-    """Return how many columns, int32 (n,), are less than c."""
+def _rank(columns, n, c):  # type: ignore[no-untyped-def]
+    """Return how many of the first n columns are less than c."""
     rank = np.int32(0)
-    for s in range(columns.size):
+    for s in range(n):
         rank = np.int32(rank + np.int32(columns[s] < c))
     return rank
 
 
 @compiled
-def _sort_few(columns, values):  # type: ignore[no-untyped-def]
-    """Sort columns, int32 (n,), and values with them, float32 (n,); False if two are the same.
+def _sort_few(columns, given, n, out_columns, out_values):  # type: ignore[no-untyped-def]
+    """Write columns, int32 (n,), in order, and given with them; False if two are the same.
 
     Each is compared with each, many in one operation, and nothing is guessed: up to some hundred
     that is faster than a sort, whose comparisons are foreseen half of the time.
     """
-    n = columns.size
-    sorted_columns, sorted_values = np.full(n, -1, np.int32), np.empty(n, np.float32)
+    padded = min(-(-n // _LANES) * _LANES, columns.size // _LANES * _LANES)
     for t in range(n):
-        at = _rank(columns, columns[t])
-        if sorted_columns[at] >= 0:
+        out_columns[t] = -1
+    for t in range(n, padded):
+        columns[t] = _NO_COLUMN
+    for t in range(n):
+        at = np.int64(_rank(columns, padded, columns[t]))
+        for s in range(padded, n):
+            at += columns[s] < columns[t]
+        if out_columns[at] >= 0:
             return False
-        sorted_columns[at], sorted_values[at] = columns[t], values[t]
-    columns[:], values[:] = sorted_columns, sorted_values
+        out_columns[at], out_values[at] = columns[t], given[t]
     return True
 
 
 @compiled
-def _sort_and_add(columns, values):  # type: ignore[no-untyped-def]
-    """Sort as `_sort_few`, but add up the values of one column; return how many are left."""
-    n = 0
-    for t in range(columns.size):
-        column, value = columns[t], values[t]
-        at = n
-        while at > 0 and columns[at - 1] > column:
+def _sort_and_add(columns, given, n, out_columns, out_values):  # type: ignore[no-untyped-def]
+    """Write as `_sort_few`, but add up the values of one column; return how many are left."""
+    m = 0
+    for t in range(n):
+        column, value = columns[t], np.float32(given[t])
+        at = m
+        while at > 0 and out_columns[at - 1] > column:
             at -= 1
-        if at > 0 and columns[at - 1] == column:
-            values[at - 1] = added(values[at - 1], value)
+        if at > 0 and out_columns[at - 1] == column:
+            out_values[at - 1] = added(out_values[at - 1], value)
             continue
-        for s in range(n, at, -1):
-            columns[s] = columns[s - 1]
-            values[s] = values[s - 1]
-        columns[at] = column
-        values[at] = value
-        n += 1
-    return n
+        for s in range(m, at, -1):
+            out_columns[s] = out_columns[s - 1]
+            out_values[s] = out_values[s - 1]
+        out_columns[at] = column
+        out_values[at] = value
+        m += 1
+    return m
 
 
 @compiled
-def list_event(columns, given, values):  # type: ignore[no-untyped-def]
-    """Bring the nonzero features of an event into order, in place.
+def list_event(columns, given, n, out_columns, out_values):  # type: ignore[no-untyped-def]
+    """Write the nonzero features of an event in the order of their columns.
 
     Parameters
     ----------
     columns
-        int32 (n,), overwritten with ascending columns; below 0: leave the feature out.
+        int32 (at least n,), overwritten: the columns; below 0: leave the feature out. It is fastest
+        with room for a multiple of 32.
     given
-        float64 (n,): the values.
-    values
-        float32 (n,), written.
+        float64 (at least n,), overwritten: the values.
+    n
+        How many features there are.
+    out_columns, out_values
+        int32 and float32 (at least n,), written.
 
     Returns
     -------
     How many features are left, those of one column added up; -1 if a value is not finite.
 
     """
-    n, is_sorted = 0, True
-    for t in range(columns.size):
+    m, is_sorted, last = 0, True, -1
+    for t in range(n):
         column, value = columns[t], np.float32(given[t])
         if not np.isfinite(value):
             return -1
         if column >= 0 and value != 0.0:
-            is_sorted &= n == 0 or columns[n - 1] < column
-            columns[n], values[n] = column, value
-            n += 1
-    if is_sorted or (n <= _MANY and _sort_few(columns[:n], values[:n])):
-        return n
-    return _sort_and_add(columns[:n], values[:n])
+            is_sorted &= last < column
+            columns[m], given[m], last = column, value, column
+            m += 1
+    if is_sorted:
+        for t in range(m):
+            out_columns[t], out_values[t] = columns[t], given[t]
+        return m
+    if m <= _MANY and _sort_few(columns, given, m, out_columns, out_values):
+        return m
+    return _sort_and_add(columns, given, m, out_columns, out_values)

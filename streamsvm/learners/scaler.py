@@ -183,7 +183,7 @@ class StandardScaler(Shared, base.MiniBatchTransformer):
             # Features that were never learnt have no variance: 0, like River's.
             values[:, columns == -2] = 0.0
             _learn_and_scale(self._statistics, columns, values, absent, learn, scale)
-        return matrix._replace(values=values)
+        return matrix._replace(values=values, is_finite=False)
 
     @property
     def statistics(self) -> dict[Name, tuple[int, float, float]]:

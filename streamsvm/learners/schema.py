@@ -211,7 +211,11 @@ class Schema:
         return {name: check_number_feature(name, value) for name, value in x.items()}
 
     def wider_rows(
-        self, names: Sequence[Name], values: np.ndarray, order: list[Name] | None
+        self,
+        names: Sequence[Name],
+        values: np.ndarray,
+        order: list[Name] | None,
+        is_finite: bool = False,
     ) -> tuple[np.ndarray, list[Name]]:
         """Return a matrix with unseen features as further columns, and their names.
 
@@ -224,6 +228,8 @@ class Schema:
         order
             The names in the order in which events one by one would show them; None = all in the
             first row.
+        is_finite
+            Whether all values are known to be finite, in single precision.
 
         """
         self._check_size(len(names))
@@ -235,7 +241,7 @@ class Schema:
         columns |= self.index
         places = np.array([columns.get(name, -1) for name in names], np.int64)
         x = _as_rows(values, places, len(self.names) + len(new))
-        bad = first_bad(x)
+        bad = -1 if is_finite else first_bad(x)
         if bad >= 0:
             r, place = divmod(bad, x.shape[1])
             c = int(np.flatnonzero(places == place)[0])
@@ -290,11 +296,11 @@ class Schema:
         if len(given) > _MANY:
             order = np.argsort(columns, kind="stable")
             columns, given = columns[order], given[order]
-        values = np.empty(len(given), np.float32)
-        n = list_event(columns, given, values)
+        listed, values = np.empty(len(given), np.int32), np.empty(len(given), np.float32)
+        n = list_event(columns, given, len(given), listed, values)
         if n < 0:
             self.checked(x)
-        return SparseRows(np.array([0, n]), columns[:n], values[:n], d)
+        return SparseRows(np.array([0, n]), listed[:n], values[:n], d)
 
     def known(self, rows: SparseRows) -> SparseRows:
         """Return rows without the features that are not among the names."""

@@ -30,6 +30,7 @@ _ODD = np.int64(0x9E3779B97F4A7C15 - 2**64)
 _SLOTS, _MASK, _TAKEN = range(3)
 
 _REMEMBERED = 2**16
+_FEW = 2**14
 
 
 @compiled_within
@@ -70,7 +71,7 @@ def look_ahead(head, hashed):  # type: ignore[no-untyped-def]
 def look_at(head, hashed):  # type: ignore[no-untyped-def]
     """Have the name in that slot brought near."""
     slots, mask = _slots_of(head)
-    prefetch(array_at(slots[_first_slot(hashed, mask), 0], (1, 1), np.int64), 0, 0)
+    py.look_ahead(slots[_first_slot(hashed, mask), 0])
 
 
 @compiled_within
@@ -112,9 +113,10 @@ def add(head, name):  # type: ignore[no-untyped-def]
 
 
 @compiled_with_python
-def _add_all(head, names):  # type: ignore[no-untyped-def]
-    for i in range(names.size):
-        add(head, names[i])
+def _add_all(head, names, first, stop):  # type: ignore[no-untyped-def]
+    """Add names first .. stop - 1 of a list."""
+    for i in range(first, stop):
+        add(head, py.item_of_list(names, i))
 
 
 class HashedPlaces(dict[Any, int]):
@@ -159,9 +161,10 @@ class Vocabulary:
         """Add the names that the list has now, and make room for some more."""
         n = len(self._names)
         if 3 * (n + more) > 2 * len(self._slots):
-            size = next_power_of_two(2 * (n + more))
+            # Room for twice as many, and few slots in one queue; of few names for more.
+            size = next_power_of_two((8 if n < _FEW else 2) * (n + more))
             self._slots = np.zeros((size, 2), np.int64)
             self.head[:] = address_of(self._slots), size - 1, 0
-        new = self._names[int(self.head[_TAKEN]) :]
-        if new:
-            _add_all(address_of(self.head), np.array([id(name) for name in new], np.int64))
+        taken = int(self.head[_TAKEN])
+        if taken < n:
+            _add_all(address_of(self.head), id(self._names), taken, n)

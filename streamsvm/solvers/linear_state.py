@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import chosen_by, compiled, compiled_leaf, compiled_within
-from streamsvm.losses import SQUARED_HINGE
+from streamsvm.losses import SQUARED_HINGE, value
 from streamsvm.support.rows import SparseRows, count
 
 SCALE, P, Q, BIAS, AVERAGE_BIAS, LOSS, AVERAGE_LOSS = range(7)
@@ -278,20 +278,6 @@ def predicts_average(schedule, info):  # type: ignore[no-untyped-def]
     return schedule.choose == 0.0 or info[AVERAGE_LOSS] <= info[LOSS]
 
 
-@compiled
-def objective(state, schedule, losses):  # type: ignore[no-untyped-def]
-    """Return lambda / 2 sum_c ||w_c||^2 + losses, of the last weights or of their average."""
-    total = 0.0
-    for o in range(state.info.shape[0]):
-        info, weights = state.info[o], state.weights[o]
-        for c in range(weights.shape[1]):
-            w = info[SCALE] * weights[0, c]
-            if predicts_average(schedule, info):
-                w = info[P] * weights[1, c] + info[Q] * weights[0, c]
-            total += w * w
-    return 0.5 * schedule.lam * total + losses
-
-
 @compiled_within
 def margin_of(state, x, r, o, schedule):  # type: ignore[no-untyped-def]
     """Return f_o of row r, by the last weights or by their average."""
@@ -311,3 +297,38 @@ def margins_of(state, x, schedule, out):  # type: ignore[no-untyped-def]
     for r in range(count(x)):
         for o in range(state.info.shape[0]):
             out[r, o] = margin_of(state, x, r, o, schedule)
+
+
+@compiled
+def primal(state, x, y, weight, schedule):  # type: ignore[no-untyped-def]
+    """Return lambda / 2 sum_c ||w_c||^2 + the mean of weight times loss over rows.
+
+    Of the weights that predict.
+
+    Parameters
+    ----------
+    state, schedule
+        As they are.
+    x
+        n rows: float32 (n, d), finite, or `SparseRows`.
+    y
+        float64 (n,): +1 or -1 if there is one output, else classes 0, 1, ...
+    weight
+        float64 (n,), at least 0.
+
+    """
+    outputs = state.info.shape[0]
+    squares, losses = 0.0, 0.0
+    for o in range(outputs):
+        info, weights = state.info[o], state.weights[o]
+        averages = predicts_average(schedule, info)
+        for c in range(weights.shape[1]):
+            w = info[SCALE] * weights[0, c]
+            if averages:
+                w = info[P] * weights[1, c] + info[Q] * weights[0, c]
+            squares += w * w
+    for r in range(count(x)):
+        for o in range(outputs):
+            s = sign_of(y[r], o, outputs) * margin_of(state, x, r, o, schedule)
+            losses += weight[r] * value(schedule.loss, s)
+    return 0.5 * schedule.lam * squares + losses / max(1, y.size)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from streamsvm._compile import array_at, compiled_within
+from streamsvm._compile import array_at, compiled_within, prefetch
 
 
 def of_python(name: str, result: Any, *arguments: Any) -> Any:
@@ -40,6 +40,9 @@ compare_text: Any = of_python("PyUnicode_Compare", types.int32, _OBJECT, _OBJECT
 """compare_text(a, b): below 0, 0, above 0, as strings are ordered."""
 
 _are_equal: Any = of_python("PyObject_RichCompareBool", types.int32, _OBJECT, _OBJECT, types.int32)
+item_of_list: Any = of_python("PyList_GetItem", _OBJECT, _OBJECT, types.int64)
+"""item_of_list(list, i): i is one of its places."""
+
 _length: Any = of_python("PyTuple_Size", types.int64, _OBJECT)
 _item: Any = of_python("PyTuple_GetItem", _OBJECT, _OBJECT, types.int64)
 _set: Any = of_python("PyDict_SetItem", types.int32, _OBJECT, _OBJECT, _OBJECT)
@@ -60,6 +63,7 @@ HAS_LOCK = not sysconfig.get_config_var("Py_GIL_DISABLED")
 # The type is the last part of every object's head; a float's value is all that follows it.
 _TYPE = object.__basicsize__ - 8
 _VALUE = float.__basicsize__ - 8
+_TEXT = "".__sizeof__() - 1
 
 _KINDS = (float, np.float64, np.float32, int, bool, str, tuple, dict, Counter, defaultdict)
 FLOAT, FLOAT64, FLOAT32, WHOLE, BOOL, TEXT, TUPLE, DICT, COUNTER, DEFAULTDICT = range(len(_KINDS))
@@ -76,10 +80,10 @@ def are_names(things: Iterable[Any]) -> bool:
 
     They are strings, ints, or tuples of these.
     """
-    return all(
-        type(thing) in _NAMES or (type(thing) is tuple and _NAMES.issuperset(map(type, thing)))
-        for thing in things
-    )
+    things = list(things)
+    kinds = set(map(type, things))
+    tuples = (thing for thing in things if type(thing) is tuple) if tuple in kinds else ()
+    return kinds - {tuple} <= _NAMES and all(_NAMES.issuperset(map(type, t)) for t in tuples)
 
 
 def kinds() -> np.ndarray:
@@ -91,6 +95,14 @@ def kinds() -> np.ndarray:
 def kind_of(thing):  # type: ignore[no-untyped-def]
     """Return the type of an object: its address."""
     return array_at(thing + _TYPE, (1,), np.int64)[0]
+
+
+@compiled_within
+def look_ahead(thing):  # type: ignore[no-untyped-def]
+    """Have an object brought near: its head, and the text that follows that of a string."""
+    start = array_at(thing, (1, _TEXT // 8 + 1), np.int64)
+    prefetch(start, 0, 0)
+    prefetch(start, 0, _TEXT // 8)
 
 
 @compiled_within
