@@ -211,9 +211,10 @@ def _take_values(places, n):  # type: ignore[no-untyped-def]
     return True
 
 
-@compiled_within
-def _listed(places, n, d):  # type: ignore[no-untyped-def]
+@compiled
+def _listed(address, n, d):  # type: ignore[no-untyped-def]
     """Return the event as a sparse row, of length -1 for -1."""
+    places = _places_at(address)
     columns = array_at(places[_COLUMNS], (LONGEST,), np.int32)
     given = array_at(places[_GIVEN], (LONGEST,), np.float64)
     listed = array_at(places[_LISTED], (LONGEST,), np.int32)
@@ -226,17 +227,33 @@ def _listed(places, n, d):  # type: ignore[no-untyped-def]
 
 
 @compiled_within
+def _list_values(address, places, x):  # type: ignore[no-untyped-def]
+    n = _list_objects(address, places, x)
+    return n if n >= 0 and _take_values(places, n) else -1
+
+
+@compiled
+def _read_names(address, x):  # type: ignore[no-untyped-def]
+    """Return how many features an event has, below 0 to give up, and how many are new."""
+    places = _places_at(address)
+    n = _list_values(address, places, x)
+    knows_all = is_complete(places[_VOCABULARY], py.dict_size(places[_INDEX]))
+    new = _find_names(places, n) if n >= 0 and knows_all else -1
+    return (n, new) if new >= 0 else (-1, 0)
+
+
+@compiled
+def _read_hashed(address, x):  # type: ignore[no-untyped-def]
+    """Return how many features an event has whose names are hashed, below 0 to give up."""
+    places = _places_at(address)
+    n = _list_values(address, places, x)
+    return _hash_names(places, n) if n >= 0 else -1
+
+
+@compiled_within
 def _read(address, places, x):  # type: ignore[no-untyped-def]
     """Return how many features an event has, below 0 to give up, and how many are new."""
-    n, new = _list_objects(address, places, x), 0
-    if n >= 0 and not _take_values(places, n):
-        n = -1
-    if n >= 0 and places[_BUCKETS] > 0:
-        n = _hash_names(places, n)
-    elif n >= 0:
-        knows_all = is_complete(places[_VOCABULARY], py.dict_size(places[_INDEX]))
-        new = _find_names(places, n) if knows_all else -1
-    return (n, new) if new >= 0 else (-1, 0)
+    return (_read_hashed(address, x), 0) if places[_BUCKETS] > 0 else _read_names(address, x)
 
 
 @compiled
@@ -244,7 +261,7 @@ def read_known(address, x):  # type: ignore[no-untyped-def]
     """Return an event as a sparse row without new features, of length -1 to give up."""
     places = _places_at(address)
     n, _ = _read(address, places, x)
-    return _listed(places, n, 0)
+    return _listed(address, n, 0)
 
 
 @compiled_within
@@ -258,9 +275,10 @@ def _comes_before(a, b, places):  # type: ignore[no-untyped-def]
     return py.compare_text(a, b) < 0
 
 
-@compiled_within
-def _admit(places, d, new):  # type: ignore[no-untyped-def]
+@compiled
+def _admit(address, d, new):  # type: ignore[no-untyped-def]
     """Append the new names to the schema, and give them columns; return False to give up."""
+    places = _places_at(address)
     keys = array_at(places[_KEYS], (LONGEST,), np.int64)
     at = array_at(places[_HASHES], (LONGEST,), np.int64)
     columns = array_at(places[_COLUMNS], (LONGEST,), np.int32)
@@ -297,9 +315,9 @@ def read_any(address, x):  # type: ignore[no-untyped-def]
     places = _places_at(address)
     d = places[_BUCKETS] if places[_BUCKETS] > 0 else py.dict_size(places[_INDEX])
     n, new = _read(address, places, x)
-    if d > places[_ROOM] or (n >= 0 and new > 0 and not _admit(places, d, new)):
+    if d > places[_ROOM] or (n >= 0 and new > 0 and not _admit(address, d, new)):
         n = -1
-    return _listed(places, n, d + new)
+    return _listed(address, n, d + new)
 
 
 @compiled_within
@@ -353,9 +371,9 @@ def read_dense(address, x, learns):  # type: ignore[no-untyped-def]
         return row.reshape(1, d), False
     if py.dict_size(x) <= d and _read_in_order(address, places, x, row):
         return row.reshape(1, d), True
-    n, new = _read(address, places, x)
+    n, new = _read_names(address, x)
     if learns and n >= 0 and new > 0:
-        n, d = (n, d + new) if _admit(places, d, new) else (-1, d)
+        n, d = (n, d + new) if _admit(address, d, new) else (-1, d)
     row = array_at(places[_ROW], (d,), np.float32)
     row[:] = 0.0
     columns = array_at(places[_COLUMNS], (LONGEST,), np.int32)
