@@ -346,7 +346,7 @@ def _read_in_order(address, places, x, row):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def read_dense(address, x, learns):  # type: ignore[no-untyped-def]
+def read_dense(address, x, y):  # type: ignore[no-untyped-def]
     """Read an event as a dense row, 0 for the features that it lacks.
 
     Parameters
@@ -355,8 +355,8 @@ def read_dense(address, x, learns):  # type: ignore[no-untyped-def]
         Of a reader's places.
     x
         The event: its address.
-    learns
-        Whether its new features become known; or they are left out.
+    y
+        Its sign: new features become known; or 0: they are left out.
 
     Returns
     -------
@@ -372,7 +372,7 @@ def read_dense(address, x, learns):  # type: ignore[no-untyped-def]
     if py.dict_size(x) <= d and _read_in_order(address, places, x, row):
         return row.reshape(1, d), True
     n, new = _read_names(address, x)
-    if learns and n >= 0 and new > 0:
+    if y != 0.0 and n >= 0 and new > 0:
         n, d = (n, d + new) if _admit(address, d, new) else (-1, d)
     row = array_at(places[_ROW], (d,), np.float32)
     row[:] = 0.0

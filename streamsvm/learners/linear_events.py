@@ -141,7 +141,7 @@ def predict_dense(owner, x):  # type: ignore[no-untyped-def]
     table = _table_of(owner)
     found = table[_GIVE_UP]
     if _is_open(table):
-        row, is_read = read_dense(table[_PLACES], x, False)
+        row, is_read = read_dense(table[_PLACES], x, 0.0)
         if is_read:
             found = _predicted(table, row)
     return shared(found)
@@ -154,7 +154,7 @@ def learn_dense(owner, arguments, n):  # type: ignore[no-untyped-def]
     found = table[_GIVE_UP]
     y = _side_of(table, argument(arguments, 1)) if n == 2 else 0.0
     if _may_learn(table, n, y):
-        row, is_read = read_dense(table[_PLACES], argument(arguments, 0), True)
+        row, is_read = read_dense(table[_PLACES], argument(arguments, 0), y)
         if is_read:
             found = _learn(table, row, y)
     return shared(found)

@@ -1,7 +1,9 @@
 """The short ways of events: compiled code reads dicts itself, and nothing but speed differs."""
 
 import ast
+import gc
 import sys
+import threading
 import zlib
 from collections import Counter, OrderedDict, UserDict, defaultdict
 from decimal import Decimal
@@ -20,6 +22,7 @@ from streamsvm.learners.event_rows import LONGEST, _digits
 from streamsvm.learners.linear_events import GIVE_UP, NO_WAY
 from streamsvm.learners.packing import crc32, list_event
 from streamsvm.learners.vocabulary import Vocabulary, column_of, hash_of
+from streamsvm.solvers.linear_state import T
 from streamsvm.support import python_objects as py
 
 
@@ -151,8 +154,9 @@ def test_events_of_known_names_do_go_the_short_way(cls, params):
         assert model._way.learn({}, label) is model._way.learn_held({}, label) is GIVE_UP
 
 
-def test_new_names_get_their_columns_in_order_and_events_of_any_length_are_learnt():
-    model = SVMSGDClassifier(sparse=True, t0=10.0)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_new_names_get_their_columns_in_order_and_events_of_any_length_are_learnt(sparse):
+    model = SVMSGDClassifier(sparse=sparse, t0=10.0)
     model.learn_one({"b": 1.0, "a": 1.0}, True)
     model.learn_one({"a": 1.0}, False)
     for i in range(6):
@@ -166,6 +170,86 @@ def test_new_names_get_their_columns_in_order_and_events_of_any_length_are_learn
         assert len(model.feature_names) == len(expected) + n
         expected = model.feature_names
     assert model.n_examples == 12
+
+
+def test_dense_events_with_new_features_go_the_short_way():
+    model = SVMSGDClassifier(sparse=False, t0=10.0)
+    for i in range(4):
+        model.learn_one({"b": 1.0 + i, "d": 1.0}, bool(i % 2))
+    way = model._way
+    assert way.learn({"d": 1.0, "c": 2.0, "a": 3.0}, True) is None
+    assert model.feature_names == ["b", "d", "a", "c"]
+    assert way.predict({"unknown": 1.0, "c": 1.0}) is model.predict_one({"c": 1.0})
+    assert way.learn({name: 1.0 for name in "dcbazyx"}, False) is None
+    assert model.feature_names == ["b", "d", "a", "c", "x", "y", "z"]
+    assert model._way is way
+    other = TheLongWay(sparse=False, t0=10.0)
+    for i in range(4):
+        other.learn_one({"b": 1.0 + i, "d": 1.0}, bool(i % 2))
+    other.learn_one({"d": 1.0, "c": 2.0, "a": 3.0}, True)
+    other.learn_one({name: 1.0 for name in "abcdxyz"}, False)
+    assert model.weights == other.weights
+    # Until there is no room for more.
+    while model._way is way:
+        model.learn_one({f"name {model.n_examples}": 1.0}, True)
+    assert len(model.feature_names) > 50
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_way_gives_up_while_somebody_holds_the_lock(sparse):
+    model = SVMSGDClassifier(sparse=sparse, t0=10.0)
+    for i in range(4):
+        model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+    with model._lock:
+        assert model._way.predict({"a": 1.0}) is model._way.learn({"a": 1.0}, True) is GIVE_UP
+        assert model.predict_one({"a": 1.0}) is model._way.predict_held({"a": 1.0})
+        with model._lock:
+            model.learn_one({"a": 1.0}, True)
+        assert model._way.predict({"a": 1.0}) is GIVE_UP
+    assert model._way.predict({"a": 1.0}) is not GIVE_UP
+    assert model.n_examples == 5
+
+
+def test_threads_learn_each_event_once():
+    """Batches, events that look back, events that bring names, and predictions, all at once."""
+    for sparse in (False, True):
+        model = SVMSGDClassifier(sparse=sparse)
+        rng = np.random.default_rng(0)
+        rows = rng.normal(size=(300, 3))
+        events = [{"a": r[0], "b": r[1], f"n{i % 50}": r[2]} for i, r in enumerate(rows.tolist())]
+        frame = pa.table({name: rows[:50, i] for i, name in enumerate("abc")})
+
+        def work(model=model, events=events, frame=frame):
+            for i, x in enumerate(events):
+                model.predict_one(x)
+                model.learn_one(x, x["a"] > 0.0)
+                if i % 100 == 50:
+                    model.learn_many(frame, [True, False] * 25)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert model.n_examples == 4 * (300 + 3 * 50)
+        assert model._first is None and len(model.feature_names) == 53
+        assert model.counters["examples"] == int(model._state.info[0, T])
+
+
+def test_a_method_outlives_its_model():
+    model = SVMSGDClassifier(t0=10.0)
+    for i in range(4):
+        model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+    predict, learn = model._way.predict, model._way.learn
+    expected = model.predict_one({"a": 1.0})
+    del model
+    gc.collect()
+    assert predict({"a": 1.0}) is expected
+    assert learn({"a": 1.0}, True) is None
+    for wrong in ((), ({"a": 1.0},), ({"a": 1.0}, True, 1.0)):
+        assert learn(*wrong) is GIVE_UP
+    with pytest.raises(TypeError):
+        predict()
 
 
 def test_values_that_close_the_way_while_they_become_floats():
