@@ -68,7 +68,8 @@ class Feeder:
         if self.scaler is not None:
             matrix = self.scaler.learn_transform_many(matrix)
         ids = None if first is None else first + 1 + kept
-        return self._learn(batch, matrix, labels.take(kept), kept, ids)
+        labels = labels if len(kept) == len(labels) else labels.take(kept)
+        return self._learn(batch, matrix, labels, kept, ids)
 
     def predict(self, batch: Any) -> tuple[np.ndarray, list[Any]]:
         """Predict rows whose labels are not known; the scaler learns them.

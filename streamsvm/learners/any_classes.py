@@ -9,8 +9,8 @@ import numpy as np
 
 from streamsvm.learners.binary import BinaryLearner
 from streamsvm.learners.calibration import new_thinned, update_thinned
+from streamsvm.learners.names import Name
 from streamsvm.learners.open_labels import OpenLabels
-from streamsvm.learners.schema import Name
 from streamsvm.learners.several import SeveralClasses
 
 

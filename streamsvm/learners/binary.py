@@ -11,7 +11,7 @@ from streamsvm.learners import events, frames
 from streamsvm.learners.calibration import new_calibration, probability, update_calibration
 from streamsvm.learners.labels import BinaryLabels
 from streamsvm.learners.learner import Learner
-from streamsvm.learners.schema import Name
+from streamsvm.learners.names import Name
 
 
 class BinaryLearner(Learner):

@@ -15,8 +15,9 @@ from streamsvm.errors import FeatureError
 from streamsvm.learners import sparse_frames
 from streamsvm.learners.label_column import LabelColumn
 from streamsvm.learners.matrices import Matrix, SparseMatrix
+from streamsvm.learners.names import Name
 from streamsvm.learners.packing import rows_at, writable
-from streamsvm.learners.schema import Name, Schema, in_order
+from streamsvm.learners.schema import Schema, in_order
 
 
 def matrix_of(X: Any, schema: Schema) -> Matrix | SparseMatrix:

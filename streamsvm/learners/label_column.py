@@ -14,7 +14,6 @@ from streamsvm.errors import LabelError
 MISSING = -1
 """The code of a label that is not there."""
 
-
 _NEAR = 64
 
 
@@ -138,9 +137,8 @@ class LabelColumn(Sequence[Any]):
         return found
 
     def take(self, kept: np.ndarray) -> LabelColumn:
-        """Return the labels of some rows, by number, rising."""
-        codes = self.codes if len(kept) == len(self) else self.codes[kept]
-        return LabelColumn(codes, self.values)
+        """Return the labels of some rows, by number."""
+        return LabelColumn(self.codes[kept], self.values)
 
     def mapped(self, change: Callable[[Any], Any]) -> LabelColumn:
         """Return the column with another value for each label; None is missing."""

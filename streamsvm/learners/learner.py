@@ -14,8 +14,9 @@ from river import base
 from streamsvm.learners import checks, events, frames, model_file
 from streamsvm.learners.label_column import LabelColumn
 from streamsvm.learners.matrices import Matrix, SparseMatrix
+from streamsvm.learners.names import Name
 from streamsvm.learners.observer import Observer
-from streamsvm.learners.schema import LIMIT, Name, Schema
+from streamsvm.learners.schema import LIMIT, Schema
 from streamsvm.learners.shared import Shared
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape, sparse
 

@@ -10,14 +10,12 @@ import numpy as np
 
 from streamsvm._compile import JIT
 from streamsvm.errors import ParameterError
-from streamsvm.learners import first_rows, frames, sparsity
-from streamsvm.learners.any_classes import AnyClasses
+from streamsvm.learners import first_rows, sparsity
 from streamsvm.learners.calibration import new_temperature
-from streamsvm.learners.checks import check_class_weight, check_size, weights_of
+from streamsvm.learners.checks import check_class_weight, check_size
 from streamsvm.learners.event_rows import LONGEST
 from streamsvm.learners.first_rows import FirstRows
 from streamsvm.learners.label_column import LabelColumn
-from streamsvm.learners.labels import check_present
 from streamsvm.learners.linear_events import (
     DUE,
     GIVE_UP,
@@ -26,13 +24,14 @@ from streamsvm.learners.linear_events import (
     Target,
     short_way,
 )
+from streamsvm.learners.linear_model import LinearModel
 from streamsvm.learners.linear_schedule import schedule_of
-from streamsvm.learners.schema import LIMIT, Name
+from streamsvm.learners.names import Name
+from streamsvm.learners.schema import LIMIT
 from streamsvm.learners.shared import SeenLock
 from streamsvm.learners.width import next_power_of_two
-from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers import linear_state
-from streamsvm.solvers.linear_state import BIAS, N_UPDATES, LinearState, T
+from streamsvm.solvers.linear_state import BIAS, LinearState
 from streamsvm.support.python_objects import HAS_LOCK
 from streamsvm.support.rows import Rows, copied_rows, cut, dense, shape, sparse
 
@@ -40,7 +39,7 @@ _FEWEST = 64
 """Features there is room for at first."""
 
 
-class LinearLearner(AnyClasses):
+class LinearLearner(LinearModel):
     """A linear classifier: two classes are one output, more one output each against the rest."""
 
     chunk = 65_536
@@ -205,6 +204,9 @@ class LinearLearner(AnyClasses):
     def _become_sparse(self) -> None:
         if self.sparse is not False:
             self._sparse = True
+            if self.t0 is not None:
+                # Nothing is left that the first examples could decide.
+                self._first = None
 
     # Events of two classes and known features go a short way
 
@@ -296,116 +298,6 @@ class LinearLearner(AnyClasses):
 
     def _box_of(self, label: Any) -> None:
         return None
-
-    # Looking inside
-
-    @property
-    def summary(self) -> str:
-        """Loss, lambda and rate, in a few words."""
-        return f"{self.loss} loss, lambda {self._schedule.lam:g}, rate {self.rate:.3g}"
-
-    @property
-    def weights(self) -> dict[Any, Any]:
-        """{feature: weight}; of more than two classes {label: {feature: weight}}."""
-        with self._lock:
-            return self._weights()
-
-    def _weights(self) -> dict[Any, Any]:
-        names = self.feature_names if self.hashing is None else list(range(self.hashing))
-        rows = self._predicting_weights()[:, : len(names)].tolist()
-        found = [dict(zip(names, row, strict=True)) for row in rows]
-        if self._labels.is_binary:
-            return found[0] if found else {}
-        return dict(zip(self._labels.seen, found, strict=True))
-
-    def _predicting_weights(self) -> np.ndarray:
-        """Return the weights that predict, float64 (outputs, feature capacity)."""
-        if self._state is None:
-            return np.zeros((0, 0))
-        weights, info = self._state
-        found = info[:, linear_state.SCALE][:, None] * weights[:, 0]
-        for o in range(len(info)):
-            if linear_state.predicts_average(self._schedule, info[o]):
-                found[o] = info[o, linear_state.P] * weights[o, 1]
-                found[o] += info[o, linear_state.Q] * weights[o, 0]
-        return np.asarray(found)
-
-    @property
-    def intercept(self) -> Any:
-        """The bias; of more than two classes {label: bias}."""
-        values: list[float] = []
-        for info in () if self._state is None else self._state.info:
-            averages = linear_state.predicts_average(self._schedule, info)
-            values.append(float(info[linear_state.AVERAGE_BIAS if averages else BIAS]))
-        if self._labels.is_binary:
-            return values[0] if values else 0.0
-        return dict(zip(self._labels.seen, values, strict=True))
-
-    @property
-    def rate(self) -> float:
-        """The rate of the next example: of what its loss' derivative is multiplied with."""
-        t = 0.0 if self._state is None else float(self._state.info[0, T])
-        return float(linear_state.rate(self._schedule, t) / self._schedule.lam)
-
-    def objective(self, X: Any, y: Any, w: Any = 1.0) -> float:
-        """Return lambda / 2 ||w||^2 plus the mean loss over rows: what is minimised.
-
-        Parameters
-        ----------
-        X, y, w
-            Rows, labels and weights as in `learn_many`; labels that were never learnt count as
-            errors of all outputs.
-
-        """
-        with self._lock:
-            x = self._read_known(X)
-            labels = frames.labels_of(y, shape(x)[0])
-            check_present(labels)
-            unknown = np.array([y not in self._labels.seen for y in labels.values])[labels.codes]
-            signs = np.where(unknown, -1.0, labels.numbers(self._sign_of))
-            return self._objective(x, signs, weights_of(w, len(labels)))
-
-    def _objective(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
-        if self.class_weight is not None:
-            factor = self.class_weight
-            labels = [self._labels.label_of_sign(sign) for sign in signs.tolist()]
-            weights = weights * np.array([float(factor.get(label, 1.0)) for label in labels])
-        state = self._state_for(shape(x)[1])
-        return float(linear_state.primal(state, x, signs, weights, self._schedule))
-
-    @property
-    def kappa(self) -> float:
-        """The share of examples that changed nothing; 0 before any."""
-        counts = self.counters
-        n = counts["examples"] * self._n_outputs()
-        return 1.0 - counts["updates"] / n if n else 0.0
-
-    @property
-    def certificate(self) -> Certificate:
-        """None, and why."""
-        return Certificate(
-            None,
-            "no certificate: stochastic gradients keep no dual coefficients whose gap could be "
-            "measured; follow the objective on the sample",
-        )
-
-    @property
-    def counters(self) -> dict[str, int]:
-        """Counts since the first example: examples, updates of the weights."""
-        updates = 0.0 if self._state is None else float(self._state.info[:, N_UPDATES].sum())
-        return {"examples": self._n_examples, "updates": int(updates)} | self._ignored()
-
-    @property
-    def memory_usage(self) -> int:
-        """Bytes of all arrays."""
-        return sum(self.memory_parts.values())
-
-    @property
-    def memory_parts(self) -> dict[str, int]:
-        """Bytes of the ``weights``, and of the ``first_rows`` while they are kept."""
-        first = 0 if self._first is None else self._first.nbytes
-        weights = 0 if self._state is None else self._state.weights.nbytes
-        return {"weights": weights, "first_rows": first}
 
     def __getstate__(self) -> dict[str, Any]:
         contents = super().__getstate__()

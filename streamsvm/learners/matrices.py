@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamsvm.learners.names import Name
 from streamsvm.learners.packing import are_columns, are_rows, mark_finite, mark_usable
-from streamsvm.learners.schema import Name
 from streamsvm.support.rows import SparseRows, taken
 
 

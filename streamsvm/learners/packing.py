@@ -137,6 +137,8 @@ def _first_bad(bits):  # type: ignore[no-untyped-def]
 
 def first_bad(x: np.ndarray) -> int:
     """Return row * width + column of the first value of x, float32 (n, d), not finite, or -1."""
+    if x.flags.c_contiguous and _most_exponent(x.view(np.int32).ravel()) < _EXPONENT_BITS:
+        return -1
     return int(_first_bad(x.view(np.uint32)))
 
 

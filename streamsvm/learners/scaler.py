@@ -13,7 +13,8 @@ from streamsvm._compile import compiled
 from streamsvm.errors import FeatureError
 from streamsvm.learners import frames, model_file, scaler_file
 from streamsvm.learners.matrices import Matrix, SparseMatrix
-from streamsvm.learners.schema import Name, Schema, check_number_feature
+from streamsvm.learners.names import Name
+from streamsvm.learners.schema import Schema, check_number_feature
 from streamsvm.learners.shared import Shared
 
 

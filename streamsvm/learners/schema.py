@@ -13,19 +13,18 @@ from __future__ import annotations
 import math
 import struct
 from array import array
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from streamsvm.errors import FeatureError
+from streamsvm.learners.names import Name, Names
 from streamsvm.learners.packing import are_columns, first_bad, list_event, narrow, rows_of
-from streamsvm.learners.vocabulary import HashedPlaces, Vocabulary
-from streamsvm.support.python_objects import are_names
+from streamsvm.learners.vocabulary import HashedPlaces
 from streamsvm.support.rows import SparseRows, sorted_rows
 
-Name = Hashable
 _LARGEST = float(np.finfo(np.float32).max)
 
 # Above this many features, an event is sorted before it is listed.
@@ -44,7 +43,7 @@ def in_order(names: Iterable[Name]) -> list[Name]:
         return sorted(names, key=repr)
 
 
-class Schema:
+class Schema(Names):
     """The names of the columns, and the fast ways in.
 
     Parameters
@@ -61,13 +60,11 @@ class Schema:
     def __init__(
         self, names: Iterable[Name] = (), limit: int = LIMIT, buckets: int | None = None
     ) -> None:
-        self.names: list[Name] = []
-        self.index: dict[Name, int] = {}
+        super().__init__()
         self.limit = limit
         self.buckets = buckets
-        self._is_range = self._are_plain = True
-        self._n_noted = 0
-        self.vocabulary = Vocabulary(self.names)
+        # For how many names `packed` is prepared.
+        self._n_packed = -1
         # How often a feature was left out of an example, because there was no room for its name.
         self.n_ignored = 0
         self._left_out = 0
@@ -75,7 +72,7 @@ class Schema:
         self.extend(names)
 
     def __len__(self) -> int:
-        return len(self.names) if self.buckets is None else self.buckets
+        return self.n_names if self.buckets is None else self.buckets
 
     def __getstate__(self) -> tuple[Any, ...]:
         return self.names, self.limit, self.buckets, self.n_ignored
@@ -88,36 +85,7 @@ class Schema:
         """Append the names that are new, in their order; the last row read is an example."""
         self.n_ignored += self._left_out
         self._left_out = 0
-        # At once, as there may be a million; those of arrays are not looked at one by one.
-        known = len(self.names)
-        if not (self.is_range and isinstance(names, range) and names.start == known):
-            names = dict.fromkeys(name for name in names if name not in self.index)
-        self.index.update(zip(names, range(known, known + len(names)), strict=True))
-        self.names.extend(names)
-        self._note_names(isinstance(names, range))
-
-    def _note_names(self, are_next: bool = False) -> None:
-        """Take note of names that were appended since it was last called: by compiled code, too."""
-        if len(self.names) > self._n_noted:
-            new = self.names[self._n_noted :]
-            if not are_next:
-                after = range(self._n_noted, len(self.names))
-                self._is_range = self._is_range and new == list(after)
-                self._are_plain = self._are_plain and are_names(new)
-            self._n_noted = len(self.names)
-            self._get: Any = None
-
-    @property
-    def is_range(self) -> bool:
-        """Whether the names are 0, 1, ...: those of arrays."""
-        self._note_names()
-        return self._is_range
-
-    @property
-    def are_plain(self) -> bool:
-        """Whether they are names that compiled code may handle."""
-        self._note_names()
-        return self._are_plain
+        self.append(names)
 
     def check_unnamed(self) -> None:
         """Refuse arrays after named features.
@@ -137,10 +105,11 @@ class Schema:
 
     def _new_columns(self, new: list[Name]) -> tuple[dict[Name, int], list[Name]]:
         """Return columns for names not known yet, and those of them that there is room for."""
-        room = max(0, self.limit - len(self.names))
+        known = len(self.names)
+        room = max(0, self.limit - known)
         self._left_out = max(0, len(new) - room)
         new = new[:room]
-        return {name: len(self.names) + i for i, name in enumerate(new)}, new
+        return {name: known + i for i, name in enumerate(new)}, new
 
     def _check_size(self, n: int) -> None:
         if n > self.limit:
@@ -167,15 +136,17 @@ class Schema:
 
         None also for values that are no plain numbers; what is not finite is passed on.
         """
-        if len(x) != len(self.names) or len(x) < 2:
+        # Names that are not listed yet make no difference: the longer way lists them.
+        names = self._names
+        if len(x) != len(names) or len(x) < 2:
             return None
         # Counters would make up what is missing.
         if x.__class__ is not dict and hasattr(x, "__missing__"):
             return None
-        self._note_names()
-        if self._get is None:
-            self._pack = struct.Struct(f"{len(self.names)}d").pack
-            self._get = itemgetter(*self.names)
+        if self._n_packed != len(names):
+            self._pack = struct.Struct(f"{len(names)}d").pack
+            self._get: Any = itemgetter(*names)
+            self._n_packed = len(names)
         try:
             return np.frombuffer(self._pack(*self._get(x)), np.float64)
         except (KeyError, struct.error, TypeError, OverflowError):
@@ -190,7 +161,7 @@ class Schema:
         values = self.packed(x)
         self._left_out = 0
         if values is not None:
-            row = np.empty((1, len(self.names)), np.float32)
+            row = np.empty((1, len(values)), np.float32)
             if narrow(values, row[0]):
                 return row, []
         checked = self.checked(x)
@@ -338,8 +309,8 @@ class Schema:
             return sorted_rows(moved), []
         self._check_size(len(names))
         if isinstance(names, range) and self.is_range:
-            more = range(len(self.names), len(names))
-            return rows._replace(d=len(self.names) + len(more)), more
+            more = range(len(self), len(names))
+            return rows._replace(d=len(self) + len(more)), more
         places, new = self._new_columns([name for name in names if name not in self.index])
         places |= self.index
         columns = np.array([places.get(name, -1) for name in names], np.int32)[rows.columns]

@@ -10,7 +10,7 @@ import numpy as np
 from streamsvm.learners import frames
 from streamsvm.learners.calibration import new_temperature, softmax, update_temperature
 from streamsvm.learners.learner import Learner
-from streamsvm.learners.schema import Name
+from streamsvm.learners.names import Name
 
 
 class SeveralClasses(Learner):

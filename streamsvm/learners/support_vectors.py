@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.learners.schema import Name
+from streamsvm.learners.names import Name
 from streamsvm.support.rows import Rows, SparseRows
 
 

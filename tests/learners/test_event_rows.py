@@ -2,6 +2,7 @@
 
 import ast
 import gc
+import pickle
 import sys
 import threading
 import zlib
@@ -12,6 +13,7 @@ from types import MappingProxyType
 import numpy as np
 import pyarrow as pa
 import pytest
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -342,6 +344,31 @@ def test_nothing_is_held_and_nothing_is_let_go():
     model.learn_one({new: 1.0}, True)
     assert model.feature_names[-1] is new
     assert sys.getrefcount(new) == held + 2
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_names_of_arrays_are_listed_when_somebody_asks(sparse):
+    rng = np.random.default_rng(0)
+    rows = scipy.sparse.random_array((20, 3000), density=0.01, format="csr", rng=rng)
+    y = rng.random(20) > 0.5
+    models = [SVMSGDClassifier(sparse=sparse, t0=10.0) for _ in range(2)]
+    models[0].learn_many(rows, y)
+    assert len(models[0]._schema._names) == 0 and len(models[0]._schema) == 3000
+    models[1].learn_many(rows, y)
+    assert models[1].feature_names == list(range(3000))
+    copied = pickle.loads(pickle.dumps(models[0]))
+    wider = scipy.sparse.random_array((20, 4000), density=0.01, format="csr", rng=rng)
+    for model in (*models, copied):
+        model.learn_many(wider, y)
+        for i, x in enumerate(
+            ({7: 1.0, 3999: -2.0}, {4000: 1.0, 9000: 1.0}, {9000: 1.0}, {3: 0.5})
+        ):
+            model.predict_one(x)
+            model.learn_one(x, bool(i % 2))
+        assert model.feature_names == [*range(4001), 9000]
+        assert model._schema.index == {name: i for i, name in enumerate(model.feature_names)}
+        assert not model._schema.is_range
+        assert model.weights == models[0].weights
 
 
 @given(st.binary(max_size=40), st.integers(-(2**63) + 1, 2**63 - 1))

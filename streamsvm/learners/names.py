@@ -1,0 +1,89 @@
+"""Names of columns, as a list, as a dict, and as a table for compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+from streamsvm.learners.vocabulary import Vocabulary
+from streamsvm.support.python_objects import are_names
+
+Name = Hashable
+
+
+class Names:
+    """Names by column, and columns by name; they only grow, and compiled code appends, too.
+
+    Those of arrays are 0, 1, ..., and may be a million: they are listed once somebody asks for one.
+    """
+
+    def __init__(self) -> None:
+        self._names: list[Name] = []
+        self._index: dict[Name, int] = {}
+        self._vocabulary = Vocabulary(self._names)
+        # How many names are known to be 0, 1, ..., listed or not.
+        self._n_range = 0
+        # How many were looked at, and what was found.
+        self._n_noted = 0
+        self._is_range = self._are_plain = True
+
+    @property
+    def n_names(self) -> int:
+        """How many there are."""
+        return max(len(self._names), self._n_range)
+
+    @property
+    def names(self) -> list[Name]:
+        """The names by column."""
+        self._list_range()
+        return self._names
+
+    @property
+    def index(self) -> dict[Name, int]:
+        """The column of each name."""
+        self._list_range()
+        return self._index
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The names, for compiled code."""
+        self._list_range()
+        return self._vocabulary
+
+    @property
+    def is_range(self) -> bool:
+        """Whether they are 0, 1, ...: those of arrays."""
+        self._note()
+        return self._is_range
+
+    @property
+    def are_plain(self) -> bool:
+        """Whether compiled code may handle them."""
+        self._note()
+        return self._are_plain
+
+    def append(self, names: Iterable[Name]) -> None:
+        """Append the names that are new, in their order."""
+        known = self.n_names
+        if isinstance(names, range) and names.start == known and self.is_range:
+            self._n_range = max(known, names.stop)
+            return
+        index = self.index
+        new = dict.fromkeys(name for name in names if name not in index)
+        index.update(zip(new, range(known, known + len(new)), strict=True))
+        self._names.extend(new)
+
+    def _list_range(self) -> None:
+        known = len(self._names)
+        if known < self._n_range:
+            more = range(known, self._n_range)
+            self._index.update(zip(more, more, strict=True))
+            self._names.extend(more)
+            self._n_noted = self._n_range
+
+    def _note(self) -> None:
+        known = len(self._names)
+        if known > self._n_noted:
+            new = self._names[self._n_noted :]
+            self._is_range = self._is_range and new == list(range(self._n_noted, known))
+            self._are_plain = self._are_plain and are_names(new)
+            self._n_noted = known
