@@ -27,28 +27,27 @@ _STEPS = range(-12, 4)
 """Rates that are tried: 2^k over the mean of ||x||^2."""
 
 
+_Part = tuple[Rows, np.ndarray, np.ndarray]
+
+
 class FirstRows:
     """Rows, what they are learnt as, and their weights."""
 
     def __init__(self) -> None:
-        self._blocks: list[Rows] = []
-        self._y: list[np.ndarray] = []
-        self._weight: list[np.ndarray] = []
+        self._parts: list[_Part] = []
         self._block: Block | None = None
 
     @property
     def nbytes(self) -> int:
         """Bytes of the rows."""
-        listed = (b if isinstance(b, SparseRows) else (b,) for b in self._blocks)
-        blocks = sum(part.nbytes for b in listed for part in b if isinstance(part, np.ndarray))
-        return blocks + (0 if self._block is None else sum(part.nbytes for part in self._block))
+        rows = (x if isinstance(x, SparseRows) else (x,) for x, _, _ in self._parts)
+        parts = sum(part.nbytes for x in rows for part in x if isinstance(part, np.ndarray))
+        return parts + (0 if self._block is None else sum(part.nbytes for part in self._block))
 
     def add(self, x: Rows, y: np.ndarray, weight: np.ndarray) -> None:
         """Keep rows: these arrays themselves."""
         self._gather()
-        self._blocks.append(x)
-        self._y.append(y)
-        self._weight.append(weight)
+        self._parts.append((x, y, weight))
 
     def block(self, room: int, width: int, is_sparse: bool) -> Block:
         """Return where compiled code may `keep` the next events, no more than there is room for.
@@ -75,34 +74,35 @@ class FirstRows:
             return
         head, start, columns, values, y, weight = self._block
         n = int(head[COUNT])
-        head[COUNT], stop = 0, int(start[n])
+        stop = int(start[n])
+        rows: Rows
         if len(columns):
             used = columns[:stop].copy()
             d = int(used.max(initial=-1)) + 1
-            self._blocks.append(SparseRows(start[: n + 1].copy(), used, values[:stop].copy(), d))
+            rows = SparseRows(start[: n + 1].copy(), used, values[:stop].copy(), d)
         else:
             # New features make rows longer.
             widths = np.diff(start[: n + 1])
             rows = np.zeros((n, int(widths[-1])), np.float32)
             rows[np.arange(rows.shape[1]) < widths[:, None]] = values[:stop]
-            self._blocks.append(rows)
-        self._y.append(y[:n].copy())
-        self._weight.append(weight[:n].copy())
+        self._parts.append((rows, y[:n].copy(), weight[:n].copy()))
+        head[COUNT] = 0
 
-    def all(self, d: int) -> tuple[Rows, np.ndarray, np.ndarray]:
+    def all(self, d: int) -> _Part:
         """Return all rows, with d features, and what belongs to them."""
         self._gather()
-        if not self._y:
+        if not self._parts:
             return np.zeros((0, d), np.float32), np.zeros(0), np.zeros(0)
-        found = (joined(self._blocks, d), np.concatenate(self._y), np.concatenate(self._weight))
-        # Fewer blocks for the next time.
-        self._blocks, self._y, self._weight = [found[0]], [found[1]], [found[2]]
+        blocks, y, weight = zip(*self._parts, strict=True)
+        found = (joined(list(blocks), d), np.concatenate(y), np.concatenate(weight))
+        # Fewer parts for the next time.
+        self._parts = [found]
         return found
 
     def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
         """Change what rows are learnt as."""
         self._gather()
-        self._y = [change(y) for y in self._y]
+        self._parts = [(x, change(y), weight) for x, y, weight in self._parts]
 
 
 @compiled

@@ -88,7 +88,9 @@ def _of_single(X: Any, schema: Schema) -> Matrix | None:
     if has_zeros or len(columns) < X.num_columns or any(c.null_count for c in columns.values()):
         return None
     # In the order that the learner wants, if these are its features.
-    names: list[Name] = schema.names if columns.keys() == schema.index.keys() else list(columns)
+    names: list[Name] = list(schema.names)
+    if columns.keys() != set(names):
+        names = list(columns)
     wanted = [columns[name] for name in names]  # type: ignore[index]
     addresses = np.array([c.buffers()[1].address + 4 * c.offset for c in wanted])
     values = np.empty((X.num_rows, len(wanted)), np.float32)

@@ -259,7 +259,8 @@ class Learner(Shared, base.MiniBatchClassifier, abc.ABC):
             A label or feature name is of a type that a file cannot hold.
 
         """
-        model_file.save(self, path)
+        with self._lock:
+            model_file.save(self, path)
 
     def __getstate__(self) -> dict[str, Any]:
         # A monitor attaches itself again when it is copied.
@@ -285,7 +286,8 @@ class Learner(Shared, base.MiniBatchClassifier, abc.ABC):
     @property
     def feature_names(self) -> list[Name]:
         """The features seen, in the order of `support_vectors().rows`."""
-        return list(self._schema.names)
+        with self._lock:
+            return list(self._schema.names)
 
     @property
     def classes(self) -> list[Any]:

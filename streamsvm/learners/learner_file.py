@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.learners.json_values import as_json, kernel_as_json, kernel_from_json
-from streamsvm.learners.schema import Schema
+from streamsvm.learners.schema import LIMIT, Schema
 from streamsvm.support import stores
 from streamsvm.support.rows import Rows, SparseRows
 
@@ -53,6 +53,8 @@ def learner_from_file(
         **content["parameters"],
         **further,
     )
+    if len(content["features"]) > (model.max_features or LIMIT):
+        raise ValueError("there are more features than max_features")
     model._schema = Schema(content["features"], model.max_features, model.hashing)
     model._schema.n_ignored = content.get("n_ignored", 0)
     model._sparse = content.get("is_sparse", False)

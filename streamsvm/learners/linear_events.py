@@ -25,7 +25,7 @@ from streamsvm.learners.event_rows import (
     sparse_reader,
 )
 from streamsvm.learners.schema import Schema
-from streamsvm.learners.shared import SeenLock
+from streamsvm.learners.shared import HOLDER
 from streamsvm.solvers import sgd, sgdqn
 from streamsvm.solvers.linear_state import N_INFO, LinearState, Schedule, margin_of
 from streamsvm.support import python_objects as py
@@ -34,7 +34,7 @@ from streamsvm.support.python_objects import PLAIN
 
 # The table, int64 (_N,): addresses of a reader's places; of weights and info; of the schedule; of
 # the calibration; of the numbers, float64 (5,): parts and capacity of the weights, 0 for SGD or 1
-# for SGD-QN, weights of both labels; of int64s: how often the lock is held, whether the way is
+# for SGD-QN, weights of both labels; of int64s: whether the lock is held, whether the way is
 # closed, how many examples were learnt; of a block for the first events, 0 if there is none; and
 # the objects that are given back.
 _PLACES, _WEIGHTS, _INFO, _SCHEDULE, _CALIBRATION, _NUMBERS = range(6)
@@ -221,7 +221,7 @@ class Target(NamedTuple):
     calibration: np.ndarray
     sides: dict[Any, tuple[float, float]]
     """Sign and weight of both labels."""
-    lock: SeenLock
+    lock: Any
     """Held while an event is predicted or learnt."""
     n_learnt: np.ndarray
     """int64 (1,): counted up."""
@@ -232,7 +232,9 @@ class Target(NamedTuple):
         """Return the negative and the positive label."""
         return sorted(self.sides, key=lambda label: self.sides[label][0])
 
-    def tables(self, places: np.ndarray, n_closed: np.ndarray) -> tuple[bytes, bytes, Any]:
+    def tables(
+        self, schema: Schema, places: np.ndarray, n_closed: np.ndarray
+    ) -> tuple[bytes, bytes, Any]:
         """Return the table, that for who holds the lock, and what must live as long as they."""
         own = self.labels()
         weights = [self.sides[label][1] for label in own]
@@ -240,28 +242,29 @@ class Target(NamedTuple):
         arrays = [places, *self.state, np.array(self.schedule), self.calibration, numbers]
         table = np.zeros(_N, np.int64)
         table[:_HELD] = [address_of(array) for array in arrays]
-        table[_HELD], table[_CLOSED] = self.lock.address, address_of(n_closed)
+        table[_HELD], table[_CLOSED] = id(self.lock) + (HOLDER or 0), address_of(n_closed)
         table[_LEARNT] = address_of(self.n_learnt)
         table[_BLOCK] = 0 if self.block is None else address_of(self.block.head)
         table[_NEGATIVE:] = [id(thing) for thing in (*own, None, DUE, GIVE_UP)]
         free = table.tobytes()
         # Nobody else can be at work then.
         table[_HELD] = table[_CLOSED]
-        return free, table.tobytes(), (self, arrays, own, n_closed)
+        return free, table.tobytes(), (self, schema, arrays, own, n_closed)
 
 
 def short_way(schema: Schema, target: Target, is_sparse: bool) -> ShortWay:
     """Return the short way of events of any features: new ones, too, while there is room."""
     room = target.state.weights.shape[2]
     new = sparse_reader if is_sparse else dense_reader
-    places = new(schema, room if schema.buckets else min(schema.limit, room))
+    room = room if schema.buckets else max(len(schema), min(schema.limit, room))
+    places = new(schema, room)
     return _way(schema, target, places, is_sparse)
 
 
 def _way(schema: Schema, target: Target, places: np.ndarray, is_sparse: bool) -> ShortWay:
     n_closed = np.zeros(1, np.int64)
     new_predict, new_learn = _methods(is_sparse)
-    free, held, all_of_it = target.tables(places, n_closed)
+    free, held, all_of_it = target.tables(schema, places, n_closed)
     predict, learn = new_predict(held, all_of_it), new_learn(held, all_of_it)
     own = {label: label for label in target.sides}
 

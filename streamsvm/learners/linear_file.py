@@ -19,6 +19,8 @@ from streamsvm.solvers.linear_state import N_INFO, LinearState
 
 def to_file(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return JSON content and arrays of a linear learner."""
+    with model._lock:
+        model._look_back_if_due()
     names = set(inspect.signature(type(model)).parameters) - {"class_weight"}
     content, arrays = learner_to_file(model, sorted(names))
     content |= {"t0": model._schedule.t0, "has_first": model._first is not None}
@@ -26,7 +28,8 @@ def to_file(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if model._state is not None:
         arrays |= {"weights": model._state.weights[:, :, : max(1, d)], "info": model._state.info}
     if model._first is not None:
-        rows, y, w = model._first.all(d)
+        with model._lock:
+            rows, y, w = model._first.all(d)
         arrays |= rows_to_file(rows) | {"first_y": y, "first_weight": w}
     return content, arrays
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -28,7 +29,7 @@ from streamsvm.learners.linear_model import LinearModel
 from streamsvm.learners.linear_schedule import schedule_of
 from streamsvm.learners.names import Name
 from streamsvm.learners.schema import LIMIT
-from streamsvm.learners.shared import SeenLock
+from streamsvm.learners.shared import HOLDER
 from streamsvm.learners.width import next_power_of_two
 from streamsvm.solvers import linear_state
 from streamsvm.solvers.linear_state import BIAS, LinearState
@@ -43,7 +44,6 @@ class LinearLearner(LinearModel):
     """A linear classifier: two classes are one output, more one output each against the rest."""
 
     chunk = 65_536
-    _new_lock = SeenLock
 
     def __init__(
         self,
@@ -159,6 +159,7 @@ class LinearLearner(LinearModel):
             weight = self.class_weight
             w = w * labels.numbers(lambda label: float(weight.get(label, 1.0)))
         margins = np.zeros((len(y), self._n_outputs()))
+        self._look_back_if_due()
         # What the long way changes, the short one would not know.
         self._set_way(NO_WAY)
         start = 0
@@ -213,7 +214,7 @@ class LinearLearner(LinearModel):
     def _new_short_way(self) -> ShortWay:
         """Return the short way of events, one that gives up while there is none."""
         d = len(self._schema)
-        is_possible = JIT and HAS_LOCK and self._schema.are_plain
+        is_possible = JIT and HAS_LOCK and HOLDER is not None and self._schema.are_plain
         if d < 2 or len(self._labels.seen) != 2 or not is_possible:
             return NO_WAY
         weight = self.class_weight or {}
@@ -300,7 +301,12 @@ class LinearLearner(LinearModel):
         return None
 
     def __getstate__(self) -> dict[str, Any]:
-        contents = super().__getstate__()
+        with self._lock:
+            self._look_back_if_due()
+            contents = super().__getstate__()
+            # The original goes on with its own.
+            contents["_first"] = copy.deepcopy(self._first)
+            contents["_n_learnt"] = self._n_learnt.copy()
         for name in ("_way", "_event_label", "_event_learn"):
             del contents[name]
         return contents

@@ -56,7 +56,8 @@ def are_usable(matrix: Matrix | SparseMatrix, largest: float) -> np.ndarray:
         mark_finite(values.view(np.uint32), usable)
         return usable
     with np.errstate(invalid="ignore"):
-        good = np.abs(matrix.values) <= largest
+        # As float64: single precision's largest number is infinity as a float16.
+        good = np.abs(matrix.values) <= np.float64(largest)
     if not isinstance(matrix, SparseMatrix):
         return np.asarray(good.all(axis=1))
     usable = np.ones(matrix.rows.start.size - 1, bool)

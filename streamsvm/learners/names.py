@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Hashable, Iterable
 
 from streamsvm.learners.vocabulary import Vocabulary
@@ -22,6 +23,7 @@ class Names:
         self._vocabulary = Vocabulary(self._names)
         # How many names are known to be 0, 1, ..., listed or not.
         self._n_range = 0
+        self._listing = threading.Lock()
         # How many were looked at, and what was found.
         self._n_noted = 0
         self._is_range = self._are_plain = True
@@ -73,12 +75,15 @@ class Names:
         self._names.extend(new)
 
     def _list_range(self) -> None:
-        known = len(self._names)
-        if known < self._n_range:
+        if len(self._names) >= self._n_range:
+            return
+        # Anybody may ask, at any time.
+        with self._listing:
+            known = len(self._names)
             more = range(known, self._n_range)
             self._index.update(zip(more, more, strict=True))
+            self._n_noted = max(self._n_noted, self._n_range)
             self._names.extend(more)
-            self._n_noted = self._n_range
 
     def _note(self) -> None:
         known = len(self._names)

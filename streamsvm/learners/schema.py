@@ -136,9 +136,8 @@ class Schema(Names):
 
         None also for values that are no plain numbers; what is not finite is passed on.
         """
-        # Names that are not listed yet make no difference: the longer way lists them.
         names = self._names
-        if len(x) != len(names) or len(x) < 2:
+        if len(x) != len(names) or len(x) < 2 or len(names) < self._n_range:
             return None
         # Counters would make up what is missing.
         if x.__class__ is not dict and hasattr(x, "__missing__"):

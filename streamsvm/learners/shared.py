@@ -3,47 +3,52 @@
 from __future__ import annotations
 
 import copy
+import ctypes
+import sys
 import threading
-from array import array
-from collections.abc import Callable
 from typing import Any, Self
 
 
-class SeenLock:
-    """A lock that its holder may take again, and that compiled code sees without taking it.
+def _place_of_holder() -> int | None:
+    """Return where an RLock says, in a word that is not 0, that it is held: bytes from its start.
 
-    Who has the interpreter's lock, and finds this one free, is alone until that is given up.
+    Found by trying, as the interpreter promises none; None if it cannot be found.
     """
+    lock = threading.RLock()
 
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._held = array("q", [0])
-        self.address = self._held.buffer_info()[0]
-        """Of an int64: how often it is held."""
+    def words() -> list[int]:
+        n = type(lock).__basicsize__ // 8
+        return [ctypes.c_int64.from_address(id(lock) + 8 * i).value for i in range(n)]
 
-    def __enter__(self) -> None:
-        self._lock.acquire()
-        self._held[0] += 1
+    seen = [words()]
+    for change in (lock.acquire, lock.acquire, lock.release, lock.release):
+        change()
+        seen.append(words())
+    for i in range(object.__basicsize__ // 8, len(seen[0])):
+        if [found[i] != 0 for found in seen] == [False, True, True, True, False]:
+            return 8 * i
+    return None
 
-    def __exit__(self, *error: object) -> None:
-        self._held[0] -= 1
-        self._lock.release()
+
+HOLDER = _place_of_holder() if sys.implementation.name == "cpython" else None
+"""Where compiled code sees whether an RLock is held, without taking it: bytes from its address.
+
+Who has the interpreter's lock and finds the other one free is alone until that is given up.
+"""
 
 
 class Shared:
     """Has a lock that all hold who use the content; copies are of one moment, with their own."""
 
-    _new_lock: Callable[[], Any] = threading.RLock
-
     def __init__(self) -> None:
-        self._lock = self._new_lock()
+        self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_lock": None}
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
         self.__dict__.update(contents)
-        self._lock = self._new_lock()
+        self._lock = threading.RLock()
 
     def __deepcopy__(self, known: dict[int, Any]) -> Self:
         with self._lock:

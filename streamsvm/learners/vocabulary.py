@@ -155,16 +155,23 @@ class Vocabulary:
     def __init__(self, names: list[Any]) -> None:
         self._names = names
         self.head = np.zeros(3, np.int64)
-        self._slots = np.zeros((0, 2), np.int64)
+        # The last are those of the head; an interruption may leave others.
+        self._kept = [np.zeros((0, 2), np.int64)]
+
+    @property
+    def n_slots(self) -> int:
+        """How many names there is room for, and half as many."""
+        return int(self.head[_MASK]) + 1 if self.head[_SLOTS] else 0
 
     def update(self, more: int = 256) -> None:
         """Add the names that the list has now, and make room for some more."""
         n = len(self._names)
-        if 3 * (n + more) > 2 * len(self._slots):
+        if 3 * (n + more) > 2 * self.n_slots:
             # Room for twice as many, and few slots in one queue; of few names for more.
             size = next_power_of_two((8 if n < _FEW else 2) * (n + more))
-            self._slots = np.zeros((size, 2), np.int64)
-            self.head[:] = address_of(self._slots), size - 1, 0
+            self._kept.append(np.zeros((size, 2), np.int64))
+            self.head[:] = address_of(self._kept[-1]), size - 1, 0
+            del self._kept[:-1]
         taken = int(self.head[_TAKEN])
         if taken < n:
             _add_all(address_of(self.head), id(self._names), taken, n)

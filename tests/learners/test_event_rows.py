@@ -1,6 +1,7 @@
 """The short ways of events: compiled code reads dicts itself, and nothing but speed differs."""
 
 import ast
+import copy
 import gc
 import pickle
 import sys
@@ -17,11 +18,13 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsvm import SGDQNClassifier, SVMSGDClassifier
+from streamsvm import LaRankClassifier, SGDQNClassifier, SVMSGDClassifier, load
 from streamsvm._compile import address_of, compiled_with_python
-from streamsvm.errors import FeatureError
+from streamsvm.errors import FeatureError, ModelFileError
+from streamsvm.learners import vocabulary
 from streamsvm.learners.event_rows import LONGEST, _digits
-from streamsvm.learners.linear_events import GIVE_UP, NO_WAY
+from streamsvm.learners.linear_events import DUE, GIVE_UP, NO_WAY
+from streamsvm.learners.matrices import Matrix, are_usable
 from streamsvm.learners.packing import crc32, list_event
 from streamsvm.learners.vocabulary import Vocabulary, column_of, hash_of
 from streamsvm.solvers.linear_state import T
@@ -203,13 +206,115 @@ def test_a_way_gives_up_while_somebody_holds_the_lock(sparse):
     for i in range(4):
         model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
     with model._lock:
-        assert model._way.predict({"a": 1.0}) is model._way.learn({"a": 1.0}, True) is GIVE_UP
-        assert model.predict_one({"a": 1.0}) is model._way.predict_held({"a": 1.0})
-        with model._lock:
-            model.learn_one({"a": 1.0}, True)
-        assert model._way.predict({"a": 1.0}) is GIVE_UP
+        for _ in range(2):
+            assert model._way.predict({"a": 1.0}) is model._way.learn({"a": 1.0}, True) is GIVE_UP
+            assert model.predict_one({"a": 1.0}) is model._way.predict_held({"a": 1.0})
+            with model._lock:
+                model.learn_one({"a": 1.0}, True)
     assert model._way.predict({"a": 1.0}) is not GIVE_UP
-    assert model.n_examples == 5
+    assert model.n_examples == 6
+
+
+def test_a_batch_between_an_event_that_is_due_and_the_look_back():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1100, 3))
+    y = (rows[:, 0] > 0.0).tolist()
+    events = [dict(enumerate(row)) for row in rows.tolist()]
+    models = [SVMSGDClassifier(sparse=False) for _ in range(3)]
+    for model in models:
+        for x, label in zip(events[:1023], y[:1023], strict=True):
+            model.learn_one(x, label)
+    models[0].learn_one(events[1023], y[1023])
+    # As if another thread came before the look back.
+    for model in models[1:]:
+        assert model._way.learn(events[1023], y[1023]) is DUE
+    models[2] = pickle.loads(pickle.dumps(models[2]))
+    for model in models:
+        model.learn_many(rows[1024:], y[1024:])
+        assert model._first is None and model.n_examples == 1100
+        assert model.weights == models[0].weights
+
+
+def test_a_shallow_copy_leaves_the_first_rows_alone():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1100, 3))
+    events = [(dict(enumerate(row)), row[0] > 0.0) for row in rows.tolist()]
+    models = [SVMSGDClassifier() for _ in range(2)]
+    for i, (x, label) in enumerate(events):
+        if i % 100 == 50:
+            assert copy.copy(models[1]).n_examples == i
+        for model in models:
+            model.learn_one(x, label)
+    assert models[0].weights == models[1].weights and models[1]._first is None
+
+
+def test_half_precision_is_looked_at_as_the_number_that_it_is():
+    values = np.array([[1.0, 2.0], [np.inf, 1.0], [np.nan, 1.0]], np.float16)
+    usable = are_usable(Matrix([0, 1], values, None), float(np.finfo(np.float32).max))
+    assert usable.tolist() == [True, False, False]
+
+
+def test_a_file_with_more_features_than_it_allows(tmp_path):
+    model = SVMSGDClassifier(t0=10.0, sparse=False)
+    for i in range(4):
+        model.learn_one({f"n{k}": 1.0 + i for k in range(64)}, bool(i % 2))
+    model.max_features = 40
+    model.save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match="more features"):
+        load(tmp_path / "model")
+
+
+def test_names_that_are_listed_by_two_threads():
+    rows = scipy.sparse.csr_matrix(([1.0, 1.0], ([0, 1], [5, 6])), shape=(2, 300_000))
+    for _ in range(3):
+        model = SVMSGDClassifier(t0=10.0, sparse=True)
+        model.learn_many(rows, [True, False])
+        calls = (
+            lambda model=model: model._schema.names,
+            lambda model=model: model._schema.index,
+            lambda model=model: model.learn_one({5: 1.0, "new": 1.0}, True),
+        )
+        threads = [threading.Thread(target=call) for call in calls]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert model.feature_names == [*range(300_000), "new"]
+        assert model._schema.index["new"] == 300_000 and len(model._schema.index) == 300_001
+
+
+def test_an_interruption_leaves_the_table_of_names_whole(monkeypatch):
+    names = list(range(10))
+    found = Vocabulary(names)
+    found.update()
+    names += range(10, 5000)
+
+    def interrupted(array):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(vocabulary, "address_of", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        found.update()
+    monkeypatch.undo()
+    assert columns_in(found, names[:10]) == list(range(10))
+    found.update()
+    assert columns_in(found, names) == names
+
+
+def test_events_after_names_that_are_not_listed_yet():
+    """A row of a kernel learner has all columns, whoever asked for the names."""
+    rng = np.random.default_rng(0)
+    rows = scipy.sparse.random_array((40, 6), density=0.5, format="csr", rng=rng)
+    found = []
+    for asks in (False, True):
+        model = LaRankClassifier(sparse=False, seed=1)
+        for i in range(4):
+            model.learn_one({0: 1.0 + i, 1: 2.0}, i % 2 == 0)
+        model.learn_many(rows, [True] * 20 + [False] * 20)
+        if asks:
+            assert model.feature_names == list(range(6))
+        found.append(model.decision_function_one({0: 0.5, 1: 1.0}))
+    assert found[0] == found[1]
 
 
 def test_threads_learn_each_event_once():
@@ -303,10 +408,10 @@ def test_names_of_an_event_that_was_interrupted(monkeypatch):
 
 def test_ids_of_many_fields_are_found_at_once():
     names = [(field << 32) | value for field in range(8) for value in range(4000)]
-    vocabulary = Vocabulary(names)
-    vocabulary.update()
-    assert columns_in(vocabulary, names) == list(range(len(names)))
-    empty = np.flatnonzero(vocabulary._slots[:, 1] == 0)
+    table = Vocabulary(names)
+    table.update()
+    assert columns_in(table, names) == list(range(len(names)))
+    empty = np.flatnonzero(table._kept[-1][:, 1] == 0)
     assert np.diff(empty).max() < 100
 
 
@@ -418,10 +523,10 @@ def _found(head, kinds, names, columns):
         columns[i] = column_of(head, names[i], hash_of(names[i]), kinds)
 
 
-def columns_in(vocabulary, names):
+def columns_in(table, names):
     columns = np.zeros(len(names), np.int64)
     addresses = np.array([id(name) for name in names], np.int64)
-    _found(address_of(vocabulary.head), py.kinds(), addresses, columns)
+    _found(address_of(table.head), py.kinds(), addresses, columns)
     return columns.tolist()
 
 
@@ -432,11 +537,11 @@ def test_a_vocabulary_is_a_dict(names, step, shift):
     crowd = [i << shift for i in range(1, 400, step)]
     names = list(dict.fromkeys([*names, *crowd]))
     known = []
-    vocabulary = Vocabulary(known)
+    table = Vocabulary(known)
     for start in range(0, len(names), 61):
         known += names[start : start + 61]
-        vocabulary.update(more=start % 7)
+        table.update(more=start % 7)
         # Equal names of other objects.
         copies = [ast.literal_eval(repr(name)) for name in names]
         index = {name: i for i, name in enumerate(known)}
-        assert columns_in(vocabulary, copies) == [index.get(name, -1) for name in names]
+        assert columns_in(table, copies) == [index.get(name, -1) for name in names]
