@@ -16,7 +16,7 @@ COUNT, ROOM = range(2)
 class Block(NamedTuple):
     """Events that compiled code writes one after the other."""
 
-    head: np.ndarray  # int64 (8,): the numbers above, and where the other arrays are; the width
+    head: np.ndarray  # int64 (7,): the numbers above, and where the other arrays are
     start: np.ndarray  # int64 (room + 1,)
     columns: np.ndarray  # int32; of dense rows there are none
     values: np.ndarray  # float32
@@ -30,13 +30,13 @@ def new_block(room: int, width: int, is_sparse: bool) -> Block:
     start, values = np.zeros(room + 1, np.int64), np.empty(room * width, np.float32)
     arrays = (start, columns, values, np.empty(room), np.empty(room))
     addresses = [address_of(array) for array in arrays]
-    return Block(np.array([0, room, *addresses, width], np.int64), *arrays)
+    return Block(np.array([0, room, *addresses], np.int64), *arrays)
 
 
 @compiled_within
 def _next_place(block, y, weight, n):  # type: ignore[no-untyped-def]
-    """Note an event of n values; return which one it is, and where its values go."""
-    head = array_at(block, (8,), np.int64)
+    """Note an event of n values; return the head, and where its values go."""
+    head = array_at(block, (7,), np.int64)
     i = head[COUNT]
     start = array_at(head[2], (i + 2,), np.int64)
     start[i + 1] = start[i] + n
@@ -73,4 +73,4 @@ keep: Any = chosen_by(1, {np.ndarray: _keep_dense, SparseRows: _keep_sparse})
 @compiled_within
 def room_of(block):  # type: ignore[no-untyped-def]
     """Return how many events are still to come."""
-    return array_at(block, (8,), np.int64)[ROOM]
+    return array_at(block, (7,), np.int64)[ROOM]

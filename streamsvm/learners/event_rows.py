@@ -50,7 +50,19 @@ _SIZES = {_KEYS: 8, _OBJECTS: 8, _HASHES: 8, _COLUMNS: 4, _GIVEN: 8, _START: 8}
 _SIZES |= {_LISTED: 4, _VALUES: 4, _ORDER: 8, _GUESS: 8, _ROW: 4}
 
 
-def _reader(schema: Schema, room: int, is_dense: bool) -> np.ndarray:
+def reader_of(schema: Schema, room: int, is_dense: bool) -> np.ndarray:
+    """Return the places of a reader of events; keep the schema.
+
+    Parameters
+    ----------
+    schema
+        Where new names go.
+    room
+        Columns there are at most, no fewer than there are now.
+    is_dense
+        Whether events become dense rows.
+
+    """
     if schema.buckets is None:
         schema.vocabulary.update()
     numbers = {
@@ -75,25 +87,6 @@ def _reader(schema: Schema, room: int, is_dense: bool) -> np.ndarray:
         places[first : first + len(schema.names)] = [id(name) for name in schema.names]
         places[first + room : first + 2 * room] = np.arange(room)
     return places
-
-
-def dense_reader(schema: Schema, room: int) -> np.ndarray:
-    """Return the places of a reader of events as dense rows: see `sparse_reader`."""
-    return _reader(schema, room, is_dense=True)
-
-
-def sparse_reader(schema: Schema, room: int) -> np.ndarray:
-    """Return the places of a reader of events as sparse rows; keep the schema.
-
-    Parameters
-    ----------
-    schema
-        Where new names go.
-    room
-        Columns there are at most, no fewer than there are now.
-
-    """
-    return _reader(schema, room, is_dense=False)
 
 
 @compiled_within

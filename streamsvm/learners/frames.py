@@ -95,7 +95,7 @@ def _of_single(X: Any, schema: Schema) -> Matrix | None:
     addresses = np.array([c.buffers()[1].address + 4 * c.offset for c in wanted])
     values = np.empty((X.num_rows, len(wanted)), np.float32)
     is_finite = bool(rows_at(addresses, values, values.view(np.int32).ravel()))
-    return Matrix(list(names), values, None, is_finite=is_finite)
+    return Matrix(names, values, None, is_finite=is_finite)
 
 
 def _of_arrow(X: pa.RecordBatch | pa.Table) -> Matrix:

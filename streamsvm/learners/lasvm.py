@@ -113,7 +113,7 @@ class LASVMClassifier(BinaryLearner, SlotLearner):
     >>> from river import datasets, evaluate, metrics
     >>> from streamsvm import LASVMClassifier
     >>> evaluate.progressive_val_score(datasets.Bananas(), LASVMClassifier(), metrics.Accuracy())
-    Accuracy: 89.4...%
+    Accuracy: 89...%
 
     """
 

@@ -18,11 +18,10 @@ from streamsvm.learners.calibration import update_thinned_one
 from streamsvm.learners.event_block import Block, keep, room_of
 from streamsvm.learners.event_rows import (
     LONGEST,
-    dense_reader,
     read_any,
     read_dense,
     read_known,
-    sparse_reader,
+    reader_of,
 )
 from streamsvm.learners.schema import Schema
 from streamsvm.learners.shared import HOLDER
@@ -255,10 +254,8 @@ class Target(NamedTuple):
 def short_way(schema: Schema, target: Target, is_sparse: bool) -> ShortWay:
     """Return the short way of events of any features: new ones, too, while there is room."""
     room = target.state.weights.shape[2]
-    new = sparse_reader if is_sparse else dense_reader
     room = room if schema.buckets else max(len(schema), min(schema.limit, room))
-    places = new(schema, room)
-    return _way(schema, target, places, is_sparse)
+    return _way(schema, target, reader_of(schema, room, not is_sparse), is_sparse)
 
 
 def _way(schema: Schema, target: Target, places: np.ndarray, is_sparse: bool) -> ShortWay:

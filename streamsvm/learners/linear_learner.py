@@ -209,7 +209,7 @@ class LinearLearner(LinearModel):
                 # Nothing is left that the first examples could decide.
                 self._first = None
 
-    # Events of two classes and known features go a short way
+    # Events of two classes go a short way
 
     def _new_short_way(self) -> ShortWay:
         """Return the short way of events, one that gives up while there is none."""

@@ -15,12 +15,11 @@ import numpy as np
 from numba import types
 
 from streamsvm._compile import CFunction, array_at, compiled_within
-from streamsvm.support.python_objects import of_python
+from streamsvm.support.python_objects import item_of_tuple, of_python
 
 # Of the interpreter's method definitions.
 _ONE_ARGUMENT, _ARGUMENTS = 0x0008, 0x0080
 
-_item: Any = of_python("PyTuple_GetItem", types.int64, types.int64, types.int64)
 _content: Any = of_python("PyBytes_AsString", types.int64, types.int64)
 _count_up: Any = of_python("Py_IncRef", types.void, types.int64)
 
@@ -68,7 +67,7 @@ def methods_of(function: CFunction) -> Callable[[bytes, Any], Callable[..., Any]
 @compiled_within
 def table_of(owner):  # type: ignore[no-untyped-def]
     """Return the address of the table that a method belongs to."""
-    return _content(_item(owner, 0))
+    return _content(item_of_tuple(owner, 0))
 
 
 @compiled_within

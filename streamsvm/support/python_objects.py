@@ -43,8 +43,10 @@ _are_equal: Any = of_python("PyObject_RichCompareBool", types.int32, _OBJECT, _O
 item_of_list: Any = of_python("PyList_GetItem", _OBJECT, _OBJECT, types.int64)
 """item_of_list(list, i): i is one of its places."""
 
+item_of_tuple: Any = of_python("PyTuple_GetItem", _OBJECT, _OBJECT, types.int64)
+"""item_of_tuple(tuple, i): the same."""
+
 _length: Any = of_python("PyTuple_Size", types.int64, _OBJECT)
-_item: Any = of_python("PyTuple_GetItem", _OBJECT, _OBJECT, types.int64)
 _set: Any = of_python("PyDict_SetItem", types.int32, _OBJECT, _OBJECT, _OBJECT)
 _remove: Any = of_python("PyDict_DelItem", types.int32, _OBJECT, _OBJECT)
 _append: Any = of_python("PyList_Append", types.int32, _OBJECT, _OBJECT)
@@ -126,7 +128,7 @@ def is_name(thing, kinds):  # type: ignore[no-untyped-def]
     if kind != kinds[TUPLE]:
         return kind == kinds[TEXT] or kind == kinds[WHOLE]
     for i in range(_length(thing)):
-        kind = kind_of(_item(thing, i))
+        kind = kind_of(item_of_tuple(thing, i))
         if kind != kinds[TEXT] and kind != kinds[WHOLE]:
             return False
     return True
