@@ -43,7 +43,7 @@ LABELS = st.lists(st.one_of(st.none(), st.sampled_from(["a", "b", "c", "d"])), m
         ([], []),
         (np.zeros(0), []),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_labels_of_any_container(labels, expected):
     column = LabelColumn.of(labels)
