@@ -3,11 +3,13 @@
 The 10 % rule (thesis 2010, 3.2.3): a pass over some examples with several values of t0; the one
 with the lowest primal objective is taken. Here the examples are the first 1, 2, 4, ..., 1024, and
 the learner goes on as if it had had that t0 from the start: its weights become those of the pass.
-Every other value is tried, then those beside the best of these.
+Every other value is tried, then those beside the best of these; of more than 128 examples those
+beside the last choice, and on from there while the objective falls.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -22,7 +24,7 @@ from streamsvm.support.rows import Rows, SparseRows, joined, shape
 LAST = 1024
 """How many examples are kept at most."""
 
-_FEW = 8
+_FEW, _MANY = 8, 128
 _STEPS = range(-12, 4)
 """Rates that are tried: 2^k over the mean of ||x||^2."""
 
@@ -137,6 +139,23 @@ def _cost(trial: Trial) -> tuple[float, int]:
     return trial.cost, trial.step
 
 
+def _best_by_steps(tried: Callable[[int], Trial], n: int, last: int) -> Trial:
+    """Return the best trial over n examples; `last`: the step that was chosen before."""
+    if n < _FEW:
+        return tried(0)
+    if n <= _MANY:
+        found = min(map(tried, _STEPS[::2]), key=_cost)
+    else:
+        found = tried(min(max(last, _STEPS[0]), _STEPS[-1]))
+    middle = found.step
+    for side in (-1, 1):
+        step = middle + side
+        while step in _STEPS and found.step == step - side:
+            found = min(found, tried(step), key=_cost)
+            step += side
+    return found
+
+
 def best_of(
     x: Rows,
     y: np.ndarray,
@@ -172,14 +191,7 @@ def best_of(
         learn(trial, rows, y, weight, own, margins)
         return Trial(primal(trial, rows, y, weight, own), step, own, trial)
 
-    found = tried(_STEPS[0] if len(y) >= _FEW else 0)
-    if len(y) >= _FEW:
-        for step in _STEPS[2::2]:
-            found = min(found, tried(step), key=_cost)
-        middle = found.step
-        for step in (middle - 1, middle + 1):
-            if step in _STEPS:
-                found = min(found, tried(step), key=_cost)
+    found = _best_by_steps(tried, len(y), round(math.log2(square / (schedule.t0 * schedule.lam))))
     if narrow is None:
         return found
     whole = linear_state.new_state(outputs, room, second)

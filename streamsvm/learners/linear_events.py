@@ -16,13 +16,8 @@ import numpy as np
 from streamsvm._compile import address_of, array_at, compiled_for_c, compiled_within
 from streamsvm.learners.calibration import update_thinned_one
 from streamsvm.learners.event_block import Block, keep, room_of
-from streamsvm.learners.event_rows import (
-    LONGEST,
-    read_any,
-    read_dense,
-    read_known,
-    reader_of,
-)
+from streamsvm.learners.event_reader import LONGEST, Reader, reader_of
+from streamsvm.learners.event_rows import read_any, read_dense, read_known
 from streamsvm.learners.schema import Schema
 from streamsvm.learners.shared import HOLDER
 from streamsvm.solvers import sgd, sgdqn
@@ -232,13 +227,13 @@ class Target(NamedTuple):
         return sorted(self.sides, key=lambda label: self.sides[label][0])
 
     def tables(
-        self, schema: Schema, places: np.ndarray, n_closed: np.ndarray
+        self, schema: Schema, reader: Reader, n_closed: np.ndarray
     ) -> tuple[bytes, bytes, Any]:
         """Return the table, that for who holds the lock, and what must live as long as they."""
         own = self.labels()
         weights = [self.sides[label][1] for label in own]
         numbers = np.array([*self.state.weights.shape[1:], self.kind, *weights], np.float64)
-        arrays = [places, *self.state, np.array(self.schedule), self.calibration, numbers]
+        arrays = [reader.places, *self.state, np.array(self.schedule), self.calibration, numbers]
         table = np.zeros(_N, np.int64)
         table[:_HELD] = [address_of(array) for array in arrays]
         table[_HELD], table[_CLOSED] = id(self.lock) + (HOLDER or 0), address_of(n_closed)
@@ -248,7 +243,7 @@ class Target(NamedTuple):
         free = table.tobytes()
         # Nobody else can be at work then.
         table[_HELD] = table[_CLOSED]
-        return free, table.tobytes(), (self, schema, arrays, own, n_closed)
+        return free, table.tobytes(), (self, schema, reader, arrays, own, n_closed)
 
 
 def short_way(schema: Schema, target: Target, is_sparse: bool) -> ShortWay:
@@ -258,10 +253,10 @@ def short_way(schema: Schema, target: Target, is_sparse: bool) -> ShortWay:
     return _way(schema, target, reader_of(schema, room, not is_sparse), is_sparse)
 
 
-def _way(schema: Schema, target: Target, places: np.ndarray, is_sparse: bool) -> ShortWay:
+def _way(schema: Schema, target: Target, reader: Reader, is_sparse: bool) -> ShortWay:
     n_closed = np.zeros(1, np.int64)
     new_predict, new_learn = _methods(is_sparse)
-    free, held, all_of_it = target.tables(schema, places, n_closed)
+    free, held, all_of_it = target.tables(schema, reader, n_closed)
     predict, learn = new_predict(held, all_of_it), new_learn(held, all_of_it)
     own = {label: label for label in target.sides}
 

@@ -14,7 +14,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.learners import first_rows, sparsity
 from streamsvm.learners.calibration import new_temperature
 from streamsvm.learners.checks import check_class_weight, check_size
-from streamsvm.learners.event_rows import LONGEST
+from streamsvm.learners.event_reader import LONGEST
 from streamsvm.learners.first_rows import FirstRows
 from streamsvm.learners.label_column import LabelColumn
 from streamsvm.learners.linear_events import (

@@ -15,13 +15,12 @@ import numpy as np
 from numba import types
 
 from streamsvm._compile import CFunction, array_at, compiled_within
-from streamsvm.support.python_objects import item_of_tuple, of_python
+from streamsvm.support.python_objects import count_up, item_of_tuple, of_python
 
 # Of the interpreter's method definitions.
 _ONE_ARGUMENT, _ARGUMENTS = 0x0008, 0x0080
 
 _content: Any = of_python("PyBytes_AsString", types.int64, types.int64)
-_count_up: Any = of_python("Py_IncRef", types.void, types.int64)
 
 
 class _Definition(ctypes.Structure):
@@ -79,5 +78,5 @@ def argument(arguments, i):  # type: ignore[no-untyped-def]
 @compiled_within
 def shared(thing):  # type: ignore[no-untyped-def]
     """Return an object of somebody else as a result."""
-    _count_up(thing)
+    count_up(thing)
     return thing

@@ -46,6 +46,10 @@ item_of_list: Any = of_python("PyList_GetItem", _OBJECT, _OBJECT, types.int64)
 item_of_tuple: Any = of_python("PyTuple_GetItem", _OBJECT, _OBJECT, types.int64)
 """item_of_tuple(tuple, i): the same."""
 
+count_up: Any = of_python("Py_IncRef", types.void, _OBJECT)
+"""count_up(object): one more holds it."""
+
+_put: Any = of_python("PyList_SetItem", types.int32, _OBJECT, types.int64, _OBJECT)
 _length: Any = of_python("PyTuple_Size", types.int64, _OBJECT)
 _set: Any = of_python("PyDict_SetItem", types.int32, _OBJECT, _OBJECT, _OBJECT)
 _remove: Any = of_python("PyDict_DelItem", types.int32, _OBJECT, _OBJECT)
@@ -180,6 +184,13 @@ def text_at(text, length):  # type: ignore[no-untyped-def]
     if found == 0:
         _clear()
     return found
+
+
+@compiled_within
+def hold(things, i, name):  # type: ignore[no-untyped-def]
+    """Put a name into place i of a list of names, which keeps it alive."""
+    count_up(name)
+    _put(things, i, name)
 
 
 @compiled_within

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import streamsvm
-from streamsvm import LASVMClassifier, StandardScaler, kernels
+from streamsvm import LASVMClassifier, StandardScaler, SVMSGDClassifier, kernels
 from streamsvm.errors import (
     DamagedModelFileError,
     ModelFileError,
@@ -164,3 +164,13 @@ def test_what_a_file_cannot_hold(tmp_path, monkeypatch):
     monkeypatch.delitem(kernels.registry._values, Odd)
     with pytest.raises(ModelFileError, match=r"'Odd', which is not registered here"):
         streamsvm.load(tmp_path / "m.svm")
+
+
+def test_a_file_with_more_features_than_it_allows(tmp_path):
+    model = SVMSGDClassifier(t0=10.0, sparse=False)
+    for i in range(4):
+        model.learn_one({f"n{k}": 1.0 + i for k in range(64)}, bool(i % 2))
+    model.max_features = 40
+    model.save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match="more features"):
+        streamsvm.load(tmp_path / "model")

@@ -1,0 +1,88 @@
+"""What compiled code must know to read events: addresses and numbers in one table, its places."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import address_of, array_at, compiled_within
+from streamsvm.learners.schema import Schema
+from streamsvm.support import python_objects as py
+
+LONGEST = 256
+"""Features an event has at most to be read by compiled code."""
+
+# Places, int64 (N_PLACES,): types, what `dict_next` writes, then
+AT, KEY, VALUE = range(py.N_KINDS, py.N_KINDS + 3)
+# the names by column as dict and as list; the table of them; hashed: how many columns; how many
+# columns there are room for; how many features an event has at most; how many names are in order,
+# -1 for sparse rows; the list of the names of the last event, how many they are (-1: it is not
+# remembered), how many of them were new, and how many names were known then;
+INDEX, NAMES, VOCABULARY, BUCKETS, ROOM, MOST, N_ORDERED = range(VALUE + 1, VALUE + 8)
+HELD, N_LAST, NEW_OF_LAST, D_OF_LAST = range(VALUE + 8, VALUE + 12)
+# and arrays, which are behind them in the same memory.
+KEYS, OBJECTS, HASHES, GIVEN, FOUND, COLUMNS, SIGNED = range(VALUE + 12, VALUE + 19)
+START, LISTED, VALUES, ORDER, GUESS, ROW = range(VALUE + 19, VALUE + 25)
+N_PLACES = VALUE + 25
+
+# Bytes of an entry of each: addresses of names and of values; hashes, then where new names are;
+# values as numbers, columns, int32, and for `list_event`, which writes over them, both once more;
+_SIZES = {KEYS: 8, OBJECTS: 8, HASHES: 8, GIVEN: 8, FOUND: 4, COLUMNS: 4, SIGNED: 8}
+# 0 and how many features a sparse row has; its columns in order, int32, and values, float32; names
+# by column, the column of each place of an event's dict as it was last, and a dense row, float32.
+_SIZES |= {START: 8, LISTED: 4, VALUES: 4, ORDER: 8, GUESS: 8, ROW: 4}
+
+
+class Reader(NamedTuple):
+    """A table, and what it needs kept alive beside the schema."""
+
+    places: np.ndarray
+    held: list[Any]
+    """The names of the last event."""
+
+
+def reader_of(schema: Schema, room: int, is_dense: bool) -> Reader:
+    """Return a reader of events; keep the schema.
+
+    Parameters
+    ----------
+    schema
+        Where new names go.
+    room
+        Columns there are at most, no fewer than there are now.
+    is_dense
+        Whether events become dense rows.
+
+    """
+    if schema.buckets is None:
+        schema.vocabulary.update()
+    held: list[Any] = [None] * LONGEST
+    numbers = {
+        **dict(enumerate(py.kinds().tolist())),
+        INDEX: id(schema.index),
+        NAMES: id(schema.names),
+        VOCABULARY: address_of(schema.vocabulary.head),
+        BUCKETS: schema.buckets or 0,
+        ROOM: room,
+        MOST: min(LONGEST, schema.limit),
+        N_ORDERED: len(schema.names) if is_dense else -1,
+        HELD: id(held),
+        N_LAST: -1,
+    }
+    lengths = dict.fromkeys(_SIZES, LONGEST) | dict.fromkeys((ORDER, GUESS, ROW), is_dense * room)
+    ends = np.cumsum([N_PLACES, *(-(-lengths[i] * size // 8) for i, size in _SIZES.items())])
+    places = np.zeros(int(ends[-1]), np.int64)
+    places[list(numbers)] = list(numbers.values())
+    places[list(_SIZES)] = address_of(places) + 8 * ends[:-1]
+    if is_dense:
+        first = int(ends[list(_SIZES).index(ORDER)])
+        places[first : first + len(schema.names)] = [id(name) for name in schema.names]
+        places[first + room : first + 2 * room] = np.arange(room)
+    return Reader(places, held)
+
+
+@compiled_within
+def places_at(address):  # type: ignore[no-untyped-def]
+    """Return the places at an address."""
+    return array_at(address, (N_PLACES,), np.int64)

@@ -1,0 +1,258 @@
+"""When the short ways of events are open, what they hold, and what closes them."""
+
+import copy
+import gc
+import pickle
+import sys
+import threading
+from collections import Counter, defaultdict
+from decimal import Decimal
+from types import MappingProxyType
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import scipy.sparse
+
+from streamsvm import LaRankClassifier, SGDQNClassifier, SVMSGDClassifier
+from streamsvm.learners.linear_events import DUE, GIVE_UP
+from streamsvm.solvers.linear_state import T
+
+
+def test_names_of_the_last_event_are_held_and_let_go():
+    model = SVMSGDClassifier(t0=10.0, sparse=True)
+    for i in range(4):
+        model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+    name = "".join(["of", " one ", "event"])
+    before = sys.getrefcount(name)
+    assert model._way.predict({name: 1.0, "a": 1.0}) is not GIVE_UP
+    assert sys.getrefcount(name) == before + 1
+    assert model._way.predict({"a": 1.0, "b": 1.0}) is not GIVE_UP
+    assert sys.getrefcount(name) == before
+    assert model._way.predict({name: 1.0}) is not GIVE_UP
+    del model
+    gc.collect()
+    assert sys.getrefcount(name) == before
+
+
+@pytest.mark.parametrize("params", [{"sparse": False}, {"sparse": True}, {"hashing": 64}], ids=str)
+@pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
+def test_events_of_known_names_do_go_the_short_way(cls, params):
+    model = cls(t0=10.0, **params)
+    names = [f"name {i}" for i in range(20)]
+    for i in range(4):
+        model.learn_one({name: 1.0 + i for name in names}, bool(i % 2))
+    assert model._way.predict({}) is not GIVE_UP
+    way = model._way
+    for x in (
+        dict.fromkeys(names, 1.0),
+        dict.fromkeys(reversed(names), True),
+        Counter(["name 1", "name 3"]),
+        defaultdict(float, {"name 7": np.float32(0.5)}),
+        # Equal names that are other objects.
+        {"".join(list(name)): 2 for name in names},
+    ):
+        n = model.n_examples
+        assert way.predict(x) == way.predict_held(x) == model.predict_one(x)
+        assert way.learn(x, True) is way.learn(x, 1) is way.learn_held(x, np.True_) is None
+        assert model.n_examples == n + 3
+    for x in (
+        # Numbers that have to be converted first.
+        {"name 2": np.float16(0.5), "name 4": Decimal("0.25")},
+        MappingProxyType({"name 5": 1.0}),
+    ):
+        n = model.n_examples
+        assert way.predict(x) is way.learn(x, True) is GIVE_UP
+        assert way.predict_held(x) == model.predict_one(x)
+        assert way.learn_held(x, False) is None
+        assert model.n_examples == n + 1
+    assert model._way is way
+    model.learn_one({("1", 0): 1.0}, True)
+    if "hashing" not in params:
+        assert model._way.predict({tuple(["1", 0]): 1.0, "name 1": 1.0}) is not GIVE_UP
+    for x in ({"name 1": float("nan")}, {"name 1": "1.0"}, {"name 1": 1e300}, None, [1.0]):
+        assert model._way.predict(x) is model._way.predict_held(x) is GIVE_UP
+        assert model._way.learn(x, True) is model._way.learn_held(x, True) is GIVE_UP
+    for label in ("True", 2, None, np.nan, [True]):
+        assert model._way.learn({}, label) is model._way.learn_held({}, label) is GIVE_UP
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_way_gives_up_while_somebody_holds_the_lock(sparse):
+    model = SVMSGDClassifier(sparse=sparse, t0=10.0)
+    for i in range(4):
+        model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+    with model._lock:
+        for _ in range(2):
+            assert model._way.predict({"a": 1.0}) is model._way.learn({"a": 1.0}, True) is GIVE_UP
+            assert model.predict_one({"a": 1.0}) is model._way.predict_held({"a": 1.0})
+            with model._lock:
+                model.learn_one({"a": 1.0}, True)
+    assert model._way.predict({"a": 1.0}) is not GIVE_UP
+    assert model.n_examples == 6
+
+
+def test_a_batch_between_an_event_that_is_due_and_the_look_back():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1100, 3))
+    y = (rows[:, 0] > 0.0).tolist()
+    events = [dict(enumerate(row)) for row in rows.tolist()]
+    models = [SVMSGDClassifier(sparse=False) for _ in range(3)]
+    for model in models:
+        for x, label in zip(events[:1023], y[:1023], strict=True):
+            model.learn_one(x, label)
+    models[0].learn_one(events[1023], y[1023])
+    # As if another thread came before the look back.
+    for model in models[1:]:
+        assert model._way.learn(events[1023], y[1023]) is DUE
+    models[2] = pickle.loads(pickle.dumps(models[2]))
+    for model in models:
+        model.learn_many(rows[1024:], y[1024:])
+        assert model._first is None and model.n_examples == 1100
+        assert model.weights == models[0].weights
+
+
+def test_a_shallow_copy_leaves_the_first_rows_alone():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1100, 3))
+    events = [(dict(enumerate(row)), row[0] > 0.0) for row in rows.tolist()]
+    models = [SVMSGDClassifier() for _ in range(2)]
+    for i, (x, label) in enumerate(events):
+        if i % 100 == 50:
+            assert copy.copy(models[1]).n_examples == i
+        for model in models:
+            model.learn_one(x, label)
+    assert models[0].weights == models[1].weights and models[1]._first is None
+
+
+def test_events_after_names_that_are_not_listed_yet():
+    """A row of a kernel learner has all columns, whoever asked for the names."""
+    rng = np.random.default_rng(0)
+    rows = scipy.sparse.random_array((40, 6), density=0.5, format="csr", rng=rng)
+    found = []
+    for asks in (False, True):
+        model = LaRankClassifier(sparse=False, seed=1)
+        for i in range(4):
+            model.learn_one({0: 1.0 + i, 1: 2.0}, i % 2 == 0)
+        model.learn_many(rows, [True] * 20 + [False] * 20)
+        if asks:
+            assert model.feature_names == list(range(6))
+        found.append(model.decision_function_one({0: 0.5, 1: 1.0}))
+    assert found[0] == found[1]
+
+
+def test_threads_learn_each_event_once():
+    """Batches, events that look back, events that bring names, and predictions, all at once."""
+    for sparse in (False, True):
+        model = SVMSGDClassifier(sparse=sparse)
+        rng = np.random.default_rng(0)
+        rows = rng.normal(size=(300, 3))
+        events = [{"a": r[0], "b": r[1], f"n{i % 50}": r[2]} for i, r in enumerate(rows.tolist())]
+        frame = pa.table({name: rows[:50, i] for i, name in enumerate("abc")})
+
+        def work(model=model, events=events, frame=frame):
+            for i, x in enumerate(events):
+                model.predict_one(x)
+                model.learn_one(x, x["a"] > 0.0)
+                if i % 100 == 50:
+                    model.learn_many(frame, [True, False] * 25)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert model.n_examples == 4 * (300 + 3 * 50)
+        assert model._first is None and len(model.feature_names) == 53
+        assert model.counters["examples"] == int(model._state.info[0, T])
+
+
+def test_a_method_outlives_its_model():
+    model = SVMSGDClassifier(t0=10.0)
+    for i in range(4):
+        model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+    predict, learn = model._way.predict, model._way.learn
+    expected = model.predict_one({"a": 1.0})
+    del model
+    gc.collect()
+    assert predict({"a": 1.0}) is expected
+    assert learn({"a": 1.0}, True) is None
+    for wrong in ((), ({"a": 1.0},), ({"a": 1.0}, True, 1.0)):
+        assert learn(*wrong) is GIVE_UP
+    with pytest.raises(TypeError):
+        predict()
+
+
+def test_values_that_close_the_way_while_they_become_floats():
+    class Value:
+        def __float__(self):
+            model.learn_many(pa.table({f"f{i}": [1.0] for i in range(500)}), [True])
+            return 1.0
+
+    for sparse in (False, True):
+        model = SVMSGDClassifier(sparse=sparse, t0=10.0)
+        for i in range(4):
+            model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+        way = model._way
+        assert way.predict_held({"a": Value()}) is GIVE_UP
+        assert way.predict({"a": 1.0}) is way.predict_held({"a": 1.0}) is GIVE_UP
+        model.learn_one({"a": 1.0, "b": 1.0}, True)
+        assert model._way.learn_held({"a": Value()}, True) is GIVE_UP
+        assert len(model.feature_names) == 502
+
+
+def test_names_of_an_event_that_was_interrupted(monkeypatch):
+    for sparse in (False, True):
+        model = SVMSGDClassifier(sparse=sparse, t0=10.0)
+        for i in range(4):
+            model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+        before = model._state.weights.copy()
+        extend = model._schema.extend
+
+        def interrupted(names, extend=extend):
+            extend(names)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(model._schema, "extend", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.learn_one({f"n{i}": 1.0 for i in range(300)}, True)
+        monkeypatch.undo()
+        assert model._way.predict_held({"a": Decimal(1)}) is not None
+        for name in ("n0", "n40", "n299"):
+            # It has no weight yet, or no place for one.
+            assert model._way.predict_held({name: 1e6}) in (GIVE_UP, model.predict_one({}))
+            assert model._way.learn_held({name: 1e6}, True) is GIVE_UP
+        after = model._state.weights
+        np.testing.assert_array_equal(after[:, :, : before.shape[2]], before)
+        assert not after[:, 0, before.shape[2] :].any()
+        model.learn_one({"n40": 1.0, "new": 1.0}, True)
+        assert model.weights["n40"] != 0.0 and model.weights["new"] != 0.0
+        assert len(model.feature_names) == len(set(model.feature_names)) == 303
+
+
+def test_nothing_is_held_and_nothing_is_let_go():
+    names = [f"name {i}" for i in range(300)]
+    values = [1.5 + i for i in range(300)]
+    events = [dict(zip(names[i : i + 20], values[i : i + 20], strict=True)) for i in range(280)]
+    model = SVMSGDClassifier(sparse=True, t0=10.0)
+    plain = SVMSGDClassifier(sparse=False, t0=10.0)
+    for m in (model, plain):
+        for i, event in enumerate(events):
+            m.learn_one(event, bool(i % 2))
+    found = []
+    # The names of the last event are held: the same ones each time.
+    for _ in range(2):
+        for m in (model, plain):
+            for i, event in enumerate(events):
+                m.predict_one(event)
+                m.learn_one(event, bool(i % 2))
+                m.predict_one({names[i]: values[i], "unknown": 1.0})
+                m._way.predict({names[i]: "none"})
+        found.append([sys.getrefcount(thing) for thing in (*names, *values, *events)])
+    assert found[0] == found[1]
+    # Of a new name, the list and the dict of the schema hold one each.
+    new = "".join(["a new", " name"])
+    held = sys.getrefcount(new)
+    model.learn_one({new: 1.0}, True)
+    assert model.feature_names[-1] is new
+    assert sys.getrefcount(new) == held + 2
