@@ -17,18 +17,18 @@ class Block(NamedTuple):
     """Events that compiled code writes one after the other."""
 
     head: np.ndarray  # int64 (7,): the numbers above, and where the other arrays are
-    start: np.ndarray  # int64 (room + 1,)
+    start: np.ndarray  # int64 (most + 1,)
     columns: np.ndarray  # int32; of dense rows there are none
     values: np.ndarray  # float32
-    y: np.ndarray  # float64 (room,)
-    weight: np.ndarray  # float64 (room,)
+    y: np.ndarray  # float64 (most,)
+    weight: np.ndarray  # float64 (most,)
 
 
-def new_block(room: int, width: int, is_sparse: bool) -> Block:
-    """Return room for so many events of at most so many features."""
-    columns = np.empty(room * width if is_sparse else 0, np.int32)
-    start, values = np.zeros(room + 1, np.int64), np.empty(room * width, np.float32)
-    arrays = (start, columns, values, np.empty(room), np.empty(room))
+def new_block(room: int, most: int, width: int, is_sparse: bool) -> Block:
+    """Return a block for so many events of at most so many features, and memory for `most`."""
+    columns = np.empty(most * width if is_sparse else 0, np.int32)
+    start, values = np.zeros(most + 1, np.int64), np.empty(most * width, np.float32)
+    arrays = (start, columns, values, np.empty(most), np.empty(most))
     addresses = [address_of(array) for array in arrays]
     return Block(np.array([0, room, *addresses], np.int64), *arrays)
 

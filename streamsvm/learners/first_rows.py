@@ -51,14 +51,21 @@ class FirstRows:
         self._gather()
         self._parts.append((x, y, weight))
 
-    def block(self, room: int, width: int, is_sparse: bool) -> Block:
+    def block(self, room: int, most: int, width: int, is_sparse: bool) -> Block:
         """Return where compiled code may `keep` the next events, no more than there is room for.
 
-        Whoever was given one before must not use it any more.
+        There will be no more than `most`, of so many features. Whoever was given a block before
+        must not use it any more.
         """
         self.close_block()
-        self._block = new_block(room, width, is_sparse)
+        self._block = new_block(room, most, width, is_sparse)
         return self._block
+
+    def open_block(self, room: int) -> None:
+        """Make room for so many events more in the block that was given last."""
+        self._gather()
+        if self._block is not None:
+            self._block.head[ROOM] = room
 
     @property
     def is_full(self) -> bool:

@@ -196,12 +196,19 @@ class ShortWay(NamedTuple):
     predict_held: Callable[[Any], Any]
     """The same for who holds the lock, and for events that must be looked at in Python first."""
     learn_held: Callable[[Any, Any], Any]
+    set_schedule: Callable[[Schedule], None]
+    """Learn by another one from now on; called with the lock."""
     close: Callable[[], None]
     """Give up from now on; called with the lock."""
 
 
 NO_WAY = ShortWay(
-    lambda x: GIVE_UP, lambda x, y: GIVE_UP, lambda x: GIVE_UP, lambda x, y: GIVE_UP, lambda: None
+    lambda x: GIVE_UP,
+    lambda x, y: GIVE_UP,
+    lambda x: GIVE_UP,
+    lambda x, y: GIVE_UP,
+    lambda schedule: None,
+    lambda: None,
 )
 """Gives up."""
 
@@ -227,13 +234,13 @@ class Target(NamedTuple):
         return sorted(self.sides, key=lambda label: self.sides[label][0])
 
     def tables(
-        self, schema: Schema, reader: Reader, n_closed: np.ndarray
+        self, schema: Schema, reader: Reader, schedule: np.ndarray, n_closed: np.ndarray
     ) -> tuple[bytes, bytes, Any]:
         """Return the table, that for who holds the lock, and what must live as long as they."""
         own = self.labels()
         weights = [self.sides[label][1] for label in own]
         numbers = np.array([*self.state.weights.shape[1:], self.kind, *weights], np.float64)
-        arrays = [reader.places, *self.state, np.array(self.schedule), self.calibration, numbers]
+        arrays = [reader.places, *self.state, schedule, self.calibration, numbers]
         table = np.zeros(_N, np.int64)
         table[:_HELD] = [address_of(array) for array in arrays]
         table[_HELD], table[_CLOSED] = id(self.lock) + (HOLDER or 0), address_of(n_closed)
@@ -254,9 +261,9 @@ def short_way(schema: Schema, target: Target, is_sparse: bool) -> ShortWay:
 
 
 def _way(schema: Schema, target: Target, reader: Reader, is_sparse: bool) -> ShortWay:
-    n_closed = np.zeros(1, np.int64)
+    n_closed, schedule = np.zeros(1, np.int64), np.array(target.schedule)
     new_predict, new_learn = _methods(is_sparse)
-    free, held, all_of_it = target.tables(schema, reader, n_closed)
+    free, held, all_of_it = target.tables(schema, reader, schedule, n_closed)
     predict, learn = new_predict(held, all_of_it), new_learn(held, all_of_it)
     own = {label: label for label in target.sides}
 
@@ -283,12 +290,14 @@ def _way(schema: Schema, target: Target, reader: Reader, is_sparse: bool) -> Sho
         except _REFUSED:
             return GIVE_UP
 
+    def set_schedule(new: Schedule) -> None:
+        schedule[:] = new
+
     def close() -> None:
         n_closed[0] = 1
 
-    return ShortWay(
-        new_predict(free, all_of_it), new_learn(free, all_of_it), predict_held, learn_held, close
-    )
+    own_predict, own_learn = new_predict(free, all_of_it), new_learn(free, all_of_it)
+    return ShortWay(own_predict, own_learn, predict_held, learn_held, set_schedule, close)
 
 
 _REFUSED = (KeyError, TypeError, ValueError)

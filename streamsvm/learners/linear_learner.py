@@ -36,8 +36,8 @@ from streamsvm.solvers.linear_state import BIAS, LinearState
 from streamsvm.support.python_objects import HAS_LOCK
 from streamsvm.support.rows import Rows, copied_rows, cut, dense, shape, sparse
 
-_FEWEST = 64
-"""Features there is room for at first."""
+_FEWEST, _MANY = 64, 4096
+"""Features there is room for at first; sparse rows soon have so many."""
 
 
 class LinearLearner(LinearModel):
@@ -141,7 +141,8 @@ class LinearLearner(LinearModel):
             self._state = linear_state.new_state(outputs, room, self._second())
         k, _, room = self._state.weights.shape
         if d > room or outputs > k:
-            room = room if d <= room else max(d, min(2 * room, self._schema.limit))
+            wider = max(2 * room, _MANY if self._sparse else 0)
+            room = room if d <= room else max(d, min(wider, self._schema.limit))
             self._state = linear_state.grown(self._state, outputs, room, self._second())
             self._set_way(NO_WAY)
         return self._state
@@ -187,7 +188,9 @@ class LinearLearner(LinearModel):
         if self.t0 is None:
             learn, state = self._solver.learn_rows, self._state_for(0)
             best = first_rows.best_of(x, y, weight, self._schedule, state, self._second(), learn)
-            self._schedule, self._state = best.schedule, best.state
+            self._schedule = best.schedule
+            # In place: a short way leads here.
+            state.weights[:], state.info[:] = best.state
         if n >= first_rows.LAST:
             self._first = None
 
@@ -227,7 +230,7 @@ class LinearLearner(LinearModel):
         if first is not None:
             room = next_power_of_two(n) - n
             width = LONGEST if self._sparse else state.weights.shape[2]
-            block = first.block(room, width, self._sparse)
+            block = first.block(room, first_rows.LAST - n, width, self._sparse)
         target = Target(
             state,
             self._schedule,
@@ -278,9 +281,14 @@ class LinearLearner(LinearModel):
     def _look_back_if_due(self) -> None:
         """Look back if the short way learnt the last of the first examples that it had room for."""
         first, n = self._first, self._n_examples
-        if first is not None and first.is_full:
-            self._set_way(NO_WAY)
-            self._look_back(first, n)
+        if first is None or not first.is_full:
+            return
+        was_sparse = self._sparse
+        self._look_back(first, n)
+        if self._first is first and self._sparse == was_sparse:
+            self._way.set_schedule(self._schedule)
+            first.open_block(next_power_of_two(n) - n)
+        else:
             self._set_way(self._new_short_way())
 
     def _set_way(self, way: ShortWay) -> None:

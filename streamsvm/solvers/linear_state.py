@@ -64,7 +64,7 @@ def new_state(outputs: int, n_features: int, second: float | None = None) -> Lin
     if second is not None:
         weights[:, 1] = second
     info = np.zeros((outputs, N_INFO))
-    info[:, (SCALE, P)] = 1.0
+    info[:, SCALE] = info[:, P] = 1.0
     return LinearState(weights, info)
 
 
