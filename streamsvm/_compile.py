@@ -193,7 +193,8 @@ def _borrowed_compiled(typingctx: Any, state: Any) -> Any:
 
 # borrowed(state): the same arrays, without a claim on their memory. Each function that a state of
 # thirty arrays is handed to counts thirty references up and down, atomically: in a function called
-# once an event that is most of its time. Only for what the caller keeps alive, and never to return.
+# once an event that is most of its time, and rows of twenty features that a step hands on are half
+# of the step's. Only for what the caller keeps alive, and never to return.
 borrowed: Any = _borrowed_compiled if JIT else lambda state: state
 
 

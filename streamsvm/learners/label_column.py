@@ -54,6 +54,8 @@ class LabelColumn(Sequence[Any]):
         if isinstance(labels, (pa.Array, pa.ChunkedArray)):
             return cls._of_arrow(labels)
         if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "biufU":
+            if labels.dtype.kind == "b":
+                return cls(labels.astype(np.int64), [False, True])
             with contextlib.suppress(pa.ArrowException):
                 return cls._of_arrow(pa.array(labels))
         for method in ("tolist", "to_list"):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled, compiled_leaf, compiled_within
+from streamsvm._compile import borrowed, chosen_by, compiled, compiled_leaf, compiled_within
 from streamsvm.losses import SQUARED_HINGE, value
 from streamsvm.support.rows import SparseRows, count
 
@@ -294,6 +294,7 @@ def margin_of(state, x, r, o, schedule):  # type: ignore[no-untyped-def]
 @compiled
 def margins_of(state, x, schedule, out):  # type: ignore[no-untyped-def]
     """Write f of rows x into out, float64 (n, outputs)."""
+    state, x = borrowed(state), borrowed(x)
     for r in range(count(x)):
         for o in range(state.info.shape[0]):
             out[r, o] = margin_of(state, x, r, o, schedule)
@@ -317,6 +318,7 @@ def primal(state, x, y, weight, schedule):  # type: ignore[no-untyped-def]
         float64 (n,), at least 0.
 
     """
+    state, x = borrowed(state), borrowed(x)
     outputs = state.info.shape[0]
     squares, losses = 0.0, 0.0
     for o in range(outputs):

@@ -171,7 +171,7 @@ def learn_rows(state, x, y, weight, schedule, margins):  # type: ignore[no-untyp
         float64 (n, outputs), written: f of each row before it was learnt.
 
     """
-    state = borrowed(state)
+    state, x = borrowed(state), borrowed(x)
     outputs = state.info.shape[0]
     for r in range(count(x)):
         for o in range(outputs):

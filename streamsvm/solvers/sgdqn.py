@@ -153,7 +153,7 @@ def learn_row(state, x, r, o, y, weight, schedule):  # type: ignore[no-untyped-d
 @compiled
 def learn_rows(state, x, y, weight, schedule, margins):  # type: ignore[no-untyped-def]
     """Learn rows one after the other, for all outputs: see `sgd.learn_rows`."""
-    state = borrowed(state)
+    state, x = borrowed(state), borrowed(x)
     outputs = state.info.shape[0]
     for r in range(count(x)):
         for o in range(outputs):
