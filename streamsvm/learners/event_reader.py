@@ -15,16 +15,16 @@ LONGEST = 256
 
 # Places, int64 (N_PLACES,): types, what `dict_next` writes, then
 AT, KEY, VALUE = range(py.N_KINDS, py.N_KINDS + 3)
-# the names by column as dict and as list; the table of them; hashed: how many columns; how many
-# columns there are room for; how many features an event has at most; how many names are in order,
-# -1 for sparse rows; the list of the names of the last event, how many they are (-1: it is not
-# remembered), how many of them were new, and how many names were known then;
-INDEX, NAMES, VOCABULARY, BUCKETS, ROOM, MOST, N_ORDERED = range(VALUE + 1, VALUE + 8)
-HELD, N_LAST, NEW_OF_LAST, D_OF_LAST = range(VALUE + 8, VALUE + 12)
+# the list of names by column; the table of them; hashed: how many columns; how many columns there
+# are room for; how many features an event has at most; how many names are in order, -1 for sparse
+# rows; the list of the names of the last event, how many they are (-1: it is not remembered), how
+# many of them were new, and how many names were known then;
+NAMES, VOCABULARY, BUCKETS, ROOM, MOST, N_ORDERED = range(VALUE + 1, VALUE + 7)
+HELD, N_LAST, NEW_OF_LAST, D_OF_LAST = range(VALUE + 7, VALUE + 11)
 # and arrays, which are behind them in the same memory.
-KEYS, OBJECTS, HASHES, GIVEN, FOUND, COLUMNS, SIGNED = range(VALUE + 12, VALUE + 19)
-START, LISTED, VALUES, ORDER, GUESS, ROW = range(VALUE + 19, VALUE + 25)
-N_PLACES = VALUE + 25
+KEYS, OBJECTS, HASHES, GIVEN, FOUND, COLUMNS, SIGNED = range(VALUE + 11, VALUE + 18)
+START, LISTED, VALUES, ORDER, GUESS, ROW = range(VALUE + 18, VALUE + 24)
+N_PLACES = VALUE + 24
 
 # Bytes of an entry of each: addresses of names and of values; hashes, then where new names are;
 # values as numbers, columns, int32, and for `list_event`, which writes over them, both once more;
@@ -60,7 +60,6 @@ def reader_of(schema: Schema, room: int, is_dense: bool) -> Reader:
     held: list[Any] = [None] * LONGEST
     numbers = {
         **dict(enumerate(py.kinds().tolist())),
-        INDEX: id(schema.index),
         NAMES: id(schema.names),
         VOCABULARY: address_of(schema.vocabulary.head),
         BUCKETS: schema.buckets or 0,

@@ -176,7 +176,7 @@ def _remember(places, n, new):  # type: ignore[no-untyped-def]
     for t in range(n):
         py.hold(places[its.HELD], t, keys[t])
     places[its.N_LAST], places[its.NEW_OF_LAST] = n, new
-    places[its.D_OF_LAST] = py.dict_size(places[its.INDEX])
+    places[its.D_OF_LAST] = py.list_size(places[its.NAMES])
 
 
 @compiled_within
@@ -184,7 +184,7 @@ def _is_as_before(address, places, x):  # type: ignore[no-untyped-def]
     """Tell whether an event is the one that is remembered: all that was found is still there."""
     if not py.is_plain(x, places) or py.dict_size(x) != places[its.N_LAST]:
         return False
-    if places[its.NEW_OF_LAST] > 0 and py.dict_size(places[its.INDEX]) != places[its.D_OF_LAST]:
+    if places[its.NEW_OF_LAST] > 0 and py.list_size(places[its.NAMES]) != places[its.D_OF_LAST]:
         return False
     keys = array_at(places[its.KEYS], (LONGEST,), np.int64)
     given = array_at(places[its.GIVEN], (LONGEST,), np.float64)
@@ -216,7 +216,7 @@ def _read_names(address, x):  # type: ignore[no-untyped-def]
     """Return how many features an event has, below 0 to give up, and how many are new."""
     places = places_at(address)
     n = _list_values(address, places, x)
-    knows_all = is_complete(places[its.VOCABULARY], py.dict_size(places[its.INDEX]))
+    knows_all = is_complete(places[its.VOCABULARY], py.list_size(places[its.NAMES]))
     new = _find_names(places, n) if n >= 0 and knows_all else -1
     return (n, new) if new >= 0 else (-1, 0)
 
@@ -281,7 +281,7 @@ def _admit(address, d, new):  # type: ignore[no-untyped-def]
             k -= 1
         at[k] = here
     for i in range(new):
-        if not py.append(places[its.INDEX], places[its.NAMES], keys[at[i]], d + i):
+        if not py.append(places[its.NAMES], keys[at[i]]):
             return False
         add(places[its.VOCABULARY], keys[at[i]])
         columns[at[i]] = d + i
@@ -291,20 +291,37 @@ def _admit(address, d, new):  # type: ignore[no-untyped-def]
     return True
 
 
+@compiled_within
+def _list_new(places, new):  # type: ignore[no-untyped-def]
+    """Append the names that were new to the row: their columns are the last ones, in order."""
+    at = array_at(places[its.HASHES], (LONGEST,), np.int64)
+    found = array_at(places[its.FOUND], (LONGEST,), np.int32)
+    given = array_at(places[its.GIVEN], (LONGEST,), np.float64)
+    listed = array_at(places[its.LISTED], (LONGEST,), np.int32)
+    values = array_at(places[its.VALUES], (LONGEST,), np.float32)
+    start = array_at(places[its.START], (2,), np.int64)
+    for i in range(new):
+        if given[at[i]] != 0.0:
+            listed[start[1]], values[start[1]] = found[at[i]], given[at[i]]
+            start[1] += 1
+
+
 @compiled
 def read_any(address, x):  # type: ignore[no-untyped-def]
     """Return an event as a sparse row, of length -1 to give up; its new features become known."""
     places = places_at(address)
-    d = places[its.BUCKETS] if places[its.BUCKETS] > 0 else py.dict_size(places[its.INDEX])
-    if _is_as_before(address, places, x):
+    d = places[its.BUCKETS] if places[its.BUCKETS] > 0 else py.list_size(places[its.NAMES])
+    is_listed = _is_as_before(address, places, x)
+    if is_listed:
         n, new = places[its.N_LAST], places[its.NEW_OF_LAST]
-        if new == 0:
-            return _listed(places, d)
     else:
         n, new = _read(address, places, x)
     if d > places[its.ROOM] or (n >= 0 and new > 0 and not _admit(address, d, new)):
         n = places[its.N_LAST] = -1
-    _list_row(address, n)
+    if is_listed and n >= 0:
+        _list_new(places, new)
+    else:
+        _list_row(address, n)
     places[its.NEW_OF_LAST] = 0
     return _listed(places, d + new)
 
@@ -356,7 +373,7 @@ def read_dense(address, x, y):  # type: ignore[no-untyped-def]
     # How many it knows; not those of a schema that went on alone.
     d = places[its.N_ORDERED]
     row = array_at(places[its.ROW], (d,), np.float32)
-    if not py.is_plain(x, places) or py.dict_size(places[its.INDEX]) != d:
+    if not py.is_plain(x, places) or py.list_size(places[its.NAMES]) != d:
         return row.reshape(1, d), False
     if py.dict_size(x) <= d and _read_in_order(address, places, x, row):
         return row.reshape(1, d), True

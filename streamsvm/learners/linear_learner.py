@@ -33,7 +33,7 @@ from streamsvm.learners.shared import HOLDER
 from streamsvm.learners.width import next_power_of_two
 from streamsvm.solvers import linear_state
 from streamsvm.solvers.linear_state import BIAS, LinearState
-from streamsvm.support.python_objects import HAS_LOCK
+from streamsvm.support.python_objects import HAS_LOCK, PLAIN
 from streamsvm.support.rows import Rows, copied_rows, cut, dense, shape, sparse
 
 _FEWEST, _MANY = 64, 4096
@@ -270,6 +270,8 @@ class LinearLearner(LinearModel):
         self._look_back_if_due()
         if w == 1.0 and self._observer is None:
             told = self._way.learn_held(x, y)
+            if told is GIVE_UP and self._was_widened(x):
+                told = self._way.learn_held(x, y)
             if told is DUE:
                 self._look_back_if_due()
             if told is not GIVE_UP:
@@ -277,6 +279,18 @@ class LinearLearner(LinearModel):
         super().learn_one(x, y, w)
         if self._observer is None:
             self._set_way(self._new_short_way())
+
+    def _was_widened(self, x: Mapping[Name, Any]) -> bool:
+        """Make room for the features of an event, if a short way is open that has none."""
+        state = self._state
+        if self._way is NO_WAY or state is None or x.__class__ not in PLAIN:
+            return False
+        d = min(len(self._schema) + len(x), self._schema.limit)
+        if len(x) > LONGEST or d <= state.weights.shape[2]:
+            return False
+        self._state_for(d)
+        self._set_way(self._new_short_way())
+        return True
 
     def _look_back_if_due(self) -> None:
         """Look back if the short way learnt the last of the first examples that it had room for."""

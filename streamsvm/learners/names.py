@@ -14,7 +14,8 @@ Name = Hashable
 class Names:
     """Names by column, and columns by name; they only grow, and compiled code appends, too.
 
-    Those of arrays are 0, 1, ..., and may be a million: they are listed once somebody asks for one.
+    The list is what there is; the dict and the table follow it once somebody asks for them. The
+    names of arrays are 0, 1, ..., and may be a million: they are listed once somebody asks for one.
     """
 
     def __init__(self) -> None:
@@ -42,7 +43,11 @@ class Names:
     @property
     def index(self) -> dict[Name, int]:
         """The column of each name."""
-        self._list_range()
+        names = self.names
+        if len(self._index) < len(names):
+            with self._listing:
+                known = len(self._index)
+                self._index.update(zip(names[known:], range(known, len(names)), strict=False))
         return self._index
 
     @property
@@ -70,9 +75,7 @@ class Names:
             self._n_range = max(known, names.stop)
             return
         index = self.index
-        new = dict.fromkeys(name for name in names if name not in index)
-        index.update(zip(new, range(known, known + len(new)), strict=True))
-        self._names.extend(new)
+        self._names.extend(dict.fromkeys(name for name in names if name not in index))
 
     def _list_range(self) -> None:
         if len(self._names) >= self._n_range:
@@ -81,7 +84,6 @@ class Names:
         with self._listing:
             known = len(self._names)
             more = range(known, self._n_range)
-            self._index.update(zip(more, more, strict=True))
             self._n_noted = max(self._n_noted, self._n_range)
             self._names.extend(more)
 

@@ -40,6 +40,9 @@ compare_text: Any = of_python("PyUnicode_Compare", types.int32, _OBJECT, _OBJECT
 """compare_text(a, b): below 0, 0, above 0, as strings are ordered."""
 
 _are_equal: Any = of_python("PyObject_RichCompareBool", types.int32, _OBJECT, _OBJECT, types.int32)
+list_size: Any = of_python("PyList_Size", types.int64, _OBJECT)
+"""list_size(list)."""
+
 item_of_list: Any = of_python("PyList_GetItem", _OBJECT, _OBJECT, types.int64)
 """item_of_list(list, i): i is one of its places."""
 
@@ -51,14 +54,10 @@ count_up: Any = of_python("Py_IncRef", types.void, _OBJECT)
 
 _put: Any = of_python("PyList_SetItem", types.int32, _OBJECT, types.int64, _OBJECT)
 _length: Any = of_python("PyTuple_Size", types.int64, _OBJECT)
-_set: Any = of_python("PyDict_SetItem", types.int32, _OBJECT, _OBJECT, _OBJECT)
-_remove: Any = of_python("PyDict_DelItem", types.int32, _OBJECT, _OBJECT)
 _append: Any = of_python("PyList_Append", types.int32, _OBJECT, _OBJECT)
 _text_at: Any = of_python("PyUnicode_AsUTF8AndSize", _ADDRESS, _OBJECT, _ADDRESS)
 _whole_of: Any = of_python("PyLong_AsSsize_t", types.int64, _OBJECT)
 _float_of: Any = of_python("PyLong_AsDouble", types.float64, _OBJECT)
-_whole: Any = of_python("PyLong_FromSsize_t", _OBJECT, types.int64)
-_let_go: Any = of_python("Py_DecRef", types.void, _OBJECT)
 _has_failed: Any = of_python("PyErr_Occurred", _OBJECT)
 _clear: Any = of_python("PyErr_Clear", types.void)
 _EQUAL = 2
@@ -194,15 +193,9 @@ def hold(things, i, name):  # type: ignore[no-untyped-def]
 
 
 @compiled_within
-def append(index, names, key, n):  # type: ignore[no-untyped-def]
-    """Append a name to a list, and give it the number n in a dict; False: nothing is done."""
-    n_object = _whole(n)
-    done = n_object != 0 and _set(index, key, n_object) == 0
-    if n_object != 0:
-        _let_go(n_object)
-    if done and _append(names, key) != 0:
-        _remove(index, key)
-        done = False
-    if not done:
-        _clear()
-    return done
+def append(names, name):  # type: ignore[no-untyped-def]
+    """Append a name to a list; False: nothing is done."""
+    if _append(names, name) == 0:
+        return True
+    _clear()
+    return False
