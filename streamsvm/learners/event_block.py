@@ -9,8 +9,9 @@ import numpy as np
 from streamsvm._compile import address_of, array_at, chosen_by, compiled_within
 from streamsvm.support.rows import SparseRows
 
-# The head of a block: how many events there are in it; how many more are to come.
-COUNT, ROOM = range(2)
+# The head of a block: how many events there are in it; how many more are to come; addresses.
+COUNT, ROOM, _START, _COLUMNS, _VALUES, _Y, _WEIGHT = range(7)
+_N_HEAD = 7
 
 
 class Block(NamedTuple):
@@ -36,12 +37,12 @@ def new_block(room: int, most: int, width: int, is_sparse: bool) -> Block:
 @compiled_within
 def _next_place(block, y, weight, n):  # type: ignore[no-untyped-def]
     """Note an event of n values; return the head, and where its values go."""
-    head = array_at(block, (7,), np.int64)
+    head = array_at(block, (_N_HEAD,), np.int64)
     i = head[COUNT]
-    start = array_at(head[2], (i + 2,), np.int64)
+    start = array_at(head[_START], (i + 2,), np.int64)
     start[i + 1] = start[i] + n
-    array_at(head[5], (i + 1,), np.float64)[i] = y
-    array_at(head[6], (i + 1,), np.float64)[i] = weight
+    array_at(head[_Y], (i + 1,), np.float64)[i] = y
+    array_at(head[_WEIGHT], (i + 1,), np.float64)[i] = weight
     head[COUNT] += 1
     head[ROOM] -= 1
     return head, start[i]
@@ -51,7 +52,7 @@ def _next_place(block, y, weight, n):  # type: ignore[no-untyped-def]
 def _keep_dense(block, x, y, weight):  # type: ignore[no-untyped-def]
     n = x.shape[1]
     head, at = _next_place(block, y, weight, n)
-    values = array_at(head[4], (at + n,), np.float32)
+    values = array_at(head[_VALUES], (at + n,), np.float32)
     for c in range(n):
         values[at + c] = x[0, c]
 
@@ -60,8 +61,8 @@ def _keep_dense(block, x, y, weight):  # type: ignore[no-untyped-def]
 def _keep_sparse(block, x, y, weight):  # type: ignore[no-untyped-def]
     n = x.start[1]
     head, at = _next_place(block, y, weight, n)
-    columns = array_at(head[3], (at + n,), np.int32)
-    values = array_at(head[4], (at + n,), np.float32)
+    columns = array_at(head[_COLUMNS], (at + n,), np.int32)
+    values = array_at(head[_VALUES], (at + n,), np.float32)
     for t in range(n):
         columns[at + t], values[at + t] = x.columns[t], x.values[t]
 
@@ -73,4 +74,4 @@ keep: Any = chosen_by(1, {np.ndarray: _keep_dense, SparseRows: _keep_sparse})
 @compiled_within
 def room_of(block):  # type: ignore[no-untyped-def]
     """Return how many events are still to come."""
-    return array_at(block, (7,), np.int64)[ROOM]
+    return array_at(block, (_N_HEAD,), np.int64)[ROOM]

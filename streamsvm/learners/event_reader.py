@@ -39,7 +39,7 @@ class Reader(NamedTuple):
 
     places: np.ndarray
     held: list[Any]
-    """The names of the last event."""
+    """The names of the last event, and behind them some of longer ones before."""
 
 
 def reader_of(schema: Schema, room: int, is_dense: bool) -> Reader:

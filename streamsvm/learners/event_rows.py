@@ -142,7 +142,7 @@ def _take_values(places, n):  # type: ignore[no-untyped-def]
 
 @compiled
 def _list_row(address, n):  # type: ignore[no-untyped-def]
-    """List the columns and the values of the row; n -1: it has length -1."""
+    """List the columns and the values of n features in order; of -1 the row gets length -1."""
     places = places_at(address)
     found = array_at(places[its.FOUND], (LONGEST,), np.int32)
     given = array_at(places[its.GIVEN], (LONGEST,), np.float64)
@@ -266,6 +266,8 @@ def _admit(address, d, new):  # type: ignore[no-untyped-def]
     columns = array_at(places[its.FOUND], (LONGEST,), np.int32)
     if d + new > places[its.ROOM] or not has_room(places[its.VOCABULARY], new):
         return False
+    if not is_complete(places[its.VOCABULARY], d):
+        return False
     for i in range(new):
         here = at[i]
         kind = py.kind_of(keys[here])
@@ -322,6 +324,7 @@ def read_any(address, x):  # type: ignore[no-untyped-def]
         _list_new(places, new)
     else:
         _list_row(address, n)
+    # If the event comes once more, its names are known, and its row is there.
     places[its.NEW_OF_LAST] = 0
     return _listed(places, d + new)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,9 +42,14 @@ class FirstRows:
     @property
     def nbytes(self) -> int:
         """Bytes of the rows."""
+        self._gather()
         rows = (x if isinstance(x, SparseRows) else (x,) for x, _, _ in self._parts)
-        parts = sum(part.nbytes for x in rows for part in x if isinstance(part, np.ndarray))
-        return parts + (0 if self._block is None else sum(part.nbytes for part in self._block))
+        return sum(part.nbytes for x in rows for part in x if isinstance(part, np.ndarray))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Compiled code goes on with the block, not with a copy of it.
+        self._gather()
+        return {"_parts": self._parts, "_block": None}
 
     def add(self, x: Rows, y: np.ndarray, weight: np.ndarray) -> None:
         """Keep rows: these arrays themselves."""
@@ -61,11 +66,13 @@ class FirstRows:
         self._block = new_block(room, most, width, is_sparse)
         return self._block
 
-    def open_block(self, room: int) -> None:
-        """Make room for so many events more in the block that was given last."""
+    def open_block(self, room: int) -> bool:
+        """Make room for so many events in the block that was given last; False: it is too small."""
         self._gather()
-        if self._block is not None:
-            self._block.head[ROOM] = room
+        if self._block is None or room > self._block.y.size:
+            return False
+        self._block.head[ROOM] = room
+        return True
 
     @property
     def is_full(self) -> bool:
@@ -152,8 +159,9 @@ def _best_by_steps(tried: Callable[[int], Trial], n: int, last: int) -> Trial:
         return tried(0)
     if n <= _MANY:
         found = min(map(tried, _STEPS[::2]), key=_cost)
-    else:
-        found = tried(min(max(last, _STEPS[0]), _STEPS[-1]))
+        beside = [step for step in (found.step - 1, found.step + 1) if step in _STEPS]
+        return min(found, *map(tried, beside), key=_cost)
+    found = tried(min(max(last, _STEPS[0]), _STEPS[-1]))
     middle = found.step
     for side in (-1, 1):
         step = middle + side

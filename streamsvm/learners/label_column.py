@@ -53,9 +53,10 @@ class LabelColumn(Sequence[Any]):
             return labels
         if isinstance(labels, (pa.Array, pa.ChunkedArray)):
             return cls._of_arrow(labels)
+        # No subclass: of a masked array some are missing.
+        if type(labels) is np.ndarray and labels.ndim == 1 and labels.dtype.kind == "b":
+            return cls(labels.astype(np.int64), [False, True])
         if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "biufU":
-            if labels.dtype.kind == "b":
-                return cls(labels.astype(np.int64), [False, True])
             with contextlib.suppress(pa.ArrowException):
                 return cls._of_arrow(pa.array(labels))
         for method in ("tolist", "to_list"):

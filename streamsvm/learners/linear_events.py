@@ -192,7 +192,7 @@ class ShortWay(NamedTuple):
     predict: Callable[[Any], Any]
     """The label of an event, or `GIVE_UP`."""
     learn: Callable[[Any, Any], Any]
-    """Learn an event and its label: None or `DUE`; `GIVE_UP`, and nothing changed."""
+    """Learn an event and its label: None or `DUE`; `GIVE_UP`: it was not learnt."""
     predict_held: Callable[[Any], Any]
     """The same for who holds the lock, and for events that must be looked at in Python first."""
     learn_held: Callable[[Any, Any], Any]
@@ -234,7 +234,7 @@ class Target(NamedTuple):
         return sorted(self.sides, key=lambda label: self.sides[label][0])
 
     def tables(
-        self, schema: Schema, reader: Reader, schedule: np.ndarray, n_closed: np.ndarray
+        self, schema: Schema, reader: Reader, schedule: np.ndarray, closed: np.ndarray
     ) -> tuple[bytes, bytes, Any]:
         """Return the table, that for who holds the lock, and what must live as long as they."""
         own = self.labels()
@@ -243,14 +243,14 @@ class Target(NamedTuple):
         arrays = [reader.places, *self.state, schedule, self.calibration, numbers]
         table = np.zeros(_N, np.int64)
         table[:_HELD] = [address_of(array) for array in arrays]
-        table[_HELD], table[_CLOSED] = id(self.lock) + (HOLDER or 0), address_of(n_closed)
+        table[_HELD], table[_CLOSED] = id(self.lock) + (HOLDER or 0), address_of(closed)
         table[_LEARNT] = address_of(self.n_learnt)
         table[_BLOCK] = 0 if self.block is None else address_of(self.block.head)
         table[_NEGATIVE:] = [id(thing) for thing in (*own, None, DUE, GIVE_UP)]
         free = table.tobytes()
         # Nobody else can be at work then.
         table[_HELD] = table[_CLOSED]
-        return free, table.tobytes(), (self, schema, reader, arrays, own, n_closed)
+        return free, table.tobytes(), (self, schema, reader, arrays, own, closed)
 
 
 def short_way(schema: Schema, target: Target, is_sparse: bool) -> ShortWay:
@@ -261,9 +261,9 @@ def short_way(schema: Schema, target: Target, is_sparse: bool) -> ShortWay:
 
 
 def _way(schema: Schema, target: Target, reader: Reader, is_sparse: bool) -> ShortWay:
-    n_closed, schedule = np.zeros(1, np.int64), np.array(target.schedule)
+    closed, schedule = np.zeros(1, np.int64), np.array(target.schedule)
     new_predict, new_learn = _methods(is_sparse)
-    free, held, all_of_it = target.tables(schema, reader, schedule, n_closed)
+    free, held, all_of_it = target.tables(schema, reader, schedule, closed)
     predict, learn = new_predict(held, all_of_it), new_learn(held, all_of_it)
     own = {label: label for label in target.sides}
 
@@ -294,7 +294,7 @@ def _way(schema: Schema, target: Target, reader: Reader, is_sparse: bool) -> Sho
         schedule[:] = new
 
     def close() -> None:
-        n_closed[0] = 1
+        closed[0] = 1
 
     own_predict, own_learn = new_predict(free, all_of_it), new_learn(free, all_of_it)
     return ShortWay(own_predict, own_learn, predict_held, learn_held, set_schedule, close)

@@ -36,8 +36,8 @@ from streamsvm.solvers.linear_state import BIAS, LinearState
 from streamsvm.support.python_objects import HAS_LOCK, PLAIN
 from streamsvm.support.rows import Rows, copied_rows, cut, dense, shape, sparse
 
-_FEWEST, _MANY = 64, 4096
-"""Features there is room for at first; sparse rows soon have so many."""
+_FEWEST, _FEWEST_SPARSE = 64, 4096
+"""Features there is room for at first, and once there is too little for sparse rows."""
 
 
 class LinearLearner(LinearModel):
@@ -130,6 +130,13 @@ class LinearLearner(LinearModel):
 
     # Learning
 
+    def _predict_then_learn(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> LabelColumn:
+        with self._lock:
+            self._look_back_if_due()
+            # First: what is changed from here on, the short way would not know.
+            self._set_way(NO_WAY)
+            return super()._predict_then_learn(X, y, w, ids)
+
     def _n_outputs(self) -> int:
         return 1 if self._labels.is_binary else len(self._labels.seen)
 
@@ -141,10 +148,11 @@ class LinearLearner(LinearModel):
             self._state = linear_state.new_state(outputs, room, self._second())
         k, _, room = self._state.weights.shape
         if d > room or outputs > k:
-            wider = max(2 * room, _MANY if self._sparse else 0)
+            wider = max(2 * room, _FEWEST_SPARSE if self._sparse else 0)
             room = room if d <= room else max(d, min(wider, self._schema.limit))
-            self._state = linear_state.grown(self._state, outputs, room, self._second())
+            # First: it leads to the old state.
             self._set_way(NO_WAY)
+            self._state = linear_state.grown(self._state, outputs, room, self._second())
         return self._state
 
     def _learn_rows(
@@ -160,9 +168,6 @@ class LinearLearner(LinearModel):
             weight = self.class_weight
             w = w * labels.numbers(lambda label: float(weight.get(label, 1.0)))
         margins = np.zeros((len(y), self._n_outputs()))
-        self._look_back_if_due()
-        # What the long way changes, the short one would not know.
-        self._set_way(NO_WAY)
         start = 0
         while start < len(y):
             first, stop, seen = self._first, len(y), self._n_examples + start
@@ -230,7 +235,9 @@ class LinearLearner(LinearModel):
         if first is not None:
             room = next_power_of_two(n) - n
             width = LONGEST if self._sparse else state.weights.shape[2]
-            block = first.block(room, first_rows.LAST - n, width, self._sparse)
+            # Of wide rows no more than are needed next.
+            most = first_rows.LAST - n if width <= LONGEST else room
+            block = first.block(room, most, width, self._sparse)
         target = Target(
             state,
             self._schedule,
@@ -276,6 +283,8 @@ class LinearLearner(LinearModel):
                 self._look_back_if_due()
             if told is not GIVE_UP:
                 return
+        # First: what is changed from here on, it would not know.
+        self._set_way(NO_WAY)
         super().learn_one(x, y, w)
         if self._observer is None:
             self._set_way(self._new_short_way())
@@ -283,7 +292,9 @@ class LinearLearner(LinearModel):
     def _was_widened(self, x: Mapping[Name, Any]) -> bool:
         """Make room for the features of an event, if a short way is open that has none."""
         state = self._state
-        if self._way is NO_WAY or state is None or x.__class__ not in PLAIN:
+        if self._way is NO_WAY or state is None or self._schema.buckets is not None:
+            return False
+        if x.__class__ not in PLAIN:
             return False
         d = min(len(self._schema) + len(x), self._schema.limit)
         if len(x) > LONGEST or d <= state.weights.shape[2]:
@@ -299,10 +310,11 @@ class LinearLearner(LinearModel):
             return
         was_sparse = self._sparse
         self._look_back(first, n)
-        if self._first is first and self._sparse == was_sparse:
+        is_same = self._first is first and self._sparse == was_sparse
+        if is_same and first.open_block(next_power_of_two(n) - n):
             self._way.set_schedule(self._schedule)
-            first.open_block(next_power_of_two(n) - n)
         else:
+            self._set_way(NO_WAY)
             self._set_way(self._new_short_way())
 
     def _set_way(self, way: ShortWay) -> None:

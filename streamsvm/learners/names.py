@@ -44,10 +44,10 @@ class Names:
     def index(self) -> dict[Name, int]:
         """The column of each name."""
         names = self.names
-        if len(self._index) < len(names):
-            with self._listing:
-                known = len(self._index)
-                self._index.update(zip(names[known:], range(known, len(names)), strict=False))
+        known = len(self._index)
+        if known < len(names):
+            # Whoever else does so at the same time writes the same.
+            self._index.update(zip(names[known:], range(known, len(names)), strict=False))
         return self._index
 
     @property

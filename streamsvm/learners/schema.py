@@ -163,12 +163,11 @@ class Schema(Names):
             row = np.empty((1, len(values)), np.float32)
             if narrow(values, row[0]):
                 return row, []
-        checked = self.checked(x)
-        unseen = in_order(name for name in checked if name not in self.index)
-        columns, new = self._new_columns(unseen)
+        checked, index = self.checked(x), self.index
+        columns, new = self._new_columns(in_order(name for name in checked if name not in index))
         row = np.zeros((1, len(self.names) + len(new)), np.float32)
         for name, value in checked.items():
-            column = self.index.get(name, columns.get(name))
+            column = index.get(name, columns.get(name))
             if column is not None:
                 row[0, column] = value
         return row, new
@@ -207,8 +206,9 @@ class Schema(Names):
             twice = next(name for i, name in enumerate(names) if name in names[:i])
             raise FeatureError(f"two columns are named {twice!r}: rename one of them")
         candidates = in_order(names) if order is None else order
-        columns, new = self._new_columns([name for name in candidates if name not in self.index])
-        columns |= self.index
+        index = self.index
+        columns, new = self._new_columns([name for name in candidates if name not in index])
+        columns |= index
         places = np.array([columns.get(name, -1) for name in names], np.int64)
         x = _as_rows(values, places, len(self.names) + len(new))
         bad = -1 if is_finite else first_bad(x)
@@ -250,8 +250,9 @@ class Schema(Names):
         self.checked(x)
         if self.buckets is not None:
             return self._hashed(x)[0], []
-        places, new = self._new_columns(in_order(name for name in x if name not in self.index))
-        places |= {name: self.index[name] for name in x if name in self.index}
+        index = self.index
+        places, new = self._new_columns(in_order(name for name in x if name not in index))
+        places |= {name: index[name] for name in x if name in index}
         return np.array([places.get(name, -1) for name in x], np.int32), new
 
     def _listed(self, x: Mapping[Name, Any], columns: np.ndarray, d: int) -> SparseRows:
@@ -310,8 +311,9 @@ class Schema(Names):
         if isinstance(names, range) and self.is_range:
             more = range(len(self), len(names))
             return rows._replace(d=len(self) + len(more)), more
-        places, new = self._new_columns([name for name in names if name not in self.index])
-        places |= self.index
+        index = self.index
+        places, new = self._new_columns([name for name in names if name not in index])
+        places |= index
         columns = np.array([places.get(name, -1) for name in names], np.int32)[rows.columns]
         values = np.where(columns >= 0, rows.values, np.float32(0.0))
         moved = SparseRows(rows.start, np.maximum(columns, 0), values, len(self) + len(new))

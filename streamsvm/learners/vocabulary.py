@@ -1,6 +1,6 @@
-"""Columns by name, beside the dict of a schema: a table for compiled code, and places by hash.
+"""Columns by name, for compiled code: a table of the names that a list has, and places by hash.
 
-The table has the names that the dict has. Where a name's slot is follows from its hash: what all
+Where a name's slot is follows from its hash: what all
 the names of an event need can be brought near at once. In Python's dict each name takes four visits
 of memory, one after the other.
 """
@@ -143,7 +143,7 @@ class HashedPlaces(dict[Any, int]):
 
 
 class Vocabulary:
-    """The table, of a list of strings and ints that only grows.
+    """The table, of a list of names that only grows.
 
     Parameters
     ----------

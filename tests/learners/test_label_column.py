@@ -22,6 +22,7 @@ LABELS = st.lists(st.one_of(st.none(), st.sampled_from(["a", "b", "c", "d"])), m
         (np.array([True, False, True]), [True, False, True]),
         (np.array([3, 1, 3]), [3, 1, 3]),
         (np.array([1.5, np.nan]), [1.5, None]),
+        (np.ma.array([True, False, True], mask=[0, 0, 1]), [True, False, None]),
         (np.array(["a", "b"]), ["a", "b"]),
         (np.array(["a", None], object), ["a", None]),
         (pa.array([True, None, False]), [True, None, False]),

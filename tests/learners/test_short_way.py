@@ -1,5 +1,6 @@
 """When the short ways of events are open, what they hold, and what closes them."""
 
+import contextlib
 import copy
 import gc
 import pickle
@@ -15,7 +16,9 @@ import pytest
 import scipy.sparse
 
 from streamsvm import LaRankClassifier, SGDQNClassifier, SVMSGDClassifier
+from streamsvm.errors import FeatureError
 from streamsvm.learners.linear_events import DUE, GIVE_UP
+from streamsvm.solvers import linear_state
 from streamsvm.solvers.linear_state import T
 
 
@@ -256,3 +259,67 @@ def test_nothing_is_held_and_nothing_is_let_go():
     model.learn_one({new: 1.0}, True)
     assert model.feature_names[-1] is new
     assert sys.getrefcount(new) == held + 1
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_an_interruption_while_weights_get_wider_loses_nothing(monkeypatch, sparse):
+    model = SVMSGDClassifier(sparse=sparse, t0=10.0)
+    for i in range(4):
+        model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+    for i, (owner, place) in enumerate([(model, "_set_way"), (linear_state, "grown")]):
+
+        def interrupted(*arguments):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, place, interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                model.learn_one({f"{i} {k}": 1.0 for k in range(200)}, True)
+        before, n = model.weights["a"], model.n_examples
+        for _ in range(3):
+            model.learn_one({"a": 100.0}, True)
+            model.learn_one({"a": 100.0}, False)
+        assert model.n_examples == n + 6
+        assert model.weights["a"] != before
+
+
+@pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_wide_batch_when_a_look_back_is_due(cls, sparse):
+    models = [cls(sparse=sparse) for _ in range(2)]
+    rng = np.random.default_rng(0)
+    wide = pa.table({f"n{i}": rng.normal(size=5) for i in range(300)})
+    for k, model in enumerate(models):
+        for i in range(15):
+            model.learn_one({"a": float(i % 3), "b": float(i % 5)}, i % 2 == 0)
+        event = {"a": 1.0, "b": 2.0}
+        if k == 0:
+            # As if it was interrupted before the look back.
+            assert model._way.learn(event, True) is DUE
+        else:
+            model.learn_one(event, True)
+        model.learn_many(wide, [True, False] * 2 + [True])
+    assert models[0].weights == models[1].weights and models[0].rate == models[1].rate
+
+
+def test_a_block_for_first_events_is_not_part_of_a_model():
+    model = SVMSGDClassifier(sparse=True)
+    for i in range(5):
+        model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+    assert len(pickle.dumps(model)) < 20_000
+    assert model.memory_parts["first_rows"] < 1000
+    other = pickle.loads(pickle.dumps(model))
+    for m in (model, other):
+        for i in range(100):
+            m.learn_one({"a": float(i % 7), "b": 1.0}, i % 7 > 3)
+    assert other.weights == model.weights and other.rate == model.rate
+
+
+def test_hashed_weights_do_not_get_wider():
+    model = SVMSGDClassifier(hashing=64, t0=10.0)
+    for i in range(4):
+        model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+    for event in ({"a": float("nan")}, {("a", 1.5): 1.0}):
+        with contextlib.suppress(FeatureError):
+            model.learn_one(event, True)
+        assert model._state.weights.shape[2] == 64
