@@ -171,7 +171,7 @@ def _best_by_steps(tried: Callable[[int], Trial], n: int, last: int) -> Trial:
     return found
 
 
-def best_of(
+def learn_best(
     x: Rows,
     y: np.ndarray,
     weight: np.ndarray,
@@ -179,19 +179,25 @@ def best_of(
     state: LinearState,
     second: float | None,
     learn: Callable[[LinearState, Rows, np.ndarray, np.ndarray, Schedule, np.ndarray], None],
-) -> Trial:
-    """Return the pass over the rows, from nothing, whose t0 gave the lowest primal objective.
+) -> Schedule:
+    """Pass over the rows, from nothing, by the t0 that gives the lowest primal objective.
 
     Parameters
     ----------
     x, y, weight
-        Rows, what they are learnt as, weights.
+        All rows that were learnt so far, what they are learnt as, weights.
     schedule
         The schedule but for its t0.
-    state, second
-        Where outputs and features are as many; `linear_state.new_state`'s.
+    state
+        Becomes that of the pass.
+    second
+        That of `linear_state.new_state`.
     learn
         Learns rows, and writes their margins.
+
+    Returns
+    -------
+    The schedule with that t0.
 
     """
     square, outputs, room = mean_square(x), len(state.info), state.weights.shape[2]
@@ -208,11 +214,11 @@ def best_of(
 
     found = _best_by_steps(tried, len(y), round(math.log2(square / (schedule.t0 * schedule.lam))))
     if narrow is None:
-        return found
-    whole = linear_state.new_state(outputs, room, second)
-    whole.weights[:, :, narrow[0]] = found.state.weights[..., : len(narrow[0])]
-    whole.info[:] = found.state.info
-    return found._replace(state=whole)
+        state.weights[:] = found.state.weights
+    else:
+        state.weights[:, :, narrow[0]] = found.state.weights[..., : len(narrow[0])]
+    state.info[:] = found.state.info
+    return found.schedule
 
 
 def _narrowed(x: Rows, d: int) -> tuple[np.ndarray, SparseRows] | None:

@@ -191,11 +191,16 @@ class LinearLearner(LinearModel):
         if self.sparse is None and not self._sparse and sparsity.are_sparse(dense(x)):
             self._sparse, x = True, sparse(x)
         if self.t0 is None:
-            learn, state = self._solver.learn_rows, self._state_for(0)
-            best = first_rows.best_of(x, y, weight, self._schedule, state, self._second(), learn)
-            self._schedule = best.schedule
             # In place: a short way leads here.
-            state.weights[:], state.info[:] = best.state
+            self._schedule = first_rows.learn_best(
+                x,
+                y,
+                weight,
+                self._schedule,
+                self._state_for(0),
+                self._second(),
+                self._solver.learn_rows,
+            )
         if n >= first_rows.LAST:
             self._first = None
 
