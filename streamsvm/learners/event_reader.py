@@ -10,7 +10,7 @@ from streamsvm._compile import address_of, array_at, compiled_within
 from streamsvm.learners.schema import Schema
 from streamsvm.support import python_objects as py
 
-LONGEST = 256
+LONGEST = 1024
 """Features an event has at most to be read by compiled code."""
 
 # Places, int64 (N_PLACES,): types, what `dict_next` writes, then

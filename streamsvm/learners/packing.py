@@ -8,7 +8,7 @@ from streamsvm._compile import array_at, compiled, compiled_leaf
 from streamsvm.support.rows import added
 
 _ROWS = 64
-_MANY = 256
+_MANY = 1024
 # That of NaN and of infinity is all ones.
 _EXPONENT_BITS = np.int32(0x7F800000)
 _EXPONENT = np.uint32(0x7F800000)

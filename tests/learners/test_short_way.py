@@ -17,6 +17,7 @@ import scipy.sparse
 
 from streamsvm import LaRankClassifier, SGDQNClassifier, SVMSGDClassifier
 from streamsvm.errors import FeatureError
+from streamsvm.learners.event_reader import LONGEST
 from streamsvm.learners.linear_events import DUE, GIVE_UP
 from streamsvm.solvers import linear_state
 from streamsvm.solvers.linear_state import T
@@ -218,10 +219,10 @@ def test_names_of_an_event_that_was_interrupted(monkeypatch):
 
         monkeypatch.setattr(model._schema, "extend", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            model.learn_one({f"n{i}": 1.0 for i in range(300)}, True)
+            model.learn_one({f"n{i}": 1.0 for i in range(LONGEST + 1)}, True)
         monkeypatch.undo()
         assert model._way.predict_held({"a": Decimal(1)}) is not None
-        for name in ("n0", "n40", "n299"):
+        for name in ("n0", "n40", f"n{LONGEST}"):
             # It has no weight yet, or no place for one.
             assert model._way.predict_held({name: 1e6}) in (GIVE_UP, model.predict_one({}))
             assert model._way.learn_held({name: 1e6}, True) is GIVE_UP
@@ -230,7 +231,7 @@ def test_names_of_an_event_that_was_interrupted(monkeypatch):
         assert not after[:, 0, before.shape[2] :].any()
         model.learn_one({"n40": 1.0, "new": 1.0}, True)
         assert model.weights["n40"] != 0.0 and model.weights["new"] != 0.0
-        assert len(model.feature_names) == len(set(model.feature_names)) == 303
+        assert len(model.feature_names) == len(set(model.feature_names)) == LONGEST + 4
 
 
 def test_nothing_is_held_and_nothing_is_let_go():
