@@ -1,9 +1,9 @@
 """The first examples of a stream, kept until the rate of a linear learner is chosen by them.
 
 The 10 % rule (thesis 2010, 3.2.3): a pass over some examples with several values of t0; the one
-with the lowest primal objective is taken. Here the examples are the first 1, 2, 4, ..., 1024, and
+with the lowest primal objective is taken. Here the examples are the first 1, 4, 16, ..., 1024, and
 the learner goes on as if it had had that t0 from the start: its weights become those of the pass.
-Every other value is tried, then those beside the best of these; of more than 128 examples those
+Every other value is tried, then those beside the best of these; of more than 256 examples those
 beside the last choice, and on from there while the objective falls.
 """
 
@@ -24,9 +24,14 @@ from streamsvm.support.rows import Rows, SparseRows, joined, shape
 LAST = 1024
 """How many examples are kept at most."""
 
-_FEW, _MANY = 8, 128
+_FEW, _MANY = 8, 256
 _STEPS = range(-12, 4)
 """Rates that are tried: 2^k over the mean of ||x||^2."""
+
+
+def next_look(n: int) -> int:
+    """Return how many examples there are when it is looked back the next time: a power of 4."""
+    return 1 << 2 * ((n.bit_length() + 1) // 2)
 
 
 _Part = tuple[Rows, np.ndarray, np.ndarray]

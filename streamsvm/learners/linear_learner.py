@@ -30,7 +30,6 @@ from streamsvm.learners.linear_schedule import schedule_of
 from streamsvm.learners.names import Name
 from streamsvm.learners.schema import LIMIT
 from streamsvm.learners.shared import HOLDER
-from streamsvm.learners.width import next_power_of_two
 from streamsvm.solvers import linear_state
 from streamsvm.solvers.linear_state import BIAS, LinearState
 from streamsvm.support.python_objects import HAS_LOCK, PLAIN
@@ -172,7 +171,7 @@ class LinearLearner(LinearModel):
         while start < len(y):
             first, stop, seen = self._first, len(y), self._n_examples + start
             if first is not None:
-                stop = min(stop, start + next_power_of_two(seen) - seen)
+                stop = min(stop, start + first_rows.next_look(seen) - seen)
             part = slice(start, stop)
             # They may have become sparse since the batch was read.
             fresh = sparse(cut(x, start, stop)) if self._sparse else cut(x, start, stop)
@@ -180,7 +179,7 @@ class LinearLearner(LinearModel):
             self._solver.learn_rows(state, fresh, y[part], w[part], self._schedule, margins[part])
             if first is not None:
                 first.add(copied_rows(fresh), y[part].copy(), w[part].copy())
-                if self._n_examples + stop == next_power_of_two(seen):
+                if self._n_examples + stop == first_rows.next_look(seen):
                     self._look_back(first, self._n_examples + stop)
             start = stop
         return margins[:, 0] if self._labels.is_binary else margins
@@ -238,7 +237,7 @@ class LinearLearner(LinearModel):
         state = self._state_for(d)
         block, first, n = None, self._first, self._n_examples
         if first is not None:
-            room = next_power_of_two(n) - n
+            room = first_rows.next_look(n) - n
             width = LONGEST if self._sparse else state.weights.shape[2]
             # Of wide rows no more than are needed next.
             most = first_rows.LAST - n if width <= LONGEST else room
@@ -316,7 +315,7 @@ class LinearLearner(LinearModel):
         was_sparse = self._sparse
         self._look_back(first, n)
         is_same = self._first is first and self._sparse == was_sparse
-        if is_same and first.open_block(next_power_of_two(n) - n):
+        if is_same and first.open_block(first_rows.next_look(n) - n):
             self._way.set_schedule(self._schedule)
         else:
             self._set_way(NO_WAY)

@@ -37,7 +37,7 @@ class SVMSGDClassifier(LinearLearner):
         How many examples C is about, at least 1.
     t0
         At least 1: how soon the rate falls; it begins at 1 / (lambda t0). None, the default: the
-        rule of the thesis, a pass over the first examples (up to 1024, looked at when 1, 2, 4, ...
+        rule of the thesis, a pass over the first examples (up to 1024, looked at when 1, 4, 16, ...
         were seen) with several values, of which that with the lowest objective is taken.
     power
         How the rate falls, 0 to 1. None, the default: 1, which the theory wants, or 3/4 with
