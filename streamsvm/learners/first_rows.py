@@ -46,10 +46,16 @@ class FirstRows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the rows."""
-        self._gather()
+        """Bytes of the rows and of what belongs to them; it may be asked for while others learn."""
         rows = (x if isinstance(x, SparseRows) else (x,) for x, _, _ in self._parts)
-        return sum(part.nbytes for x in rows for part in x if isinstance(part, np.ndarray))
+        parts = sum(part.nbytes for x in rows for part in x if isinstance(part, np.ndarray))
+        block = self._block
+        if block is None:
+            return parts
+        n = int(block.head[COUNT])
+        each = block.start.itemsize + block.y.itemsize + block.weight.itemsize
+        value = block.values.itemsize + (block.columns.itemsize if len(block.columns) else 0)
+        return parts + n * each + int(block.start[n]) * value
 
     def __getstate__(self) -> dict[str, Any]:
         # Compiled code goes on with the block, not with a copy of it.
@@ -71,10 +77,12 @@ class FirstRows:
         self._block = new_block(room, most, width, is_sparse)
         return self._block
 
-    def open_block(self, room: int) -> bool:
-        """Make room for so many events in the block that was given last; False: it is too small."""
+    def open_block(self, room: int, is_sparse: bool) -> bool:
+        """Make room for so many events in the block that was given last; False: it is another."""
         self._gather()
         if self._block is None or room > self._block.y.size:
+            return False
+        if is_sparse != bool(len(self._block.columns)):
             return False
         self._block.head[ROOM] = room
         return True

@@ -312,12 +312,11 @@ class LinearLearner(LinearModel):
         first, n = self._first, self._n_examples
         if first is None or not first.is_full:
             return
-        was_sparse = self._sparse
         self._look_back(first, n)
-        is_same = self._first is first and self._sparse == was_sparse
-        if is_same and first.open_block(first_rows.next_look(n) - n):
-            self._way.set_schedule(self._schedule)
-        else:
+        # The block last: while it is full, nothing is learnt by the old schedule.
+        self._way.set_schedule(self._schedule)
+        room = first_rows.next_look(n) - n
+        if self._first is not first or not first.open_block(room, self._sparse):
             self._set_way(NO_WAY)
             self._set_way(self._new_short_way())
 

@@ -140,6 +140,8 @@ class LinearModel(AnyClasses):
     @property
     def memory_parts(self) -> dict[str, int]:
         """Bytes of the ``weights``, and of the ``first_rows`` while they are kept."""
-        first = 0 if self._first is None else self._first.nbytes
-        weights = 0 if self._state is None else self._state.weights.nbytes
-        return {"weights": weights, "first_rows": first}
+        first, state = self._first, self._state
+        return {
+            "weights": 0 if state is None else state.weights.nbytes,
+            "first_rows": 0 if first is None else first.nbytes,
+        }

@@ -1,8 +1,7 @@
 """Columns by name, for compiled code: a table of the names that a list has, and places by hash.
 
-Where a name's slot is follows from its hash: what all
-the names of an event need can be brought near at once. In Python's dict each name takes four visits
-of memory, one after the other.
+Where a name's slot is follows from its hash: what all the names of an event need can be brought
+near at once. In Python's dict each name takes four visits of memory, one after the other.
 """
 
 from __future__ import annotations

@@ -40,6 +40,7 @@ compare_text: Any = of_python("PyUnicode_Compare", types.int32, _OBJECT, _OBJECT
 """compare_text(a, b): below 0, 0, above 0, as strings are ordered."""
 
 _are_equal: Any = of_python("PyObject_RichCompareBool", types.int32, _OBJECT, _OBJECT, types.int32)
+
 list_size: Any = of_python("PyList_Size", types.int64, _OBJECT)
 """list_size(list)."""
 
