@@ -9,7 +9,8 @@ import numpy as np
 from streamsvm._compile import address_of, array_at, chosen_by, compiled_within
 from streamsvm.support.rows import SparseRows
 
-# The head of a block: how many events there are in it; how many more are to come; addresses.
+# The head of a block: how many events there are in it; how many more are to come, 0: it waits for
+# somebody to look at them, below 0: it is closed; addresses.
 COUNT, ROOM, _START, _COLUMNS, _VALUES, _Y, _WEIGHT = range(7)
 _N_HEAD = 7
 
@@ -25,13 +26,21 @@ class Block(NamedTuple):
     weight: np.ndarray  # float64 (most,)
 
 
-def new_block(room: int, most: int, width: int, is_sparse: bool) -> Block:
-    """Return a block for so many events of at most so many features, and memory for `most`."""
+def new_block(most: int, width: int, is_sparse: bool) -> Block:
+    """Return a closed block with memory for so many events of at most so many features."""
     columns = np.empty(most * width if is_sparse else 0, np.int32)
     start, values = np.zeros(most + 1, np.int64), np.empty(most * width, np.float32)
     arrays = (start, columns, values, np.empty(most), np.empty(most))
     addresses = [address_of(array) for array in arrays]
-    return Block(np.array([0, room, *addresses], np.int64), *arrays)
+    return Block(np.array([0, -1, *addresses], np.int64), *arrays)
+
+
+def has_room(block: Block, most: int, width: int, is_sparse: bool) -> bool:
+    """Tell whether a block has memory for so many more events, and of these rows."""
+    n = int(block.head[COUNT])
+    n_values = block.values.size - int(block.start[n])
+    is_alike = is_sparse == bool(len(block.columns))
+    return is_alike and block.y.size - n >= most and n_values >= most * width
 
 
 @compiled_within

@@ -22,13 +22,13 @@ AT, KEY, VALUE = range(py.N_KINDS, py.N_KINDS + 3)
 NAMES, VOCABULARY, BUCKETS, ROOM, MOST, N_ORDERED = range(VALUE + 1, VALUE + 7)
 HELD, N_LAST, NEW_OF_LAST, D_OF_LAST = range(VALUE + 7, VALUE + 11)
 # and arrays, which are behind them in the same memory.
-KEYS, OBJECTS, HASHES, GIVEN, FOUND, COLUMNS, SIGNED = range(VALUE + 11, VALUE + 18)
-START, LISTED, VALUES, ORDER, GUESS, ROW = range(VALUE + 18, VALUE + 24)
-N_PLACES = VALUE + 24
+KEYS, OBJECTS, HASHES, GIVEN, FOUND, SIGNED, KEPT, RANKS = range(VALUE + 11, VALUE + 19)
+START, LISTED, VALUES, ORDER, GUESS, ROW = range(VALUE + 19, VALUE + 25)
+N_PLACES = VALUE + 25
 
 # Bytes of an entry of each: addresses of names and of values; hashes, then where new names are;
-# values as numbers, columns, int32, and for `list_event`, which writes over them, both once more;
-_SIZES = {KEYS: 8, OBJECTS: 8, HASHES: 8, GIVEN: 8, FOUND: 4, COLUMNS: 4, SIGNED: 8}
+# values as numbers; columns, int32; hashed: values with their signs; room for `list_event`;
+_SIZES = {KEYS: 8, OBJECTS: 8, HASHES: 8, GIVEN: 8, FOUND: 4, SIGNED: 8, KEPT: 4, RANKS: 4}
 # 0 and how many features a sparse row has; its columns in order, int32, and values, float32; names
 # by column, the column of each place of an event's dict as it was last, and a dense row, float32.
 _SIZES |= {START: 8, LISTED: 4, VALUES: 4, ORDER: 8, GUESS: 8, ROW: 4}
@@ -38,8 +38,20 @@ class Reader(NamedTuple):
     """A table, and what it needs kept alive beside the schema."""
 
     places: np.ndarray
+    order: np.ndarray
+    """Addresses of names by column: that part of it; empty for sparse rows."""
     held: list[Any]
     """The names of the last event, and behind them some of longer ones before."""
+
+    def update(self, schema: Schema, room: int) -> None:
+        """Follow the schema, which others may have extended; it is for so many columns now."""
+        if schema.buckets is None:
+            schema.vocabulary.update()
+        self.places[[ROOM, N_LAST]] = room, -1
+        if len(self.order):
+            known, names = int(self.places[N_ORDERED]), schema.names
+            self.order[known : len(names)] = [id(name) for name in names[known:]]
+            self.places[N_ORDERED] = len(names)
 
 
 def reader_of(schema: Schema, room: int, is_dense: bool) -> Reader:
@@ -50,35 +62,34 @@ def reader_of(schema: Schema, room: int, is_dense: bool) -> Reader:
     schema
         Where new names go.
     room
-        Columns there are at most, no fewer than there are now.
+        Columns there are at most, no fewer than there are now; of dense rows there may never be
+        more, that of sparse ones may be updated.
     is_dense
         Whether events become dense rows.
 
     """
-    if schema.buckets is None:
-        schema.vocabulary.update()
     held: list[Any] = [None] * LONGEST
     numbers = {
         **dict(enumerate(py.kinds().tolist())),
         NAMES: id(schema.names),
         VOCABULARY: address_of(schema.vocabulary.head),
         BUCKETS: schema.buckets or 0,
-        ROOM: room,
         MOST: min(LONGEST, schema.limit),
-        N_ORDERED: len(schema.names) if is_dense else -1,
+        N_ORDERED: 0 if is_dense else -1,
         HELD: id(held),
-        N_LAST: -1,
     }
     lengths = dict.fromkeys(_SIZES, LONGEST) | dict.fromkeys((ORDER, GUESS, ROW), is_dense * room)
     ends = np.cumsum([N_PLACES, *(-(-lengths[i] * size // 8) for i, size in _SIZES.items())])
     places = np.zeros(int(ends[-1]), np.int64)
     places[list(numbers)] = list(numbers.values())
     places[list(_SIZES)] = address_of(places) + 8 * ends[:-1]
+    first = int(ends[list(_SIZES).index(ORDER)])
+    order = places[first : first + lengths[ORDER]]
     if is_dense:
-        first = int(ends[list(_SIZES).index(ORDER)])
-        places[first : first + len(schema.names)] = [id(name) for name in schema.names]
         places[first + room : first + 2 * room] = np.arange(room)
-    return Reader(places, held)
+    reader = Reader(places, order, held)
+    reader.update(schema, room)
+    return reader
 
 
 @compiled_within

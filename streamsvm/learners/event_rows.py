@@ -144,20 +144,17 @@ def _take_values(places, n):  # type: ignore[no-untyped-def]
 def _list_row(address, n):  # type: ignore[no-untyped-def]
     """List the columns and the values of n features in order; of -1 the row gets length -1."""
     places = places_at(address)
-    found = array_at(places[its.FOUND], (LONGEST,), np.int32)
-    given = array_at(places[its.GIVEN], (LONGEST,), np.float64)
-    columns = array_at(places[its.COLUMNS], (LONGEST,), np.int32)
-    signed = array_at(places[its.SIGNED], (LONGEST,), np.float64)
-    for t in range(n):
-        columns[t] = found[t]
-        if places[its.BUCKETS] == 0:
-            signed[t] = given[t]
+    columns = array_at(places[its.FOUND], (LONGEST,), np.int32)
+    given = places[its.SIGNED] if places[its.BUCKETS] > 0 else places[its.GIVEN]
+    kept = array_at(places[its.KEPT], (LONGEST,), np.uint32)
+    ranks = array_at(places[its.RANKS], (LONGEST,), np.int32)
     listed = array_at(places[its.LISTED], (LONGEST,), np.int32)
     values = array_at(places[its.VALUES], (LONGEST,), np.float32)
     start = array_at(places[its.START], (2,), np.int64)
     start[0], start[1] = 0, n
     if n > 0:
-        start[1] = list_event(columns, signed, n, listed, values)
+        numbers = array_at(given, (LONGEST,), np.float64)
+        start[1] = list_event(columns, numbers, n, kept, ranks, listed, values)
 
 
 @compiled_within

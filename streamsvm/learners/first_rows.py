@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.learners.event_block import COUNT, ROOM, Block, new_block
+from streamsvm.learners.event_block import COUNT, ROOM, Block, has_room, new_block
 from streamsvm.solvers import linear_state
 from streamsvm.solvers.linear_state import LinearState, Schedule, primal
 from streamsvm.support.rows import Rows, SparseRows, joined, shape
@@ -68,34 +68,28 @@ class FirstRows:
         self._parts.append((x, y, weight))
 
     def block(self, room: int, most: int, width: int, is_sparse: bool) -> Block:
-        """Return where compiled code may `keep` the next events, no more than there is room for.
+        """Return where compiled code may `keep` the next events, so many, and then it waits.
 
-        There will be no more than `most`, of so many features. Whoever was given a block before
-        must not use it any more.
+        There will be no more than `most`, of so many features. Whoever was given another block
+        before must not use it any more.
         """
-        self.close_block()
-        self._block = new_block(room, most, width, is_sparse)
-        return self._block
-
-    def open_block(self, room: int, is_sparse: bool) -> bool:
-        """Make room for so many events in the block that was given last; False: it is another."""
-        self._gather()
-        if self._block is None or room > self._block.y.size:
-            return False
-        if is_sparse != bool(len(self._block.columns)):
-            return False
-        self._block.head[ROOM] = room
-        return True
+        block = self._block
+        if block is None or not has_room(block, most, width, is_sparse):
+            self._gather()
+            self._block = block = new_block(most, width, is_sparse)
+        block.head[ROOM] = room
+        return block
 
     @property
     def is_full(self) -> bool:
         """Whether compiled code has no room for the next event."""
-        return self._block is not None and not self._block.head[ROOM]
+        return self._block is not None and self._block.head[ROOM] == 0
 
     def close_block(self) -> None:
-        """Take the events out of the block that was given last; it is not used any more."""
+        """Take the events out of the block, which is not used any more until it is given again."""
         self._gather()
-        self._block = None
+        if self._block is not None:
+            self._block.head[ROOM] = -1
 
     def _gather(self) -> None:
         """Take the events out of the block: a copy of them."""
@@ -213,10 +207,10 @@ def learn_best(
     The schedule with that t0.
 
     """
-    square, outputs, room = mean_square(x), len(state.info), state.weights.shape[2]
+    square, outputs, d = mean_square(x), len(state.info), shape(x)[1]
     # SGD leaves the weights of other features alone, and so all but few of 2^18 hashed ones.
-    narrow = None if second or schedule.skip <= 0.0 else _narrowed(x, room)
-    rows, width = (x, room) if narrow is None else (narrow[1], len(narrow[0]))
+    narrow = None if second or schedule.skip <= 0.0 else _narrowed(x, d)
+    rows, width = (x, d) if narrow is None else (narrow[1], len(narrow[0]))
     margins = np.zeros((len(y), outputs))
 
     def tried(step: int) -> Trial:
@@ -227,7 +221,7 @@ def learn_best(
 
     found = _best_by_steps(tried, len(y), round(math.log2(square / (schedule.t0 * schedule.lam))))
     if narrow is None:
-        state.weights[:] = found.state.weights
+        state.weights[:, :, :d] = found.state.weights[:, :, :d]
     else:
         state.weights[:, :, narrow[0]] = found.state.weights[..., : len(narrow[0])]
     state.info[:] = found.state.info

@@ -16,7 +16,7 @@ import numpy as np
 from streamsvm._compile import address_of, array_at, compiled_for_c, compiled_within
 from streamsvm.learners.calibration import update_thinned_one
 from streamsvm.learners.event_block import Block, keep, room_of
-from streamsvm.learners.event_reader import LONGEST, Reader, reader_of
+from streamsvm.learners.event_reader import LONGEST, reader_of
 from streamsvm.learners.event_rows import read_any, read_dense, read_known
 from streamsvm.learners.schema import Schema
 from streamsvm.learners.shared import HOLDER
@@ -26,15 +26,19 @@ from streamsvm.support import python_objects as py
 from streamsvm.support.python_methods import argument, methods_of, shared, table_of
 from streamsvm.support.python_objects import PLAIN
 
-# The table, int64 (_N,): addresses of a reader's places; of weights and info; of the schedule; of
-# the calibration; of the numbers, float64 (5,): parts and capacity of the weights, 0 for SGD or 1
-# for SGD-QN, weights of both labels; of int64s: whether the lock is held, whether the way is
-# closed, how many examples were learnt; of a block for the first events, 0 if there is none; and
-# the objects that are given back.
-_PLACES, _WEIGHTS, _INFO, _SCHEDULE, _CALIBRATION, _NUMBERS = range(6)
-_HELD, _CLOSED, _LEARNT, _BLOCK = range(6, 10)
-_NEGATIVE, _POSITIVE, _NONE, _DUE, _GIVE_UP = range(10, 15)
+# The table, int64 (_N,): whether the way is closed; addresses of a reader's places; of the numbers,
+# float64 (11,): the schedule, 0 for SGD or 1 for SGD-QN, weights of both labels; of the count of
+# examples that were learnt; of weights, of info, and how many parts and columns the weights have;
+# of the calibration; of a block for the first events, 0 if there is none; and the objects that are
+# given back.
+_CLOSED, _PLACES, _NUMBERS, _LEARNT, _WEIGHTS, _INFO, _PARTS, _CAPACITY = range(8)
+_CALIBRATION, _BLOCK, _NEGATIVE, _POSITIVE, _NONE, _DUE, _GIVE_UP = range(8, 15)
 _N = 15
+_KIND, _OF_NEGATIVE, _OF_POSITIVE = range(8, 11)
+_N_NUMBERS = 11
+# What a method knows, int64 (2,): addresses of the table, and of what tells whether it must not run
+# now, above 0.
+_TABLE, _HELD = 0, 8
 
 
 class _GiveUp:
@@ -56,24 +60,23 @@ def _number_at(address):  # type: ignore[no-untyped-def]
 
 @compiled_within
 def _table_of(owner):  # type: ignore[no-untyped-def]
-    return array_at(table_of(owner), (_N,), np.int64)
+    return array_at(_number_at(table_of(owner) + _TABLE), (_N,), np.int64)
 
 
 @compiled_within
-def _is_open(table):  # type: ignore[no-untyped-def]
-    return _number_at(table[_HELD]) == 0 and _number_at(table[_CLOSED]) == 0
+def _is_open(owner, table):  # type: ignore[no-untyped-def]
+    return table[_CLOSED] == 0 and _number_at(_number_at(table_of(owner) + _HELD)) == 0
 
 
 @compiled_within
 def _state_of(table):  # type: ignore[no-untyped-def]
     """Return the state, the schedule and the numbers."""
-    numbers = array_at(table[_NUMBERS], (5,), np.float64)
-    parts, capacity = np.int64(numbers[0]), np.int64(numbers[1])
-    weights = array_at(table[_WEIGHTS], (1, parts, capacity), np.float64)
+    shape = (1, table[_PARTS], table[_CAPACITY])
+    weights = array_at(table[_WEIGHTS], shape, np.float64)
     info = array_at(table[_INFO], (1, N_INFO), np.float64)
-    s = array_at(table[_SCHEDULE], (8,), np.float64)
+    s = array_at(table[_NUMBERS], (_N_NUMBERS,), np.float64)
     schedule = Schedule(s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7])
-    return LinearState(weights, info), schedule, numbers
+    return LinearState(weights, info), schedule, s
 
 
 @compiled_within
@@ -109,8 +112,8 @@ def _side_of(table, y):  # type: ignore[no-untyped-def]
 def _learn(table, row, y):  # type: ignore[no-untyped-def]
     """Learn a row, and keep it if it is one of the first; return what tells so."""
     state, schedule, numbers = _state_of(table)
-    weight = numbers[4] if y > 0.0 else numbers[3]
-    if numbers[2] == 0.0:
+    weight = numbers[_OF_POSITIVE] if y > 0.0 else numbers[_OF_NEGATIVE]
+    if numbers[_KIND] == 0.0:
         f = sgd.learn_row(state, row, 0, 0, y, weight, schedule)
     else:
         f = sgdqn.learn_row(state, row, 0, 0, y, weight, schedule)
@@ -124,9 +127,9 @@ def _learn(table, row, y):  # type: ignore[no-untyped-def]
 
 
 @compiled_within
-def _may_learn(table, n, y):  # type: ignore[no-untyped-def]
+def _may_learn(owner, table, n, y):  # type: ignore[no-untyped-def]
     is_full = table[_BLOCK] != 0 and room_of(table[_BLOCK]) == 0
-    return n == 2 and y != 0.0 and not is_full and _is_open(table)
+    return n == 2 and y != 0.0 and not is_full and _is_open(owner, table)
 
 
 @compiled_for_c
@@ -134,7 +137,7 @@ def predict_dense(owner, x):  # type: ignore[no-untyped-def]
     """Return the label of an event as a dense row, or `GIVE_UP`: objects all."""
     table = _table_of(owner)
     found = table[_GIVE_UP]
-    if _is_open(table):
+    if _is_open(owner, table):
         row, is_read = read_dense(table[_PLACES], x, 0.0)
         if is_read:
             found = _predicted(table, row)
@@ -147,7 +150,7 @@ def learn_dense(owner, arguments, n):  # type: ignore[no-untyped-def]
     table = _table_of(owner)
     found = table[_GIVE_UP]
     y = _side_of(table, argument(arguments, 1)) if n == 2 else 0.0
-    if _may_learn(table, n, y):
+    if _may_learn(owner, table, n, y):
         row, is_read = read_dense(table[_PLACES], argument(arguments, 0), y)
         if is_read:
             found = _learn(table, row, y)
@@ -159,7 +162,7 @@ def predict_sparse(owner, x):  # type: ignore[no-untyped-def]
     """Return the label of an event as a sparse row, or `GIVE_UP`."""
     table = _table_of(owner)
     found = table[_GIVE_UP]
-    if _is_open(table):
+    if _is_open(owner, table):
         row = read_known(table[_PLACES], x)
         if row.start[1] >= 0:
             found = _predicted(table, row)
@@ -172,7 +175,7 @@ def learn_sparse(owner, arguments, n):  # type: ignore[no-untyped-def]
     table = _table_of(owner)
     found = table[_GIVE_UP]
     y = _side_of(table, argument(arguments, 1)) if n == 2 else 0.0
-    if _may_learn(table, n, y):
+    if _may_learn(owner, table, n, y):
         row = read_any(table[_PLACES], argument(arguments, 0))
         if row.start[1] >= 0:
             found = _learn(table, row, y)
@@ -186,33 +189,6 @@ def _methods(is_sparse: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
     return methods_of(functions[0]), methods_of(functions[1])
 
 
-class ShortWay(NamedTuple):
-    """Functions that predict and learn an event, or give up: it must go the long way then."""
-
-    predict: Callable[[Any], Any]
-    """The label of an event, or `GIVE_UP`."""
-    learn: Callable[[Any, Any], Any]
-    """Learn an event and its label: None or `DUE`; `GIVE_UP`: it was not learnt."""
-    predict_held: Callable[[Any], Any]
-    """The same for who holds the lock, and for events that must be looked at in Python first."""
-    learn_held: Callable[[Any, Any], Any]
-    set_schedule: Callable[[Schedule], None]
-    """Learn by another one from now on; called with the lock."""
-    close: Callable[[], None]
-    """Give up from now on; called with the lock."""
-
-
-NO_WAY = ShortWay(
-    lambda x: GIVE_UP,
-    lambda x, y: GIVE_UP,
-    lambda x: GIVE_UP,
-    lambda x, y: GIVE_UP,
-    lambda schedule: None,
-    lambda: None,
-)
-"""Gives up."""
-
-
 class Target(NamedTuple):
     """What a short way leads to."""
 
@@ -222,82 +198,134 @@ class Target(NamedTuple):
     calibration: np.ndarray
     sides: dict[Any, tuple[float, float]]
     """Sign and weight of both labels."""
-    lock: Any
-    """Held while an event is predicted or learnt."""
-    n_learnt: np.ndarray
-    """int64 (1,): counted up."""
     block: Block | None
     """Where events are kept."""
 
-    def labels(self) -> list[Any]:
-        """Return the negative and the positive label."""
-        return sorted(self.sides, key=lambda label: self.sides[label][0])
 
-    def tables(
-        self, schema: Schema, reader: Reader, schedule: np.ndarray, closed: np.ndarray
-    ) -> tuple[bytes, bytes, Any]:
-        """Return the table, that for who holds the lock, and what must live as long as they."""
-        own = self.labels()
-        weights = [self.sides[label][1] for label in own]
-        numbers = np.array([*self.state.weights.shape[1:], self.kind, *weights], np.float64)
-        arrays = [reader.places, *self.state, schedule, self.calibration, numbers]
-        table = np.zeros(_N, np.int64)
-        table[:_HELD] = [address_of(array) for array in arrays]
-        table[_HELD], table[_CLOSED] = id(self.lock) + (HOLDER or 0), address_of(closed)
-        table[_LEARNT] = address_of(self.n_learnt)
-        table[_BLOCK] = 0 if self.block is None else address_of(self.block.head)
-        table[_NEGATIVE:] = [id(thing) for thing in (*own, None, DUE, GIVE_UP)]
-        free = table.tobytes()
-        # Nobody else can be at work then.
-        table[_HELD] = table[_CLOSED]
-        return free, table.tobytes(), (self, schema, reader, arrays, own, closed)
+class NoWay:
+    """Gives up all events."""
+
+    is_open = False
+
+    def __init__(self) -> None:
+        self.predict: Callable[[Any], Any] = lambda x: GIVE_UP
+        self.learn: Callable[[Any, Any], Any] = lambda x, y: GIVE_UP
+
+    def close(self) -> None:
+        """Give up from now on; called with the lock."""
+
+    def predict_held(self, x: Any) -> Any:
+        """Predict for who holds the lock, and events that must be looked at in Python first."""
+        return GIVE_UP
+
+    def learn_held(self, x: Any, y: Any) -> Any:
+        """Learn for who holds the lock, and events that must be looked at in Python first."""
+        return GIVE_UP
 
 
-def short_way(schema: Schema, target: Target, is_sparse: bool) -> ShortWay:
-    """Return the short way of events of any features: new ones, too, while there is room."""
-    room = target.state.weights.shape[2]
-    room = room if schema.buckets else max(len(schema), min(schema.limit, room))
-    return _way(schema, target, reader_of(schema, room, not is_sparse), is_sparse)
+class ShortWay(NoWay):
+    """Predicts and learns events of a schema, new features, too; or gives up: they go the long way.
 
+    It is closed until it leads somewhere. ``predict(x)`` returns a label, ``learn(x, y)`` None or
+    `DUE`; `GIVE_UP`: it was not learnt.
 
-def _way(schema: Schema, target: Target, reader: Reader, is_sparse: bool) -> ShortWay:
-    closed, schedule = np.zeros(1, np.int64), np.array(target.schedule)
-    new_predict, new_learn = _methods(is_sparse)
-    free, held, all_of_it = target.tables(schema, reader, schedule, closed)
-    predict, learn = new_predict(held, all_of_it), new_learn(held, all_of_it)
-    own = {label: label for label in target.sides}
+    Parameters
+    ----------
+    schema
+        Where new names go.
+    room
+        Features that weights are for; hashed: any.
+    is_sparse
+        What events are read as.
+    lock
+        Held while an event is predicted or learnt.
+    n_learnt
+        int64 (1,): counted up.
 
-    def readable(x: Any) -> dict[Any, float]:
+    """
+
+    def __init__(
+        self, schema: Schema, room: int, is_sparse: bool, lock: Any, n_learnt: np.ndarray
+    ) -> None:
+        self._schema, self._is_sparse, self._capacity = schema, is_sparse, room
+        self._reader = reader_of(schema, self._room(room), not is_sparse)
+        self._numbers, self._table = np.zeros(_N_NUMBERS), np.zeros(_N, np.int64)
+        self._own: dict[Any, Any] = {}
+        arrays = (self._reader.places, self._numbers, n_learnt)
+        self._table[: _LEARNT + 1] = 1, *map(address_of, arrays)
+        self._table[_NONE:] = [id(thing) for thing in (None, DUE, GIVE_UP)]
+        # What must live as long as the methods: that which it leads to comes last.
+        self._kept = [self._table, arrays, self._reader, schema, lock, None]
+        place = address_of(self._table)
+        # Who holds the lock is the only one at work.
+        free, held = (
+            np.array([place, of_lock], np.int64).tobytes()
+            for of_lock in (id(lock) + (HOLDER or 0), place + 8 * _CLOSED)
+        )
+        new_predict, new_learn = _methods(is_sparse)
+        self.predict, self.learn = new_predict(free, self._kept), new_learn(free, self._kept)
+        self._predict, self._learn = new_predict(held, self._kept), new_learn(held, self._kept)
+
+    @property
+    def is_open(self) -> bool:  # type: ignore[override]
+        """Whether it leads somewhere."""
+        return not self._table[_CLOSED]
+
+    def close(self) -> None:
+        """Give up from now on; called with the lock."""
+        self._table[_CLOSED] = 1
+
+    def is_for(self, schema: Schema, room: int, is_sparse: bool) -> bool:
+        """Tell whether it may lead to weights for so many features of that schema."""
+        fits = is_sparse or room <= self._capacity
+        return schema is self._schema and is_sparse == self._is_sparse and fits
+
+    def lead_to(self, target: Target) -> None:
+        """Lead there from now on; called with the lock."""
+        # An interruption leaves it closed.
+        self.close()
+        state, schedule, kind, calibration, sides, block = target
+        labels = sorted(sides, key=lambda label: sides[label][0])
+        self._own = {label: label for label in labels}
+        self._kept[-1] = (target, labels)
+        self._reader.update(self._schema, self._room(state.weights.shape[2]))
+        self._numbers[:] = *schedule, kind, *(sides[label][1] for label in labels)
+        table = self._table
+        table[_WEIGHTS : _INFO + 1] = address_of(state.weights), address_of(state.info)
+        table[_PARTS : _CAPACITY + 1] = state.weights.shape[1:]
+        table[_CALIBRATION] = address_of(calibration)
+        table[_BLOCK] = 0 if block is None else address_of(block.head)
+        table[_NEGATIVE : _POSITIVE + 1] = [id(label) for label in labels]
+        table[_CLOSED] = 0
+
+    def _room(self, capacity: int) -> int:
+        schema = self._schema
+        return capacity if schema.buckets else max(len(schema), min(schema.limit, capacity))
+
+    def _readable(self, x: Any) -> dict[Any, float]:
         """Return an event that was given up as one that may be read after all."""
         if x.__class__ in PLAIN and len(x) > LONGEST:
             raise ValueError
-        schema.vocabulary.update()
+        self._schema.vocabulary.update()
         # What makes its values floats may close the way: it gives up then.
-        return schema.checked(x)
+        return self._schema.checked(x)
 
-    def predict_held(x: Any) -> Any:
+    def predict_held(self, x: Any) -> Any:
+        """Predict for who holds the lock, and events that must be looked at in Python first."""
         try:
-            found = predict(x)
-            return predict(readable(x)) if found is GIVE_UP else found
+            found = self._predict(x)
+            return self._predict(self._readable(x)) if found is GIVE_UP else found
         except _REFUSED:
             return GIVE_UP
 
-    def learn_held(x: Any, y: Any) -> Any:
+    def learn_held(self, x: Any, y: Any) -> Any:
+        """Learn for who holds the lock, and events that must be looked at in Python first."""
         try:
-            label = own[y]
-            found = learn(x, label)
-            return learn(readable(x), label) if found is GIVE_UP else found
+            label = self._own[y]
+            found = self._learn(x, label)
+            return self._learn(self._readable(x), label) if found is GIVE_UP else found
         except _REFUSED:
             return GIVE_UP
-
-    def set_schedule(new: Schedule) -> None:
-        schedule[:] = new
-
-    def close() -> None:
-        closed[0] = 1
-
-    own_predict, own_learn = new_predict(free, all_of_it), new_learn(free, all_of_it)
-    return ShortWay(own_predict, own_learn, predict_held, learn_held, set_schedule, close)
 
 
 _REFUSED = (KeyError, TypeError, ValueError)

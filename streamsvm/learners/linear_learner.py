@@ -20,10 +20,9 @@ from streamsvm.learners.label_column import LabelColumn
 from streamsvm.learners.linear_events import (
     DUE,
     GIVE_UP,
-    NO_WAY,
+    NoWay,
     ShortWay,
     Target,
-    short_way,
 )
 from streamsvm.learners.linear_model import LinearModel
 from streamsvm.learners.linear_schedule import schedule_of
@@ -35,8 +34,8 @@ from streamsvm.solvers.linear_state import BIAS, LinearState
 from streamsvm.support.python_objects import HAS_LOCK, PLAIN
 from streamsvm.support.rows import Rows, copied_rows, cut, dense, shape, sparse
 
-_FEWEST, _FEWEST_SPARSE = 64, 4096
-"""Features there is room for at first, and once there is too little for sparse rows."""
+_FEWEST, _FEWEST_SPARSE = 1024, 4096
+"""Features there is room for at first, and as soon as rows are sparse: growing takes longer."""
 
 
 class LinearLearner(LinearModel):
@@ -76,8 +75,7 @@ class LinearLearner(LinearModel):
         is_decided = t0 is not None and (sparse is not None or hashing is not None)
         self._first: FirstRows | None = None if is_decided else FirstRows()
         self._state: LinearState | None = None
-        self._way = NO_WAY
-        self._set_way(NO_WAY)
+        self._set_way(NoWay())
 
     @property
     def _n_examples(self) -> int:  # type: ignore[override]
@@ -133,7 +131,7 @@ class LinearLearner(LinearModel):
         with self._lock:
             self._look_back_if_due()
             # First: what is changed from here on, the short way would not know.
-            self._set_way(NO_WAY)
+            self._close_way()
             return super()._predict_then_learn(X, y, w, ids)
 
     def _n_outputs(self) -> int:
@@ -143,14 +141,13 @@ class LinearLearner(LinearModel):
         """Return the state, made or widened to hold so many features and all classes."""
         outputs = self._n_outputs()
         if self._state is None:
-            room = max(d, min(_FEWEST, self._schema.limit))
+            room = d if self._schema.buckets else max(d, min(_FEWEST, self._schema.limit))
             self._state = linear_state.new_state(outputs, room, self._second())
         k, _, room = self._state.weights.shape
         if d > room or outputs > k:
-            wider = max(2 * room, _FEWEST_SPARSE if self._sparse else 0)
-            room = room if d <= room else max(d, min(wider, self._schema.limit))
+            room = room if d <= room else max(d, min(2 * room, self._schema.limit))
             # First: it leads to the old state.
-            self._set_way(NO_WAY)
+            self._way.close()
             self._state = linear_state.grown(self._state, outputs, room, self._second())
         return self._state
 
@@ -189,6 +186,7 @@ class LinearLearner(LinearModel):
         x, y, weight = first.all(len(self._schema))
         if self.sparse is None and not self._sparse and sparsity.are_sparse(dense(x)):
             self._sparse, x = True, sparse(x)
+            self._state_for(min(_FEWEST_SPARSE, self._schema.limit))
         if self.t0 is None:
             # In place: a short way leads here.
             self._schedule = first_rows.learn_best(
@@ -223,18 +221,23 @@ class LinearLearner(LinearModel):
 
     # Events of two classes go a short way
 
-    def _new_short_way(self) -> ShortWay:
-        """Return the short way of events, one that gives up while there is none."""
-        d = len(self._schema)
-        is_possible = JIT and HAS_LOCK and HOLDER is not None and self._schema.are_plain
+    def _open_way(self) -> None:
+        """Let events of two classes go the short way, if that is possible; the lock is held."""
+        # First: an interruption leaves it closed.
+        self._way.close()
+        schema, d = self._schema, len(self._schema)
+        is_possible = JIT and HAS_LOCK and HOLDER is not None and schema.are_plain
         if d < 2 or len(self._labels.seen) != 2 or not is_possible:
-            return NO_WAY
-        weight = self.class_weight or {}
-        sides = {
-            label: (self._labels.sign(label), float(weight.get(label, 1.0)))
-            for label in self._labels.seen
-        }
-        state = self._state_for(d)
+            return
+        state, way = self._state_for(d), self._way
+        room = state.weights.shape[2]
+        if not isinstance(way, ShortWay) or not way.is_for(schema, room, self._sparse):
+            way = ShortWay(schema, room, self._sparse, self._lock, self._n_learnt)
+            self._set_way(way)
+        way.lead_to(self._target(state))
+
+    def _target(self, state: LinearState) -> Target:
+        """Return what the short way leads to."""
         block, first, n = None, self._first, self._n_examples
         if first is not None:
             room = first_rows.next_look(n) - n
@@ -242,17 +245,12 @@ class LinearLearner(LinearModel):
             # Of wide rows no more than are needed next.
             most = first_rows.LAST - n if width <= LONGEST else room
             block = first.block(room, most, width, self._sparse)
-        target = Target(
-            state,
-            self._schedule,
-            self._kind,
-            self._calibration,
-            sides,
-            self._lock,
-            self._n_learnt,
-            block,
-        )
-        return short_way(self._schema, target, self._sparse)
+        weight = self.class_weight or {}
+        sides = {
+            label: (self._labels.sign(label), float(weight.get(label, 1.0)))
+            for label in self._labels.seen
+        }
+        return Target(state, self._schedule, self._kind, self._calibration, sides, block)
 
     def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
         """Return the label predicted for an event."""
@@ -260,6 +258,9 @@ class LinearLearner(LinearModel):
         if label is not GIVE_UP:
             return label
         with self._lock:
+            if not self._way.is_open and self._observer is None:
+                self._look_back_if_due()
+                self._open_way()
             label = self._way.predict_held(x)
             return super().predict_one(x) if label is GIVE_UP else label
 
@@ -288,15 +289,15 @@ class LinearLearner(LinearModel):
             if told is not GIVE_UP:
                 return
         # First: what is changed from here on, it would not know.
-        self._set_way(NO_WAY)
+        self._close_way()
         super().learn_one(x, y, w)
         if self._observer is None:
-            self._set_way(self._new_short_way())
+            self._open_way()
 
     def _was_widened(self, x: Mapping[Name, Any]) -> bool:
         """Make room for the features of an event, if a short way is open that has none."""
         state = self._state
-        if self._way is NO_WAY or state is None or self._schema.buckets is not None:
+        if not self._way.is_open or state is None or self._schema.buckets is not None:
             return False
         if x.__class__ not in PLAIN:
             return False
@@ -304,7 +305,7 @@ class LinearLearner(LinearModel):
         if len(x) > LONGEST or d <= state.weights.shape[2]:
             return False
         self._state_for(d)
-        self._set_way(self._new_short_way())
+        self._open_way()
         return True
 
     def _look_back_if_due(self) -> None:
@@ -313,17 +314,15 @@ class LinearLearner(LinearModel):
         if first is None or not first.is_full:
             return
         self._look_back(first, n)
-        # The block last: while it is full, nothing is learnt by the old schedule.
-        self._way.set_schedule(self._schedule)
-        room = first_rows.next_look(n) - n
-        if self._first is not first or not first.open_block(room, self._sparse):
-            self._set_way(NO_WAY)
-            self._set_way(self._new_short_way())
+        self._open_way()
 
-    def _set_way(self, way: ShortWay) -> None:
+    def _close_way(self) -> None:
+        """Let all events go the long way; the lock is held."""
         self._way.close()
-        if way is NO_WAY and self._first is not None:
+        if self._first is not None:
             self._first.close_block()
+
+    def _set_way(self, way: NoWay) -> None:
         # One by one, as attributes of attributes cost time.
         self._way = way
         self._event_label, self._event_learn = way.predict, way.learn
@@ -350,5 +349,4 @@ class LinearLearner(LinearModel):
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
         super().__setstate__(contents)
-        self._way = NO_WAY
-        self._set_way(NO_WAY)
+        self._set_way(NoWay())

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import array_at, compiled, compiled_leaf
+from streamsvm._compile import array_at, compiled, compiled_leaf, compiled_within
 from streamsvm.support.rows import added
 
 _ROWS = 64
-_MANY = 1024
+MANY = 1024
+"""Features of an event that may come in any order."""
+
 # That of NaN and of infinity is all ones.
 _EXPONENT_BITS = np.int32(0x7F800000)
 _EXPONENT = np.uint32(0x7F800000)
@@ -161,47 +163,75 @@ def crc32(content):  # type: ignore[no-untyped-def]
     return np.int64(c ^ np.uint32(0xFFFFFFFF))
 
 
-_LANES = 32
-_NO_COLUMN = np.int32(2**31 - 1)
-
-
-@compiled_leaf
-def _rank(columns, n, c):  # type: ignore[no-untyped-def]
-    """Return how many of the first n columns are less than c."""
-    rank = np.int32(0)
-    for s in range(n):
-        rank = np.int32(rank + np.int32(columns[s] < c))
-    return rank
+_LANES = 8
+_DROPPED = np.uint32(2**32 - 1)
 
 
 @compiled
-def _sort_few(columns, given, n, out_columns, out_values):  # type: ignore[no-untyped-def]
-    """Write columns, int32 (n,), in order, and given with them; False if two are the same.
+def _mark_kept(columns, given, n, kept):  # type: ignore[no-untyped-def]
+    """Write columns, the last there is where a value is 0; return how many other ones there are.
+
+    -1 if a value is not finite.
+    """
+    m, finite = 0, True
+    # Without a branch it is vector code.
+    for t in range(n):
+        value = np.float32(given[t])
+        kept[t] = np.uint32(columns[t]) if value != np.float32(0.0) else _DROPPED
+        m += int(np.int32(kept[t]) >= 0)
+        finite &= np.isfinite(value)
+    return m if finite else -1
+
+
+@compiled_leaf
+def _rank(columns, n, stop, ranks):  # type: ignore[no-untyped-def]
+    """Write how many of the first n columns are less than each of the first `stop`."""
+    for t in range(stop):
+        ranks[t] = 0
+    s = 0
+    while s + 4 <= n:
+        # Four at a time, so that ranks are fetched less often.
+        i, j, k, m = columns[s], columns[s + 1], columns[s + 2], columns[s + 3]
+        for t in range(stop):
+            c = columns[t]
+            ranks[t] += np.int32(i < c) + np.int32(j < c) + np.int32(k < c) + np.int32(m < c)
+        s += 4
+    while s < n:
+        i = columns[s]
+        for t in range(stop):
+            ranks[t] += np.int32(i < columns[t])
+        s += 1
+
+
+@compiled_within
+def _sort_few(kept, given, n, m, ranks, out_columns, out_values):  # type: ignore[no-untyped-def]
+    """Write what is kept, m of n, in order; False if two columns are the same.
 
     Each is compared with each, many in one operation, and nothing is guessed: up to some hundred
     that is faster than a sort, whose comparisons are foreseen half of the time.
     """
-    padded = min(-(-n // _LANES) * _LANES, columns.size // _LANES * _LANES)
+    stop = min(-(-n // _LANES) * _LANES, kept.size)
+    for t in range(n, stop):
+        kept[t] = _DROPPED
+    _rank(kept, n, stop, ranks)
+    total = 0
     for t in range(n):
-        out_columns[t] = -1
-    for t in range(n, padded):
-        columns[t] = _NO_COLUMN
-    for t in range(n):
-        at = np.int64(_rank(columns, padded, columns[t]))
-        for s in range(padded, n):
-            at += columns[s] < columns[t]
-        if out_columns[at] >= 0:
-            return False
-        out_columns[at], out_values[at] = columns[t], given[t]
-    return True
+        at = np.uint32(ranks[t])
+        total += int(at)
+        # All that is dropped goes to one place, behind the others.
+        out_columns[at], out_values[at] = kept[t], given[t]
+    # Ranks are 0, 1, ..., m - 1, or less where some are equal.
+    return 2 * total == m * (m - 1) + 2 * (n - m) * m
 
 
 @compiled
-def _sort_and_add(columns, given, n, out_columns, out_values):  # type: ignore[no-untyped-def]
+def _sort_and_add(kept, given, n, out_columns, out_values):  # type: ignore[no-untyped-def]
     """Write as `_sort_few`, but add up the values of one column; return how many are left."""
     m = 0
     for t in range(n):
-        column, value = columns[t], np.float32(given[t])
+        if kept[t] == _DROPPED:
+            continue
+        column, value = np.int32(kept[t]), np.float32(given[t])
         at = m
         while at > 0 and out_columns[at - 1] > column:
             at -= 1
@@ -218,39 +248,32 @@ def _sort_and_add(columns, given, n, out_columns, out_values):  # type: ignore[n
 
 
 @compiled
-def list_event(columns, given, n, out_columns, out_values):  # type: ignore[no-untyped-def]
+def list_event(columns, given, n, kept, ranks, out_columns, out_values):  # type: ignore[no-untyped-def]
     """Write the nonzero features of an event in the order of their columns.
 
     Parameters
     ----------
     columns
-        int32 (at least n,), overwritten: the columns; below 0: leave the feature out. It is fastest
-        with room for a multiple of 32.
+        int32 (at least n,): the columns; below 0: leave the feature out. In order, or nearly so,
+        if they are more than `MANY`.
     given
-        float64 (at least n,), overwritten: the values.
+        float64 (at least n,): the values.
     n
         How many features there are.
+    kept, ranks
+        uint32 and int32, overwritten, of one length: at least n, fastest with room for a multiple
+        of 8.
     out_columns, out_values
-        int32 and float32 (at least n,), written.
+        int32 and float32 (at least n,), overwritten.
 
     Returns
     -------
     How many features are left, those of one column added up; -1 if a value is not finite.
 
     """
-    m, is_sorted, last = 0, True, -1
-    for t in range(n):
-        column, value = columns[t], np.float32(given[t])
-        if not np.isfinite(value):
-            return -1
-        if column >= 0 and value != 0.0:
-            is_sorted &= last < column
-            columns[m], given[m], last = column, value, column
-            m += 1
-    if is_sorted:
-        for t in range(m):
-            out_columns[t], out_values[t] = columns[t], given[t]
+    m = _mark_kept(columns, given, n, kept)
+    if m < 0:
+        return -1
+    if n <= MANY and _sort_few(kept, given, n, m, ranks, out_columns, out_values):
         return m
-    if m <= _MANY and _sort_few(columns, given, m, out_columns, out_values):
-        return m
-    return _sort_and_add(columns, given, m, out_columns, out_values)
+    return _sort_and_add(kept, given, n, out_columns, out_values)

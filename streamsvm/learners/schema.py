@@ -21,14 +21,18 @@ import numpy as np
 
 from streamsvm.errors import FeatureError
 from streamsvm.learners.names import Name, Names
-from streamsvm.learners.packing import are_columns, first_bad, list_event, narrow, rows_of
+from streamsvm.learners.packing import (
+    MANY,
+    are_columns,
+    first_bad,
+    list_event,
+    narrow,
+    rows_of,
+)
 from streamsvm.learners.vocabulary import HashedPlaces
 from streamsvm.support.rows import SparseRows, sorted_rows
 
 _LARGEST = float(np.finfo(np.float32).max)
-
-# Above this many features, an event is sorted before it is listed.
-_MANY = 256
 
 LIMIT = 2**20
 """Names known at most, by default: with a megabyte or two of support vectors, 150 MB."""
@@ -264,11 +268,12 @@ class Schema(Names):
             given = np.array(list(self.checked(x).values()))
         if self.buckets is not None:
             given = given * self._hashed(x)[1]
-        if len(given) > _MANY:
+        if len(given) > MANY:
             order = np.argsort(columns, kind="stable")
             columns, given = columns[order], given[order]
-        listed, values = np.empty(len(given), np.int32), np.empty(len(given), np.float32)
-        n = list_event(columns, given, len(given), listed, values)
+        kept, ranks = np.empty(len(given), np.uint32), np.empty(len(given), np.int32)
+        listed, values = np.empty_like(ranks), np.empty(len(given), np.float32)
+        n = list_event(columns, given, len(given), kept, ranks, listed, values)
         if n < 0:
             self.checked(x)
         return SparseRows(np.array([0, n]), listed[:n], values[:n], d)

@@ -17,7 +17,6 @@ from sklearn.svm import LinearSVC
 from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier, TrackingMonitor, load
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.learners import calibration, first_rows, linear_events, linear_file
-from streamsvm.learners.linear_events import NO_WAY
 from streamsvm.solvers import linear_state, sgd
 
 SETTINGS = [
@@ -222,7 +221,7 @@ def test_events_of_words_are_batches(params):
             one.predict_one(event)
             one.learn_one(event, label)
         for event, label in zip(events, y, strict=True):
-            other._set_way(NO_WAY)  # the long way
+            other._close_way()  # the long way
             other.learn_one(event, label)
         same(one, other)
 
