@@ -254,7 +254,9 @@ class LinearLearner(LinearModel):
 
     def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
         """Return the label predicted for an event."""
-        label = self._event_label(x)
+        # Of an attribute that is called at once the interpreter thinks first that it is a method.
+        predicted = self._event_label
+        label = predicted(x)
         if label is not GIVE_UP:
             return label
         with self._lock:
@@ -267,7 +269,8 @@ class LinearLearner(LinearModel):
     def learn_one(self, x: Mapping[Name, Any], y: Any, w: float = 1.0) -> None:
         """Learn one event: see `LASVMClassifier.learn_one`."""
         if w == 1.0 and self._observer is None:
-            told = self._event_learn(x, y)
+            learnt = self._event_learn
+            told = learnt(x, y)
             if told is None:
                 return
             if told is DUE:
