@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.learners.names import Name
-from streamsvm.learners.packing import are_columns, are_rows, mark_finite, mark_usable
+from streamsvm.learners.packing import are_columns, are_rows, first_bad, mark_finite, mark_usable
 from streamsvm.support.rows import SparseRows, taken
+
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 class Matrix(NamedTuple):
@@ -55,6 +57,8 @@ def are_usable(matrix: Matrix | SparseMatrix, largest: float) -> np.ndarray:
         usable = np.empty(len(values), bool)
         mark_finite(values.view(np.uint32), usable)
         return usable
+    if isinstance(matrix, SparseMatrix) and largest >= _LARGEST and first_bad(values[None]) < 0:
+        return np.ones(matrix.rows.start.size - 1, bool)
     with np.errstate(invalid="ignore"):
         # As float64: single precision's largest number is infinity as a float16.
         good = np.abs(matrix.values) <= np.float64(largest)

@@ -26,9 +26,21 @@ def are_rows(values: np.ndarray) -> bool:
     return values.flags.c_contiguous and values.dtype == np.float32
 
 
+class _Claim:
+    """Claims that the memory of an array may be written."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        described = array.__array_interface__
+        self.__array_interface__ = described | {"data": (described["data"][0], False)}
+
+
 def writable(array: np.ndarray) -> np.ndarray:
-    """Return an array, or a copy of a read-only one: for those all code would be compiled again."""
-    return array if array.flags.writeable else array.copy()
+    """Return an array as one that may be written, which nobody does: rows that were given.
+
+    For read-only ones, of Arrow or of pandas, all code would be compiled again.
+    """
+    return array if array.flags.writeable else np.asarray(_Claim(array))
 
 
 @compiled

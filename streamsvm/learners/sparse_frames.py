@@ -44,6 +44,8 @@ def are_lists(schema: pa.Schema) -> bool:
 def of_lists(X: pa.RecordBatch | pa.Table, schema: Schema) -> SparseMatrix:
     """Read two columns of lists: features, named by whole numbers, and their values.
 
+    Lists of int32 and of float32 are read where they are.
+
     Raises
     ------
     FeatureError
@@ -51,26 +53,36 @@ def of_lists(X: pa.RecordBatch | pa.Table, schema: Schema) -> SparseMatrix:
 
     """
     schema.check_unnamed()
-    places, values = (
-        c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in map(X.column, (0, 1))
-    )
-    lengths = pc.fill_null(pc.list_value_length(places), 0).to_numpy()
-    if not np.array_equal(lengths, pc.fill_null(pc.list_value_length(values), 0).to_numpy()):
+    (start, features), (own_start, values) = (_flat(X.column(i)) for i in (0, 1))
+    if not np.array_equal(start, own_start):
         raise FeatureError(
             f"columns {X.schema.names}: a row lists other numbers of features and of values"
         )
-    columns, data = pc.list_flatten(places), pc.list_flatten(values)
-    if columns.null_count or data.null_count:
+    if features.null_count or values.null_count:
         raise FeatureError(f"columns {X.schema.names}: a list holds a null")
-    features = columns.to_numpy().astype(np.int64)
-    if len(features) and (features.min() < 0 or features.max() >= schema.limit):
+    columns, data = features.to_numpy(), values.to_numpy()
+    # Before they are narrowed.
+    low, high = (int(columns.min()), int(columns.max())) if len(columns) else (0, -1)
+    if low < 0 or high >= schema.limit:
         raise FeatureError(
-            f"column {X.schema.names[0]!r} holds features from {features.min()} to "
-            f"{features.max()}: use whole numbers from 0 to {schema.limit - 1} (max_features)"
+            f"column {X.schema.names[0]!r} holds features from {low} to {high}: use whole numbers "
+            f"from 0 to {schema.limit - 1} (max_features)"
         )
-    start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    d = int(features.max()) + 1 if len(features) else 0
     with np.errstate(over="ignore"):
-        single = data.to_numpy().astype(np.float32)
-    rows = SparseRows(start, features.astype(np.int32), single, d)
-    return SparseMatrix(range(d), sorted_rows(rows))
+        single = data.astype(np.float32, copy=False)
+    own = columns.astype(np.int32, copy=False)
+    rows = SparseRows(start, writable(own), writable(single), high + 1)
+    return SparseMatrix(range(high + 1), sorted_rows(rows))
+
+
+def _flat(column: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
+    """Return where each list of a column begins, int64 (n + 1,), and what is in them."""
+    lists = column
+    if isinstance(column, pa.ChunkedArray):
+        lists = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if lists.null_count:
+        # What is behind them may be anything.
+        lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+        return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), pc.list_flatten(lists)
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    return offsets - offsets[0], lists.values[offsets[0] : offsets[-1]]

@@ -151,15 +151,36 @@ def _tidy(start, columns, values):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _count_zeros(values):  # type: ignore[no-untyped-def]
+    n = 0
+    for t in range(values.size):
+        n += values[t] == 0.0
+    return n
+
+
+@compiled
+def _count_falls(a, b):  # type: ignore[no-untyped-def]
+    n = 0
+    for t in range(a.size):
+        n += a[t] >= b[t]
+    return n
+
+
+@compiled
 def _are_tidy(start, columns, values):  # type: ignore[no-untyped-def]
     """Tell whether there is nothing to do for `_tidy`."""
-    tidy = True
+    first, stop = start[0], start[-1]
+    if _count_zeros(values[first:stop]) > 0:
+        return False
+    if stop - first < 2:
+        return True
+    # All at once, without a branch: it is vector code. From one row to the next it may fall.
+    falls = _count_falls(columns[first : stop - 1], columns[first + 1 : stop])
     for r in range(start.size - 1):
-        for t in range(start[r], start[r + 1]):
-            tidy &= values[t] != 0.0
-        for t in range(start[r] + 1, start[r + 1]):
-            tidy &= columns[t - 1] < columns[t]
-    return tidy
+        t = start[r]
+        if first < t < start[r + 1]:
+            falls -= columns[t - 1] >= columns[t]
+    return falls == 0
 
 
 def sorted_rows(x: SparseRows) -> SparseRows:

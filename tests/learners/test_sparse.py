@@ -4,8 +4,6 @@ import copy
 import pickle
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -13,18 +11,14 @@ from hypothesis import strategies as st
 from river import feature_extraction
 
 import streamsvm
-from connectors import ParquetSource
 from streamsvm import (
     LASVMClassifier,
-    StandardScaler,
     TrackingMonitor,
     TrackingSVMClassifier,
     kernels,
 )
-from streamsvm.bad_events import BadEvents
 from streamsvm.errors import FeatureError, ModelFileError, ParameterError
 from streamsvm.learners import lasvm_file
-from streamsvm.runner import Run
 
 N, D = 300, 200
 LEARNERS = {
@@ -317,77 +311,6 @@ def test_parameters_are_checked(parameters, message):
 
 
 # Where they come from
-
-
-def lists(x):
-    """Return rows as two Arrow columns of lists, in no order within a row."""
-    rows = list(events(x))
-    places = pa.array([list(row) for row in rows], pa.list_(pa.int32()))
-    values = pa.array([list(row.values()) for row in rows], pa.list_(pa.float32()))
-    return pa.table({"indices": places, "values": values})
-
-
-def test_lists_are_rows():
-    x, y = text_like()
-    by_lists, by_matrix = LEARNERS["lasvm"](), LEARNERS["lasvm"]()
-    by_lists.learn_many(lists(x), y)
-    by_matrix.learn_many(sp.csr_array(x), y)
-    n = by_lists.n_support_vectors
-    assert n == by_matrix.n_support_vectors
-    np.testing.assert_array_equal(
-        by_lists.predict_many(lists(x)).to_pylist(), by_matrix.predict_many(sp.csr_array(x))
-    )
-
-
-@pytest.mark.parametrize(
-    ("places", "values"),
-    [([[1, 2]], [[1.0]]), ([[-1]], [[1.0]]), ([[2**31 - 1]], [[1.0]]), ([[1, None]], [[1.0, 2.0]])],
-)
-def test_bad_lists_are_refused(places, values):
-    model = learnt(LEARNERS["lasvm"])
-    batch = pa.table(
-        {
-            "indices": pa.array(places, pa.list_(pa.int64())),
-            "values": pa.array(values, pa.list_(pa.float64())),
-        }
-    )
-    with pytest.raises(FeatureError):
-        model.learn_many(batch, [True])
-
-
-def test_a_parquet_file_of_lists(tmp_path):
-    x, y = text_like()
-    table = lists(x).append_column("label", pa.array(y))
-    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=70)
-    model, direct = LEARNERS["lasvm"](), LEARNERS["lasvm"]()
-    with ParquetSource(tmp_path / "rows.parquet", "label") as source:
-        report = Run(source, StandardScaler() | model).execute()
-    direct.learn_many(lists(x), y)
-    assert report.learnt == N and not report.bad
-    assert model.n_support_vectors == direct.n_support_vectors
-    with ParquetSource(tmp_path / "rows.parquet", "label") as source:
-        given = [(event.x, event.y) for event in source.events()]
-    assert given[7][0] == list(events(x))[7]
-    with ParquetSource(tmp_path / "rows.parquet", "label") as source:
-        batch = next(source.batches(50))
-        assert [event.x for event in batch.events()] == [x for x, _ in given[:50]]
-
-
-def test_a_bad_row_of_lists_is_put_aside(tmp_path):
-    x, y = text_like()
-    table = lists(x).to_pydict()
-    table["values"][5][0] = float("nan")
-    columns = {
-        "indices": pa.array(table["indices"], pa.list_(pa.int32())),
-        "values": pa.array(table["values"], pa.list_(pa.float32())),
-        "label": pa.array(y),
-    }
-    pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
-    taken = []
-    with ParquetSource(tmp_path / "rows.parquet", "label") as source:
-        report = Run(source, LEARNERS["lasvm"](), bad_events=BadEvents(taken.append)).execute()
-    assert report.learnt == N - 1 and report.bad == {"bad feature": 1}
-    assert taken[0]["position"]["row"] == 5
 
 
 def test_words_through_a_pipeline():
