@@ -168,7 +168,7 @@ def money_fx() -> tuple[scipy.sparse.csr_matrix, np.ndarray]:
 
 
 def batches(svmsgd2: str | None = None) -> None:
-    """Sparse rows in batches, one pass, against Vowpal Wabbit reading its cache, and svmsgd2."""
+    """Sparse rows in batches, one pass: in memory, and everybody from files of their own format."""
     plain = {"SGD, t0 10,000": lambda: SVMSGDClassifier(averaged=False, t0=1e4)}
     for title, (rows, y) in {
         "200,000 rows of 47,000 features, 75 active": like_rcv1(200_000),
@@ -183,19 +183,44 @@ def batches(svmsgd2: str | None = None) -> None:
                     model = make()
                     start = time.perf_counter()
                     predicted = getattr(model, way)(rows, y)
-                    found.append(1e3 * (time.perf_counter() - start))
+                    found.append(time.perf_counter() - start)
             wrong = 100.0 * np.mean(np.array(predicted) != y)
             for way, found in times.items():
-                spread = f"({min(found):.1f} to {max(found):.1f})"
                 error = f"   error {wrong:5.2f} %" if way.startswith("predict") else ""
-                print(f"  {name:16} {way:24} {np.median(found):7.1f} ms {spread}{error}")
+                _told(f"{name:16} {way}", found, error)
+        _from_parquet(rows, y)
         _vowpal_wabbit(rows, y)
         if svmsgd2:
             _svmsgd2(svmsgd2, rows, y)
 
 
+def _told(name: str, seconds: list[float], note: str = "") -> None:
+    low, middle, high = (1e3 * t for t in (min(seconds), np.median(seconds), max(seconds)))
+    print(f"  {name:41} {middle:7.1f} ms ({low:.1f} to {high:.1f}){note}", flush=True)
+
+
+def _from_parquet(rows: scipy.sparse.csr_matrix, y: np.ndarray) -> None:
+    """Print the time of progressive runs over a file of lists, and of pyarrow alone."""
+    start = pa.array(rows.indptr.astype(np.int32))
+    lists = [pa.ListArray.from_arrays(start, pa.array(a)) for a in (rows.indices, rows.data)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.parquet"
+        pq.write_table(pa.table([*lists, pa.array(y)], ["indices", "values", "label"]), path)
+        alone, runs = [], []
+        for _ in range(5):
+            begin = time.perf_counter()
+            for batch in pq.ParquetFile(path).iter_batches(65_536):
+                [batch.column(i).values.to_numpy() for i in (0, 1)]
+            alone.append(time.perf_counter() - begin)
+            begin = time.perf_counter()
+            assert Run(ParquetSource(path, "label"), SVMSGDClassifier()).execute().rows == len(y)
+            runs.append(time.perf_counter() - begin)
+        _told("pyarrow alone, Parquet", alone)
+        _told("SVMSGDClassifier, Parquet, progressive", runs)
+
+
 def _svmsgd2(program: str, rows: scipy.sparse.csr_matrix, y: np.ndarray) -> None:
-    """Print the time of a pass of Bottou's svmsgd2, by its own clock: loading does not count."""
+    """Print the time of Bottou's svmsgd2, one pass: all of it, and its loop by its own clock."""
     pairs = np.empty(rows.nnz, [("column", "<i4"), ("value", "<f4")])
     pairs["column"], pairs["value"] = rows.indices, rows.data
     with tempfile.TemporaryDirectory() as folder:
@@ -204,13 +229,15 @@ def _svmsgd2(program: str, rows: scipy.sparse.csr_matrix, y: np.ndarray) -> None
             for i, label in enumerate(y.tolist()):
                 own = pairs[rows.indptr[i] : rows.indptr[i + 1]]
                 file.write(bytes([label]) + struct.pack("<i", len(own)) + own.tobytes())
-        times = []
+        whole, loops = [], []
         for _ in range(5):
             command = [program, "-lambda", "1e-4", "-epochs", "1", str(path)]
+            begin = time.perf_counter()
             told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-            times.append(1e3 * float(told.split("training time")[1].split()[0]))
-        spread = f"({min(times):.1f} to {max(times):.1f})"
-        print(f"  {'svmsgd2, its own format':26} {np.median(times):7.1f} ms {spread}", flush=True)
+            whole.append(time.perf_counter() - begin)
+            loops.append(float(told.split("training time")[1].split()[0]))
+        _told("svmsgd2, its own format", whole)
+        _told("svmsgd2, its loop in memory", loops)
 
 
 def _vowpal_wabbit(rows: scipy.sparse.csr_matrix, y: np.ndarray) -> None:
@@ -230,13 +257,15 @@ def _vowpal_wabbit(rows: scipy.sparse.csr_matrix, y: np.ndarray) -> None:
         command = f"--loss_function hinge -b 18 --quiet --cache_file {cache}"
         vowpalwabbit.Workspace(f"{command} -d {path}").finish()
         path.write_text("")
-        start = time.perf_counter()
-        workspace = vowpalwabbit.Workspace(f"{command} -d {path}")
-        seconds = time.perf_counter() - start
-        seen = workspace.get_weighted_examples()
-        loss = workspace.get_sum_loss() / max(seen, 1)
-        workspace.finish()
-        print(f"  {'Vowpal Wabbit, its cache':26} {seconds:6.3f} s   {seen:,.0f} rows, {loss:.3f}")
+        seconds = []
+        for _ in range(5):
+            start = time.perf_counter()
+            workspace = vowpalwabbit.Workspace(f"{command} -d {path}")
+            seconds.append(time.perf_counter() - start)
+            seen = workspace.get_weighted_examples()
+            loss = workspace.get_sum_loss() / max(seen, 1)
+            workspace.finish()
+        _told("Vowpal Wabbit, its cache", seconds, f"   {seen:,.0f} rows, loss {loss:.3f}")
 
 
 def write_parquet(path: Path, n: int) -> None:
