@@ -109,10 +109,10 @@ def _side_of(table, y):  # type: ignore[no-untyped-def]
 
 
 @compiled_within
-def _learn(table, row, y):  # type: ignore[no-untyped-def]
+def _learn(table, row, y, w):  # type: ignore[no-untyped-def]
     """Learn a row, and keep it if it is one of the first; return what tells so."""
     state, schedule, numbers = _state_of(table)
-    weight = numbers[_OF_POSITIVE] if y > 0.0 else numbers[_OF_NEGATIVE]
+    weight = w * (numbers[_OF_POSITIVE] if y > 0.0 else numbers[_OF_NEGATIVE])
     if numbers[_KIND] == 0.0:
         f = sgd.learn_row(state, row, 0, 0, y, weight, schedule)
     else:
@@ -127,9 +127,22 @@ def _learn(table, row, y):  # type: ignore[no-untyped-def]
 
 
 @compiled_within
-def _may_learn(owner, table, n, y):  # type: ignore[no-untyped-def]
+def _example_of(table, arguments, n):  # type: ignore[no-untyped-def]
+    """Return the sign and the weight of an example, event, label and maybe weight; 0 to give up."""
+    if n != 2 and n != 3:
+        return 0.0, 0.0
+    y, w = _side_of(table, argument(arguments, 1)), 1.0
+    if n == 3:
+        kinds = array_at(table[_PLACES], (py.N_KINDS,), np.int64)
+        w = py.number(argument(arguments, 2), kinds)
+    # NaN is neither; one without weight is none.
+    return y, (w if 0.0 < w < np.inf else 0.0)
+
+
+@compiled_within
+def _may_learn(owner, table, y, w):  # type: ignore[no-untyped-def]
     is_full = table[_BLOCK] != 0 and room_of(table[_BLOCK]) == 0
-    return n == 2 and y != 0.0 and not is_full and _is_open(owner, table)
+    return y != 0.0 and w != 0.0 and not is_full and _is_open(owner, table)
 
 
 @compiled_for_c
@@ -146,14 +159,14 @@ def predict_dense(owner, x):  # type: ignore[no-untyped-def]
 
 @compiled_for_c
 def learn_dense(owner, arguments, n):  # type: ignore[no-untyped-def]
-    """Learn an event as a dense row, and its label; return None, `DUE` or `GIVE_UP`."""
+    """Learn an event as a dense row, by label and weight; return None, `DUE` or `GIVE_UP`."""
     table = _table_of(owner)
     found = table[_GIVE_UP]
-    y = _side_of(table, argument(arguments, 1)) if n == 2 else 0.0
-    if _may_learn(owner, table, n, y):
+    y, w = _example_of(table, arguments, n)
+    if _may_learn(owner, table, y, w):
         row, is_read = read_dense(table[_PLACES], argument(arguments, 0), y)
         if is_read:
-            found = _learn(table, row, y)
+            found = _learn(table, row, y, w)
     return shared(found)
 
 
@@ -171,14 +184,14 @@ def predict_sparse(owner, x):  # type: ignore[no-untyped-def]
 
 @compiled_for_c
 def learn_sparse(owner, arguments, n):  # type: ignore[no-untyped-def]
-    """Learn an event as a sparse row, and its label; return None, `DUE` or `GIVE_UP`."""
+    """Learn an event as a sparse row, by label and weight; return None, `DUE` or `GIVE_UP`."""
     table = _table_of(owner)
     found = table[_GIVE_UP]
-    y = _side_of(table, argument(arguments, 1)) if n == 2 else 0.0
-    if _may_learn(owner, table, n, y):
+    y, w = _example_of(table, arguments, n)
+    if _may_learn(owner, table, y, w):
         row = read_any(table[_PLACES], argument(arguments, 0))
         if row.start[1] >= 0:
-            found = _learn(table, row, y)
+            found = _learn(table, row, y, w)
     return shared(found)
 
 
@@ -209,7 +222,7 @@ class NoWay:
 
     def __init__(self) -> None:
         self.predict: Callable[[Any], Any] = lambda x: GIVE_UP
-        self.learn: Callable[[Any, Any], Any] = lambda x, y: GIVE_UP
+        self.learn: Callable[..., Any] = lambda x, y, w=1.0: GIVE_UP
 
     def close(self) -> None:
         """Give up from now on; called with the lock."""
@@ -218,7 +231,7 @@ class NoWay:
         """Predict for who holds the lock, and events that must be looked at in Python first."""
         return GIVE_UP
 
-    def learn_held(self, x: Any, y: Any) -> Any:
+    def learn_held(self, x: Any, y: Any, w: float = 1.0) -> Any:
         """Learn for who holds the lock, and events that must be looked at in Python first."""
         return GIVE_UP
 
@@ -226,8 +239,8 @@ class NoWay:
 class ShortWay(NoWay):
     """Predicts and learns events of a schema, new features, too; or gives up: they go the long way.
 
-    It is closed until it leads somewhere. ``predict(x)`` returns a label, ``learn(x, y)`` None or
-    `DUE`; `GIVE_UP`: it was not learnt.
+    It is closed until it leads somewhere. ``predict(x)`` returns a label, ``learn(x, y[, w])`` None
+    or `DUE`; `GIVE_UP`: it was not learnt.
 
     Parameters
     ----------
@@ -318,12 +331,12 @@ class ShortWay(NoWay):
         except _REFUSED:
             return GIVE_UP
 
-    def learn_held(self, x: Any, y: Any) -> Any:
+    def learn_held(self, x: Any, y: Any, w: float = 1.0) -> Any:
         """Learn for who holds the lock, and events that must be looked at in Python first."""
         try:
             label = self._own[y]
-            found = self._learn(x, label)
-            return self._learn(self._readable(x), label) if found is GIVE_UP else found
+            found = self._learn(x, label, w)
+            return self._learn(self._readable(x), label, w) if found is GIVE_UP else found
         except _REFUSED:
             return GIVE_UP
 

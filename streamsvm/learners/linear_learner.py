@@ -268,9 +268,9 @@ class LinearLearner(LinearModel):
 
     def learn_one(self, x: Mapping[Name, Any], y: Any, w: float = 1.0) -> None:
         """Learn one event: see `LASVMClassifier.learn_one`."""
-        if w == 1.0 and self._observer is None:
+        if self._observer is None:
             learnt = self._event_learn
-            told = learnt(x, y)
+            told = learnt(x, y, w)
             if told is None:
                 return
             if told is DUE:
@@ -283,10 +283,10 @@ class LinearLearner(LinearModel):
     def _learn_held(self, x: Mapping[Name, Any], y: Any, w: float) -> None:
         """Learn an event that was given up; the lock is held."""
         self._look_back_if_due()
-        if w == 1.0 and self._observer is None:
-            told = self._way.learn_held(x, y)
+        if self._observer is None:
+            told = self._way.learn_held(x, y, w)
             if told is GIVE_UP and self._was_widened(x):
-                told = self._way.learn_held(x, y)
+                told = self._way.learn_held(x, y, w)
             if told is DUE:
                 self._look_back_if_due()
             if told is not GIVE_UP:

@@ -69,11 +69,12 @@ def streams(draw, names, values):
     return events, draw(st.lists(st.booleans(), min_size=len(events), max_size=len(events)))
 
 
-def went(model, events, y):
+def went(model, events, y, weights):
     """Return what became of a stream: predictions, refusals."""
     found = []
-    for event, label in zip(events, y, strict=True):
-        for call, arguments in ((model.predict_one, ()), (model.learn_one, (label,))):
+    for event, label, w in zip(events, y, weights, strict=True):
+        learnt = (label,) if w is None else (label, w)
+        for call, arguments in ((model.predict_one, ()), (model.learn_one, learnt)):
             try:
                 found.append(call(event, *arguments))
             except (FeatureError, TypeError, ValueError, OverflowError) as error:
@@ -81,12 +82,13 @@ def went(model, events, y):
     return found
 
 
-def check_same(params, stream):
+def check_same(params, stream, weights=None):
     events, y = stream
+    weights = [None] * 3 + (weights or [None] * len(events))[: len(events)]
     # Two classes and two names first, so that there is a short way from then on.
     first = [{"a": 1.0, "b": -1.0}, {"a": -1.0, "b": 0.5}, {"a": 0.5, "b": 0.5}]
     models = [cls(t0=10.0, **params) for cls in (SVMSGDClassifier, TheLongWay)]
-    results = [went(model, first + events, [True, False, True, *y]) for model in models]
+    results = [went(model, first + events, [True, False, True, *y], weights) for model in models]
     assert results[0] == results[1]
     short, long = models
     assert short.feature_names == long.feature_names
@@ -111,6 +113,19 @@ def test_plain_events_are_learnt_as_by_the_long_way(params, stream):
 @settings(max_examples=60, deadline=None)
 def test_odd_events_are_learnt_or_refused_as_by_the_long_way(params, stream):
     check_same(params, stream)
+
+
+WEIGHTS = st.one_of(
+    st.sampled_from([None, 1.0, 0.5, 2, 3.25, 0.0, 0, True, np.float32(0.1), np.float64(2.5)]),
+    st.sampled_from([np.int64(3), 1e300, -1.0, float("nan"), float("inf"), "2", 10**400, [1.0]]),
+)
+
+
+@pytest.mark.parametrize("params", [*WAYS, {"class_weight": {True: 0.3}}], ids=str)
+@given(stream=streams(PLAIN_NAMES, NUMBERS), weights=st.lists(WEIGHTS, min_size=25, max_size=25))
+@settings(max_examples=60, deadline=None)
+def test_weights_are_taken_or_refused_as_by_the_long_way(params, stream, weights):
+    check_same(params, stream, weights)
 
 
 CHANGES = st.lists(

@@ -226,6 +226,19 @@ def test_events_of_words_are_batches(params):
         same(one, other)
 
 
+@pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
+def test_weighted_events_are_batches(cls):
+    x, y = problem(1300)
+    w = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 3.0], len(y))
+    for params in ({}, {"sparse": True}, {"class_weight": {True: 0.25}}):
+        one, many = cls(**params), cls(**params)
+        for row, label, weight in zip(x.tolist(), y, w.tolist(), strict=True):
+            one.learn_one(dict(enumerate(row)), label, weight)
+        many.learn_many(x, y, w)
+        same(one, many)
+        assert one._way.is_open
+
+
 def test_words_become_sparse_rows_and_hashing_keeps_no_name():
     texts = [("cheap pills now", True), ("see you at lunch", False)] * 600
     rng = np.random.default_rng(0)
