@@ -27,15 +27,15 @@ from streamsvm.support.python_methods import argument, methods_of, shared, table
 from streamsvm.support.python_objects import PLAIN
 
 # The table, int64 (_N,): whether the way is closed; addresses of a reader's places; of the numbers,
-# float64 (11,): the schedule, 0 for SGD or 1 for SGD-QN, weights of both labels; of the count of
-# examples that were learnt; of weights, of info, and how many parts and columns the weights have;
-# of the calibration; of a block for the first events, 0 if there is none; and the objects that are
-# given back.
+# float64 (12,): the schedule, 0 for SGD or 1 for SGD-QN, weights of both labels, the margin that
+# was predicted last; of the count of examples that were learnt; of weights, of info, and how many
+# parts and columns the weights have; of the calibration; of a block for the first events, 0 if
+# there is none; and the objects that are given back.
 _CLOSED, _PLACES, _NUMBERS, _LEARNT, _WEIGHTS, _INFO, _PARTS, _CAPACITY = range(8)
 _CALIBRATION, _BLOCK, _NEGATIVE, _POSITIVE, _NONE, _DUE, _GIVE_UP = range(8, 15)
 _N = 15
-_KIND, _OF_NEGATIVE, _OF_POSITIVE = range(8, 11)
-_N_NUMBERS = 11
+_KIND, _OF_NEGATIVE, _OF_POSITIVE, _MARGIN = range(8, 12)
+_N_NUMBERS = 12
 # What a method knows, int64 (2,): addresses of the table, and of what tells whether it must not run
 # now, above 0.
 _TABLE, _HELD = 0, 8
@@ -82,8 +82,8 @@ def _state_of(table):  # type: ignore[no-untyped-def]
 @compiled_within
 def _predicted(table, row):  # type: ignore[no-untyped-def]
     """Return the label of a row: one of the objects of the table."""
-    state, schedule, _ = _state_of(table)
-    f = margin_of(state, row, 0, 0, schedule)
+    state, schedule, numbers = _state_of(table)
+    f = numbers[_MARGIN] = margin_of(state, row, 0, 0, schedule)
     if f > 0.0:
         return table[_POSITIVE]
     # NaN is not above or below anything.
@@ -227,12 +227,12 @@ class NoWay:
     def close(self) -> None:
         """Give up from now on; called with the lock."""
 
-    def predict_held(self, x: Any) -> Any:
-        """Predict for who holds the lock, and events that must be looked at in Python first."""
+    def margin_held(self, x: Any) -> Any:
+        """Return a margin to who holds the lock; of events, too, that Python must look at first."""
         return GIVE_UP
 
     def learn_held(self, x: Any, y: Any, w: float = 1.0) -> Any:
-        """Learn for who holds the lock, and events that must be looked at in Python first."""
+        """Learn for who holds the lock; events, too, that Python must look at first."""
         return GIVE_UP
 
 
@@ -302,7 +302,7 @@ class ShortWay(NoWay):
         self._own = {label: label for label in labels}
         self._kept[-1] = (target, labels)
         self._reader.update(self._schema, self._room(state.weights.shape[2]))
-        self._numbers[:] = *schedule, kind, *(sides[label][1] for label in labels)
+        self._numbers[:_MARGIN] = *schedule, kind, *(sides[label][1] for label in labels)
         table = self._table
         table[_WEIGHTS : _INFO + 1] = address_of(state.weights), address_of(state.info)
         table[_PARTS : _CAPACITY + 1] = state.weights.shape[1:]
@@ -323,16 +323,17 @@ class ShortWay(NoWay):
         # What makes its values floats may close the way: it gives up then.
         return self._schema.checked(x)
 
-    def predict_held(self, x: Any) -> Any:
-        """Predict for who holds the lock, and events that must be looked at in Python first."""
+    def margin_held(self, x: Any) -> Any:
+        """Return a margin to who holds the lock; of events, too, that Python must look at first."""
         try:
             found = self._predict(x)
-            return self._predict(self._readable(x)) if found is GIVE_UP else found
+            found = self._predict(self._readable(x)) if found is GIVE_UP else found
         except _REFUSED:
             return GIVE_UP
+        return GIVE_UP if found is GIVE_UP else float(self._numbers[_MARGIN])
 
     def learn_held(self, x: Any, y: Any, w: float = 1.0) -> Any:
-        """Learn for who holds the lock, and events that must be looked at in Python first."""
+        """Learn for who holds the lock; events, too, that Python must look at first."""
         try:
             label = self._own[y]
             found = self._learn(x, label, w)

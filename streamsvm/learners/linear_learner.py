@@ -259,12 +259,14 @@ class LinearLearner(LinearModel):
         label = predicted(x)
         if label is not GIVE_UP:
             return label
-        with self._lock:
-            if not self._way.is_open and self._observer is None:
-                self._look_back_if_due()
-                self._open_way()
-            label = self._way.predict_held(x)
-            return super().predict_one(x) if label is GIVE_UP else label
+        return super().predict_one(x)
+
+    def _margin_one(self, x: Mapping[Name, Any]) -> Any:
+        if not self._way.is_open and self._observer is None:
+            self._look_back_if_due()
+            self._open_way()
+        margin = self._way.margin_held(x)
+        return super()._margin_one(x) if margin is GIVE_UP else margin
 
     def learn_one(self, x: Mapping[Name, Any], y: Any, w: float = 1.0) -> None:
         """Learn one event: see `LASVMClassifier.learn_one`."""

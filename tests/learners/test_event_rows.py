@@ -74,7 +74,8 @@ def went(model, events, y, weights):
     found = []
     for event, label, w in zip(events, y, weights, strict=True):
         learnt = (label,) if w is None else (label, w)
-        for call, arguments in ((model.predict_one, ()), (model.learn_one, learnt)):
+        asked = (model.predict_one, model.predict_proba_one, model.decision_function_one)
+        for call, arguments in (*((method, ()) for method in asked), (model.learn_one, learnt)):
             try:
                 found.append(call(event, *arguments))
             except (FeatureError, TypeError, ValueError, OverflowError) as error:

@@ -444,7 +444,7 @@ def test_a_way_that_is_closed_gives_up(sparse):
     old = model._way
     model.learn_many(np.random.default_rng(0).normal(size=(5, 2000)), [True, False] * 2 + [True])
     for x in ({1900: 1.0}, {0: 1.0, 1: 1.0, 2: 1.0}):
-        for given_up in (old.predict(x), old.predict_held(x), old.learn(x, True)):
+        for given_up in (old.predict(x), old.margin_held(x), old.learn(x, True)):
             assert given_up is linear_events.GIVE_UP
         assert old.learn_held(x, True) is linear_events.GIVE_UP
 

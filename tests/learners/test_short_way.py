@@ -57,7 +57,8 @@ def test_events_of_known_names_do_go_the_short_way(cls, params):
         {"".join(list(name)): 2 for name in names},
     ):
         n = model.n_examples
-        assert way.predict(x) == way.predict_held(x) == model.predict_one(x)
+        assert way.predict(x) == model.predict_one(x)
+        assert way.margin_held(x) == model.decision_function_one(x)
         assert way.learn(x, True) is way.learn(x, 1) is way.learn_held(x, np.True_) is None
         assert model.n_examples == n + 3
     for x in (
@@ -67,7 +68,7 @@ def test_events_of_known_names_do_go_the_short_way(cls, params):
     ):
         n = model.n_examples
         assert way.predict(x) is way.learn(x, True) is GIVE_UP
-        assert way.predict_held(x) == model.predict_one(x)
+        assert (way.margin_held(x) > 0.0) == model.predict_one(x)
         assert way.learn_held(x, False) is None
         assert model.n_examples == n + 1
     assert model._way is way
@@ -75,7 +76,7 @@ def test_events_of_known_names_do_go_the_short_way(cls, params):
     if "hashing" not in params:
         assert model._way.predict({tuple(["1", 0]): 1.0, "name 1": 1.0}) is not GIVE_UP
     for x in ({"name 1": float("nan")}, {"name 1": "1.0"}, {"name 1": 1e300}, None, [1.0]):
-        assert model._way.predict(x) is model._way.predict_held(x) is GIVE_UP
+        assert model._way.predict(x) is model._way.margin_held(x) is GIVE_UP
         assert model._way.learn(x, True) is model._way.learn_held(x, True) is GIVE_UP
     for label in ("True", 2, None, np.nan, [True]):
         assert model._way.learn({}, label) is model._way.learn_held({}, label) is GIVE_UP
@@ -89,7 +90,8 @@ def test_a_way_gives_up_while_somebody_holds_the_lock(sparse):
     with model._lock:
         for _ in range(2):
             assert model._way.predict({"a": 1.0}) is model._way.learn({"a": 1.0}, True) is GIVE_UP
-            assert model.predict_one({"a": 1.0}) is model._way.predict_held({"a": 1.0})
+            found = model._way.margin_held({"a": 1.0})
+            assert found == model.decision_function_one({"a": 1.0})
             with model._lock:
                 model.learn_one({"a": 1.0}, True)
     assert model._way.predict({"a": 1.0}) is not GIVE_UP
@@ -181,7 +183,7 @@ def test_a_method_outlives_its_model():
     gc.collect()
     assert predict({"a": 1.0}) is expected
     assert learn({"a": 1.0}, True) is None
-    for wrong in ((), ({"a": 1.0},), ({"a": 1.0}, True, 1.0)):
+    for wrong in ((), ({"a": 1.0},), ({"a": 1.0}, True, -1.0), ({"a": 1.0}, True, 1.0, 1.0)):
         assert learn(*wrong) is GIVE_UP
     with pytest.raises(TypeError):
         predict()
@@ -198,8 +200,8 @@ def test_values_that_close_the_way_while_they_become_floats():
         for i in range(4):
             model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
         way = model._way
-        assert way.predict_held({"a": Value()}) is GIVE_UP
-        assert way.predict({"a": 1.0}) is way.predict_held({"a": 1.0}) is GIVE_UP
+        assert way.margin_held({"a": Value()}) is GIVE_UP
+        assert way.predict({"a": 1.0}) is way.margin_held({"a": 1.0}) is GIVE_UP
         model.learn_one({"a": 1.0, "b": 1.0}, True)
         assert model._way.learn_held({"a": Value()}, True) is GIVE_UP
         assert len(model.feature_names) == 502
