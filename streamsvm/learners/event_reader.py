@@ -49,7 +49,7 @@ class Reader(NamedTuple):
             schema.vocabulary.update()
         self.places[[ROOM, N_LAST]] = room, -1
         if len(self.order):
-            known, names = int(self.places[N_ORDERED]), schema.names
+            known, names = int(self.places[N_ORDERED]), schema.names[:room]
             self.order[known : len(names)] = [id(name) for name in names[known:]]
             self.places[N_ORDERED] = len(names)
 

@@ -86,10 +86,15 @@ class FirstRows:
         return self._block is not None and self._block.head[ROOM] == 0
 
     def close_block(self) -> None:
-        """Take the events out of the block, which is not used any more until it is given again."""
+        """Take the events out of the block; nobody uses it until it is given again."""
         self._gather()
         if self._block is not None:
             self._block.head[ROOM] = -1
+
+    def drop_block(self) -> None:
+        """Free the block's memory; its events are kept."""
+        self._gather()
+        self._block = None
 
     def _gather(self) -> None:
         """Take the events out of the block: a copy of them."""

@@ -37,7 +37,7 @@ _N = 15
 _KIND, _OF_NEGATIVE, _OF_POSITIVE, _MARGIN = range(8, 12)
 _N_NUMBERS = 12
 # What a method knows, int64 (2,): addresses of the table, and of what tells whether it must not run
-# now, above 0.
+# now, not 0. What a closed table leads to is somebody else's memory, or nobody's.
 _TABLE, _HELD = 0, 8
 
 
@@ -140,9 +140,10 @@ def _example_of(table, arguments, n):  # type: ignore[no-untyped-def]
 
 
 @compiled_within
-def _may_learn(owner, table, y, w):  # type: ignore[no-untyped-def]
-    is_full = table[_BLOCK] != 0 and room_of(table[_BLOCK]) == 0
-    return y != 0.0 and w != 0.0 and not is_full and _is_open(owner, table)
+def _may_learn(owner, table):  # type: ignore[no-untyped-def]
+    if not _is_open(owner, table):
+        return False
+    return table[_BLOCK] == 0 or room_of(table[_BLOCK]) != 0
 
 
 @compiled_for_c
@@ -162,11 +163,12 @@ def learn_dense(owner, arguments, n):  # type: ignore[no-untyped-def]
     """Learn an event as a dense row, by label and weight; return None, `DUE` or `GIVE_UP`."""
     table = _table_of(owner)
     found = table[_GIVE_UP]
-    y, w = _example_of(table, arguments, n)
-    if _may_learn(owner, table, y, w):
-        row, is_read = read_dense(table[_PLACES], argument(arguments, 0), y)
-        if is_read:
-            found = _learn(table, row, y, w)
+    if _may_learn(owner, table):
+        y, w = _example_of(table, arguments, n)
+        if y != 0.0 and w != 0.0:
+            row, is_read = read_dense(table[_PLACES], argument(arguments, 0), y)
+            if is_read:
+                found = _learn(table, row, y, w)
     return shared(found)
 
 
@@ -187,11 +189,12 @@ def learn_sparse(owner, arguments, n):  # type: ignore[no-untyped-def]
     """Learn an event as a sparse row, by label and weight; return None, `DUE` or `GIVE_UP`."""
     table = _table_of(owner)
     found = table[_GIVE_UP]
-    y, w = _example_of(table, arguments, n)
-    if _may_learn(owner, table, y, w):
-        row = read_any(table[_PLACES], argument(arguments, 0))
-        if row.start[1] >= 0:
-            found = _learn(table, row, y, w)
+    if _may_learn(owner, table):
+        y, w = _example_of(table, arguments, n)
+        if y != 0.0 and w != 0.0:
+            row = read_any(table[_PLACES], argument(arguments, 0))
+            if row.start[1] >= 0:
+                found = _learn(table, row, y, w)
     return shared(found)
 
 
@@ -287,6 +290,7 @@ class ShortWay(NoWay):
     def close(self) -> None:
         """Give up from now on; called with the lock."""
         self._table[_CLOSED] = 1
+        self._kept[-1] = None
 
     def is_for(self, schema: Schema, room: int, is_sparse: bool) -> bool:
         """Tell whether it may lead to weights for so many features of that schema."""
@@ -294,14 +298,18 @@ class ShortWay(NoWay):
         return schema is self._schema and is_sparse == self._is_sparse and fits
 
     def lead_to(self, target: Target) -> None:
-        """Lead there from now on; called with the lock."""
+        """Lead there from now on, if there are weights for all names; called with the lock."""
         # An interruption leaves it closed.
         self.close()
         state, schedule, kind, calibration, sides, block = target
         labels = sorted(sides, key=lambda label: sides[label][0])
         self._own = {label: label for label in labels}
         self._kept[-1] = (target, labels)
-        self._reader.update(self._schema, self._room(state.weights.shape[2]))
+        room = state.weights.shape[2]
+        # A copy shares the schema, and goes on alone.
+        if len(self._schema) > room:
+            return
+        self._reader.update(self._schema, self._room(room))
         self._numbers[:_MARGIN] = *schedule, kind, *(sides[label][1] for label in labels)
         table = self._table
         table[_WEIGHTS : _INFO + 1] = address_of(state.weights), address_of(state.info)
@@ -313,7 +321,7 @@ class ShortWay(NoWay):
 
     def _room(self, capacity: int) -> int:
         schema = self._schema
-        return capacity if schema.buckets else max(len(schema), min(schema.limit, capacity))
+        return capacity if schema.buckets else min(capacity, schema.limit)
 
     def _readable(self, x: Any) -> dict[Any, float]:
         """Return an event that was given up as one that may be read after all."""
@@ -325,6 +333,8 @@ class ShortWay(NoWay):
 
     def margin_held(self, x: Any) -> Any:
         """Return a margin to who holds the lock; of events, too, that Python must look at first."""
+        if not self.is_open:
+            return GIVE_UP
         try:
             found = self._predict(x)
             found = self._predict(self._readable(x)) if found is GIVE_UP else found
@@ -334,6 +344,8 @@ class ShortWay(NoWay):
 
     def learn_held(self, x: Any, y: Any, w: float = 1.0) -> Any:
         """Learn for who holds the lock; events, too, that Python must look at first."""
+        if not self.is_open:
+            return GIVE_UP
         try:
             label = self._own[y]
             found = self._learn(x, label, w)

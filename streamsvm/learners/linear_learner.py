@@ -35,7 +35,7 @@ from streamsvm.support.python_objects import HAS_LOCK, PLAIN
 from streamsvm.support.rows import Rows, copied_rows, cut, dense, shape, sparse
 
 _FEWEST, _FEWEST_SPARSE = 1024, 4096
-"""Features there is room for at first, and as soon as rows are sparse: growing takes longer."""
+"""Features there is room for at first, of dense rows and of sparse ones: growing takes longer."""
 
 
 class LinearLearner(LinearModel):
@@ -141,7 +141,8 @@ class LinearLearner(LinearModel):
         """Return the state, made or widened to hold so many features and all classes."""
         outputs = self._n_outputs()
         if self._state is None:
-            room = d if self._schema.buckets else max(d, min(_FEWEST, self._schema.limit))
+            fewest = _FEWEST_SPARSE if self._sparse else _FEWEST
+            room = d if self._schema.buckets else max(d, min(fewest, self._schema.limit))
             self._state = linear_state.new_state(outputs, room, self._second())
         k, _, room = self._state.weights.shape
         if d > room or outputs > k:
@@ -228,13 +229,22 @@ class LinearLearner(LinearModel):
         schema, d = self._schema, len(self._schema)
         is_possible = JIT and HAS_LOCK and HOLDER is not None and schema.are_plain
         if d < 2 or len(self._labels.seen) != 2 or not is_possible:
+            self._give_up_way()
             return
         state, way = self._state_for(d), self._way
         room = state.weights.shape[2]
         if not isinstance(way, ShortWay) or not way.is_for(schema, room, self._sparse):
             way = ShortWay(schema, room, self._sparse, self._lock, self._n_learnt)
-            self._set_way(way)
         way.lead_to(self._target(state))
+        if way is not self._way:
+            self._set_way(way)
+
+    def _give_up_way(self) -> None:
+        """Free what a short way had: there is none any more."""
+        if isinstance(self._way, ShortWay):
+            self._set_way(NoWay())
+            if self._first is not None:
+                self._first.drop_block()
 
     def _target(self, state: LinearState) -> Target:
         """Return what the short way leads to."""
@@ -284,6 +294,9 @@ class LinearLearner(LinearModel):
 
     def _learn_held(self, x: Mapping[Name, Any], y: Any, w: float) -> None:
         """Learn an event that was given up; the lock is held."""
+        if self._event_learn is not self._way.learn:
+            # Somebody was interrupted.
+            self._set_way(self._way)
         self._look_back_if_due()
         if self._observer is None:
             told = self._way.learn_held(x, y, w)
@@ -318,6 +331,8 @@ class LinearLearner(LinearModel):
         first, n = self._first, self._n_examples
         if first is None or not first.is_full:
             return
+        # First: what it leads to changes.
+        self._way.close()
         self._look_back(first, n)
         self._open_way()
 
@@ -348,6 +363,11 @@ class LinearLearner(LinearModel):
             # The original goes on with its own.
             contents["_first"] = copy.deepcopy(self._first)
             contents["_n_learnt"] = self._n_learnt.copy()
+            if self._state is not None:
+                # Without the room for more.
+                weights, info = self._state
+                known = weights[:, :, : max(1, len(self._schema))]
+                contents["_state"] = LinearState(known.copy(), info.copy())
         for name in ("_way", "_event_label", "_event_learn"):
             del contents[name]
         return contents

@@ -181,7 +181,7 @@ _DROPPED = np.uint32(2**32 - 1)
 
 @compiled
 def _mark_kept(columns, given, n, kept):  # type: ignore[no-untyped-def]
-    """Write columns, the last there is where a value is 0; return how many other ones there are.
+    """Write columns, or `_DROPPED` where a value is 0 or a column -1; return how many are kept.
 
     -1 if a value is not finite.
     """
@@ -266,8 +266,8 @@ def list_event(columns, given, n, kept, ranks, out_columns, out_values):  # type
     Parameters
     ----------
     columns
-        int32 (at least n,): the columns; below 0: leave the feature out. In order, or nearly so,
-        if they are more than `MANY`.
+        int32 (at least n,): the columns; -1: leave the feature out. In order, or nearly so, if
+        they are more than `MANY`.
     given
         float64 (at least n,): the values.
     n

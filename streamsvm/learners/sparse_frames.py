@@ -80,6 +80,9 @@ def _flat(column: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
     lists = column
     if isinstance(column, pa.ChunkedArray):
         lists = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if not len(lists):
+        # There may be no offsets at all.
+        return np.zeros(1, np.int64), lists.values[:0]
     if lists.null_count:
         # What is behind them may be anything.
         lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
