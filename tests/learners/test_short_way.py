@@ -6,6 +6,7 @@ import gc
 import pickle
 import sys
 import threading
+import weakref
 from collections import Counter, defaultdict
 from decimal import Decimal
 from types import MappingProxyType
@@ -261,6 +262,36 @@ def test_nothing_is_held_and_nothing_is_let_go():
     model.learn_one({new: 1.0}, True)
     assert model.feature_names[-1] is new
     assert sys.getrefcount(new) == held + 1
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("place", ["_target", "_set_way"])
+def test_an_interruption_before_a_way_leads_anywhere(monkeypatch, sparse, place):
+    model = SVMSGDClassifier(sparse=sparse, t0=10.0)
+    model.learn_one({"a": 1.0, "b": 1.0}, True)
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(model, place, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.learn_one({"a": -1.0, "b": 1.0}, False)
+    for i in range(4):
+        model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+    assert model.n_examples == 6 and model._way.is_open
+    assert model._event_learn is model._way.learn
+
+
+def test_a_third_class_frees_what_two_had():
+    model = SVMSGDClassifier(hashing=2**12)
+    for i in range(6):
+        model.learn_one({"a": 1.0 + i, "b": 1.0}, i % 2)
+    weights = weakref.ref(model._state.weights)
+    assert model._way.is_open
+    model.learn_one({"a": 0.0, "b": 1.0}, 2)
+    gc.collect()
+    assert weights() is None and not model._way.is_open and model._first._block is None
 
 
 @pytest.mark.parametrize("sparse", [False, True])
