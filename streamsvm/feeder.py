@@ -16,10 +16,8 @@ from streamsvm.bad_events import BadEvents
 from streamsvm.errors import BadEventError, FeatureError
 from streamsvm.learners import frames
 from streamsvm.learners.label_column import MISSING, LabelColumn, Pairs
-from streamsvm.learners.matrices import Matrix, SparseMatrix, are_usable, bad_value, take
+from streamsvm.learners.matrices import LARGEST, Matrix, SparseMatrix, are_usable, bad_value, take
 from streamsvm.run_parts import event_of, parts_of
-
-_LARGEST = float(np.finfo(np.float32).max)
 
 
 class Feeder:
@@ -123,7 +121,7 @@ class Feeder:
         matrix = frames.matrix_of(batch.features, self.learner._schema)
         if not matrix.names and not isinstance(matrix, SparseMatrix):
             matrix = Matrix([], np.zeros((n, 0)), None)
-        usable = are_usable(matrix, _LARGEST)
+        usable = are_usable(matrix, LARGEST)
         if labels is not None:
             usable &= self._usable_labels(labels)
         for i in np.flatnonzero(~usable).tolist():
@@ -153,7 +151,7 @@ class Feeder:
         if labels is not None and labels[i] is None:
             self.bad.take(event, "missing label", "the label is missing")
             return
-        bad = bad_value(matrix, i, _LARGEST)
+        bad = bad_value(matrix, i, LARGEST)
         if bad is not None:
             name, value = bad
             self.bad.take(event, "bad feature", f"feature {name!r} is {value}: not a finite number")

@@ -9,10 +9,8 @@ import numpy as np
 
 from connectors import Source
 from streamsvm.learners import frames
-from streamsvm.learners.matrices import Matrix, SparseMatrix, are_usable, take
+from streamsvm.learners.matrices import LARGEST, Matrix, SparseMatrix, are_usable, take
 from streamsvm.run_parts import parts_of
-
-_LARGEST = float(np.finfo(np.float32).max)
 
 
 def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
@@ -23,7 +21,7 @@ def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray, np.nd
         matrix = frames.matrix_of(batch.features, learner._schema)
         if not matrix.names and not isinstance(matrix, SparseMatrix):
             matrix = Matrix([], np.zeros((len(batch), 0)), None)
-        usable = are_usable(matrix, _LARGEST)
+        usable = are_usable(matrix, LARGEST)
         kept = np.flatnonzero(usable)
         if len(kept) < len(usable):
             matrix = take(matrix, kept)

@@ -55,15 +55,14 @@ class Reader(NamedTuple):
 
 
 def reader_of(schema: Schema, room: int, is_dense: bool) -> Reader:
-    """Return a reader of events; keep the schema.
+    """Return a reader of events, which must be updated first; keep the schema.
 
     Parameters
     ----------
     schema
         Where new names go.
     room
-        Columns there are at most, no fewer than there are now; of dense rows there may never be
-        more, that of sparse ones may be updated.
+        Columns that dense rows have at most.
     is_dense
         Whether events become dense rows.
 
@@ -87,9 +86,7 @@ def reader_of(schema: Schema, room: int, is_dense: bool) -> Reader:
     order = places[first : first + lengths[ORDER]]
     if is_dense:
         places[first + room : first + 2 * room] = np.arange(room)
-    reader = Reader(places, order, held)
-    reader.update(schema, room)
-    return reader
+    return Reader(places, order, held)
 
 
 @compiled_within

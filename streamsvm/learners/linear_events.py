@@ -250,7 +250,7 @@ class ShortWay(NoWay):
     schema
         Where new names go.
     room
-        Features that weights are for; hashed: any.
+        Features that dense rows have at most.
     is_sparse
         What events are read as.
     lock
@@ -264,7 +264,7 @@ class ShortWay(NoWay):
         self, schema: Schema, room: int, is_sparse: bool, lock: Any, n_learnt: np.ndarray
     ) -> None:
         self._schema, self._is_sparse, self._capacity = schema, is_sparse, room
-        self._reader = reader_of(schema, self._room(room), not is_sparse)
+        self._reader = reader_of(schema, room, not is_sparse)
         self._numbers, self._table = np.zeros(_N_NUMBERS), np.zeros(_N, np.int64)
         self._own: dict[Any, Any] = {}
         arrays = (self._reader.places, self._numbers, n_learnt)
@@ -309,7 +309,8 @@ class ShortWay(NoWay):
         # A copy shares the schema, and goes on alone.
         if len(self._schema) > room:
             return
-        self._reader.update(self._schema, self._room(room))
+        limit = room if self._schema.buckets else self._schema.limit
+        self._reader.update(self._schema, min(room, limit))
         self._numbers[:_MARGIN] = *schedule, kind, *(sides[label][1] for label in labels)
         table = self._table
         table[_WEIGHTS : _INFO + 1] = address_of(state.weights), address_of(state.info)
@@ -318,10 +319,6 @@ class ShortWay(NoWay):
         table[_BLOCK] = 0 if block is None else address_of(block.head)
         table[_NEGATIVE : _POSITIVE + 1] = [id(label) for label in labels]
         table[_CLOSED] = 0
-
-    def _room(self, capacity: int) -> int:
-        schema = self._schema
-        return capacity if schema.buckets else min(capacity, schema.limit)
 
     def _readable(self, x: Any) -> dict[Any, float]:
         """Return an event that was given up as one that may be read after all."""

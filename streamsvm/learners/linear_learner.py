@@ -272,7 +272,8 @@ class LinearLearner(LinearModel):
         return super().predict_one(x)
 
     def _margin_one(self, x: Mapping[Name, Any]) -> Any:
-        if not self._way.is_open and self._observer is None:
+        may_open = len(self._labels.seen) == 2 and self._observer is None
+        if may_open and not self._way.is_open:
             self._look_back_if_due()
             self._open_way()
         margin = self._way.margin_held(x)

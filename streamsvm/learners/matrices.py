@@ -11,7 +11,8 @@ from streamsvm.learners.names import Name
 from streamsvm.learners.packing import are_columns, are_rows, first_bad, mark_finite, mark_usable
 from streamsvm.support.rows import SparseRows, taken
 
-_LARGEST = float(np.finfo(np.float32).max)
+LARGEST = float(np.finfo(np.float32).max)
+"""Of single precision."""
 
 
 class Matrix(NamedTuple):
@@ -57,7 +58,7 @@ def are_usable(matrix: Matrix | SparseMatrix, largest: float) -> np.ndarray:
         usable = np.empty(len(values), bool)
         mark_finite(values.view(np.uint32), usable)
         return usable
-    if isinstance(matrix, SparseMatrix) and largest >= _LARGEST and first_bad(values[None]) < 0:
+    if isinstance(matrix, SparseMatrix) and largest >= LARGEST and first_bad(values[None]) < 0:
         return np.ones(matrix.rows.start.size - 1, bool)
     with np.errstate(invalid="ignore"):
         # As float64: single precision's largest number is infinity as a float16.

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.errors import FeatureError
+from streamsvm.learners.matrices import LARGEST
 from streamsvm.learners.names import Name, Names
 from streamsvm.learners.packing import (
     MANY,
@@ -31,8 +32,6 @@ from streamsvm.learners.packing import (
 )
 from streamsvm.learners.vocabulary import HashedPlaces
 from streamsvm.support.rows import SparseRows, sorted_rows
-
-_LARGEST = float(np.finfo(np.float32).max)
 
 LIMIT = 2**20
 """Names known at most, by default: with a megabyte or two of support vectors, 150 MB."""
@@ -344,7 +343,7 @@ def _as_rows(values: np.ndarray, places: np.ndarray, d: int) -> np.ndarray:
 
 
 def _refusal(name: Name, value: Any) -> str:
-    if isinstance(value, float | np.floating) and _LARGEST < abs(float(value)) < math.inf:
+    if isinstance(value, float | np.floating) and LARGEST < abs(float(value)) < math.inf:
         return f"feature {name!r} is {value!r}: beyond single precision (3.4e38); scale it first"
     return (
         f"feature {name!r} is {value!r}: only finite numbers are accepted; leave a missing feature "
@@ -367,6 +366,6 @@ def check_number_feature(name: Name, value: Any) -> float:
         number = float(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise FeatureError(_refusal(name, value)) from error
-    if not abs(number) <= _LARGEST:
+    if not abs(number) <= LARGEST:
         raise FeatureError(_refusal(name, number))
     return number
