@@ -3,30 +3,25 @@
 The 10 % rule (thesis 2010, 3.2.3): a pass over some examples with several values of t0; the one
 with the lowest primal objective is taken. Here the examples are the first 1, 4, 16, ..., 1024, and
 the learner goes on as if it had had that t0 from the start: its weights become those of the pass.
-Every other value is tried, then those beside the best of these; of more than 256 examples those
-beside the last choice, and on from there while the objective falls.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from streamsvm._compile import compiled
 from streamsvm.learners.event_block import COUNT, ROOM, Block, has_room, new_block
 from streamsvm.solvers import linear_state
-from streamsvm.solvers.linear_state import LinearState, Schedule, primal
+from streamsvm.solvers.linear_rate import T0, Search, choose_rate
+from streamsvm.solvers.linear_state import LinearState, Schedule
 from streamsvm.support.rows import Rows, SparseRows, joined, shape
 
 LAST = 1024
 """How many examples are kept at most."""
-
-_FEW, _MANY = 8, 256
-_STEPS = range(-12, 4)
-"""Rates that are tried: 2^k over the mean of ||x||^2."""
 
 
 def next_look(n: int) -> int:
@@ -151,38 +146,6 @@ def mean_square(x: Rows) -> float:
     return total / shape(x)[0] if total > 0.0 else 1.0
 
 
-class Trial(NamedTuple):
-    """What became of a pass."""
-
-    cost: float  # the primal objective over the rows
-    step: int  # its rate was 2^step over the mean of ||x||^2
-    schedule: Schedule
-    state: LinearState
-
-
-def _cost(trial: Trial) -> tuple[float, int]:
-    # Of equals the slower rate.
-    return trial.cost, trial.step
-
-
-def _best_by_steps(tried: Callable[[int], Trial], n: int, last: int) -> Trial:
-    """Return the best trial over n examples; `last`: the step that was chosen before."""
-    if n < _FEW:
-        return tried(0)
-    if n <= _MANY:
-        found = min(map(tried, _STEPS[::2]), key=_cost)
-        beside = [step for step in (found.step - 1, found.step + 1) if step in _STEPS]
-        return min(found, *map(tried, beside), key=_cost)
-    found = tried(min(max(last, _STEPS[0]), _STEPS[-1]))
-    middle = found.step
-    for side in (-1, 1):
-        step = middle + side
-        while step in _STEPS and found.step == step - side:
-            found = min(found, tried(step), key=_cost)
-            step += side
-    return found
-
-
 def learn_best(
     x: Rows,
     y: np.ndarray,
@@ -190,7 +153,7 @@ def learn_best(
     schedule: Schedule,
     state: LinearState,
     second: float | None,
-    learn: Callable[[LinearState, Rows, np.ndarray, np.ndarray, Schedule, np.ndarray], None],
+    kind: float,
 ) -> Schedule:
     """Pass over the rows, from nothing, by the t0 that gives the lowest primal objective.
 
@@ -204,8 +167,8 @@ def learn_best(
         Becomes that of the pass.
     second
         That of `linear_state.new_state`.
-    learn
-        Learns rows, and writes their margins.
+    kind
+        That of `Search`.
 
     Returns
     -------
@@ -216,21 +179,18 @@ def learn_best(
     # SGD leaves the weights of other features alone, and so all but few of 2^18 hashed ones.
     narrow = None if second or schedule.skip <= 0.0 else _narrowed(x, d)
     rows, width = (x, d) if narrow is None else (narrow[1], len(narrow[0]))
-    margins = np.zeros((len(y), outputs))
-
-    def tried(step: int) -> Trial:
-        own = schedule._replace(t0=max(1.0, square / (2.0**step * schedule.lam)))
-        trial = linear_state.new_state(outputs, width, second)
-        learn(trial, rows, y, weight, own, margins)
-        return Trial(primal(trial, rows, y, weight, own), step, own, trial)
-
-    found = _best_by_steps(tried, len(y), round(math.log2(square / (schedule.t0 * schedule.lam))))
+    trial, found = (linear_state.new_state(outputs, width, second) for _ in range(2))
+    margins, best = np.zeros((len(y), outputs)), np.array([np.inf, np.inf, 1.0])
+    search = Search(
+        kind, second or 0.0, rows, y, weight, schedule, square, margins, trial, found, best
+    )
+    choose_rate(search, round(math.log2(square / (schedule.t0 * schedule.lam))))
     if narrow is None:
-        state.weights[:, :, :d] = found.state.weights[:, :, :d]
+        state.weights[:, :, :d] = found.weights[:, :, :d]
     else:
-        state.weights[:, :, narrow[0]] = found.state.weights[..., : len(narrow[0])]
-    state.info[:] = found.state.info
-    return found.schedule
+        state.weights[:, :, narrow[0]] = found.weights[..., : len(narrow[0])]
+    state.info[:] = found.info
+    return schedule._replace(t0=float(best[T0]))
 
 
 def _narrowed(x: Rows, d: int) -> tuple[np.ndarray, SparseRows] | None:

@@ -190,14 +190,9 @@ class LinearLearner(LinearModel):
             self._state_for(min(_FEWEST_SPARSE, self._schema.limit))
         if self.t0 is None:
             # In place: a short way leads here.
+            state, second = self._state_for(0), self._second()
             self._schedule = first_rows.learn_best(
-                x,
-                y,
-                weight,
-                self._schedule,
-                self._state_for(0),
-                self._second(),
-                self._solver.learn_rows,
+                x, y, weight, self._schedule, state, second, self._kind
             )
         if n >= first_rows.LAST:
             self._first = None

@@ -68,6 +68,18 @@ def new_state(outputs: int, n_features: int, second: float | None = None) -> Lin
     return LinearState(weights, info)
 
 
+@compiled
+def cleared(state, second):  # type: ignore[no-untyped-def]
+    """Make a state that of `new_state` again; without a second part `second` may be anything."""
+    weights, info = state.weights, state.info
+    weights[:, 0] = 0.0
+    if weights.shape[1] > 1:
+        weights[:, 1] = second
+    info[:] = 0.0
+    info[:, SCALE] = 1.0
+    info[:, P] = 1.0
+
+
 def grown(
     state: LinearState, outputs: int, n_features: int, second: float | None = None
 ) -> LinearState:

@@ -34,6 +34,28 @@ def slope(name, s):
     return -1.0 if s < 1.0 else 0.0
 
 
+def best_step(cost, n, last):
+    """Return the step whose pass over n examples costs least, among those that are tried."""
+    steps = range(-12, 4)
+
+    def least(some):
+        return min((k for k in some if k in steps), key=lambda k: (cost(k), k))
+
+    if n < 8:
+        return 0
+    if n <= 256:
+        middle = least(steps[::2])
+        return least([middle - 1, middle, middle + 1])
+    middle = min(max(last, steps[0]), steps[-1])
+    for side in (-1, 1):
+        best = middle
+        while least([best, best + side]) != best:
+            best += side
+        if best != middle:
+            return best
+    return middle
+
+
 class SlowLinear:
     """One output; rows are NumPy vectors."""
 
