@@ -16,7 +16,7 @@ _N_HEAD = 7
 
 
 class Block(NamedTuple):
-    """Events that compiled code writes one after the other."""
+    """Events, one after the other; compiled code appends to them."""
 
     head: np.ndarray  # int64 (7,): the numbers above, and where the other arrays are
     start: np.ndarray  # int64 (most + 1,)
@@ -24,23 +24,41 @@ class Block(NamedTuple):
     values: np.ndarray  # float32
     y: np.ndarray  # float64 (most,)
     weight: np.ndarray  # float64 (most,)
+    is_sparse: bool
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """How many events and values there are."""
+        n = int(self.head[COUNT])
+        return n, int(self.start[n])
+
+    def content(self) -> Contents:
+        """Return the arrays without the room behind."""
+        n, stop = self.size
+        columns = self.columns[:stop]
+        return self.start[: n + 1], columns, self.values[:stop], self.y[:n], self.weight[:n]
+
+    def has_room(self, events: int, values: int) -> bool:
+        """Tell whether there is memory for so many more."""
+        n, stop = self.size
+        return self.y.size - n >= events and self.values.size - stop >= values
 
 
-def new_block(most: int, width: int, is_sparse: bool) -> Block:
-    """Return a closed block with memory for so many events of at most so many features."""
-    columns = np.empty(most * width if is_sparse else 0, np.int32)
-    start, values = np.zeros(most + 1, np.int64), np.empty(most * width, np.float32)
-    arrays = (start, columns, values, np.empty(most), np.empty(most))
-    addresses = [address_of(array) for array in arrays]
-    return Block(np.array([0, -1, *addresses], np.int64), *arrays)
+Contents = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""The arrays of a block, from `start` to `weight`."""
 
 
-def has_room(block: Block, most: int, width: int, is_sparse: bool) -> bool:
-    """Tell whether a block has memory for so many more events, and of these rows."""
-    n = int(block.head[COUNT])
-    n_values = block.values.size - int(block.start[n])
-    is_alike = is_sparse == bool(len(block.columns))
-    return is_alike and block.y.size - n >= most and n_values >= most * width
+def new_block(contents: Contents, is_sparse: bool, events: int = 0, values: int = 0) -> Block:
+    """Return a closed block with that in it, and memory for so many more events and values."""
+    more = (events, values * is_sparse, values, events, events)
+    arrays: Any = [
+        np.empty(array.size + n, array.dtype) for array, n in zip(contents, more, strict=True)
+    ]
+    for new, old in zip(arrays, contents, strict=True):
+        new[: old.size] = old
+    head = [contents[0].size - 1, -1, *map(address_of, arrays)]
+    start, columns, kept, y, weight = arrays
+    return Block(np.array(head, np.int64), start, columns, kept, y, weight, is_sparse)
 
 
 @compiled_within

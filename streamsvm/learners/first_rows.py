@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.learners.event_block import COUNT, ROOM, Block, has_room, new_block
+from streamsvm.learners.event_block import COUNT, ROOM, Block, new_block
 from streamsvm.solvers import linear_state
 from streamsvm.solvers.linear_rate import T0, Search, choose_rate
 from streamsvm.solvers.linear_state import LinearState, Schedule
-from streamsvm.support.rows import Rows, SparseRows, joined, shape
+from streamsvm.support.rows import Rows, SparseRows, shape, sparse
 
 LAST = 1024
 """How many examples are kept at most."""
@@ -29,38 +29,42 @@ def next_look(n: int) -> int:
     return 1 << 2 * ((n.bit_length() + 1) // 2)
 
 
-_Part = tuple[Rows, np.ndarray, np.ndarray]
-
-
 class FirstRows:
-    """Rows, what they are learnt as, and their weights."""
+    """Rows, what they are learnt as, and their weights: all in one block."""
 
     def __init__(self) -> None:
-        self._parts: list[_Part] = []
-        self._block: Block | None = None
+        nothing: Any = [np.zeros(0, kind) for kind in (np.int32, np.float32, float, float)]
+        self._block = new_block((np.zeros(1, np.int64), *nothing), False)
 
     @property
     def nbytes(self) -> int:
         """Bytes of the rows and of what belongs to them; it may be asked for while others learn."""
-        rows = (x if isinstance(x, SparseRows) else (x,) for x, _, _ in self._parts)
-        parts = sum(part.nbytes for x in rows for part in x if isinstance(part, np.ndarray))
-        block = self._block
-        if block is None:
-            return parts
-        n = int(block.head[COUNT])
-        each = block.start.itemsize + block.y.itemsize + block.weight.itemsize
-        value = block.values.itemsize + (block.columns.itemsize if len(block.columns) else 0)
-        return parts + n * each + int(block.start[n]) * value
+        return sum(array.nbytes for array in self._block.content())
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Any:
         # Compiled code goes on with the block, not with a copy of it.
-        self._gather()
-        return {"_parts": self._parts, "_block": None}
+        return self._block.content(), self._block.is_sparse
+
+    def __setstate__(self, state: Any) -> None:
+        self._block = new_block(*state)
 
     def add(self, x: Rows, y: np.ndarray, weight: np.ndarray) -> None:
-        """Keep rows: these arrays themselves."""
-        self._gather()
-        self._parts.append((x, y, weight))
+        """Keep a copy of rows; the block is closed."""
+        if self._block.is_sparse or isinstance(x, SparseRows):
+            x = sparse(x)
+            own = slice(int(x.start[0]), int(x.start[-1]))
+            start, columns, values = x.start[1:] - x.start[0], x.columns[own], x.values[own]
+        else:
+            start, columns = x.shape[1] * np.arange(1, len(x) + 1), np.empty(0, np.int32)
+            values = x.ravel()
+        self._reserve(len(y), values.size, isinstance(x, SparseRows))
+        block, (n, stop) = self._block, self._block.size
+        block.start[n + 1 : n + 1 + len(y)] = stop + start
+        block.columns[stop : stop + columns.size] = columns
+        block.values[stop : stop + values.size] = values
+        block.y[n : n + len(y)], block.weight[n : n + len(y)] = y, weight
+        # Last: after an interruption before there is nothing new.
+        block.head[COUNT] += len(y)
 
     def block(self, room: int, most: int, width: int, is_sparse: bool) -> Block:
         """Return where compiled code may `keep` the next events, so many, and then it waits.
@@ -68,64 +72,69 @@ class FirstRows:
         There will be no more than `most`, of so many features. Whoever was given another block
         before must not use it any more.
         """
-        block = self._block
-        if block is None or not has_room(block, most, width, is_sparse):
-            self._gather()
-            self._block = block = new_block(most, width, is_sparse)
-        block.head[ROOM] = room
-        return block
+        self._reserve(most, most * width, is_sparse)
+        self._block.head[ROOM] = room
+        return self._block
+
+    def _reserve(self, events: int, values: int, is_sparse: bool) -> None:
+        """Make room for so many more events and values."""
+        if is_sparse:
+            self.become_sparse()
+        if not self._block.has_room(events, values):
+            # At least twice as much, and some: rows may come one by one.
+            n, stop = self._block.size
+            events, values = max(events, n, 16), max(values, stop, 1024)
+            self._block = new_block(self._block.content(), self._block.is_sparse, events, values)
+
+    def become_sparse(self) -> None:
+        """List the values that are not 0, from now on."""
+        if self._block.is_sparse:
+            return
+        start, _, values, y, weight = self._block.content()
+        rows = sparse(_dense(start, values, int(np.diff(start).max(initial=0))))
+        self._block = new_block((rows.start, rows.columns, rows.values, y, weight), True)
 
     @property
     def is_full(self) -> bool:
         """Whether compiled code has no room for the next event."""
-        return self._block is not None and self._block.head[ROOM] == 0
+        return bool(self._block.head[ROOM] == 0)
 
     def close_block(self) -> None:
-        """Take the events out of the block; nobody uses it until it is given again."""
-        self._gather()
-        if self._block is not None:
-            self._block.head[ROOM] = -1
+        """Let nobody use the block until it is given again."""
+        self._block.head[ROOM] = -1
 
-    def drop_block(self) -> None:
-        """Free the block's memory; its events are kept."""
-        self._gather()
-        self._block = None
+    def drop_room(self) -> None:
+        """Free the memory that is there for more events; nobody uses the block any more."""
+        self._block = new_block(self._block.content(), self._block.is_sparse)
 
-    def _gather(self) -> None:
-        """Take the events out of the block: a copy of them."""
-        if self._block is None or not self._block.head[COUNT]:
-            return
-        head, start, columns, values, y, weight = self._block
-        n = int(head[COUNT])
-        stop = int(start[n])
-        rows: Rows
-        if len(columns):
-            used = columns[:stop].copy()
-            d = int(used.max(initial=-1)) + 1
-            rows = SparseRows(start[: n + 1].copy(), used, values[:stop].copy(), d)
-        else:
-            # New features make rows longer.
-            widths = np.diff(start[: n + 1])
-            rows = np.zeros((n, int(widths[-1])), np.float32)
-            rows[np.arange(rows.shape[1]) < widths[:, None]] = values[:stop]
-        self._parts.append((rows, y[:n].copy(), weight[:n].copy()))
-        head[COUNT] = 0
-
-    def all(self, d: int) -> _Part:
-        """Return all rows, with d features, and what belongs to them."""
-        self._gather()
-        if not self._parts:
-            return np.zeros((0, d), np.float32), np.zeros(0), np.zeros(0)
-        blocks, y, weight = zip(*self._parts, strict=True)
-        found = (joined(list(blocks), d), np.concatenate(y), np.concatenate(weight))
-        # Fewer parts for the next time.
-        self._parts = [found]
-        return found
+    def all(self, d: int) -> tuple[Rows, np.ndarray, np.ndarray]:
+        """Return all rows, with d features, and what belongs to them: views of the block."""
+        start, columns, values, y, weight = self._block.content()
+        rows = SparseRows(start, columns, values, d)
+        return (rows if self._block.is_sparse else _dense(start, values, d)), y, weight
 
     def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
         """Change what rows are learnt as."""
-        self._gather()
-        self._parts = [(x, change(y), weight) for x, y, weight in self._parts]
+        y = self._block.content()[3]
+        y[:] = change(y)
+
+
+def _dense(start: np.ndarray, values: np.ndarray, d: int) -> np.ndarray:
+    """Return rows of d features, of which the first ones may lack those that came later."""
+    n = start.size - 1
+    if values.size == n * d:
+        return values.reshape(n, d)
+    rows = np.zeros((n, d), np.float32)
+    _spread(start, values, rows)
+    return rows
+
+
+@compiled
+def _spread(start, values, rows):  # type: ignore[no-untyped-def]
+    """Write the values of rows from start[r] on into row r, float32 (n, d)."""
+    for r in range(rows.shape[0]):
+        for c in range(start[r + 1] - start[r]):
+            rows[r, c] = values[start[r] + c]
 
 
 @compiled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from typing import Any
 
@@ -29,7 +30,8 @@ def to_file(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         arrays |= {"weights": model._state.weights[:, :, : max(1, d)], "info": model._state.info}
     if model._first is not None:
         with model._lock:
-            rows, y, w = model._first.all(d)
+            # Others may go on with what they are views of.
+            rows, y, w = copy.deepcopy(model._first.all(d))
         arrays |= rows_to_file(rows) | {"first_y": y, "first_weight": w}
     return content, arrays
 

@@ -32,7 +32,7 @@ from streamsvm.learners.shared import HOLDER
 from streamsvm.solvers import linear_state
 from streamsvm.solvers.linear_state import BIAS, LinearState
 from streamsvm.support.python_objects import HAS_LOCK, PLAIN
-from streamsvm.support.rows import Rows, copied_rows, cut, dense, shape, sparse
+from streamsvm.support.rows import Rows, cut, dense, shape, sparse
 
 _FEWEST, _FEWEST_SPARSE = 1024, 4096
 """Features there is room for at first, of dense rows and of sparse ones: growing takes longer."""
@@ -176,7 +176,7 @@ class LinearLearner(LinearModel):
             state = self._state_for(shape(fresh)[1])
             self._solver.learn_rows(state, fresh, y[part], w[part], self._schedule, margins[part])
             if first is not None:
-                first.add(copied_rows(fresh), y[part].copy(), w[part].copy())
+                first.add(fresh, y[part], w[part])
                 if self._n_examples + stop == first_rows.next_look(seen):
                     self._look_back(first, self._n_examples + stop)
             start = stop
@@ -186,7 +186,9 @@ class LinearLearner(LinearModel):
         """Decide by the first examples whether rows are sparse, and the rate anew."""
         x, y, weight = first.all(len(self._schema))
         if self.sparse is None and not self._sparse and sparsity.are_sparse(dense(x)):
-            self._sparse, x = True, sparse(x)
+            self._sparse = True
+            first.become_sparse()
+            x, y, weight = first.all(len(self._schema))
             self._state_for(min(_FEWEST_SPARSE, self._schema.limit))
         if self.t0 is None:
             # In place: a short way leads here.
@@ -239,7 +241,7 @@ class LinearLearner(LinearModel):
         if isinstance(self._way, ShortWay):
             self._set_way(NoWay())
             if self._first is not None:
-                self._first.drop_block()
+                self._first.drop_room()
 
     def _target(self, state: LinearState) -> Target:
         """Return what the short way leads to."""
@@ -295,9 +297,8 @@ class LinearLearner(LinearModel):
             self._set_way(self._way)
         self._look_back_if_due()
         if self._observer is None:
+            self._make_room(x)
             told = self._way.learn_held(x, y, w)
-            if told is GIVE_UP and self._was_widened(x):
-                told = self._way.learn_held(x, y, w)
             if told is DUE:
                 self._look_back_if_due()
             if told is not GIVE_UP:
@@ -308,19 +309,14 @@ class LinearLearner(LinearModel):
         if self._observer is None:
             self._open_way()
 
-    def _was_widened(self, x: Mapping[Name, Any]) -> bool:
-        """Make room for the features of an event, if a short way is open that has none."""
-        state = self._state
-        if not self._way.is_open or state is None or self._schema.buckets is not None:
-            return False
-        if x.__class__ not in PLAIN:
-            return False
+    def _make_room(self, x: Mapping[Name, Any]) -> None:
+        """Widen the weights if an open short way may lack room for new features of an event."""
+        if not self._way.is_open or self._schema.buckets is not None or x.__class__ not in PLAIN:
+            return
         d = min(len(self._schema) + len(x), self._schema.limit)
-        if len(x) > LONGEST or d <= state.weights.shape[2]:
-            return False
-        self._state_for(d)
-        self._open_way()
-        return True
+        if len(x) <= LONGEST and self._state is not None and d > self._state.weights.shape[2]:
+            self._state_for(d)
+            self._open_way()
 
     def _look_back_if_due(self) -> None:
         """Look back if the short way learnt the last of the first examples that it had room for."""

@@ -88,9 +88,12 @@ class Names:
             self._names.extend(more)
 
     def _note(self) -> None:
-        known = len(self._names)
-        if known > self._n_noted:
-            new = self._names[self._n_noted :]
-            self._is_range = self._is_range and new == list(range(self._n_noted, known))
-            self._are_plain = self._are_plain and are_names(new)
-            self._n_noted = known
+        known, noted = len(self._names), self._n_noted
+        if known <= noted:
+            return
+        if self._is_range:
+            self._is_range = self._names[noted:] == list(range(noted, known))
+        if self._are_plain:
+            # Those of the table are: compiled code looked at each.
+            self._are_plain = are_names(self._names[max(noted, self._vocabulary.n_names) :])
+        self._n_noted = known

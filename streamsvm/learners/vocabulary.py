@@ -162,6 +162,11 @@ class Vocabulary:
         """How many names there is room for, and half as many."""
         return int(self.head[_MASK]) + 1 if self.head[_SLOTS] else 0
 
+    @property
+    def n_names(self) -> int:
+        """How many names are in the table."""
+        return int(self.head[_TAKEN])
+
     def update(self, more: int = 256) -> None:
         """Add the names that the list has now, and make room for some more."""
         n = len(self._names)

@@ -291,7 +291,8 @@ def test_a_third_class_frees_what_two_had():
     assert model._way.is_open
     model.learn_one({"a": 0.0, "b": 1.0}, 2)
     gc.collect()
-    assert weights() is None and not model._way.is_open and model._first._block is None
+    assert weights() is None and not model._way.is_open
+    assert model._first._block.values.size < 100
 
 
 @pytest.mark.parametrize("sparse", [False, True])
