@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,7 +48,7 @@ class Reader(NamedTuple):
         """Follow the schema, which others may have extended; it is for so many columns now."""
         if schema.buckets is None:
             schema.vocabulary.update()
-        self.places[[ROOM, N_LAST]] = room, -1
+        self.places[ROOM], self.places[N_LAST] = room, -1
         if len(self.order):
             known, names = int(self.places[N_ORDERED]), schema.names[:room]
             self.order[known : len(names)] = [id(name) for name in names[known:]]
@@ -68,25 +69,33 @@ def reader_of(schema: Schema, room: int, is_dense: bool) -> Reader:
 
     """
     held: list[Any] = [None] * LONGEST
-    numbers = {
-        **dict(enumerate(py.kinds().tolist())),
-        NAMES: id(schema.names),
-        VOCABULARY: address_of(schema.vocabulary.head),
-        BUCKETS: schema.buckets or 0,
-        MOST: min(LONGEST, schema.limit),
-        N_ORDERED: 0 if is_dense else -1,
-        HELD: id(held),
-    }
-    lengths = dict.fromkeys(_SIZES, LONGEST) | dict.fromkeys((ORDER, GUESS, ROW), is_dense * room)
-    ends = np.cumsum([N_PLACES, *(-(-lengths[i] * size // 8) for i, size in _SIZES.items())])
-    places = np.zeros(int(ends[-1]), np.int64)
-    places[list(numbers)] = list(numbers.values())
-    places[list(_SIZES)] = address_of(places) + 8 * ends[:-1]
-    first = int(ends[list(_SIZES).index(ORDER)])
-    order = places[first : first + lengths[ORDER]]
+    arrays, first, size = _layout(room if is_dense else 0)
+    places = np.zeros(size, np.int64)
+    places[: py.N_KINDS] = py.kinds()
+    places[_NUMBERS] = (
+        id(schema.names),
+        address_of(schema.vocabulary.head),
+        schema.buckets or 0,
+        min(LONGEST, schema.limit),
+        0 if is_dense else -1,
+        id(held),
+    )
+    places[list(_SIZES)] = address_of(places) + arrays
+    order = places[first : first + is_dense * room]
     if is_dense:
         places[first + room : first + 2 * room] = np.arange(room)
     return Reader(places, order, held)
+
+
+_NUMBERS = [NAMES, VOCABULARY, BUCKETS, MOST, N_ORDERED, HELD]
+
+
+@cache
+def _layout(room: int) -> tuple[np.ndarray, int, int]:
+    """Return where the arrays begin, in bytes; where the order does, and the length, in numbers."""
+    lengths = dict.fromkeys(_SIZES, LONGEST) | dict.fromkeys((ORDER, GUESS, ROW), room)
+    ends = np.cumsum([N_PLACES, *(-(-lengths[i] * size // 8) for i, size in _SIZES.items())])
+    return 8 * ends[:-1], int(ends[list(_SIZES).index(ORDER)]), int(ends[-1])
 
 
 @compiled_within

@@ -78,20 +78,21 @@ class FirstRows:
 
     def _reserve(self, events: int, values: int, is_sparse: bool) -> None:
         """Make room for so many more events and values."""
-        if is_sparse:
-            self.become_sparse()
+        if is_sparse and not self._block.is_sparse:
+            self.become_sparse(sparse(self._dense_rows()))
         if not self._block.has_room(events, values):
             # At least twice as much, and some: rows may come one by one.
             n, stop = self._block.size
             events, values = max(events, n, 16), max(values, stop, 1024)
             self._block = new_block(self._block.content(), self._block.is_sparse, events, values)
 
-    def become_sparse(self) -> None:
-        """List the values that are not 0, from now on."""
-        if self._block.is_sparse:
-            return
-        start, _, values, y, weight = self._block.content()
-        rows = sparse(_dense(start, values, int(np.diff(start).max(initial=0))))
+    def _dense_rows(self) -> np.ndarray:
+        start, _, values, _, _ = self._block.content()
+        return _dense(start, values, int(np.diff(start).max(initial=0)))
+
+    def become_sparse(self, rows: SparseRows) -> None:
+        """List the values that are not 0 from now on; these rows are all that there are."""
+        y, weight = self._block.content()[3:]
         self._block = new_block((rows.start, rows.columns, rows.values, y, weight), True)
 
     @property

@@ -186,9 +186,8 @@ class LinearLearner(LinearModel):
         """Decide by the first examples whether rows are sparse, and the rate anew."""
         x, y, weight = first.all(len(self._schema))
         if self.sparse is None and not self._sparse and sparsity.are_sparse(dense(x)):
-            self._sparse = True
-            first.become_sparse()
-            x, y, weight = first.all(len(self._schema))
+            self._sparse, x = True, sparse(x)
+            first.become_sparse(x)
             self._state_for(min(_FEWEST_SPARSE, self._schema.limit))
         if self.t0 is None:
             # In place: a short way leads here.

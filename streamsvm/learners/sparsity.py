@@ -39,6 +39,8 @@ def are_sparse(rows: np.ndarray) -> bool:
 
     Only features that some row has count, so that it does not matter which others are known.
     """
+    if rows.shape[1] < _FEWEST_FEATURES:
+        return False
     used = int(np.count_nonzero(rows.any(axis=0))) if len(rows) else 0
     few = np.count_nonzero(rows) <= _LARGEST_SHARE * len(rows) * used
     return bool(used >= _FEWEST_FEATURES and few)

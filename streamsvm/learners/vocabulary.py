@@ -14,6 +14,7 @@ import numpy as np
 from streamsvm._compile import (
     address_of,
     array_at,
+    compiled,
     compiled_with_python,
     compiled_within,
     prefetch,
@@ -21,7 +22,7 @@ from streamsvm._compile import (
 from streamsvm.learners.width import next_power_of_two
 from streamsvm.support import python_objects as py
 
-# A slot, int64 (2,): the name; half of its hash, and its column plus 1 (0: it is empty).
+# A slot, int64 (2,): the name; the upper half of its hash, and its column plus 1 (0: it is empty).
 _HALF = np.int64(2**32 - 1)
 _ODD = np.int64(0x9E3779B97F4A7C15 - 2**64)
 
@@ -56,7 +57,7 @@ def _first_slot(hashed, mask):  # type: ignore[no-untyped-def]
 
 @compiled_within
 def _mark(hashed):  # type: ignore[no-untyped-def]
-    return (hashed & _HALF) << 32
+    return hashed & ~_HALF
 
 
 @compiled_within
@@ -118,6 +119,18 @@ def _add_all(head, names, first, stop):  # type: ignore[no-untyped-def]
         add(head, py.item_of_list(names, i))
 
 
+@compiled
+def _move(old, slots):  # type: ignore[no-untyped-def]
+    """Write the slots that are taken into an empty table, without a look at the names."""
+    mask = slots.shape[0] - 1
+    for t in range(old.shape[0]):
+        if old[t, 1] != 0:
+            i = _first_slot(old[t, 1], mask)
+            while slots[i, 1] != 0:
+                i = (i + 1) & mask
+            slots[i, 0], slots[i, 1] = old[t, 0], old[t, 1]
+
+
 class HashedPlaces(dict[Any, int]):
     """Twice the column that a name is hashed to, plus 1 if its values change sign.
 
@@ -172,10 +185,11 @@ class Vocabulary:
         n = len(self._names)
         if 3 * (n + more) > 2 * self.n_slots:
             # Room for twice as many, and few slots in one queue; of few names for more.
-            size = next_power_of_two((8 if n < _FEW else 2) * (n + more))
-            self._kept.append(np.zeros((size, 2), np.int64))
-            self.head[:] = address_of(self._kept[-1]), size - 1, 0
+            size = next_power_of_two((4 if n < _FEW else 2) * (n + more))
+            slots = np.zeros((size, 2), np.int64)
+            _move(self._kept[-1], slots)
+            self._kept.append(slots)
+            self.head[:_TAKEN] = address_of(slots), size - 1
             del self._kept[:-1]
-        taken = int(self.head[_TAKEN])
-        if taken < n:
-            _add_all(address_of(self.head), id(self._names), taken, n)
+        if self.n_names < n:
+            _add_all(address_of(self.head), id(self._names), self.n_names, n)

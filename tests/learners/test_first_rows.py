@@ -25,7 +25,7 @@ def test_rows_are_those_that_were_added(seed, parts):
     for n, kind in parts:
         known = int(rng.integers(known, D + 1))
         if kind == "!":
-            first.become_sparse()
+            first.become_sparse(sparse(first.all(D)[0]))
             is_sparse = True
         elif kind == "r":
             first.block(n + 1, n + 1, known, is_sparse)
