@@ -53,7 +53,7 @@ def pace(make: Callable[[], Any], events: Events) -> tuple[float, float]:
 
 
 def compare(title: str, events: Events, models: dict[str, Any], repeats: int = 5) -> None:
-    """Print the pace of models on the same events, taking turns."""
+    """Print the pace of models on the same events, taking turns: medians, and of ratios, too."""
     for make in models.values():
         pace(make, events[:2000])
     runs = {name: [] for name in models}  # type: dict[str, list[tuple[float, float]]]
@@ -61,11 +61,13 @@ def compare(title: str, events: Events, models: dict[str, Any], repeats: int = 5
         for name, make in models.items():
             runs[name].append(pace(make, events))
     print(title)
-    for name, found in runs.items():
-        times = sorted(t for t, _ in found)
+    times = {name: np.array([t for t, _ in found]) for name, found in runs.items()}
+    for name, own in times.items():
+        shares = (f"{np.median(times[river] / own):.1f}" for river in RIVERS)
+        note = "" if name in RIVERS else f"   {' and '.join(shares)} times as fast as River's"
         print(
-            f"  {name:26} {np.median(times):6.2f} us ({times[0]:.2f} to {times[-1]:.2f})"
-            f"   error {found[0][1]:5.2f} %",
+            f"  {name:26} {np.median(own):6.2f} us ({own.min():.2f} to {own.max():.2f})"
+            f"   error {runs[name][0][1]:5.2f} %{note}",
             flush=True,
         )
 
@@ -139,10 +141,10 @@ def text() -> None:
     for name in ("sms_spam", "sentence_polarity"):
         for extractor in (feature_extraction.BagOfWords(), feature_extraction.TFIDF()):
             title = f"{name}, {type(extractor).__name__}"
-            compare(title, words(name, extractor), models, 3)
-    compare("Reuters, money-fx", dicts(*money_fx(), int), models, 3)
+            compare(title, words(name, extractor), models, 9)
+    compare("Reuters, money-fx", dicts(*money_fx(), int), models, 9)
     wide = dicts(*like_rcv1(20_000), lambda column: f"w{column}")
-    compare("generated, 47,000 features, 75 active", wide, models, 3)
+    compare("generated, 47,000 features, 75 active", wide, models, 9)
 
 
 def dicts(rows: scipy.sparse.csr_matrix, y: np.ndarray, name: Callable[[int], Any]) -> Events:
