@@ -233,7 +233,10 @@ def _pointer(typingctx: Any, address: Any) -> Any:
 
 
 def address_of(array: Any) -> int:
-    """Return where the memory of an array is, for `array_at`; who asks keeps the array alive."""
+    """Return where the memory of an array is, for `array_at`; 0 if it is empty.
+
+    The array can be written to and is C-contiguous; who asks keeps it alive.
+    """
     if not array.size:
         return 0
     # A third of the time that `array.ctypes` takes.

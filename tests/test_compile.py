@@ -237,3 +237,20 @@ print(*alpha[1:], lasvm.bias(state))
     assert np.count_nonzero(compiled) > 20
     # Both within tau = 1e-6 of one optimum, which has a single solution.
     np.testing.assert_allclose(plain, compiled, atol=1e-4)
+
+
+def test_without_the_compiler_events_make_the_same_linear_model(copy):
+    """Dense and sparse ones, with zeros in them."""
+    program = """
+from streamsvm import SGDQNClassifier, SVMSGDClassifier
+for cls in (SVMSGDClassifier, SGDQNClassifier):
+    for sparse in (False, True):
+        model = cls(sparse=sparse)
+        for i in range(20):
+            x = {"a": i % 3 - 1.0, "b": 0.0, f"c{i % 7}": 1.0}
+            model.predict_one(x)
+            model.learn_one(x, i % 2 == 0)
+        print(*(round(w, 9) for w in model.weights.values()), round(model.intercept, 9))
+"""
+    plain = run(copy, program, NUMBA_DISABLE_JIT="1")
+    assert len(plain) == 4 * 10 and plain == run(ROOT, program)

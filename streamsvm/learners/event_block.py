@@ -19,12 +19,12 @@ class Block(NamedTuple):
     """Events, one after the other; compiled code appends to them."""
 
     head: np.ndarray  # int64 (7,): the numbers above, and where the other arrays are
-    start: np.ndarray  # int64 (most + 1,)
+    start: np.ndarray  # int64 (n + 1,), n events and room for more: where their values begin
     columns: np.ndarray  # int32; of dense rows there are none
-    values: np.ndarray  # float32
-    y: np.ndarray  # float64 (most,)
-    weight: np.ndarray  # float64 (most,)
-    is_sparse: bool
+    values: np.ndarray  # float32; a dense row has as many as there were features then
+    y: np.ndarray  # float64 (n,)
+    weight: np.ndarray  # float64 (n,)
+    is_sparse: bool  # whether there are columns
 
     @property
     def size(self) -> tuple[int, int]:

@@ -109,7 +109,10 @@ class FirstRows:
         self._block = new_block(self._block.content(), self._block.is_sparse)
 
     def all(self, d: int) -> tuple[Rows, np.ndarray, np.ndarray]:
-        """Return all rows, with d features, and what belongs to them: views of the block."""
+        """Return all rows, with d features, and what belongs to them: to read, before others come.
+
+        They are views of the block; but dense rows of several lengths are copied.
+        """
         start, columns, values, y, weight = self._block.content()
         rows = SparseRows(start, columns, values, d)
         return (rows if self._block.is_sparse else _dense(start, values, d)), y, weight

@@ -324,6 +324,9 @@ class ShortWay(NoWay):
         """Return an event that was given up as one that may be read after all."""
         if x.__class__ in PLAIN and len(x) > LONGEST:
             raise ValueError
+        # Whoever shares the schema may have added others, which must not get into the table.
+        if not self._schema.are_plain:
+            raise ValueError
         self._schema.vocabulary.update()
         # What makes its values floats may close the way: it gives up then.
         return self._schema.checked(x)

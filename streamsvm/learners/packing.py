@@ -231,7 +231,7 @@ def _sort_few(kept, given, n, m, ranks, out_columns, out_values):  # type: ignor
         at = np.uint32(ranks[t])
         total += int(at)
         # All that is dropped goes to one place, behind the others.
-        out_columns[at], out_values[at] = kept[t], given[t]
+        out_columns[at], out_values[at] = np.int32(kept[t]), given[t]
     # Ranks are 0, 1, ..., m - 1, or less where some are equal.
     return 2 * total == m * (m - 1) + 2 * (n - m) * m
 

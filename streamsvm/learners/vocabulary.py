@@ -14,7 +14,6 @@ import numpy as np
 from streamsvm._compile import (
     address_of,
     array_at,
-    compiled,
     compiled_with_python,
     compiled_within,
     prefetch,
@@ -119,16 +118,23 @@ def _add_all(head, names, first, stop):  # type: ignore[no-untyped-def]
         add(head, py.item_of_list(names, i))
 
 
-@compiled
-def _move(old, slots):  # type: ignore[no-untyped-def]
-    """Write the slots that are taken into an empty table, without a look at the names."""
-    mask = slots.shape[0] - 1
-    for t in range(old.shape[0]):
-        if old[t, 1] != 0:
-            i = _first_slot(old[t, 1], mask)
-            while slots[i, 1] != 0:
-                i = (i + 1) & mask
-            slots[i, 0], slots[i, 1] = old[t, 0], old[t, 1]
+@compiled_with_python
+def _move(head, address, size):  # type: ignore[no-untyped-def]
+    """Fill an empty table without a look at the names, and have the head lead there.
+
+    In one call, with the interpreter's lock: nobody adds a name meanwhile, or is interrupted.
+    """
+    h = array_at(head, (3,), np.int64)
+    slots, mask = array_at(address, (size, 2), np.int64), size - 1
+    if h[_SLOTS] != 0:
+        old, last = _slots_of(head)
+        for t in range(last + 1):
+            if old[t, 1] != 0:
+                i = _first_slot(old[t, 1], mask)
+                while slots[i, 1] != 0:
+                    i = (i + 1) & mask
+                slots[i, 0], slots[i, 1] = old[t, 0], old[t, 1]
+    h[_SLOTS], h[_MASK] = address, mask
 
 
 class HashedPlaces(dict[Any, int]):
@@ -167,8 +173,8 @@ class Vocabulary:
     def __init__(self, names: list[Any]) -> None:
         self._names = names
         self.head = np.zeros(3, np.int64)
-        # The last are those of the head; an interruption may leave others.
-        self._kept = [np.zeros((0, 2), np.int64)]
+        # Those that the head leads to, and some that an interruption left.
+        self._kept: list[np.ndarray] = []
 
     @property
     def n_slots(self) -> int:
@@ -186,10 +192,8 @@ class Vocabulary:
         if 3 * (n + more) > 2 * self.n_slots:
             # Room for twice as many, and few slots in one queue; of few names for more.
             size = next_power_of_two((4 if n < _FEW else 2) * (n + more))
-            slots = np.zeros((size, 2), np.int64)
-            _move(self._kept[-1], slots)
-            self._kept.append(slots)
-            self.head[:_TAKEN] = address_of(slots), size - 1
+            self._kept.append(np.zeros((size, 2), np.int64))
+            _move(address_of(self.head), address_of(self._kept[-1]), size)
             del self._kept[:-1]
         if self.n_names < n:
             _add_all(address_of(self.head), id(self._names), self.n_names, n)

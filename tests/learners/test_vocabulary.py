@@ -1,6 +1,7 @@
 """Names by column: the table for compiled code, and names that are listed when asked for."""
 
 import ast
+import copy
 import pickle
 import threading
 
@@ -10,7 +11,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsvm import SVMSGDClassifier
+from streamsvm import SVMSGDClassifier, TrackingMonitor
 from streamsvm._compile import address_of, compiled_with_python
 from streamsvm.learners import vocabulary
 from streamsvm.learners.vocabulary import Vocabulary, column_of, hash_of
@@ -37,22 +38,71 @@ def test_names_that_are_listed_by_two_threads():
         assert model._schema.index["new"] == 300_000 and len(model._schema.index) == 300_001
 
 
-def test_an_interruption_leaves_the_table_of_names_whole(monkeypatch):
+@pytest.mark.parametrize("calls", [0, 1, 2])
+def test_an_interruption_leaves_the_table_of_names_whole(monkeypatch, calls):
+    """And names that come before it is tried again are not lost."""
     names = list(range(10))
     found = Vocabulary(names)
     found.update()
-    names += range(10, 5000)
+    # All are in the table, and there is room for some, but not for 256.
+    names += range(10, 1300)
+    found.update(0)
+    before = found.n_slots
+    assert 3 * (len(names) + 256) > 2 * before
+    left = iter(range(calls))
 
     def interrupted(array):
-        raise KeyboardInterrupt
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return address_of(array)
 
+    names += ["new", "newer"]
     monkeypatch.setattr(vocabulary, "address_of", interrupted)
     with pytest.raises(KeyboardInterrupt):
         found.update()
     monkeypatch.undo()
-    assert columns_in(found, names[:10]) == list(range(10))
+    assert (found.n_slots > before) == (calls == 2)
+    assert columns_in(found, names[:1300]) == list(range(1300))
+    names += ["newest"]
+    found.update(0)
+    assert columns_in(found, names) == list(range(1303))
     found.update()
-    assert columns_in(found, names) == names
+    assert columns_in(found, names) == list(range(1303)) and found.n_slots > before
+
+
+class Odd(str):
+    """A name that runs code of its own."""
+
+    def __hash__(self):
+        return hash(str(self))
+
+    def __eq__(self, other):
+        return str(self) == other
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("name", [Odd("odd"), 1.5, ("a", 1.5)], ids=repr)
+def test_a_name_of_another_type_closes_the_way(sparse, name):
+    model = SVMSGDClassifier(sparse=sparse, t0=10.0)
+    for i in range(4):
+        model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+    assert model._way.is_open and model._schema.are_plain
+    model.learn_one({"a": 1.0, name: 1.0}, True)
+    assert not model._way.is_open and not model._schema.are_plain
+    assert model.n_examples == 5 and model.feature_names == ["a", "b", name]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_name_of_another_type_that_a_copy_learnt_closes_the_way(sparse):
+    """They share their names."""
+    model = SVMSGDClassifier(sparse=sparse, t0=10.0)
+    for i in range(4):
+        model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+    TrackingMonitor(copy.copy(model)).learn_one({"a": 1.0, Odd("odd"): 1.0}, True)
+    for _ in range(3):
+        model.learn_one({"a": 1.0, "b": 1.0}, True)
+        assert not model._way.is_open and not model._schema.are_plain
+    assert model.n_examples == 7
 
 
 @pytest.mark.parametrize("sparse", [False, True])
