@@ -365,12 +365,4 @@ class LinearLearner(LinearModel):
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
         super().__setstate__(contents)
-        # Pickles that lend their memory may lend some that must not be written to.
-        self._n_learnt, self._calibration = _owned(self._n_learnt), _owned(self._calibration)
-        if self._state is not None:
-            self._state = LinearState(*map(_owned, self._state))
         self._set_way(NoWay())
-
-
-def _owned(array: np.ndarray) -> np.ndarray:
-    return array if array.flags.writeable else array.copy()

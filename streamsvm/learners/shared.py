@@ -8,6 +8,8 @@ import sys
 import threading
 from typing import Any, Self
 
+from streamsvm.support.owned import owned
+
 
 def _place_of_holder() -> int | None:
     """Return where an RLock says, in a word that is not 0, that it is held: bytes from its start.
@@ -47,7 +49,7 @@ class Shared:
         return {**self.__dict__, "_lock": None}
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
-        self.__dict__.update(contents)
+        self.__dict__.update(owned(contents))
         self._lock = threading.RLock()
 
     def __deepcopy__(self, known: dict[int, Any]) -> Self:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from streamsvm.support.owned import owned
 from streamsvm.support.rows import Rows, copied, joined
 
 NEVER = 10**18
@@ -52,6 +54,9 @@ class PassedBy:
         self._numbers, self._arrived = np.zeros(room, np.int64), np.zeros(room, np.int64)
         if window is not None:
             self._skip()
+
+    def __setstate__(self, contents: dict[str, Any]) -> None:
+        self.__dict__.update(owned(contents))
 
     def __len__(self) -> int:
         return self._n

@@ -526,24 +526,3 @@ def test_labels_and_columns_that_cannot_be():
     batch = pa.record_batch([[1.0, 2.0], [3.0, 4.0]], names=["a", "a"])
     with pytest.raises(FeatureError, match="two columns are named 'a'"):
         SVMSGDClassifier().learn_many(batch, [0, 1])
-
-
-@pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
-@pytest.mark.parametrize("n", [20, 1500])
-def test_pickles_that_lend_their_memory_make_models_of_their_own(cls, n):
-    """As Dask and joblib do: it must not be written to, or belongs to somebody else."""
-    x, y = problem(n + 50)
-    events = [dict(enumerate(row)) for row in x.tolist()]
-    model = cls()
-    model.learn_many(x[:n], y[:n])
-    buffers = []
-    data = pickle.dumps(model, protocol=5, buffer_callback=buffers.append)
-    kept = [bytes(buffer.raw()) for buffer in buffers]
-    copies = [bytes(memoryview(part).tolist()) for part in kept]
-    other = pickle.loads(data, buffers=kept)
-    assert buffers and other.predict_one(events[0]) == model.predict_one(events[0])
-    for event, label in zip(events[n:], y[n:], strict=True):
-        for m in (model, other):
-            m.learn_one(event, label)
-    same(model, other)
-    assert kept == copies
