@@ -16,8 +16,9 @@ from streamsvm.bad_events import BadEvents
 from streamsvm.errors import BadEventError, FeatureError
 from streamsvm.learners import frames
 from streamsvm.learners.label_column import MISSING, LabelColumn, Pairs
-from streamsvm.learners.matrices import LARGEST, Matrix, SparseMatrix, are_usable, bad_value, take
+from streamsvm.learners.matrices import Matrix, SparseMatrix, are_usable, bad_value, take
 from streamsvm.run_parts import event_of, parts_of
+from streamsvm.support.rows import LARGEST
 
 
 class Feeder:

@@ -9,8 +9,9 @@ import numpy as np
 
 from connectors import Source
 from streamsvm.learners import frames
-from streamsvm.learners.matrices import LARGEST, Matrix, SparseMatrix, are_usable, take
+from streamsvm.learners.matrices import Matrix, SparseMatrix, are_usable, take
 from streamsvm.run_parts import parts_of
+from streamsvm.support.rows import LARGEST
 
 
 def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:

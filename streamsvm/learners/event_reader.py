@@ -34,6 +34,9 @@ _SIZES = {KEYS: 8, OBJECTS: 8, HASHES: 8, GIVEN: 8, FOUND: 4, SIGNED: 8, KEPT: 4
 # by column, the column of each place of an event's dict as it was last, and a dense row, float32.
 _SIZES |= {START: 8, LISTED: 4, VALUES: 4, ORDER: 8, GUESS: 8, ROW: 4}
 
+_NUMBERS = [NAMES, VOCABULARY, BUCKETS, MOST, N_ORDERED, HELD]
+"""The places that a new reader knows."""
+
 
 class Reader(NamedTuple):
     """A table, and what it needs kept alive beside the schema."""
@@ -85,9 +88,6 @@ def reader_of(schema: Schema, room: int, is_dense: bool) -> Reader:
     if is_dense:
         places[first + room : first + 2 * room] = np.arange(room)
     return Reader(places, order, held)
-
-
-_NUMBERS = [NAMES, VOCABULARY, BUCKETS, MOST, N_ORDERED, HELD]
 
 
 @cache

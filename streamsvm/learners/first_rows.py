@@ -15,7 +15,6 @@ import numpy as np
 
 from streamsvm._compile import compiled
 from streamsvm.learners.event_block import COUNT, ROOM, Block, new_block
-from streamsvm.solvers import linear_state
 from streamsvm.solvers.linear_rate import T0, Search, choose_rate
 from streamsvm.solvers.linear_state import LinearState, Schedule
 from streamsvm.support.rows import Rows, SparseRows, shape, sparse
@@ -79,16 +78,13 @@ class FirstRows:
     def _reserve(self, events: int, values: int, is_sparse: bool) -> None:
         """Make room for so many more events and values."""
         if is_sparse and not self._block.is_sparse:
-            self.become_sparse(sparse(self._dense_rows()))
+            widths = np.diff(self._block.content()[0])
+            self.become_sparse(sparse(self.all(int(widths.max(initial=0)))[0]))
         if not self._block.has_room(events, values):
             # At least twice as much, and some: rows may come one by one.
             n, stop = self._block.size
             events, values = max(events, n, 16), max(values, stop, 1024)
             self._block = new_block(self._block.content(), self._block.is_sparse, events, values)
-
-    def _dense_rows(self) -> np.ndarray:
-        start, _, values, _, _ = self._block.content()
-        return _dense(start, values, int(np.diff(start).max(initial=0)))
 
     def become_sparse(self, rows: SparseRows) -> None:
         """List the values that are not 0 from now on; these rows are all that there are."""
@@ -192,16 +188,15 @@ def learn_best(
     # SGD leaves the weights of other features alone, and so all but few of 2^18 hashed ones.
     narrow = None if second or schedule.skip <= 0.0 else _narrowed(x, d)
     rows, width = (x, d) if narrow is None else (narrow[1], len(narrow[0]))
-    trial, found = (linear_state.new_state(outputs, width, second) for _ in range(2))
+    room = (outputs, state.weights.shape[1], max(1, width))
+    trial, found = (LinearState(np.empty(room), np.empty_like(state.info)) for _ in range(2))
     margins, best = np.zeros((len(y), outputs)), np.array([np.inf, np.inf, 1.0])
     search = Search(
         kind, second or 0.0, rows, y, weight, schedule, square, margins, trial, found, best
     )
     choose_rate(search, round(math.log2(square / (schedule.t0 * schedule.lam))))
-    if narrow is None:
-        state.weights[:, :, :d] = found.weights[:, :, :d]
-    else:
-        state.weights[:, :, narrow[0]] = found.weights[..., : len(narrow[0])]
+    columns = slice(d) if narrow is None else narrow[0]
+    state.weights[:, :, columns] = found.weights[:, :, :width]
     state.info[:] = found.info
     return schedule._replace(t0=float(best[T0]))
 

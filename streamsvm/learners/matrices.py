@@ -9,10 +9,7 @@ import numpy as np
 
 from streamsvm.learners.names import Name
 from streamsvm.learners.packing import are_columns, are_rows, first_bad, mark_finite, mark_usable
-from streamsvm.support.rows import SparseRows, taken
-
-LARGEST = float(np.finfo(np.float32).max)
-"""Of single precision."""
+from streamsvm.support.rows import LARGEST, SparseRows, taken
 
 
 class Matrix(NamedTuple):

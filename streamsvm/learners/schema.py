@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from streamsvm.errors import FeatureError
-from streamsvm.learners.matrices import LARGEST
 from streamsvm.learners.names import Name, Names
 from streamsvm.learners.packing import (
     MANY,
@@ -31,7 +30,7 @@ from streamsvm.learners.packing import (
     rows_of,
 )
 from streamsvm.learners.vocabulary import HashedPlaces
-from streamsvm.support.rows import SparseRows, sorted_rows
+from streamsvm.support.rows import LARGEST, SparseRows, sorted_rows
 
 LIMIT = 2**20
 """Names known at most, by default: with a megabyte or two of support vectors, 150 MB."""

@@ -23,7 +23,8 @@ class SparseRows(NamedTuple):
 
 Rows = np.ndarray | SparseRows
 
-_LARGEST = float(np.finfo(np.float32).max)
+LARGEST = float(np.finfo(np.float32).max)
+"""Of single precision."""
 
 
 @compiled
@@ -78,15 +79,6 @@ def copied(x: Rows, r: int) -> Rows:
     return taken(x, np.array([r])) if isinstance(x, SparseRows) else x[r : r + 1].copy()
 
 
-def copied_rows(x: Rows) -> Rows:
-    """Return rows in memory of their own."""
-    if not isinstance(x, SparseRows):
-        return x.copy()
-    first, stop = int(x.start[0]), int(x.start[-1])
-    columns, values = x.columns[first:stop].copy(), x.values[first:stop].copy()
-    return SparseRows(x.start - first, columns, values, x.d)
-
-
 def joined(blocks: list[Rows], d: int) -> Rows:
     """Return blocks of at most d features as one, sparse if one of them is."""
     if any(isinstance(block, SparseRows) for block in blocks):
@@ -118,7 +110,7 @@ def taken(x: SparseRows, kept: np.ndarray) -> SparseRows:
 @compiled
 def added(a, b):  # type: ignore[no-untyped-def]
     """Return the sum of two finite values, float32, or the largest there is."""
-    return np.float32(min(_LARGEST, max(-_LARGEST, np.float64(a) + np.float64(b))))
+    return np.float32(min(LARGEST, max(-LARGEST, np.float64(a) + np.float64(b))))
 
 
 @compiled
