@@ -106,19 +106,27 @@ def softmax(temperature, scores):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def update_temperature_one(temperature, f, y):  # type: ignore[no-untyped-def]
+    """Learn scores, float64 (classes,), of an example of class y."""
+    most = f.max()
+    total, mean, square = 0.0, 0.0, 0.0
+    for c in range(f.size):
+        p = np.exp(max(-30.0, temperature[0] * (f[c] - most)))
+        # A score far below the best one says no more than one that is clearly below.
+        z = max(-5.0, f[c] - most)
+        total += p
+        mean += p * z
+        square += p * z * z
+    mean, square = mean / total, square / total
+    own = max(-5.0, f[y] - most)
+    fresh = (1.0 - _DISCOUNT) * _PRIOR
+    temperature[1] = _DISCOUNT * temperature[1] + fresh + max(square - mean * mean, 1e-6)
+    slope = temperature[0] + (own - mean) / temperature[1]
+    temperature[0] = max(slope, _SMALLEST_SLOPE)
+
+
+@compiled
 def update_temperature(temperature, scores, y):  # type: ignore[no-untyped-def]
     """Learn rows of scores, float64 (n, classes), with classes y, float64 (n,), in order."""
     for r in range(y.size):
-        f = scores[r]
-        p = softmax(temperature, f)
-        mean, square = 0.0, 0.0
-        for c in range(f.size):
-            # A score far below the best one says no more than one that is clearly below.
-            z = max(-5.0, f[c] - f.max())
-            mean += p[c] * z
-            square += p[c] * z * z
-        own = max(-5.0, f[np.int64(y[r])] - f.max())
-        fresh = (1.0 - _DISCOUNT) * _PRIOR
-        temperature[1] = _DISCOUNT * temperature[1] + fresh + max(square - mean * mean, 1e-6)
-        slope = temperature[0] + (own - mean) / temperature[1]
-        temperature[0] = max(slope, _SMALLEST_SLOPE)
+        update_temperature_one(temperature, scores[r], np.int64(y[r]))

@@ -17,18 +17,12 @@ from streamsvm.learners.checks import check_class_weight, check_size
 from streamsvm.learners.event_reader import LONGEST
 from streamsvm.learners.first_rows import FirstRows
 from streamsvm.learners.label_column import LabelColumn
-from streamsvm.learners.linear_events import (
-    DUE,
-    GIVE_UP,
-    NoWay,
-    ShortWay,
-    Target,
-)
 from streamsvm.learners.linear_model import LinearModel
 from streamsvm.learners.linear_schedule import schedule_of
 from streamsvm.learners.names import Name
 from streamsvm.learners.schema import LIMIT
 from streamsvm.learners.shared import HOLDER
+from streamsvm.learners.short_way import DUE, GIVE_UP, NoWay, ShortWay, Target
 from streamsvm.solvers import linear_state
 from streamsvm.solvers.linear_state import BIAS, LinearState
 from streamsvm.support.python_objects import HAS_LOCK, PLAIN
@@ -216,15 +210,15 @@ class LinearLearner(LinearModel):
                 # Nothing is left that the first examples could decide.
                 self._first = None
 
-    # Events of two classes go a short way
+    # Events go a short way
 
     def _open_way(self) -> None:
-        """Let events of two classes go the short way, if that is possible; the lock is held."""
+        """Let events go the short way, if that is possible; the lock is held."""
         # First: an interruption leaves it closed.
         self._way.close()
         schema, d = self._schema, len(self._schema)
         is_possible = JIT and HAS_LOCK and HOLDER is not None and schema.are_plain
-        if d < 2 or len(self._labels.seen) != 2 or not is_possible:
+        if d < 2 or len(self._labels.seen) < 2 or not is_possible:
             self._give_up_way()
             return
         state, way = self._state_for(d), self._way
@@ -252,11 +246,9 @@ class LinearLearner(LinearModel):
             most = first_rows.LAST - n if width <= LONGEST else room
             block = first.block(room, most, width, self._sparse)
         weight = self.class_weight or {}
-        sides = {
-            label: (self._labels.sign(label), float(weight.get(label, 1.0)))
-            for label in self._labels.seen
-        }
-        return Target(state, self._schedule, self._kind, self._calibration, sides, block)
+        labels = list(self.labels if self._labels.is_binary else self._labels.seen)
+        factors = [float(weight.get(label, 1.0)) for label in labels]
+        return Target(state, self._schedule, self._kind, self._calibration, labels, factors, block)
 
     def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
         """Return the label predicted for an event."""
@@ -268,7 +260,7 @@ class LinearLearner(LinearModel):
         return super().predict_one(x)
 
     def _margin_one(self, x: Mapping[Name, Any]) -> Any:
-        may_open = len(self._labels.seen) == 2 and self._observer is None
+        may_open = len(self._labels.seen) >= 2 and self._observer is None
         if may_open and not self._way.is_open:
             self._look_back_if_due()
             self._open_way()

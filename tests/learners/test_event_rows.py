@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsvm import SVMSGDClassifier
+from streamsvm import SGDQNClassifier, SVMSGDClassifier
 from streamsvm.errors import FeatureError
 from streamsvm.learners.event_reader import LONGEST
 from streamsvm.learners.event_rows import _digits
@@ -59,14 +59,18 @@ ODD_NAMES = st.one_of(
 KINDS = st.sampled_from([dict, dict, dict, Counter, OrderedDict, MappingProxyType, UserDict])
 
 
+TWO = st.booleans()
+SEVERAL = st.sampled_from([True, False, 1, "third", np.str_("third"), 4, np.int64(4), ("a", 5)])
+
+
 @st.composite
-def streams(draw, names, values):
+def streams(draw, names, values, labels=TWO):
     """Return events, many of the same names, and labels."""
     events = []
     for _ in range(draw(st.integers(3, 25))):
         content = draw(st.dictionaries(names, values, max_size=6))
         events.append(draw(KINDS)(content))
-    return events, draw(st.lists(st.booleans(), min_size=len(events), max_size=len(events)))
+    return events, draw(st.lists(labels, min_size=len(events), max_size=len(events)))
 
 
 def went(model, events, y, weights):
@@ -83,12 +87,12 @@ def went(model, events, y, weights):
     return found
 
 
-def check_same(params, stream, weights=None):
+def check_same(params, stream, weights=None, kinds=(SVMSGDClassifier, TheLongWay)):
     events, y = stream
     weights = [None] * 3 + (weights or [None] * len(events))[: len(events)]
     # Two classes and two names first, so that there is a short way from then on.
     first = [{"a": 1.0, "b": -1.0}, {"a": -1.0, "b": 0.5}, {"a": 0.5, "b": 0.5}]
-    models = [cls(t0=10.0, **params) for cls in (SVMSGDClassifier, TheLongWay)]
+    models = [cls(**{"t0": 10.0, **params}) for cls in kinds]
     results = [went(model, first + events, [True, False, True, *y], weights) for model in models]
     assert results[0] == results[1]
     short, long = models
@@ -97,6 +101,7 @@ def check_same(params, stream, weights=None):
     assert short._schema.is_range == long._schema.is_range
     assert short.weights == long.weights and short.intercept == long.intercept
     np.testing.assert_array_equal(short._calibration, long._calibration)
+    return short
 
 
 WAYS = [{"sparse": False}, {"sparse": True}, {"hashing": 4}, {"sparse": True, "max_features": 5}]
@@ -114,6 +119,29 @@ def test_plain_events_are_learnt_as_by_the_long_way(params, stream):
 @settings(max_examples=60, deadline=None)
 def test_odd_events_are_learnt_or_refused_as_by_the_long_way(params, stream):
     check_same(params, stream)
+
+
+class SGDQNTheLongWay(SGDQNClassifier):
+    """Has no other."""
+
+    def _open_way(self):
+        pass
+
+
+STEPS = [(SVMSGDClassifier, TheLongWay), (SGDQNClassifier, SGDQNTheLongWay)]
+
+
+@pytest.mark.parametrize("kinds", STEPS, ids=["SGD", "SGD-QN"])
+@pytest.mark.parametrize(
+    "params", [*WAYS, {"t0": None}, {"class_weight": {"third": 0.3, True: 2.0}}], ids=str
+)
+@given(stream=streams(PLAIN_NAMES, NUMBERS, SEVERAL))
+@settings(max_examples=40, deadline=None)
+def test_several_classes_go_the_short_way_too(params, kinds, stream):
+    model = check_same(params, stream, kinds=kinds)
+    if "a" in model.feature_names:
+        # In this order: an event that is refused leaves the way closed until the next one.
+        assert model.predict_one({"a": 1.0}) == model._way.predict({"a": 1.0})
 
 
 WEIGHTS = st.one_of(

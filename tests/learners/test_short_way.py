@@ -19,7 +19,7 @@ import scipy.sparse
 from streamsvm import LaRankClassifier, SGDQNClassifier, SVMSGDClassifier
 from streamsvm.errors import FeatureError
 from streamsvm.learners.event_reader import LONGEST
-from streamsvm.learners.linear_events import DUE, GIVE_UP
+from streamsvm.learners.short_way import DUE, GIVE_UP
 from streamsvm.solvers import linear_state
 from streamsvm.solvers.linear_state import T
 
@@ -287,12 +287,29 @@ def test_a_third_class_frees_what_two_had():
     model = SVMSGDClassifier(hashing=2**12)
     for i in range(6):
         model.learn_one({"a": 1.0 + i, "b": 1.0}, i % 2)
-    weights = weakref.ref(model._state.weights)
-    assert model._way.is_open
+    weights, way = weakref.ref(model._state.weights), model._way
     model.learn_one({"a": 0.0, "b": 1.0}, 2)
     gc.collect()
-    assert weights() is None and not model._way.is_open
-    assert model._first._block.values.size < 100
+    assert weights() is None
+    # The methods stay, and lead to three outputs.
+    assert model._way is way and way.is_open
+    x = {"a": 2.0, "b": 1.0}
+    assert way.predict(x) == model.predict_many(pa.table({"a": [2.0], "b": [1.0]}))[0].as_py()
+    assert way.margin_held(x) == list(model.decision_function_one(x).values())
+    assert way.learn(x, 2) is way.learn_held(x, np.float64(0.0)) is None
+    assert way.learn(x, 3) is way.learn_held(x, 3) is GIVE_UP
+    assert model.n_examples == 9
+
+
+def test_many_classes_of_labels_that_are_other_objects_each_time():
+    model = SVMSGDClassifier(t0=10.0)
+    for i in range(400):
+        model.learn_one({"a": float(i % 7), "b": i % 40 / 40.0}, f"class {i % 40}")
+    assert len(model.classes) == 40
+    way = model._way
+    for i in range(40):
+        assert way.learn({"a": 1.0, "b": 2.0}, f"class {i}") is None
+    assert model.n_examples == 440 and way.learn({"a": 1.0}, "class 40") is GIVE_UP
 
 
 @pytest.mark.parametrize("sparse", [False, True])
