@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from streamsvm.learners.calibration import new_calibration, probability, update_
 from streamsvm.learners.labels import BinaryLabels
 from streamsvm.learners.learner import Learner
 from streamsvm.learners.names import Name
+from streamsvm.learners.observer import tell
 
 
 class BinaryLearner(Learner):
@@ -54,7 +56,10 @@ class BinaryLearner(Learner):
             known = y in self._labels.seen
         except (TypeError, ValueError):
             return False
-        box = self._box_of(y) if known and self._observer is None else None
+        observer = self._observer
+        if not known or (observer is not None and observer.asks_probabilities):
+            return False
+        box = self._box_of(y)
         handle = None if box is None else self._current_handle()
         if handle is None or box is None:
             return False
@@ -68,12 +73,19 @@ class BinaryLearner(Learner):
             event = self._schema.packed(x)
             if event is None:
                 return False
-        number = self._n_examples + 1
-        if not handle.learn(event, self._labels.sign(y), box, number):
+        number, sign, began = self._n_examples + 1, self._labels.sign(y), time.perf_counter()
+        if not handle.learn(event, sign, box, number):
             return False
+        seconds = time.perf_counter() - began
         if self._sparse:
             self._schema.extend(new)
         self._n_examples = number
+        if observer is not None:
+            margin, label = handle.margin, self._labels.label(sign)
+            predicted = self._labels.label(margin)
+            if not observer.note(label, predicted, seconds):
+                row = event if self._sparse else event.astype(np.float32).reshape(1, -1)
+                tell(observer, row, sign, label, predicted, margin, 1.0, number, seconds)
         return True
 
     def decision_function_one(self, x: Mapping[Name, Any]) -> float:

@@ -82,6 +82,7 @@ class Handle:
         self._d = d
         self._is_sparse = isinstance(state.store, SparseStore)
         width = _LONGEST if self._is_sparse else d
+        self._doubles = np.zeros((4, 1))
         self._held = _Held(
             state,
             kernel,
@@ -93,7 +94,7 @@ class Handle:
             np.zeros(width, np.int32),
             np.zeros(2, np.int64),
             np.zeros(1, np.float32),
-            np.zeros((4, 1)),
+            self._doubles,
         )
 
     def serves(self, state: Any, kernel: Any, schedule: Any, d: int) -> bool:
@@ -130,6 +131,11 @@ class Handle:
         learn = _learn_sparse if self._is_sparse else _learn_dense
         learnt: bool = learn(self._held, event, sign, box, number)
         return learnt
+
+    @property
+    def margin(self) -> float:
+        """The margin of the last event that was predicted or, from before, learnt."""
+        return self._doubles.item(3)
 
 
 @compiled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import copy
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,6 +21,7 @@ from streamsvm.learners.label_column import LabelColumn
 from streamsvm.learners.linear_model import LinearModel
 from streamsvm.learners.linear_schedule import schedule_of
 from streamsvm.learners.names import Name
+from streamsvm.learners.observer import tell
 from streamsvm.learners.schema import LIMIT
 from streamsvm.learners.shared import HOLDER
 from streamsvm.learners.short_way import DUE, GIVE_UP, NoWay, ShortWay, Target
@@ -260,8 +262,7 @@ class LinearLearner(LinearModel):
         return super().predict_one(x)
 
     def _margin_one(self, x: Mapping[Name, Any]) -> Any:
-        may_open = len(self._labels.seen) >= 2 and self._observer is None
-        if may_open and not self._way.is_open:
+        if not self._way.is_open and len(self._labels.seen) > 1 and self._may_be_short():
             self._look_back_if_due()
             self._open_way()
         margin = self._way.margin_held(x)
@@ -279,7 +280,8 @@ class LinearLearner(LinearModel):
                     self._look_back_if_due()
                 return
         with self._lock:
-            self._learn_held(x, y, w)
+            if self._observer is None or not self._learn_watched(x, y, w, self._way.learn_locked):
+                self._learn_held(x, y, w)
 
     def _learn_held(self, x: Mapping[Name, Any], y: Any, w: float) -> None:
         """Learn an event that was given up; the lock is held."""
@@ -287,18 +289,39 @@ class LinearLearner(LinearModel):
             # Somebody was interrupted.
             self._set_way(self._way)
         self._look_back_if_due()
-        if self._observer is None:
-            self._make_room(x)
-            told = self._way.learn_held(x, y, w)
-            if told is DUE:
-                self._look_back_if_due()
-            if told is not GIVE_UP:
-                return
+        self._make_room(x)
+        if self._learn_watched(x, y, w, self._way.learn_held):
+            return
         # First: what is changed from here on, it would not know.
         self._close_way()
         super().learn_one(x, y, w)
-        if self._observer is None:
+        if self._may_be_short():
             self._open_way()
+
+    def _may_be_short(self) -> bool:
+        return self._observer is None or not self._observer.asks_probabilities
+
+    def _learn_watched(
+        self, x: Mapping[Name, Any], y: Any, w: float, learn: Callable[..., Any]
+    ) -> bool:
+        """Learn an event the short way, and tell the monitor; return False if it gives up."""
+        if not self._may_be_short():
+            return False
+        began = time.perf_counter()
+        told = learn(x, y, w)
+        if told is GIVE_UP:
+            return False
+        margin = self._way.margin
+        if told is DUE:
+            self._look_back_if_due()
+        observer, seconds = self._observer, time.perf_counter() - began
+        if observer is not None:
+            label, predicted = self._way.own(y), self._labels.label(margin)
+            if not observer.note(label, predicted, seconds):
+                row = self._schema.known_row(x) if self._sparse else self._schema.row(x)
+                sign, number = self._labels.sign(label), self._n_examples
+                tell(observer, row, sign, label, predicted, margin, w, number, seconds)
+        return True
 
     def _make_room(self, x: Mapping[Name, Any]) -> None:
         """Widen the weights if an open short way may lack room for new features of an event."""

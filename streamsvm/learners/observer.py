@@ -39,8 +39,32 @@ class Observer(Protocol):
 
         """
 
+    @property
+    def asks_probabilities(self) -> bool:
+        """Whether it must know each margin before the calibration learns it: no short way does."""
+
+    def note(self, label: Any, predicted: Any, seconds: float) -> bool:
+        """Take note of one example, if no more needs to be known of it; False: it was not."""
+
     def expect(self, predicted: list[Any]) -> None:
         """Take note of what was predicted, some time ago, of the next examples to be learnt."""
 
     def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
         """Take note that signs so far are others from now on: what `change` makes of them."""
+
+
+def tell(
+    observer: Observer,
+    x: Rows,
+    sign: float,
+    label: Any,
+    predicted: Any,
+    margin: Any,
+    weight: float,
+    number: int,
+    seconds: float,
+) -> None:
+    """Tell a monitor of one example that it did not `Observer.note`: see `Observer.learnt`."""
+    margins, numbers = np.array([margin]), np.array([number])
+    signs, weights = np.array([sign]), np.array([float(weight)])
+    observer.learnt(x, signs, [label], [predicted], margins, weights, numbers, seconds)

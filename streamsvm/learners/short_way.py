@@ -49,10 +49,15 @@ class NoWay:
     """Gives up all events."""
 
     is_open = False
+    margin: Any = None
+    """The margin of the last event that was predicted or, from before, learnt; of several classes
+    the margins."""
 
     def __init__(self) -> None:
         self.predict: Callable[[Any], Any] = lambda x: GIVE_UP
         self.learn: Callable[..., Any] = lambda x, y, w=1.0: GIVE_UP
+        # The same for who holds the lock.
+        self.learn_locked = self.learn
 
     def close(self) -> None:
         """Give up from now on; called with the lock."""
@@ -64,6 +69,10 @@ class NoWay:
     def learn_held(self, x: Any, y: Any, w: float = 1.0) -> Any:
         """Learn for who holds the lock; events, too, that Python must look at first."""
         return GIVE_UP
+
+    def own(self, y: Any) -> Any:
+        """Return the label that is equal to that of an event that was learnt."""
+        return y
 
 
 class ShortWay(NoWay):
@@ -108,7 +117,10 @@ class ShortWay(NoWay):
         )
         new_predict, new_learn = methods(is_sparse)
         self.predict, self.learn = new_predict(free, self._kept), new_learn(free, self._kept)
-        self._predict, self._learn = new_predict(held, self._kept), new_learn(held, self._kept)
+        self._predict, self.learn_locked = (
+            new_predict(held, self._kept),
+            new_learn(held, self._kept),
+        )
 
     @property
     def is_open(self) -> bool:  # type: ignore[override]
@@ -151,6 +163,10 @@ class ShortWay(NoWay):
         table[its.LABELS : its.MARGINS + 1] = (*map(address_of, (objects, weights, self._margins)),)
         table[its.CLOSED] = 0
 
+    def own(self, y: Any) -> Any:
+        """See `NoWay`."""
+        return self._own[y]
+
     def _readable(self, x: Any) -> dict[Any, float]:
         """Return an event that was given up as one that may be read after all."""
         if x.__class__ in PLAIN and len(x) > LONGEST:
@@ -174,8 +190,8 @@ class ShortWay(NoWay):
         return GIVE_UP if found is GIVE_UP else self.margin
 
     @property
-    def margin(self) -> Any:
-        """The margin of the last event that was predicted or, from before, learnt; or margins."""
+    def margin(self) -> Any:  # type: ignore[override]
+        """See `NoWay`."""
         found = self._margins
         return found.item() if found.size == 1 else found.tolist()
 
@@ -185,8 +201,8 @@ class ShortWay(NoWay):
             return GIVE_UP
         try:
             label = self._own[y]
-            found = self._learn(x, label, w)
-            return self._learn(self._readable(x), label, w) if found is GIVE_UP else found
+            found = self.learn_locked(x, label, w)
+            return self.learn_locked(self._readable(x), label, w) if found is GIVE_UP else found
         except _REFUSED:
             return GIVE_UP
 

@@ -13,6 +13,7 @@ from streamsvm.monitor import gap
 from streamsvm.monitor.history import History
 from streamsvm.monitor.rates import Rates, Scores
 from streamsvm.monitor.sample import NEVER, PassedBy
+from streamsvm.monitor.watched import counts_of, learner_of, work_of
 
 _PASSED_BY = 100
 _FOR_OBJECTIVE = 500
@@ -90,7 +91,7 @@ class TrackingMonitor:
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ParameterError(f"{name}={value!r}: use a whole number of at least {least}")
         self.model = model
-        self.learner = _learner_of(model)
+        self.learner = learner_of(model)
         self.every, self.sample = every, sample
         self.history = History(most)
         self._rates = Rates()
@@ -158,6 +159,21 @@ class TrackingMonitor:
         if n >= self._wake or len(labels) > 1:
             self._attend(x, signs, margins, weights, numbers)
 
+    @property
+    def asks_probabilities(self) -> bool:
+        """Whether some metric wants probabilities, which must be known before each example."""
+        return self._scores.wants_probabilities
+
+    def note(self, label: Any, predicted: Any, seconds: float) -> bool:
+        """Take note of one example like `learnt`, if that is all; False: nothing was done."""
+        if self._n + 1 >= self._wake or self._expected:
+            return False
+        self._n += 1
+        self._labels.append(label)
+        self._predicted.append(predicted)
+        self._seconds.append(seconds)
+        return True
+
     def _attend(
         self,
         x: np.ndarray,
@@ -217,7 +233,7 @@ class TrackingMonitor:
         self._is_thorough = n_sampled > self.sample or not self._leaves_out
         record: dict[str, Any] = {"n_examples": self._n}
         if self._has_dual:
-            record |= self._counts()
+            record |= counts_of(self.learner)
             record |= self._gaps(n_sampled)
         else:
             record["objective"] = self._objective()
@@ -229,7 +245,7 @@ class TrackingMonitor:
         record["delta"] = getattr(self.learner, "delta", None)
         record |= self._scores.get()
         record |= self._rates.get()
-        record |= self._work()
+        record |= work_of(self.learner)
         self._last = record
         return record
 
@@ -251,17 +267,6 @@ class TrackingMonitor:
     def last(self) -> dict[str, Any]:
         """Return the last record without measuring: safe while another thread learns."""
         return dict(self._last)
-
-    def _counts(self) -> dict[str, Any]:
-        learner = self.learner
-        bounded = learner._bounded() if learner._state is not None else np.zeros(0, bool)
-        n_bounded = int(np.count_nonzero(bounded))
-        return {
-            "n_support_vectors": len(bounded),
-            "n_free": len(bounded) - n_bounded,
-            "n_bounded": n_bounded,
-            "dual": learner.dual,
-        }
 
     def _gaps(self, n_sampled: int) -> dict[str, Any]:
         """Return the measured gap and its parts, over the sum of the C_i that they are about."""
@@ -310,16 +315,6 @@ class TrackingMonitor:
         margins = learner._margins(x) + shift
         losses = boxes * learner._losses(signs, margins)
         return gap.discarded(losses, boxes, max(0, n_about - len(kept)))
-
-    def _work(self) -> dict[str, Any]:
-        counts = self.learner.counters
-        hits = counts.get("cached_rows_hit", 0) + counts.get("cached_rows_extended", 0)
-        looked = hits + counts.get("cached_rows_missed", 0)
-        return {
-            "kernel_values": counts.get("kernel_values"),
-            "cache_hits": hits / looked if looked else None,
-            "memory_bytes": self.learner.memory_usage,
-        }
 
     # Showing
 
@@ -385,15 +380,3 @@ class TrackingMonitor:
     def __setstate__(self, contents: dict[str, Any]) -> None:
         self.__dict__.update(contents)
         self._attach()
-
-
-def _learner_of(model: Any) -> Any:
-    """Return the learner at the end of a model."""
-    steps = getattr(model, "steps", None)
-    learner = list(steps.values())[-1] if steps else model
-    if not hasattr(learner, "_observer"):
-        raise ParameterError(
-            f"{type(learner).__name__} is no learner of ours, so that there is no gap to follow; "
-            "use LASVMClassifier or TrackingSVMClassifier, or a pipeline that ends in one"
-        )
-    return learner

@@ -1,0 +1,165 @@
+"""Events under a monitor's eyes go the short ways, and nothing but speed differs."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from river import metrics
+
+from streamsvm import (
+    LASVMClassifier,
+    SGDQNClassifier,
+    SVMSGDClassifier,
+    TrackingMonitor,
+    TrackingSVMClassifier,
+)
+from streamsvm.kernels import RBF
+from streamsvm.learners.learner import Learner
+from tests.monitor.test_tracker import untimed
+
+
+class Slow:
+    """Has the long way only."""
+
+    def _open_way(self):
+        pass
+
+    def _learn_shortly(self, x, y):
+        return False
+
+
+class SlowSGD(Slow, SVMSGDClassifier):
+    pass
+
+
+class SlowSGDQN(Slow, SGDQNClassifier):
+    pass
+
+
+class SlowLASVM(Slow, LASVMClassifier):
+    pass
+
+
+class SlowTracking(Slow, TrackingSVMClassifier):
+    pass
+
+
+LEARNERS = {
+    "SGD": (SVMSGDClassifier, SlowSGD),
+    "SGD-QN": (SGDQNClassifier, SlowSGDQN),
+    "LASVM": (LASVMClassifier, SlowLASVM),
+    "tracking": (TrackingSVMClassifier, SlowTracking),
+}
+
+
+def stream(n, seed, k=2):
+    """Return events of four features, some of which come late or are missing."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for i, row in enumerate(rng.normal(size=(n, 4)).round(3).tolist()):
+        x = dict(zip("abcd", row, strict=True))
+        if i % 5 == 0:
+            del x["b"]
+        if i > n // 2:
+            x[f"late {i % 3}"] = 1.0
+        found.append((x, int(np.argmax(row[:k])) if k > 2 else row[0] + row[1] > 0.0))
+    return found
+
+
+def seen_by(monitor):
+    """Return what a monitor knows, but for times."""
+    passed_by = monitor._passed_by
+    rows = [np.asarray(getattr(row, "values", row)).tolist() for row in passed_by._rows]
+    records = [untimed(record) for record in monitor.history._records]
+    for record in records:
+        # Room in arrays differs.
+        record.pop("memory_bytes")
+    return records, passed_by.numbers.tolist(), passed_by.signs.tolist(), rows
+
+
+@pytest.mark.parametrize("scores", [None, "F1", "probabilities"])
+@pytest.mark.parametrize("params", [{}, {"sparse": True}], ids=str)
+@pytest.mark.parametrize("name", LEARNERS)
+@given(seed=st.integers(0, 10**6), every=st.integers(1, 40), k=st.sampled_from([2, 2, 4]))
+@settings(max_examples=8, deadline=None)
+def test_a_monitor_sees_what_it_sees_by_the_long_way(name, params, scores, seed, every, k):
+    if "SGD" not in name:
+        k, params = 2, {**params, "seed": 1}
+    monitors = []
+    for cls in LEARNERS[name]:
+        metric = {"F1": metrics.MacroF1, "probabilities": metrics.CrossEntropy}.get(scores)
+        monitor = TrackingMonitor(
+            cls(**params), every=every, metrics=metric and metric(), sample=5, seed=seed
+        )
+        # Smaller than the stream, so that most examples are only counted.
+        monitor._passed_by.size = 20
+        for i, (x, y) in enumerate(stream(120, seed, k)):
+            monitor.predict_one(x)
+            monitor.learn_one(x, y, *((2.0,) if i % 7 == 3 else ()))
+        monitors.append(monitor)
+    short, long = map(seen_by, monitors)
+    assert short == long
+    assert len(short[0]) >= 2 and short[0][-1]["accuracy"] is not None
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
+def test_linear_events_do_go_the_short_way(cls, sparse, k, monkeypatch):
+    went = []
+    learn_one = Learner.learn_one
+    monkeypatch.setattr(
+        Learner, "learn_one", lambda self, *a: went.append(self) or learn_one(self, *a)
+    )
+    monitor = TrackingMonitor(cls(sparse=sparse), every=100)
+    for x, y in stream(1500, 0, k):
+        monitor.learn_one(x, y)
+    # Until there were two names and two classes, and at each class; late ones are short, too.
+    assert len(went) < 10
+    assert monitor.get()["n_examples"] == monitor.model.n_examples == 1500
+    assert len(monitor.history) == 15
+
+
+@pytest.mark.parametrize("cls", [LASVMClassifier, TrackingSVMClassifier])
+def test_kernel_events_do_go_the_short_way(cls, monkeypatch):
+    short = []
+    learn = cls._learn_shortly
+    monkeypatch.setattr(
+        cls, "_learn_shortly", lambda self, *a: short.append(learn(self, *a)) or short[-1]
+    )
+    monitor = TrackingMonitor(cls(RBF(gamma=0.5), sparse=False), every=100)
+    for row in np.random.default_rng(0).normal(size=(1000, 2)).tolist():
+        monitor.learn_one(dict(enumerate(row)), row[0] > row[1])
+    # But at powers of two.
+    assert sum(short) > 980
+    assert monitor.get()["n_examples"] == 1000
+
+
+def test_predictions_that_were_expected_are_those_that_are_scored():
+    monitor = TrackingMonitor(SVMSGDClassifier(t0=10.0), every=1000)
+    events = stream(600, 1)
+    for x, y in events[:550]:
+        monitor.learn_one(x, y)
+    before = monitor.get()["accuracy"] * 550
+    for i, (x, y) in enumerate(events[550:]):
+        monitor.expect([y if i % 2 else None])
+        monitor.learn_one(x, y)
+    right = sum(y is False for _, y in events[550::2]) + 25
+    assert monitor.get()["accuracy"] * 600 == pytest.approx(before + right)
+
+
+def test_an_unwatched_copy_of_a_watched_model_goes_on():
+    monitor = TrackingMonitor(SVMSGDClassifier(), every=50)
+    events = stream(400, 2)
+    for x, y in events[:200]:
+        monitor.learn_one(x, y)
+    alone, watched = (pickle.loads(pickle.dumps(thing)) for thing in (monitor.model, monitor))
+    for x, y in events[200:]:
+        alone.learn_one(x, y)
+        monitor.learn_one(x, y)
+        watched.learn_one(x, y)
+    assert alone.weights == monitor.model.weights == watched.model.weights
+    assert untimed(watched.get()) == untimed(monitor.get())
+    assert watched.get()["n_examples"] == 400
