@@ -161,5 +161,5 @@ def test_an_unwatched_copy_of_a_watched_model_goes_on():
         monitor.learn_one(x, y)
         watched.learn_one(x, y)
     assert alone.weights == monitor.model.weights == watched.model.weights
-    assert untimed(watched.get()) == untimed(monitor.get())
+    assert seen_by(watched) == seen_by(monitor)
     assert watched.get()["n_examples"] == 400
