@@ -21,7 +21,7 @@ from streamsvm.learners.label_column import LabelColumn
 from streamsvm.learners.linear_model import LinearModel
 from streamsvm.learners.linear_schedule import schedule_of
 from streamsvm.learners.names import Name
-from streamsvm.learners.observer import tell
+from streamsvm.learners.observer import Observer, tell
 from streamsvm.learners.schema import LIMIT
 from streamsvm.learners.shared import HOLDER
 from streamsvm.learners.short_way import DUE, GIVE_UP, NoWay, ShortWay, Target
@@ -280,7 +280,8 @@ class LinearLearner(LinearModel):
                     self._look_back_if_due()
                 return
         with self._lock:
-            if self._observer is None or not self._learn_watched(x, y, w, self._way.learn_locked):
+            observer, learn = self._observer, self._way.learn_locked
+            if observer is None or not self._learn_watched(observer, learn, x, y, w):
                 self._learn_held(x, y, w)
 
     def _learn_held(self, x: Mapping[Name, Any], y: Any, w: float) -> None:
@@ -290,8 +291,15 @@ class LinearLearner(LinearModel):
             self._set_way(self._way)
         self._look_back_if_due()
         self._make_room(x)
-        if self._learn_watched(x, y, w, self._way.learn_held):
-            return
+        observer, learn = self._observer, self._way.learn_held
+        if observer is not None:
+            if self._learn_watched(observer, learn, x, y, w):
+                return
+        else:
+            told = learn(x, y, w)
+            if told is not GIVE_UP:
+                self._look_back_if_due()
+                return
         # First: what is changed from here on, it would not know.
         self._close_way()
         super().learn_one(x, y, w)
@@ -302,25 +310,23 @@ class LinearLearner(LinearModel):
         return self._observer is None or not self._observer.asks_probabilities
 
     def _learn_watched(
-        self, x: Mapping[Name, Any], y: Any, w: float, learn: Callable[..., Any]
+        self, observer: Observer, learn: Callable[..., Any], x: Mapping[Name, Any], y: Any, w: float
     ) -> bool:
         """Learn an event the short way, and tell the monitor; return False if it gives up."""
-        if not self._may_be_short():
+        if observer.asks_probabilities:
             return False
         began = time.perf_counter()
         told = learn(x, y, w)
         if told is GIVE_UP:
             return False
-        margin = self._way.margin
+        label, predicted, margin = self._way.learnt(y)
         if told is DUE:
             self._look_back_if_due()
-        observer, seconds = self._observer, time.perf_counter() - began
-        if observer is not None:
-            label, predicted = self._way.own(y), self._labels.label(margin)
-            if not observer.note(label, predicted, seconds):
-                row = self._schema.known_row(x) if self._sparse else self._schema.row(x)
-                sign, number = self._labels.sign(label), self._n_examples
-                tell(observer, row, sign, label, predicted, margin, w, number, seconds)
+        seconds = time.perf_counter() - began
+        if not observer.note(label, predicted, seconds):
+            row = self._schema.known_row(x) if self._sparse else self._schema.row(x)
+            sign, number = self._labels.sign(label), self._n_examples
+            tell(observer, row, sign, label, predicted, margin, w, number, seconds)
         return True
 
     def _make_room(self, x: Mapping[Name, Any]) -> None:

@@ -13,6 +13,9 @@ from streamsvm.support.rows import Rows
 class Observer(Protocol):
     """A monitor that a learner tells what it learns."""
 
+    asks_probabilities: bool
+    """Whether it must be told before the calibration learns a margin: no short way can do that."""
+
     def learnt(
         self,
         x: Rows,
@@ -38,10 +41,6 @@ class Observer(Protocol):
             How long learning took.
 
         """
-
-    @property
-    def asks_probabilities(self) -> bool:
-        """Whether it must know each margin before the calibration learns it: no short way does."""
 
     def note(self, label: Any, predicted: Any, seconds: float) -> bool:
         """Take note of one example, if no more needs to be known of it; False: it was not."""

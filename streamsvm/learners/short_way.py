@@ -49,9 +49,6 @@ class NoWay:
     """Gives up all events."""
 
     is_open = False
-    margin: Any = None
-    """The margin of the last event that was predicted or, from before, learnt; of several classes
-    the margins."""
 
     def __init__(self) -> None:
         self.predict: Callable[[Any], Any] = lambda x: GIVE_UP
@@ -70,9 +67,9 @@ class NoWay:
         """Learn for who holds the lock; events, too, that Python must look at first."""
         return GIVE_UP
 
-    def own(self, y: Any) -> Any:
-        """Return the label that is equal to that of an event that was learnt."""
-        return y
+    def learnt(self, y: Any) -> tuple[Any, Any, Any]:
+        """Return the label, the prediction and the margin of the event that was learnt last."""
+        raise AssertionError("no event was learnt")
 
 
 class ShortWay(NoWay):
@@ -103,6 +100,7 @@ class ShortWay(NoWay):
         self._reader = reader_of(schema, room, not is_sparse)
         self._numbers, self._table = np.zeros(N_NUMBERS), np.zeros(N_TABLE, np.int64)
         self._margins = np.zeros(1)
+        self._labels: list[Any] = []
         self._own: dict[Any, Any] = {}
         arrays = (self._reader.places, self._numbers, n_learnt)
         self._table[: its.LEARNT + 1] = 1, *map(address_of, arrays)
@@ -142,7 +140,7 @@ class ShortWay(NoWay):
         # An interruption leaves it closed.
         self.close()
         state, schedule, kind, calibration, labels, factors, block = target
-        self._own = {label: label for label in labels}
+        self._labels, self._own = labels, {label: label for label in labels}
         objects = np.array([id(label) for label in labels], np.int64)
         weights = np.array(factors)
         self._margins = np.zeros(len(state.info))
@@ -162,10 +160,6 @@ class ShortWay(NoWay):
         table[its.N_LABELS] = len(labels)
         table[its.LABELS : its.MARGINS + 1] = (*map(address_of, (objects, weights, self._margins)),)
         table[its.CLOSED] = 0
-
-    def own(self, y: Any) -> Any:
-        """See `NoWay`."""
-        return self._own[y]
 
     def _readable(self, x: Any) -> dict[Any, float]:
         """Return an event that was given up as one that may be read after all."""
@@ -187,13 +181,18 @@ class ShortWay(NoWay):
             found = self._predict(self._readable(x)) if found is GIVE_UP else found
         except _REFUSED:
             return GIVE_UP
-        return GIVE_UP if found is GIVE_UP else self.margin
+        return GIVE_UP if found is GIVE_UP else self._margin()
 
-    @property
-    def margin(self) -> Any:  # type: ignore[override]
-        """See `NoWay`."""
+    def _margin(self) -> Any:
+        """Return the margin of the last event, from before it was learnt; or one a class."""
         found = self._margins
         return found.item() if found.size == 1 else found.tolist()
+
+    def learnt(self, y: Any) -> tuple[Any, Any, Any]:
+        """See `NoWay`; y is the label that was given."""
+        margin, labels = self._margin(), self._labels
+        best = margin > 0.0 if len(labels) == 2 else max(range(len(labels)), key=margin.__getitem__)
+        return self._own[y], labels[best], margin
 
     def learn_held(self, x: Any, y: Any, w: float = 1.0) -> Any:
         """Learn for who holds the lock; events, too, that Python must look at first."""

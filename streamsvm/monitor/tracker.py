@@ -96,6 +96,8 @@ class TrackingMonitor:
         self.history = History(most)
         self._rates = Rates()
         self._scores = Scores(metrics)
+        # Which must be known before the calibration learns each example.
+        self.asks_probabilities = self._scores.wants_probabilities
         self._has_dual = hasattr(self.learner, "_kept_gap")
         size = max(_PASSED_BY if self._has_dual else _FOR_OBJECTIVE, sample)
         self._passed_by = PassedBy(size, getattr(self.learner, "window", None), seed)
@@ -158,11 +160,6 @@ class TrackingMonitor:
         self._seconds.append(seconds)
         if n >= self._wake or len(labels) > 1:
             self._attend(x, signs, margins, weights, numbers)
-
-    @property
-    def asks_probabilities(self) -> bool:
-        """Whether some metric wants probabilities, which must be known before each example."""
-        return self._scores.wants_probabilities
 
     def note(self, label: Any, predicted: Any, seconds: float) -> bool:
         """Take note of one example like `learnt`, if that is all; False: nothing was done."""

@@ -91,6 +91,8 @@ def joined(blocks: list[Rows], d: int) -> Rows:
             d,
         )
     arrays = [block for block in blocks if not isinstance(block, SparseRows)]
+    if {block.shape[1] for block in arrays} == {d}:
+        return np.concatenate(arrays)
     rows = np.zeros((sum(map(len, arrays)), d), np.float32)
     n = 0
     for block in arrays:
