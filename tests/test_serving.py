@@ -11,10 +11,19 @@ import pytest
 from river import naive_bayes
 
 from connectors import MemorySource
-from streamsvm import LASVMClassifier, StandardScaler, TrackingMonitor, TrackingSVMClassifier
+from streamsvm import (
+    LASVMClassifier,
+    StandardScaler,
+    SVMSGDClassifier,
+    TrackingMonitor,
+    TrackingSVMClassifier,
+    load,
+)
 from streamsvm.errors import ParameterError
+from streamsvm.learners import model_file
 from streamsvm.runner import Run
 from streamsvm.serving import Serving
+from streamsvm.solvers.linear_state import T
 
 N = 6000
 X = np.random.default_rng(0).normal(size=(N, 3))
@@ -165,3 +174,31 @@ def test_copies_are_renewed_no_sooner_than_asked():
     assert len(serving.predict_proba_many(np.zeros((2, 3)))) == 2
     with pytest.raises(ParameterError, match="seconds"):
         Serving(model, seconds=-1)
+
+
+@pytest.mark.parametrize("cls", [SVMSGDClassifier, LASVMClassifier])
+def test_a_pipeline_is_saved_as_of_one_moment(cls, tmp_path):
+    model = StandardScaler() | cls()
+    events = EVENTS if cls is SVMSGDClassifier else EVENTS[:1500]
+    path = tmp_path / "model"
+    for x, y in events[:10]:
+        model.learn_one(x, y)
+
+    def learn():
+        for x, y in events[10:]:
+            model.learn_one(x, y)
+
+    def ask():
+        content = model_file.encoded(model)
+        path.with_suffix(f".{threading.get_ident()}").write_bytes(content)
+        learner = load(path.with_suffix(f".{threading.get_ident()}"))[cls.__name__]
+        state = learner._state
+        if cls is SVMSGDClassifier:
+            rows = 0 if learner._first is None else len(learner._first.all(3)[1])
+            return learner.n_examples, int(state.info[0, T]), rows or learner.n_examples
+        return learner.n_examples, int(state.store.entered.max()) <= learner.n_examples
+
+    seen = hammered(learn, ask, 1)
+    assert len(seen) > 3
+    for n, *others in seen:
+        assert set(others) == ({n} if cls is SVMSGDClassifier else {True})

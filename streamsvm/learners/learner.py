@@ -259,8 +259,7 @@ class Learner(Shared, base.MiniBatchClassifier, abc.ABC):
             A label or feature name is of a type that a file cannot hold.
 
         """
-        with self._lock:
-            model_file.save(self, path)
+        model_file.save(self, path)
 
     def __getstate__(self) -> dict[str, Any]:
         # A monitor attaches itself again when it is copied.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 from typing import Any
 
@@ -19,9 +18,8 @@ from streamsvm.solvers.linear_state import N_INFO, LinearState
 
 
 def to_file(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return JSON content and arrays of a linear learner."""
-    with model._lock:
-        model._look_back_if_due()
+    """Return JSON content and arrays of a linear learner, whose lock is held."""
+    model._look_back_if_due()
     names = set(inspect.signature(type(model)).parameters) - {"class_weight"}
     content, arrays = learner_to_file(model, sorted(names))
     content |= {"t0": model._schedule.t0, "has_first": model._first is not None}
@@ -29,9 +27,7 @@ def to_file(model: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if model._state is not None:
         arrays |= {"weights": model._state.weights[:, :, : max(1, d)], "info": model._state.info}
     if model._first is not None:
-        with model._lock:
-            # Others may go on with what they are views of.
-            rows, y, w = copy.deepcopy(model._first.all(d))
+        rows, y, w = model._first.all(d)
         arrays |= rows_to_file(rows) | {"first_y": y, "first_weight": w}
     return content, arrays
 

@@ -88,7 +88,7 @@ def encoded(
     about: dict[str, Any] | None = None,
     further: dict[str, np.ndarray] | None = None,
 ) -> bytes:
-    """Return the content of a file.
+    """Return the content of a file: of one moment, even while other threads learn.
 
     Parameters
     ----------
@@ -105,20 +105,27 @@ def encoded(
         The model has a part that cannot be written.
 
     """
-    described: list[dict[str, Any]] = []
-    arrays: dict[str, np.ndarray] = {}
-    for i, step in enumerate(steps_of(model)):
+    steps = steps_of(model)
+    for step in steps:
         name = type(step).__name__
         if name not in _parts or type(step) is not _parts[name][0]:
             raise ModelFileError(
                 f"a {name} cannot be saved: model files hold {', '.join(sorted(_parts))} and "
                 "pipelines of them (pickle the others)"
             )
-        content, own = _parts[name][1].to_file(step)
-        described.append({"class": name, **content})
-        arrays |= {f"{i}.{key}": array for key, array in own.items()}
-    arrays |= {f"{_FURTHER}.{key}": array for key, array in (further or {}).items()}
-    return _stamped(_arrow(described, about or {}, arrays))
+    described: list[dict[str, Any]] = []
+    arrays: dict[str, np.ndarray] = {}
+    with contextlib.ExitStack() as held:
+        for step in steps:
+            held.enter_context(step._lock)
+        for i, step in enumerate(steps):
+            content, own = _parts[type(step).__name__][1].to_file(step)
+            described.append({"class": type(step).__name__, **content})
+            arrays |= {f"{i}.{key}": array for key, array in own.items()}
+        arrays |= {f"{_FURTHER}.{key}": array for key, array in (further or {}).items()}
+        # Here the arrays, which may be views of what others go on with, are copied.
+        written = _arrow(described, about or {}, arrays)
+    return _stamped(written)
 
 
 def _arrow(
