@@ -179,7 +179,7 @@ def test_copies_are_renewed_no_sooner_than_asked():
 @pytest.mark.parametrize("cls", [SVMSGDClassifier, LASVMClassifier])
 def test_a_pipeline_is_saved_as_of_one_moment(cls, tmp_path):
     model = StandardScaler() | cls()
-    events = EVENTS if cls is SVMSGDClassifier else EVENTS[:1500]
+    events = EVENTS * 5 if cls is SVMSGDClassifier else EVENTS[:1500]
     path = tmp_path / "model"
     for x, y in events[:10]:
         model.learn_one(x, y)

@@ -9,6 +9,7 @@ import numpy as np
 
 from streamsvm._compile import address_of, array_at, compiled_within
 from streamsvm.learners.schema import Schema
+from streamsvm.learners.vocabulary import column_of, hash_of
 from streamsvm.support import python_objects as py
 
 LONGEST = 1024
@@ -102,3 +103,24 @@ def _layout(room: int) -> tuple[np.ndarray, int, int]:
 def places_at(address):  # type: ignore[no-untyped-def]
     """Return the places at an address."""
     return array_at(address, (N_PLACES,), np.int64)
+
+
+@compiled_within
+def column_in_order(places, key, t, d):  # type: ignore[no-untyped-def]
+    """Return the column of name t of an event, of d in order; -1 if it has none.
+
+    The guess is that of the last event, whose names stood in the same order.
+    """
+    order = array_at(places[ORDER], (d,), np.int64)
+    guess = array_at(places[GUESS], (d,), np.int64)
+    column = guess[t]
+    if key == order[column]:
+        return column
+    if not py.is_name(key, places):
+        return np.int64(-1)
+    if not py.are_equal(key, order[column], places):
+        column = np.int64(column_of(places[VOCABULARY], key, hash_of(key), places))
+        if not 0 <= column < d:
+            return np.int64(-1)
+        guess[t] = column
+    return column

@@ -12,7 +12,7 @@ import numpy as np
 
 from streamsvm._compile import array_at, compiled, compiled_within, prefetch
 from streamsvm.learners import event_reader as its
-from streamsvm.learners.event_reader import LONGEST, places_at
+from streamsvm.learners.event_reader import LONGEST, column_in_order, places_at
 from streamsvm.learners.packing import crc32, list_event
 from streamsvm.learners.vocabulary import (
     add,
@@ -330,19 +330,11 @@ def read_any(address, x):  # type: ignore[no-untyped-def]
 def _read_in_order(address, places, x, row):  # type: ignore[no-untyped-def]
     """Write an event of known features into a dense row; return False for another one."""
     row[:] = 0.0
-    order = array_at(places[its.ORDER], (row.size,), np.int64)
-    guess = array_at(places[its.GUESS], (row.size,), np.int64)
     places[its.AT] = t = 0
     while _next(x, address):
-        key, column = places[its.KEY], guess[t]
-        if key != order[column]:
-            if not py.is_name(key, places):
-                return False
-            if not py.are_equal(key, order[column], places):
-                column = column_of(places[its.VOCABULARY], key, hash_of(key), places)
-                if not 0 <= column < row.size:
-                    return False
-                guess[t] = column
+        column = column_in_order(places, places[its.KEY], t, row.size)
+        if column < 0:
+            return False
         value = np.float32(py.number(places[its.VALUE], places))
         if not np.isfinite(value):
             return False

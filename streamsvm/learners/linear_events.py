@@ -17,16 +17,17 @@ from streamsvm._compile import array_at, compiled_for_c, compiled_within
 from streamsvm.learners.calibration import update_temperature_one, update_thinned_one
 from streamsvm.learners.event_block import keep, room_of
 from streamsvm.learners.event_rows import read_any, read_dense, read_known
+from streamsvm.learners.ways import CLOSED, is_open, table_at
 from streamsvm.solvers import sgd, sgdqn
 from streamsvm.solvers.linear_state import N_INFO, LinearState, Schedule, margin_of, sign_of
 from streamsvm.support import python_objects as py
-from streamsvm.support.python_methods import argument, methods_of, shared, table_of
+from streamsvm.support.python_methods import argument, methods_of, shared
 
 # The table, int64 (N_TABLE,): whether the way is closed; addresses of a reader's places; of the
 # numbers, float64 (9,): the schedule, and 0 for SGD or 1 for SGD-QN; of the count of examples that
 # were learnt; of weights, of info, and how many outputs, parts and columns the weights have; of the
 # calibration; of a block for the first events, 0 if there is none;
-CLOSED, PLACES, NUMBERS, LEARNT, WEIGHTS, INFO, OUTPUTS, PARTS, COLUMNS = range(9)
+PLACES, NUMBERS, LEARNT, WEIGHTS, INFO, OUTPUTS, PARTS, COLUMNS = range(CLOSED + 1, 9)
 CALIBRATION, BLOCK = 9, 10
 # how many labels there are, and addresses of the labels, int64, which are objects, the negative one
 # of two first; of their weights, float64; of the margins that were predicted last, or learnt, one
@@ -35,24 +36,6 @@ N_LABELS, LABELS, FACTORS, MARGINS, NONE, DUE, GIVE_UP = range(11, 18)
 N_TABLE = 18
 N_NUMBERS = 9
 _KIND = 8
-# What a method knows, int64 (2,): addresses of the table, and of what tells whether it must not run
-# now, not 0. What a closed table leads to is somebody else's memory, or nobody's.
-_TABLE, _HELD = 0, 8
-
-
-@compiled_within
-def _number_at(address):  # type: ignore[no-untyped-def]
-    return array_at(address, (1,), np.int64)[0]
-
-
-@compiled_within
-def _table_of(owner):  # type: ignore[no-untyped-def]
-    return array_at(_number_at(table_of(owner) + _TABLE), (N_TABLE,), np.int64)
-
-
-@compiled_within
-def _is_open(owner, table):  # type: ignore[no-untyped-def]
-    return table[CLOSED] == 0 and _number_at(_number_at(table_of(owner) + _HELD)) == 0
 
 
 @compiled_within
@@ -143,7 +126,7 @@ def _example_of(table, arguments, n):  # type: ignore[no-untyped-def]
 
 @compiled_within
 def _may_learn(owner, table):  # type: ignore[no-untyped-def]
-    if not _is_open(owner, table):
+    if not is_open(owner, table):
         return False
     return table[BLOCK] == 0 or room_of(table[BLOCK]) != 0
 
@@ -151,9 +134,9 @@ def _may_learn(owner, table):  # type: ignore[no-untyped-def]
 @compiled_for_c
 def predict_dense(owner, x):  # type: ignore[no-untyped-def]
     """Return the label of an event as a dense row, or `GIVE_UP`: objects all."""
-    table = _table_of(owner)
+    table = table_at(owner, N_TABLE)
     found = table[GIVE_UP]
-    if _is_open(owner, table):
+    if is_open(owner, table):
         row, is_read = read_dense(table[PLACES], x, 0.0)
         if is_read:
             found = _predicted(table, row)
@@ -163,7 +146,7 @@ def predict_dense(owner, x):  # type: ignore[no-untyped-def]
 @compiled_for_c
 def learn_dense(owner, arguments, n):  # type: ignore[no-untyped-def]
     """Learn an event as a dense row, by label and weight; return None, `DUE` or `GIVE_UP`."""
-    table = _table_of(owner)
+    table = table_at(owner, N_TABLE)
     found = table[GIVE_UP]
     if _may_learn(owner, table):
         c, w = _example_of(table, arguments, n)
@@ -177,9 +160,9 @@ def learn_dense(owner, arguments, n):  # type: ignore[no-untyped-def]
 @compiled_for_c
 def predict_sparse(owner, x):  # type: ignore[no-untyped-def]
     """Return the label of an event as a sparse row, or `GIVE_UP`."""
-    table = _table_of(owner)
+    table = table_at(owner, N_TABLE)
     found = table[GIVE_UP]
-    if _is_open(owner, table):
+    if is_open(owner, table):
         row = read_known(table[PLACES], x)
         if row.start[1] >= 0:
             found = _predicted(table, row)
@@ -189,7 +172,7 @@ def predict_sparse(owner, x):  # type: ignore[no-untyped-def]
 @compiled_for_c
 def learn_sparse(owner, arguments, n):  # type: ignore[no-untyped-def]
     """Learn an event as a sparse row, by label and weight; return None, `DUE` or `GIVE_UP`."""
-    table = _table_of(owner)
+    table = table_at(owner, N_TABLE)
     found = table[GIVE_UP]
     if _may_learn(owner, table):
         c, w = _example_of(table, arguments, n)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import JIT
 from streamsvm.errors import ParameterError
 from streamsvm.learners import first_rows, sparsity
 from streamsvm.learners.calibration import new_temperature
@@ -23,11 +22,11 @@ from streamsvm.learners.linear_schedule import schedule_of
 from streamsvm.learners.names import Name
 from streamsvm.learners.observer import Observer, tell
 from streamsvm.learners.schema import LIMIT
-from streamsvm.learners.shared import HOLDER
-from streamsvm.learners.short_way import DUE, GIVE_UP, NoWay, ShortWay, Target
+from streamsvm.learners.short_way import DUE, NoWay, ShortWay, Target
+from streamsvm.learners.ways import GIVE_UP, POSSIBLE
 from streamsvm.solvers import linear_state
 from streamsvm.solvers.linear_state import BIAS, LinearState
-from streamsvm.support.python_objects import HAS_LOCK, PLAIN
+from streamsvm.support.python_objects import PLAIN
 from streamsvm.support.rows import Rows, cut, dense, shape, sparse
 
 _FEWEST, _FEWEST_SPARSE = 1024, 4096
@@ -219,8 +218,7 @@ class LinearLearner(LinearModel):
         # First: an interruption leaves it closed.
         self._way.close()
         schema, d = self._schema, len(self._schema)
-        is_possible = JIT and HAS_LOCK and HOLDER is not None and schema.are_plain
-        if d < 2 or len(self._labels.seen) < 2 or not is_possible:
+        if d < 2 or len(self._labels.seen) < 2 or not (POSSIBLE and schema.are_plain):
             self._give_up_way()
             return
         state, way = self._state_for(d), self._way

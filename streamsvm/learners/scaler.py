@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,27 +13,13 @@ from river import base
 from streamsvm._compile import compiled
 from streamsvm.errors import FeatureError
 from streamsvm.learners import frames, model_file, scaler_file
+from streamsvm.learners.event_reader import LONGEST
 from streamsvm.learners.matrices import Matrix, SparseMatrix
 from streamsvm.learners.names import Name
+from streamsvm.learners.scaler_way import ScalerWay, learn_value, scaled
 from streamsvm.learners.schema import Schema, check_number_feature
 from streamsvm.learners.shared import Shared
-
-
-@compiled
-def _learn_value(statistics, f, value):  # type: ignore[no-untyped-def]
-    """Learn one value of feature f."""
-    statistics[0, f] += 1.0
-    old_mean = statistics[1, f]
-    statistics[1, f] += (value - old_mean) / statistics[0, f]
-    spread = (value - old_mean) * (value - statistics[1, f])
-    statistics[2, f] += (spread - statistics[2, f]) / statistics[0, f]
-
-
-@compiled
-def _scaled(statistics, f, value):  # type: ignore[no-untyped-def]
-    """Return a value of feature f in standard deviations from the mean; 0 without variance."""
-    variance = statistics[2, f]
-    return (value - statistics[1, f]) / variance**0.5 if variance > 0.0 else 0.0
+from streamsvm.learners.ways import GIVE_UP, POSSIBLE
 
 
 @compiled
@@ -61,30 +48,9 @@ def _learn_and_scale(statistics, columns, values, absent, learn, scale):  # type
                 continue
             value = values[r, c]
             if learn:
-                _learn_value(statistics, f, value)
+                learn_value(statistics, f, value)
             if scale:
-                values[r, c] = _scaled(statistics, f, value)
-
-
-@compiled
-def _learn_event(statistics, values):  # type: ignore[no-untyped-def]
-    """Learn one event, float64 (n_features,); return False, and change nothing, if not finite."""
-    for f in range(values.size):
-        if not np.isfinite(values[f]):
-            return False
-    for f in range(values.size):
-        _learn_value(statistics, f, values[f])
-    return True
-
-
-@compiled
-def _scale_event(statistics, values, out):  # type: ignore[no-untyped-def]
-    """Write the scaled event into `out`, float64 (n_features,); return False if not finite."""
-    for f in range(values.size):
-        if not np.isfinite(values[f]):
-            return False
-        out[f] = _scaled(statistics, f, values[f])
-    return True
+                values[r, c] = scaled(statistics, f, value)
 
 
 class StandardScaler(Shared, base.MiniBatchTransformer):
@@ -113,6 +79,7 @@ class StandardScaler(Shared, base.MiniBatchTransformer):
         super().__init__()
         self._schema = Schema()
         self._statistics = np.zeros((3, 0))
+        self._set_way(None)
 
     def learn_one(self, x: Mapping[Name, Any]) -> None:
         """Learn the features of one event.
@@ -123,20 +90,22 @@ class StandardScaler(Shared, base.MiniBatchTransformer):
             A value is no finite number; nothing changes.
 
         """
-        with self._lock:
-            values = self._schema.packed(x)
-            if values is None or not _learn_event(self._statistics, values):
+        # Of an attribute that is called at once the interpreter thinks first that it is a method.
+        learn = self._event_learn
+        if learn(x) is GIVE_UP:
+            with self._lock:
                 self._run(_matrix_of_event(x), learn=True, scale=False)
+                self._open_way()
 
     def transform_one(self, x: Mapping[Name, Any]) -> dict[Name, float]:
         """Return the scaled event; features not learnt yet are 0."""
+        transform = self._event_transform
+        found: Any = transform(x)
+        if found is not GIVE_UP:
+            return found  # type: ignore[no-any-return]
         with self._lock:
-            values = self._schema.packed(x)
-            if values is not None:
-                out = np.empty(len(values))
-                if _scale_event(self._statistics, values, out):
-                    return dict(zip(self._schema.names, out.tolist(), strict=True))
             matrix = self._run(_matrix_of_event(x), learn=False, scale=True)
+            self._open_way()
         return dict(zip(matrix.names, matrix.values[0].tolist(), strict=True))
 
     def learn_many(self, X: Any) -> None:
@@ -176,7 +145,11 @@ class StandardScaler(Shared, base.MiniBatchTransformer):
             if learn:
                 self._schema.extend(n for n in matrix.names if not _is_one_hot(n))
                 missing = len(self._schema) - self._statistics.shape[1]
-                self._statistics = np.pad(self._statistics, ((0, 0), (0, missing)))
+                if missing:
+                    if self._way is not None:
+                        # It leads to the old ones, until an event leads it to these.
+                        self._way.close()
+                    self._statistics = np.pad(self._statistics, ((0, 0), (0, missing)))
             index = self._schema.index
             columns = np.array(
                 [-1 if _is_one_hot(n) else index.get(n, -2) for n in matrix.names], np.int64
@@ -186,6 +159,39 @@ class StandardScaler(Shared, base.MiniBatchTransformer):
             _learn_and_scale(self._statistics, columns, values, absent, learn, scale)
         return matrix._replace(values=values, is_finite=False)
 
+    # Events of known features go a short way
+
+    def _open_way(self) -> None:
+        """Let events go the short way, if that is possible; the lock is held."""
+        way, schema = self._way, self._schema
+        if way is not None and way.is_open:
+            return
+        if not POSSIBLE or not schema.are_plain or not 0 < len(schema) <= LONGEST:
+            return
+        if way is None or not way.is_for(schema):
+            way = ScalerWay(schema, min(LONGEST, 2 * len(schema)), self._lock)
+        way.lead_to(self._statistics)
+        self._set_way(way)
+
+    def _set_way(self, way: ScalerWay | None) -> None:
+        # One by one, as attributes of attributes cost time.
+        self._way = way
+        self._event_learn = _give_up if way is None else way.learn
+        self._event_transform = _give_up if way is None else way.transform
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            # Both change in place.
+            own = {"_schema": copy.copy(self._schema), "_statistics": self._statistics.copy()}
+            contents = super().__getstate__() | own
+        for name in ("_way", "_event_learn", "_event_transform"):
+            del contents[name]
+        return contents
+
+    def __setstate__(self, contents: dict[str, Any]) -> None:
+        super().__setstate__(contents)
+        self._set_way(None)
+
     @property
     def statistics(self) -> dict[Name, tuple[int, float, float]]:
         """Count, mean and variance of each feature that is scaled."""
@@ -194,6 +200,10 @@ class StandardScaler(Shared, base.MiniBatchTransformer):
             name: (int(counts[i]), means[i], variances[i])
             for i, name in enumerate(self._schema.names)
         }
+
+
+def _give_up(x: Any) -> Any:
+    return GIVE_UP
 
 
 def _is_one_hot(name: Name) -> bool:

@@ -13,18 +13,9 @@ from streamsvm.learners.event_block import Block
 from streamsvm.learners.event_reader import LONGEST, reader_of
 from streamsvm.learners.linear_events import N_NUMBERS, N_TABLE, methods
 from streamsvm.learners.schema import Schema
-from streamsvm.learners.shared import HOLDER
+from streamsvm.learners.ways import CLOSED, GIVE_UP, known_by_free, known_by_holder
 from streamsvm.solvers.linear_state import LinearState, Schedule
 from streamsvm.support.python_objects import PLAIN
-
-
-class _GiveUp:
-    def __repr__(self) -> str:
-        return "GIVE_UP"
-
-
-GIVE_UP: Any = _GiveUp()
-"""In the place of a label: the event must go the long way."""
 
 DUE = True
 """The event was learnt, and was the last there was room for."""
@@ -107,12 +98,7 @@ class ShortWay(NoWay):
         self._table[its.NONE :] = [id(thing) for thing in (None, DUE, GIVE_UP)]
         # What must live as long as the methods: that which it leads to comes last.
         self._kept = [self._table, arrays, self._reader, schema, lock, None]
-        place = address_of(self._table)
-        # Who holds the lock is the only one at work.
-        free, held = (
-            np.array([place, of_lock], np.int64).tobytes()
-            for of_lock in (id(lock) + (HOLDER or 0), place + 8 * its.CLOSED)
-        )
+        free, held = known_by_free(self._table, lock), known_by_holder(self._table)
         new_predict, new_learn = methods(is_sparse)
         self.predict, self.learn = new_predict(free, self._kept), new_learn(free, self._kept)
         self._predict, self.learn_locked = (
@@ -123,11 +109,11 @@ class ShortWay(NoWay):
     @property
     def is_open(self) -> bool:  # type: ignore[override]
         """Whether it leads somewhere."""
-        return not self._table[its.CLOSED]
+        return not self._table[CLOSED]
 
     def close(self) -> None:
         """Give up from now on; called with the lock."""
-        self._table[its.CLOSED] = 1
+        self._table[CLOSED] = 1
         self._kept[-1] = None
 
     def is_for(self, schema: Schema, room: int, is_sparse: bool) -> bool:
@@ -159,7 +145,7 @@ class ShortWay(NoWay):
         table[its.BLOCK] = 0 if block is None else address_of(block.head)
         table[its.N_LABELS] = len(labels)
         table[its.LABELS : its.MARGINS + 1] = (*map(address_of, (objects, weights, self._margins)),)
-        table[its.CLOSED] = 0
+        table[CLOSED] = 0
 
     def _readable(self, x: Any) -> dict[Any, float]:
         """Return an event that was given up as one that may be read after all."""

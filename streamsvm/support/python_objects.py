@@ -50,9 +50,17 @@ item_of_list: Any = of_python("PyList_GetItem", _OBJECT, _OBJECT, types.int64)
 item_of_tuple: Any = of_python("PyTuple_GetItem", _OBJECT, _OBJECT, types.int64)
 """item_of_tuple(tuple, i): the same."""
 
+new_dict: Any = of_python("PyDict_New", _OBJECT)
+"""new_dict(): a dict of the caller's own; 0 if there is no memory."""
+
+let_go: Any = of_python("Py_DecRef", types.void, _OBJECT)
+"""let_go(object): one less holds it; 0 is none."""
+
 count_up: Any = of_python("Py_IncRef", types.void, _OBJECT)
 """count_up(object): one more holds it."""
 
+_new_float: Any = of_python("PyFloat_FromDouble", _OBJECT, types.float64)
+_set: Any = of_python("PyDict_SetItem", types.int32, _OBJECT, _OBJECT, _OBJECT)
 _put: Any = of_python("PyList_SetItem", types.int32, _OBJECT, types.int64, _OBJECT)
 _length: Any = of_python("PyTuple_Size", types.int64, _OBJECT)
 _append: Any = of_python("PyList_Append", types.int32, _OBJECT, _OBJECT)
@@ -200,3 +208,14 @@ def append(names, name):  # type: ignore[no-untyped-def]
         return True
     _clear()
     return False
+
+
+@compiled_within
+def put_number(things, name, value):  # type: ignore[no-untyped-def]
+    """Put a float into a dict under a name; False: it was not."""
+    number = _new_float(value)
+    is_put = number != 0 and _set(things, name, number) == 0
+    let_go(number)
+    if not is_put:
+        _clear()
+    return is_put

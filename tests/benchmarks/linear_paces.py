@@ -19,7 +19,7 @@ from river import (
 )
 from sklearn.svm import LinearSVC
 
-from streamsvm import SGDQNClassifier, SVMSGDClassifier
+from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier
 from tests.golden import problems
 from tests.golden.problems import FOLDER
 
@@ -107,12 +107,14 @@ def events() -> None:
     compare("Adult, 14 of 123 features", adult(), OURS, RIVERS, 1)
     scaled = (
         {
-            name: lambda make=make: compose.Pipeline(preprocessing.StandardScaler(), make())
+            name: lambda make=make, scaler=scaler: compose.Pipeline(scaler(), make())
             for name, make in models.items()
         }
-        for models in (OURS, RIVERS)
+        for models, scaler in ((OURS, StandardScaler), (RIVERS, preprocessing.StandardScaler))
     )
-    compare("Elec2, scaled by River's StandardScaler", elec2(), *scaled, 1)
+    compare(
+        "Elec2, 8 features, pipelines with the StandardScaler of each library", elec2(), *scaled
+    )
 
 
 def classes() -> None:

@@ -16,7 +16,8 @@ from sklearn.svm import LinearSVC
 
 from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier, TrackingMonitor, load
 from streamsvm.errors import FeatureError, LabelError, ParameterError
-from streamsvm.learners import calibration, first_rows, linear_file, short_way
+from streamsvm.learners import calibration, first_rows, linear_file
+from streamsvm.learners.ways import GIVE_UP
 from streamsvm.solvers import linear_state, sgd
 
 SETTINGS = [
@@ -445,8 +446,8 @@ def test_a_way_that_is_closed_gives_up(sparse):
     model.learn_many(np.random.default_rng(0).normal(size=(5, 2000)), [True, False] * 2 + [True])
     for x in ({1900: 1.0}, {0: 1.0, 1: 1.0, 2: 1.0}):
         for given_up in (old.predict(x), old.margin_held(x), old.learn(x, True)):
-            assert given_up is short_way.GIVE_UP
-        assert old.learn_held(x, True) is short_way.GIVE_UP
+            assert given_up is GIVE_UP
+        assert old.learn_held(x, True) is GIVE_UP
 
 
 def test_counters_do_not_make_up_features():

@@ -19,7 +19,8 @@ import scipy.sparse
 from streamsvm import LaRankClassifier, SGDQNClassifier, SVMSGDClassifier
 from streamsvm.errors import FeatureError
 from streamsvm.learners.event_reader import LONGEST
-from streamsvm.learners.short_way import DUE, GIVE_UP
+from streamsvm.learners.short_way import DUE
+from streamsvm.learners.ways import GIVE_UP
 from streamsvm.solvers import linear_state
 from streamsvm.solvers.linear_state import T
 
