@@ -54,7 +54,7 @@ class BinaryLearner(Learner):
         """Learn an event of known features and labels; return False if nothing was done."""
         try:
             known = y in self._labels.seen
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return False
         observer = self._observer
         if not known or (observer is not None and observer.asks_probabilities):

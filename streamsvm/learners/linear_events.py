@@ -31,9 +31,9 @@ PLACES, NUMBERS, LEARNT, WEIGHTS, INFO, OUTPUTS, PARTS, COLUMNS = range(CLOSED +
 CALIBRATION, BLOCK = 9, 10
 # how many labels there are, and addresses of the labels, int64, which are objects, the negative one
 # of two first; of their weights, float64; of the margins that were predicted last, or learnt, one
-# an output; and the objects that are given back.
-N_LABELS, LABELS, FACTORS, MARGINS, NONE, DUE, GIVE_UP = range(11, 18)
-N_TABLE = 18
+# an output; which label was learnt last; and the objects that are given back.
+N_LABELS, LABELS, FACTORS, MARGINS, CLASS, NONE, DUE, GIVE_UP = range(11, 19)
+N_TABLE = 19
 N_NUMBERS = 9
 _KIND = 8
 
@@ -103,6 +103,7 @@ def _learn(table, row, c, w):  # type: ignore[no-untyped-def]
         update_thinned_one(array_at(table[CALIBRATION], (6,), np.float64), margins[0], y)
     else:
         update_temperature_one(array_at(table[CALIBRATION], (2,), np.float64), margins, c)
+    table[CLASS] = c
     array_at(table[LEARNT], (1,), np.int64)[0] += 1
     if table[BLOCK] != 0:
         keep(table[BLOCK], row, y, weight)

@@ -21,6 +21,7 @@ from streamsvm.learners.linear_model import LinearModel
 from streamsvm.learners.linear_schedule import schedule_of
 from streamsvm.learners.names import Name
 from streamsvm.learners.observer import Observer, tell
+from streamsvm.learners.open_labels import OpenLabels
 from streamsvm.learners.schema import LIMIT
 from streamsvm.learners.short_way import DUE, NoWay, ShortWay, Target
 from streamsvm.learners.ways import GIVE_UP, POSSIBLE
@@ -90,7 +91,7 @@ class LinearLearner(LinearModel):
     """The module of the solver: `learn_rows`."""
 
     _kind: float = 0.0
-    """What `linear_events.learn` calls the step."""
+    """What the step is to compiled code: 0 SGD, 1 SGD-QN."""
 
     # Two classes, then more
 
@@ -317,7 +318,8 @@ class LinearLearner(LinearModel):
         told = learn(x, y, w)
         if told is GIVE_UP:
             return False
-        label, predicted, margin = self._way.learnt(y)
+        # Nobody else has used it since.
+        label, predicted, margin = self._way.last_example()
         if told is DUE:
             self._look_back_if_due()
         seconds = time.perf_counter() - began
@@ -373,6 +375,9 @@ class LinearLearner(LinearModel):
             # The original goes on with its own.
             contents["_first"] = copy.deepcopy(self._first)
             contents["_n_learnt"] = self._n_learnt.copy()
+            contents["_calibration"] = self._calibration.copy()
+            # A class that comes later changes outputs, which a copy has its own of.
+            contents["_labels"] = OpenLabels(self._labels.seen)
             if self._state is not None:
                 # Without the room for more.
                 weights, info = self._state

@@ -58,7 +58,7 @@ class NoWay:
         """Learn for who holds the lock; events, too, that Python must look at first."""
         return GIVE_UP
 
-    def learnt(self, y: Any) -> tuple[Any, Any, Any]:
+    def last_example(self) -> tuple[Any, Any, Any]:
         """Return the label, the prediction and the margin of the event that was learnt last."""
         raise AssertionError("no event was learnt")
 
@@ -174,11 +174,11 @@ class ShortWay(NoWay):
         found = self._margins
         return found.item() if found.size == 1 else found.tolist()
 
-    def learnt(self, y: Any) -> tuple[Any, Any, Any]:
-        """See `NoWay`; y is the label that was given."""
+    def last_example(self) -> tuple[Any, Any, Any]:
+        """See `NoWay`."""
         margin, labels = self._margin(), self._labels
         best = margin > 0.0 if len(labels) == 2 else max(range(len(labels)), key=margin.__getitem__)
-        return self._own[y], labels[best], margin
+        return labels[self._table[its.CLASS]], labels[best], margin
 
     def learn_held(self, x: Any, y: Any, w: float = 1.0) -> Any:
         """Learn for who holds the lock; events, too, that Python must look at first."""

@@ -57,7 +57,7 @@ def to_file(monitor: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     }
     arrays = {name: getattr(sample, name) for name in _SAMPLE}
     arrays["latencies"] = rates._latencies
-    return content, arrays | _rows_to_file(sample._rows)
+    return content, arrays | _rows_to_file(sample._rows[: len(sample)])
 
 
 def _parameters(monitor: Any) -> dict[str, Any]:

@@ -87,16 +87,18 @@ class PassedBy:
         """Let examples pass by: n rows, and what belongs to them."""
         first = self.seen
         after = first + len(signs)
+        # After an interruption it may be behind.
+        self.next = max(self.next, first)
         while self.next < after:
             i = self.next - first
+            row = copied(x, i)
             self.seen = self.next + 1
             at = self._place()
-            if at == len(self._rows):
-                self._rows.append(copied(x, i))
-            else:
-                self._rows[at] = copied(x, i)
+            # What an interrupted offer left was not counted.
+            self._rows[at : at + 1] = [row]
             self._signs[at], self._weights[at] = signs[i], weights[i]
             self._numbers[at], self._arrived[at] = numbers[i], self.seen
+            self._n = max(self._n, at + 1)
             if self.window is not None or self._n == self.size:
                 self._skip()
             else:
@@ -113,8 +115,7 @@ class PassedBy:
         if self._n == len(self._signs):
             # Far more than expected were drawn: the oldest makes room.
             self._forget(1)
-        self._n += 1
-        return self._n - 1
+        return self._n
 
     def forget_old(self) -> None:
         """Let go of the examples that the window has left behind."""

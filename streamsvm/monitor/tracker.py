@@ -115,6 +115,7 @@ class TrackingMonitor:
         self._predicted: list[Any] = []
         self._expected: list[Any] = []
         self._probabilities: list[dict[Any, float]] = []
+        self._noted: list[Any] = []  # label, prediction and seconds, in turns
         self._seconds: list[float] = []  # of each event, or of one example of each batch
         self._batch_seconds = 0.0  # of the other examples of batches
         self._last: dict[str, Any] = {}
@@ -150,6 +151,7 @@ class TrackingMonitor:
     ) -> None:
         """Take note of examples that the learner has just learnt (it calls this)."""
         # On every event: only what cannot wait.
+        self._take_noted()
         n = self._n + len(labels)
         self._n = n
         if self._expected:
@@ -165,11 +167,19 @@ class TrackingMonitor:
         """Take note of one example like `learnt`, if that is all; False: nothing was done."""
         if self._n + 1 >= self._wake or self._expected:
             return False
+        # All at once: an interruption must not leave a label without a prediction.
+        self._noted += (label, predicted, seconds)
         self._n += 1
-        self._labels.append(label)
-        self._predicted.append(predicted)
-        self._seconds.append(seconds)
         return True
+
+    def _take_noted(self) -> None:
+        """Put what was noted behind what is pending."""
+        noted = self._noted
+        labels, predicted, seconds = noted[0::3], noted[1::3], noted[2::3]
+        self._noted = []
+        self._labels += labels
+        self._predicted += predicted
+        self._seconds += seconds
 
     def _attend(
         self,
@@ -212,6 +222,7 @@ class TrackingMonitor:
 
     def _score(self) -> None:
         """Count and score what was learnt since the last time."""
+        self._take_noted()
         if self._labels:
             total = sum(self._seconds) + self._batch_seconds
             self._rates.add(len(self._labels), total, self._seconds)
@@ -375,5 +386,7 @@ class TrackingMonitor:
         return {name: value for name, value in self.__dict__.items() if name not in _LENT}
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
+        # Older ones have neither.
+        self._noted, self.asks_probabilities = [], contents["_scores"].wants_probabilities
         self.__dict__.update(contents)
         self._attach()

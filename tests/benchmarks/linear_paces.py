@@ -112,9 +112,7 @@ def events() -> None:
         }
         for models, scaler in ((OURS, StandardScaler), (RIVERS, preprocessing.StandardScaler))
     )
-    compare(
-        "Elec2, 8 features, pipelines with the StandardScaler of each library", elec2(), *scaled
-    )
+    compare("Elec2, 8 features, pipelines with each library's StandardScaler", elec2(), *scaled)
 
 
 def classes() -> None:

@@ -161,7 +161,8 @@ def test_threads_learn_each_event_once():
         def work(model=model, events=events, frame=frame):
             for i, x in enumerate(events):
                 model.predict_one(x)
-                model.learn_one(x, x["a"] > 0.0)
+                # Of several classes from some moment on.
+                model.learn_one(x, "third" if i % 70 == 69 else x["a"] > 0.0)
                 if i % 100 == 50:
                     model.learn_many(frame, [True, False] * 25)
 
@@ -380,3 +381,37 @@ def test_hashed_weights_do_not_get_wider():
         with contextlib.suppress(FeatureError):
             model.learn_one(event, True)
         assert model._state.weights.shape[2] == 64
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_a_shallow_copy_learns_classes_of_its_own(k):
+    model = SVMSGDClassifier(t0=10.0)
+    for i in range(30):
+        model.learn_one({"a": float(i % 5), "b": 1.0 - i % 3}, "pqr"[i % k])
+    x = {"a": 1.0, "b": 2.0}
+    before = model.decision_function_one(x), model.predict_proba_one(x), model.weights
+    other = copy.copy(model)
+    for label in ("new", "p", "newer"):
+        other.learn_one(x, label)
+    assert (model.decision_function_one(x), model.predict_proba_one(x), model.weights) == before
+    assert len(model.classes) == k and len(other.classes) == k + 2
+    assert len(other.predict_proba_one(x)) == k + 2
+    model.learn_one(x, "p")
+    assert model.n_examples == 31 and other.n_examples == 33
+
+
+def test_labels_are_held_while_they_are_known():
+    labels = ["".join(["label ", str(i)]) for i in range(5)]
+    model = SVMSGDClassifier(t0=10.0)
+    for i in range(10):
+        model.learn_one({"a": float(i), "b": 1.0}, labels[i % 5])
+    before = [sys.getrefcount(label) for label in (*labels, True, GIVE_UP)]
+    for i in range(300):
+        x = {"a": float(i % 7), "b": 1.0}
+        assert model.predict_one(x) in labels
+        model.learn_one(x, labels[i % 5])
+        model._way.predict({"a": "bad"})
+    assert [sys.getrefcount(label) for label in (*labels, True, GIVE_UP)] == before
+    del model
+    gc.collect()
+    assert all(sys.getrefcount(label) < n for label, n in zip(labels, before, strict=False))

@@ -1,6 +1,7 @@
 """Events under a monitor's eyes go the short ways, and nothing but speed differs."""
 
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from streamsvm import (
 )
 from streamsvm.kernels import RBF
 from streamsvm.learners.learner import Learner
+from streamsvm.monitor.sample import PassedBy
 from tests.monitor.test_tracker import untimed
 
 
@@ -101,6 +103,9 @@ def test_a_monitor_sees_what_it_sees_by_the_long_way(name, params, scores, seed,
         monitors.append(monitor)
     short, long = map(seen_by, monitors)
     assert short == long
+    way = getattr(monitors[0].model, "_way", None)
+    # What calibration learns must be known before.
+    assert way is None or way.is_open == (scores != "probabilities")
     assert len(short[0]) >= 2 and short[0][-1]["accuracy"] is not None
 
 
@@ -163,3 +168,103 @@ def test_an_unwatched_copy_of_a_watched_model_goes_on():
     assert alone.weights == monitor.model.weights == watched.model.weights
     assert seen_by(watched) == seen_by(monitor)
     assert watched.get()["n_examples"] == 400
+
+
+@pytest.mark.parametrize("metric", [metrics.MacroF1, metrics.CrossEntropy])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_monitor_that_comes_later(name, metric):
+    seen = []
+    for cls in LEARNERS[name]:
+        model = cls(**({} if "SGD" in name else {"seed": 1}))
+        events = stream(300, 3)
+        for x, y in events[:150]:
+            model.predict_one(x)
+            model.learn_one(x, y)
+        monitor = TrackingMonitor(model, every=20, metrics=metric())
+        for x, y in events[150:]:
+            model.predict_one(x)
+            model.learn_one(x, y)
+        seen.append(seen_by(monitor))
+    assert seen[0] == seen[1] and seen[0][0][-1]["n_examples"] == 140
+
+
+class Refusing(metrics.Accuracy):
+    """Raises now and then."""
+
+    def update(self, y_true, y_pred, w=1.0):
+        raise RuntimeError("a metric that fails")
+
+
+def test_a_metric_that_fails_leaves_the_model_alone():
+    monitor = TrackingMonitor(SVMSGDClassifier(), every=50, metrics=Refusing())
+    alone = SVMSGDClassifier()
+    n_failed = 0
+    for x, y in stream(200, 4):
+        alone.learn_one(x, y)
+        try:
+            monitor.learn_one(x, y)
+        except RuntimeError:
+            n_failed += 1
+    assert n_failed >= 4
+    assert monitor.model.n_examples == 200 and monitor.model.weights == alone.weights
+
+
+def test_monitors_of_older_releases():
+    monitor = TrackingMonitor(SVMSGDClassifier(), every=50)
+    old = {k: v for k, v in monitor.__getstate__().items()}
+    del old["asks_probabilities"], old["_noted"]
+    other = TrackingMonitor.__new__(TrackingMonitor)
+    other.__setstate__(old)
+    for x, y in stream(120, 5):
+        other.learn_one(x, y)
+    assert other.get()["n_examples"] == 120
+
+
+def interrupted_somewhere(call, at, code):
+    """Call, and raise KeyboardInterrupt at that opcode of one function; return whether it was."""
+    left = at
+
+    def trace(frame, event, argument):
+        nonlocal left
+        if frame.f_code is not code:
+            return None if event == "call" and frame.f_code.co_filename == __file__ else trace
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            left -= 1
+            if left < 0:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_an_interruption_while_a_sample_takes_a_row(sparse):
+    events, at = stream(400, 6), 0
+    while True:
+        monitor = TrackingMonitor(SVMSGDClassifier(sparse=sparse, t0=10.0), metrics=metrics.F1())
+        monitor._passed_by.size = 3
+        for x, y in events[:5]:
+            monitor.learn_one(x, y)
+        # The next one is taken.
+        monitor._passed_by.next = 5
+        monitor._wake = 0
+        code = PassedBy.offer.__code__
+        was = interrupted_somewhere(lambda m=monitor: m.learn_one(*events[5]), at, code)
+        for x, y in events[6:200]:
+            monitor.learn_one(x, y)
+        assert monitor.get()["n_examples"] == monitor.model.n_examples == 200
+        assert len(monitor._passed_by) == 3
+        assert all(len(row) == 1 or sparse for row in monitor._passed_by._rows)
+        if not was:
+            break
+        at += 1
+    assert at > 50
