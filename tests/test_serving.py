@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pyarrow as pa
 import pytest
-from river import naive_bayes
+from river import compose, naive_bayes
 
 from connectors import MemorySource
 from streamsvm import (
@@ -202,3 +202,22 @@ def test_a_pipeline_is_saved_as_of_one_moment(cls, tmp_path):
     assert len(seen) > 3
     for n, *others in seen:
         assert set(others) == ({n} if cls is SVMSGDClassifier else {True})
+
+
+def test_pipelines_of_the_same_steps_in_another_order_are_saved_at_once():
+    a, b = StandardScaler(), StandardScaler()
+    for scaler in (a, b):
+        scaler.learn_one({f"f{j}": 1.0 for j in range(300)})
+    models = [compose.Pipeline(("a", a), ("b", b)), compose.Pipeline(("b", b), ("a", a))]
+    models.append(compose.Pipeline(("a", a), ("again", a)))
+
+    def save(model):
+        for _ in range(200):
+            model_file.encoded(model)
+
+    threads = [threading.Thread(target=save, args=(model,), daemon=True) for model in models]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()

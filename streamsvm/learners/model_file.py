@@ -116,7 +116,8 @@ def encoded(
     described: list[dict[str, Any]] = []
     arrays: dict[str, np.ndarray] = {}
     with contextlib.ExitStack() as held:
-        for step in steps:
+        # In one order for all, so that nobody waits for somebody who waits for him.
+        for step in sorted({id(step): step for step in steps}.values(), key=id):
             held.enter_context(step._lock)
         for i, step in enumerate(steps):
             content, own = _parts[type(step).__name__][1].to_file(step)

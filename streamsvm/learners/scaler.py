@@ -20,6 +20,7 @@ from streamsvm.learners.scaler_way import ScalerWay, learn_value, scaled
 from streamsvm.learners.schema import Schema, check_number_feature
 from streamsvm.learners.shared import Shared
 from streamsvm.learners.ways import GIVE_UP, POSSIBLE
+from streamsvm.support.rows import LARGEST
 
 
 @compiled
@@ -136,53 +137,52 @@ class StandardScaler(Shared, base.MiniBatchTransformer):
         if isinstance(matrix, SparseMatrix):
             return matrix
         values = np.array(matrix.values, np.float64, order="C")
-        if not np.isfinite(values).all():
-            r, c = np.argwhere(~np.isfinite(values))[0]
+        usable = np.abs(values) <= LARGEST
+        if not usable.all():
+            r, c = np.argwhere(~usable)[0]
             check_number_feature(matrix.names[c], values[r, c])
             raise FeatureError(f"row {r}: feature {matrix.names[c]!r} is {values[r, c]!r}")
         absent = np.zeros((0, 0), bool) if matrix.absent is None else matrix.absent
         with self._lock:
             if learn:
                 self._schema.extend(n for n in matrix.names if not _is_one_hot(n))
-                missing = len(self._schema) - self._statistics.shape[1]
-                if missing:
-                    if self._way is not None:
-                        # It leads to the old ones, until an event leads it to these.
-                        self._way.close()
-                    self._statistics = np.pad(self._statistics, ((0, 0), (0, missing)))
+            statistics = self._fitted()
             index = self._schema.index
             columns = np.array(
                 [-1 if _is_one_hot(n) else index.get(n, -2) for n in matrix.names], np.int64
             )
             # Features that were never learnt have no variance: 0, like River's.
             values[:, columns == -2] = 0.0
-            _learn_and_scale(self._statistics, columns, values, absent, learn, scale)
+            _learn_and_scale(statistics, columns, values, absent, learn, scale)
         return matrix._replace(values=values, is_finite=False)
 
     # Events of known features go a short way
 
     def _open_way(self) -> None:
         """Let events go the short way, if that is possible; the lock is held."""
-        way, schema = self._way, self._schema
-        if way is not None and way.is_open:
+        statistics, way, schema = self._fitted(), self._way, self._schema
+        if way is not None and way.leads_to(statistics):
             return
         if not POSSIBLE or not schema.are_plain or not 0 < len(schema) <= LONGEST:
             return
         if way is None or not way.is_for(schema):
             way = ScalerWay(schema, min(LONGEST, 2 * len(schema)), self._lock)
-        way.lead_to(self._statistics)
         self._set_way(way)
+        way.lead_to(statistics)
+        if self._statistics is not statistics:
+            # Who interrupted this learnt a feature.
+            way.close()
 
     def _set_way(self, way: ScalerWay | None) -> None:
         # One by one, as attributes of attributes cost time.
-        self._way = way
         self._event_learn = _give_up if way is None else way.learn
         self._event_transform = _give_up if way is None else way.transform
+        self._way = way
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
             # Both change in place.
-            own = {"_schema": copy.copy(self._schema), "_statistics": self._statistics.copy()}
+            own = {"_schema": copy.copy(self._schema), "_statistics": self._fitted().copy()}
             contents = super().__getstate__() | own
         for name in ("_way", "_event_learn", "_event_transform"):
             del contents[name]
@@ -195,11 +195,30 @@ class StandardScaler(Shared, base.MiniBatchTransformer):
     @property
     def statistics(self) -> dict[Name, tuple[int, float, float]]:
         """Count, mean and variance of each feature that is scaled."""
-        counts, means, variances = self._statistics.tolist()
+        with self._lock:
+            figures = self._fitted().T.tolist()
+            names = list(self._schema.names)
         return {
-            name: (int(counts[i]), means[i], variances[i])
-            for i, name in enumerate(self._schema.names)
+            name: (int(count), mean, variance)
+            for name, (count, mean, variance) in zip(names, figures, strict=True)
         }
+
+    def _fitted(self) -> np.ndarray:
+        """Return the statistics, of all features of the schema; the lock is held.
+
+        They are narrower where features came, or after an interruption when they did.
+        """
+        while (missing := len(self._schema) - self._statistics.shape[1]) > 0:
+            old, way = self._statistics, self._way
+            if way is not None:
+                way.close()
+            wider = np.pad(old, ((0, 0), (0, missing)))
+            if self._statistics is old:
+                self._statistics = wider
+            # Again: who interrupted this may have led it to the old ones.
+            if way is not None:
+                way.close()
+        return self._statistics
 
 
 def _give_up(x: Any) -> Any:

@@ -13,7 +13,7 @@ from streamsvm.learners.schema import Schema
 def to_file(scaler: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return JSON content and arrays."""
     names = [as_json(name, "the feature name") for name in scaler._schema.names]
-    return {"features": names}, {"statistics": scaler._statistics}
+    return {"features": names}, {"statistics": scaler._fitted()}
 
 
 def from_file(cls: type, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:

@@ -15,11 +15,13 @@ from streamsvm.learners.schema import Schema
 from streamsvm.learners.ways import CLOSED, GIVE_UP, is_open, known_by_free, table_at
 from streamsvm.support import python_objects as py
 from streamsvm.support.python_methods import methods_of, shared
+from streamsvm.support.rows import LARGEST
 
 # The table, int64 (_N,): whether the way is closed; addresses of a reader's places and of the
-# statistics, float64 (3, features); and the objects that are given back.
-_PLACES, _STATISTICS, _NONE, _GIVE_UP = range(CLOSED + 1, 5)
-_N = 5
+# statistics, float64 (3, features), and how many features they are of; and the objects that are
+# given back.
+_PLACES, _STATISTICS, _WIDTH, _NONE, _GIVE_UP = range(CLOSED + 1, 6)
+_N = 6
 
 
 @compiled
@@ -40,12 +42,16 @@ def scaled(statistics, f, value):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _list_event(address, x):  # type: ignore[no-untyped-def]
-    """List columns and values of an event of known features; return how many, -1 to give up."""
+def _list_event(address, d, x):  # type: ignore[no-untyped-def]
+    """List columns and values of an event of d known features at most; return how many.
+
+    Or -1 to give up.
+    """
     places = places_at(address)
-    d = places[its.N_ORDERED]
-    # Not those of a schema that went on alone, nor more than are known.
-    if not py.is_plain(x, places) or py.list_size(places[its.NAMES]) != d or py.dict_size(x) > d:
+    # All names are in order, and there are statistics of all.
+    if places[its.N_ORDERED] != d or py.list_size(places[its.NAMES]) != d:
+        return -1
+    if not py.is_plain(x, places) or py.dict_size(x) > d:
         return -1
     columns = array_at(places[its.FOUND], (LONGEST,), np.int32)
     given = array_at(places[its.GIVEN], (LONGEST,), np.float64)
@@ -54,7 +60,8 @@ def _list_event(address, x):  # type: ignore[no-untyped-def]
     while py.dict_next(x, at, at + 8, at + 16) != 0:
         columns[n] = column_in_order(places, places[its.KEY], n, d)
         given[n] = py.number(places[its.VALUE], places)
-        if columns[n] < 0 or not np.isfinite(given[n]):
+        # NaN is not at most anything.
+        if columns[n] < 0 or not abs(given[n]) <= LARGEST:
             return -1
         n += 1
     return n
@@ -64,11 +71,12 @@ def _list_event(address, x):  # type: ignore[no-untyped-def]
 def learn(owner, x):  # type: ignore[no-untyped-def]
     """Learn an event; return None, or `GIVE_UP`: objects both."""
     table = table_at(owner, _N)
-    n = _list_event(table[_PLACES], x) if is_open(owner, table) else -1
+    d = table[_WIDTH]
+    n = _list_event(table[_PLACES], d, x) if is_open(owner, table) else -1
     if n < 0:
         return shared(table[_GIVE_UP])
     places = places_at(table[_PLACES])
-    statistics = array_at(table[_STATISTICS], (3, places[its.N_ORDERED]), np.float64)
+    statistics = array_at(table[_STATISTICS], (3, d), np.float64)
     columns = array_at(places[its.FOUND], (LONGEST,), np.int32)
     given = array_at(places[its.GIVEN], (LONGEST,), np.float64)
     for t in range(n):
@@ -82,11 +90,12 @@ def transform(owner, x):  # type: ignore[no-untyped-def]
     table = table_at(owner, _N)
     # First: to make it may wake the garbage collector, and that anybody, who may change anything.
     event = py.new_dict()
-    n = _list_event(table[_PLACES], x) if event != 0 and is_open(owner, table) else -1
+    d = table[_WIDTH]
+    n = _list_event(table[_PLACES], d, x) if event != 0 and is_open(owner, table) else -1
     if n >= 0:
         places = places_at(table[_PLACES])
-        statistics = array_at(table[_STATISTICS], (3, places[its.N_ORDERED]), np.float64)
-        order = array_at(places[its.ORDER], (places[its.N_ORDERED],), np.int64)
+        statistics = array_at(table[_STATISTICS], (3, d), np.float64)
+        order = array_at(places[its.ORDER], (d,), np.int64)
         columns = array_at(places[its.FOUND], (LONGEST,), np.int32)
         given = array_at(places[its.GIVEN], (LONGEST,), np.float64)
         for t in range(n):
@@ -132,10 +141,9 @@ class ScalerWay:
         known = known_by_free(self._table, lock)
         self.learn, self.transform = (new(known, self._kept) for new in _methods())
 
-    @property
-    def is_open(self) -> bool:
-        """Whether it leads somewhere."""
-        return not self._table[CLOSED]
+    def leads_to(self, statistics: np.ndarray) -> bool:
+        """Tell whether it is open, and leads there."""
+        return not self._table[CLOSED] and self._kept[-1] is statistics
 
     def close(self) -> None:
         """Give up from now on; called with the lock."""
@@ -149,7 +157,11 @@ class ScalerWay:
     def lead_to(self, statistics: np.ndarray) -> None:
         """Lead to statistics of all features of the schema; called with the lock."""
         self.close()
-        self._kept[-1] = statistics  # type: ignore[call-overload]
         self._reader.update(self._schema, self._room)
-        self._table[_STATISTICS] = address_of(statistics)
-        self._table[CLOSED] = 0
+        kept: list[Any] = self._kept
+        table, place, width = self._table, address_of(statistics), statistics.shape[1]
+        # No call from here on: what an interruption calls may lead it elsewhere.
+        kept[-1] = statistics
+        table[_STATISTICS] = place
+        table[_WIDTH] = width
+        table[CLOSED] = 0

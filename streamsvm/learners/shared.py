@@ -45,6 +45,13 @@ class Shared:
     def __init__(self) -> None:
         self._lock = threading.RLock()
 
+    def clone(self, new_params: Any = None, include_attributes: bool = False) -> Any:
+        """Return a new one of the same parameters, or with what it has learnt: see River's."""
+        if include_attributes and not new_params:
+            # Not attribute by attribute, which a lock does not bear.
+            return copy.deepcopy(self)
+        return super().clone(new_params, include_attributes)  # type: ignore[misc]
+
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_lock": None}
 

@@ -14,11 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from river import datasets, preprocessing
 
-from streamsvm import StandardScaler
+from streamsvm import StandardScaler, load, save
 from streamsvm.errors import FeatureError
 from streamsvm.learners import frames
 from streamsvm.learners.event_reader import LONGEST
-from streamsvm.learners.ways import GIVE_UP
+from streamsvm.learners.ways import GIVE_UP, POSSIBLE
+from streamsvm.support.rows import LARGEST
 from tests.learners.test_event_rows import NUMBERS, ODD, ODD_NAMES, PLAIN_NAMES
 
 
@@ -122,6 +123,7 @@ def test_events_are_learnt_and_scaled_as_by_the_long_way(events, batch):
     np.testing.assert_array_equal(short._statistics, long._statistics)
 
 
+@pytest.mark.skipif(not POSSIBLE, reason="without compiled code there is no short way")
 def test_plain_events_of_known_features_do_go_the_short_way():
     scaler = StandardScaler()
     scaler.learn_one({"a": 1.0, "b": 2.0, ("c", 1): 3.0})
@@ -142,6 +144,80 @@ def test_plain_events_of_known_features_do_go_the_short_way():
         assert scaler.transform_one({"a": 1.0}).keys() == {"a"}
     scaler.learn_one({"d": 1.0})
     assert scaler._way is way and way.learn({"d": 2.0}) is None
+
+
+@pytest.mark.parametrize(
+    "value", [1e39, -3.5e38, 10**40, np.float64(1e300), np.nextafter(LARGEST, 4e38)]
+)
+def test_values_beyond_single_precision_are_refused_by_all_ways(value):
+    for cls in (StandardScaler, TheLongWay):
+        scaler = cls()
+        scaler.learn_one({"a": 1.0})
+        scaler.learn_one({"a": LARGEST})
+        before = scaler.statistics
+        for call in (scaler.learn_one, scaler.transform_one):
+            with pytest.raises(FeatureError, match="'a'"):
+                call({"a": value})
+        with pytest.raises(FeatureError, match="'a'"):
+            scaler.learn_many(pa.table({"a": [1.0, float(value)]}))
+        assert scaler.statistics == before
+
+
+def test_an_interruption_while_features_come(monkeypatch, tmp_path):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    wide = {f"n{i}": 2.0 for i in range(1000)}
+    for ask in ("transform", "statistics", "save", "copy"):
+        scaler = StandardScaler()
+        for i in range(5):
+            scaler.learn_one({"a": float(i), "b": 1.0 * i})
+        with monkeypatch.context() as patch:
+            patch.setattr(np, "pad", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                scaler.learn_one(wide | {"a": 1.0})
+        if ask == "transform":
+            assert set(scaler.transform_one(wide).values()) == {0.0}
+        elif ask == "statistics":
+            assert scaler.statistics["n7"] == (0, 0.0, 0.0)
+        elif ask == "save":
+            save(scaler, tmp_path / "scaler")
+            scaler = load(tmp_path / "scaler")
+        else:
+            scaler = copy.copy(scaler)
+        for i in range(20):
+            scaler.learn_one({"a": 1.0} | dict.fromkeys(wide, float(i)))
+        assert scaler.statistics["a"][0] == 25 and scaler.statistics["n999"][0] == 20
+        assert scaler._way.leads_to(scaler._statistics)
+
+
+def test_learning_while_features_come(monkeypatch):
+    """What a signal or the garbage collector calls may learn features, too."""
+    scaler = StandardScaler()
+    scaler.learn_one({"a": 1.0})
+    pad, left = np.pad, [None]
+
+    def interrupting(*arguments):
+        if left:
+            left.clear()
+            scaler.learn_one({"d": 1.0, "a": 2.0})
+        return pad(*arguments)
+
+    monkeypatch.setattr(np, "pad", interrupting)
+    scaler.learn_one({"a": 3.0, "new": 1.0})
+    scaler.learn_one({"a": 4.0})
+    assert scaler._way.leads_to(scaler._statistics)
+    counts = {name: figures[0] for name, figures in scaler.statistics.items()}
+    assert counts == {"a": 4, "new": 1, "d": 1}
+
+
+def test_rivers_unions_take_it():
+    scaler = StandardScaler()
+    scaler.learn_one({"a": 1.0})
+    union = scaler + preprocessing.MinMaxScaler()
+    union.learn_one({"a": 3.0})
+    assert scaler.clone(include_attributes=True).statistics == scaler.statistics
+    assert scaler.clone().statistics == {}
 
 
 def test_scaled_events_are_their_owners_alone():
