@@ -60,7 +60,8 @@ class StandardScaler(Shared, base.MiniBatchTransformer):
     River's ``preprocessing.StandardScaler`` event by event, with three differences: a batch gives
     exactly what its rows would have given one by one; features named ``column=value``, one-hot
     text, pass as they are (a rare category scaled to variance 1 would drown all others); and NaN,
-    infinities and strings are refused instead of kept for ever in a mean.
+    infinities, strings and what is beyond single precision are refused instead of kept for ever in
+    a mean.
 
     A feature that an event lacks stays away: it counts 0, the mean, in a learner behind. Sparse
     batches pass as they are: centred, no value of theirs would be 0.
@@ -88,7 +89,7 @@ class StandardScaler(Shared, base.MiniBatchTransformer):
         Raises
         ------
         FeatureError
-            A value is no finite number; nothing changes.
+            A value is no finite number of single precision; nothing changes.
 
         """
         # Of an attribute that is called at once the interpreter thinks first that it is a method.
