@@ -19,8 +19,8 @@ from river import datasets
 
 from connectors import KafkaSource
 from streamsvm import LASVMClassifier, TrackingMonitor
-from streamsvm.checkpoint import Checkpoint
-from streamsvm.runner import Run
+from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.runner import Run
 
 
 def consume(brokers, checkpoint, limit=None):

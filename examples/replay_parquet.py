@@ -5,7 +5,7 @@ from pathlib import Path
 import streamsvm
 from connectors import ParquetSource
 from streamsvm import LASVMClassifier, StandardScaler
-from streamsvm.runner import Run
+from streamsvm.run.runner import Run
 
 FILE = Path(__file__).parent / "data" / "bananas.parquet"
 

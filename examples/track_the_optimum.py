@@ -7,7 +7,7 @@ from pathlib import Path
 
 from connectors import ParquetSource
 from streamsvm import StandardScaler, TrackingMonitor, TrackingSVMClassifier
-from streamsvm.runner import Run
+from streamsvm.run.runner import Run
 
 FILE = Path(__file__).parent / "data" / "bananas.parquet"
 

@@ -3,12 +3,12 @@
 from streamsvm import kernels
 from streamsvm.learners.larank import LaRankClassifier
 from streamsvm.learners.lasvm import LASVMClassifier
-from streamsvm.learners.model_file import load, save
-from streamsvm.learners.scaler import StandardScaler
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.learners.sgdqn import SGDQNClassifier
 from streamsvm.learners.tracking import TrackingSVMClassifier
+from streamsvm.model_files.container import load, save
 from streamsvm.monitor.tracker import TrackingMonitor
+from streamsvm.preprocessing.standard_scaler import StandardScaler
 
 __all__ = [
     "LASVMClassifier",

@@ -2,9 +2,10 @@
 
 Numba stamps a cached function with the content of its own file alone, so that an edit (or an
 upgrade) of another file leaves old machine code running. Here every function is stamped with a
-digest of *all* compiled sources, of the functions users registered, of numba's version and of the
-settings that change the code. Compiled code is kept in ``__pycache__`` beside the sources; where
-that cannot be written, in the user's cache folder; where that fails too, in memory only.
+digest of its file and of all files that this one imports, directly or not, of the functions users
+registered, of numba's version and of the settings that change the code. Compiled code is kept in
+``__pycache__`` beside the sources; where that cannot be written, in the user's cache folder; where
+that fails too, in memory only.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import contextlib
 import ctypes
 import hashlib
 import inspect
+import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,41 +38,60 @@ BOUNDS_CHECKED = bool(config.BOUNDSCHECK)  # type: ignore[attr-defined]
 watchers: list[Callable[[str], None]] = []
 """Called with the name of each function that was compiled, not found in the cache."""
 
-_FOLDERS = (
-    "kernels",
-    "losses",
-    "support",
-    "selection",
-    "structured",
-    "solvers",
-    "monitor",
-    "learners",
-)
 _compiled: list[Any] = []
 _registered: list[str] = []
 
 
-def _digest_of_sources() -> str:
+_ROOT = Path(__file__).parent
+_IMPORT = re.compile(r"^\s*from (streamsvm[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+
+
+@cache
+def _imported_by(path: Path) -> frozenset[Path]:
+    """Return the files of the package that a file imports."""
+    found = set()
+    for module, names in _IMPORT.findall(path.read_text(encoding="utf-8")):
+        start = _ROOT.joinpath(*module.split(".")[1:])
+        parts = [start / name for name in re.findall(r"\w+", names)]
+        found |= {place.with_suffix(".py") for place in (start, *parts) if place != _ROOT}
+        found |= {place / "__init__.py" for place in (start, *parts) if place != _ROOT}
+    if path.parent == _ROOT / "kernels":
+        # Kernels are called by type, from a table: who imports one file may call any of them.
+        found |= set(path.parent.glob("*.py"))
+    return frozenset(place for place in found if place.is_file())
+
+
+@cache
+def _digest_of_sources(path: Path) -> str:
+    """Return a digest of a file, of all that it imports, of what those import, and so on."""
+    # A function typed at a prompt has no file.
+    closure, fresh = {Path(__file__)}, {path} if path.is_file() else set()
+    while fresh:
+        closure |= fresh
+        fresh = set().union(*map(_imported_by, fresh)) - closure
     digest = hashlib.sha256()
-    root = Path(__file__).parent
-    for path in sorted([Path(__file__), *(p for f in _FOLDERS for p in (root / f).glob("*.py"))]):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    for source in sorted(closure):
+        digest.update(source.name.encode() + b"\0")
+        digest.update(_digest_of_file(source))
     return digest.hexdigest()
 
 
-_SOURCES = _digest_of_sources()
+@cache
+def _digest_of_file(path: Path) -> bytes:
+    return hashlib.sha256(path.read_bytes()).digest()
 
 
-def stamp() -> tuple[str, ...]:
+def stamp(function: Callable[..., Any]) -> tuple[str, ...]:
     """Return what a cached function must have been compiled from to be used."""
     users = hashlib.sha256("\0".join(sorted(_registered)).encode()).hexdigest()
-    return (_SOURCES, users, numba.__version__, f"bounds={BOUNDS_CHECKED}")
+    sources = _digest_of_sources(Path(inspect.getfile(function)))
+    return (sources, users, numba.__version__, f"bounds={BOUNDS_CHECKED}")
 
 
-def _variant() -> str:
+def _variant(users: str) -> str:
     """Name the cache files of an unusual configuration, so that it displaces nobody else's."""
-    users = hashlib.sha256(stamp()[1].encode()).hexdigest()[:8] if _registered else ""
-    return users + ("-bounds" if BOUNDS_CHECKED else "")
+    digest = hashlib.sha256(users.encode()).hexdigest()[:8] if _registered else ""
+    return digest + ("-bounds" if BOUNDS_CHECKED else "")
 
 
 class _StampedCache(FunctionCache):
@@ -81,9 +103,10 @@ class _StampedCache(FunctionCache):
         self.restamp()
 
     def restamp(self) -> None:
-        variant = _variant()
+        own = stamp(self._py_func)
+        variant = _variant(own[1])
         name = f"{self._plain_name}.{variant}" if variant else self._plain_name
-        self._cache_file = type(self._cache_file)(self._cache_path, name, stamp())
+        self._cache_file = type(self._cache_file)(self._cache_path, name, own)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:

@@ -23,7 +23,7 @@ _H = 0.5
 
 
 @compiled_within
-def value(loss, s):  # type: ignore[no-untyped-def]
+def value(loss, s):
     """Return the loss at a margin; float64 both."""
     if loss == LOG:
         return np.log1p(np.exp(-s)) if s > -30.0 else -s
@@ -34,7 +34,7 @@ def value(loss, s):  # type: ignore[no-untyped-def]
 
 
 @compiled_within
-def derivative(loss, s):  # type: ignore[no-untyped-def]
+def derivative(loss, s):
     """Return the derivative of the loss at a margin; float64 both."""
     if loss == LOG:
         return -1.0 / (1.0 + np.exp(min(s, 700.0)))

@@ -86,6 +86,34 @@ def test_second_process_hits_and_an_edit_elsewhere_misses(copy):
     assert run(copy) == ["15.0", "0", "1"]
 
 
+STAMPS = """
+from streamsvm import _compile
+from streamsvm.solvers.lasvm import extremes, step
+from streamsvm.solvers.tracking import step as tracking
+from streamsvm.support import stores
+for function in (extremes.update_gradient, step.learn_rows, tracking.learn_rows, stores.values):
+    print(_compile.stamp(getattr(function, "py_func", function))[0])
+"""
+
+
+def test_an_edit_touches_the_stamps_of_what_depends_on_it_only(copy):
+    before = run(copy, STAMPS)
+    extremes = copy / "streamsvm" / "solvers" / "lasvm" / "extremes.py"
+    extremes.write_text(extremes.read_text() + "\n# An edit.\n")
+    same = [old == new for old, new in zip(before, run(copy, STAMPS), strict=True)]
+    assert same == [False, False, True, True]
+    tiles = copy / "streamsvm" / "support" / "tiles.py"
+    tiles.write_text(tiles.read_text() + "\n# An edit.\n")
+    assert not set(before) & set(run(copy, STAMPS))
+
+
+def test_an_edit_of_what_is_not_used_hits(copy):
+    assert run(copy) == ["5.0", "0", "1"]
+    step = copy / "streamsvm" / "solvers" / "lasvm" / "step.py"
+    step.write_text(step.read_text() + "\n# An edit.\n")
+    assert run(copy) == ["5.0", "1", "0"]
+
+
 def test_bounds_checked_code_is_kept_apart(copy):
     assert run(copy)[1:] == ["0", "1"]
     assert run(copy, NUMBA_BOUNDSCHECK="1")[1:] == ["0", "1"]

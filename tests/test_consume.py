@@ -17,9 +17,9 @@ import pytest
 
 import streamsvm
 from connectors import KafkaSource, MemorySource, SourceError
-from streamsvm.checkpoint import Checkpoint
-from streamsvm.learners import model_file
-from streamsvm.runner import Run
+from streamsvm.model_files import container as model_file
+from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.runner import Run
 from tests import brokers
 
 confluent_kafka = pytest.importorskip("confluent_kafka", reason="pip install confluent-kafka")

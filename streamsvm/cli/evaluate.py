@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from connectors import Source
-from streamsvm.learners import frames
-from streamsvm.learners.matrices import Matrix, SparseMatrix, are_usable, take
-from streamsvm.run_parts import parts_of
+from streamsvm.features import frames
+from streamsvm.features.matrices import Matrix, SparseMatrix, are_usable, take
+from streamsvm.run.parts import parts_of
 from streamsvm.support.rows import LARGEST
 
 

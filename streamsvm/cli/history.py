@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm import TrackingMonitor
-from streamsvm.run_report import RunReport
+from streamsvm.run.report import RunReport
 
 _PLOTS = (
     ("accuracy", ("accuracy", "balanced_accuracy"), "progressive accuracy"),

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from streamsvm.errors import ParameterError
-from streamsvm.late_labels import LateLabels
+from streamsvm.run.late_labels import LateLabels
 
 
 def add_late_options(group: argparse._ArgumentGroup) -> None:

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from streamsvm.cli.evaluate import margins
 from streamsvm.cli.sources import open_source
 from streamsvm.errors import ParameterError
-from streamsvm.learners.model_file import load
-from streamsvm.run_parts import parts_of
+from streamsvm.model_files.container import load
+from streamsvm.run.parts import parts_of
 
 
 def add_parser(subcommands: Any) -> None:

@@ -11,7 +11,7 @@ from streamsvm.cli.learners import add_learner_options
 from streamsvm.cli.running import add_output_options, check_folders, run_shown
 from streamsvm.cli.sources import add_pace_options, open_source, paced
 from streamsvm.errors import ParameterError
-from streamsvm.learners.frames import labels_of
+from streamsvm.features.frames import labels_of
 
 _PEEKED = 1000
 

@@ -17,14 +17,14 @@ from rich.console import Console
 from connectors import Source
 from streamsvm import TrackingMonitor, __version__
 from streamsvm import save as save_model
-from streamsvm.bad_events import BadEvents, OnError
-from streamsvm.checkpoint import Checkpoint
 from streamsvm.cli import evaluate, history
 from streamsvm.cli.learners import model_from
 from streamsvm.cli.screen import Screen, report_table
 from streamsvm.errors import UnwritableModelFileError
-from streamsvm.run_report import RunReport
-from streamsvm.runner import Run
+from streamsvm.run.bad_events import BadEvents, OnError
+from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.report import RunReport
+from streamsvm.run.runner import Run
 
 
 def add_output_options(output: argparse._ArgumentGroup) -> None:

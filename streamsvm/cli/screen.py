@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streamsvm import _compile
-from streamsvm.run_report import Progress, RunReport
+from streamsvm.run.report import Progress, RunReport
 
 _PLAIN_EVERY = 2.0
 

@@ -43,7 +43,7 @@ _power_of_two: Any = _power_of_two_compiled if JIT else _power_of_two_plain
 
 
 @compiled
-def exp_float32(x):  # type: ignore[no-untyped-def]
+def exp_float32(x):
     """Return exp(x) as float32, for x <= 0 (float32 or float64); 0 below -87."""
     low = x < _LOWEST
     t = _LOWEST if low else np.float32(x)

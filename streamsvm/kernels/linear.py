@@ -39,5 +39,5 @@ class Linear(_Parameters):
 
 
 @register(Linear, of="dot")
-def _linear(kernel, product):  # type: ignore[no-untyped-def]
+def _linear(kernel, product):
     return kernel.scale * product

@@ -49,7 +49,7 @@ class Polynomial(_Parameters):
 
 
 @register(Polynomial, of="dot")
-def _polynomial(kernel, product):  # type: ignore[no-untyped-def]
+def _polynomial(kernel, product):
     base = kernel.gamma * product + kernel.coef0
     value = base
     for _ in range(int(kernel.degree) - 1):

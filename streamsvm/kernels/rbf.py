@@ -45,5 +45,5 @@ class RBF(_Parameters):
 
 
 @register(RBF, of="distance")
-def _rbf(kernel, product):  # type: ignore[no-untyped-def]
+def _rbf(kernel, product):
     return exp_float32(-np.float32(kernel.gamma) * product)

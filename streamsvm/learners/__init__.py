@@ -1,1 +1,1 @@
-"""River-compatible learners around the solvers."""
+"""River learners, one file a public class."""

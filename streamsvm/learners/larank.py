@@ -9,18 +9,21 @@ import numpy as np
 
 from streamsvm import kernels
 from streamsvm.errors import ParameterError
-from streamsvm.learners import larank_file, model_file
-from streamsvm.learners.checks import check_number, check_positive, check_size
-from streamsvm.learners.label_column import LabelColumn
-from streamsvm.learners.labels import ClassLabels
-from streamsvm.learners.schema import LIMIT
-from streamsvm.learners.several import SeveralClasses
-from streamsvm.learners.slot_learner import SlotLearner
-from streamsvm.learners.support_vectors import as_matrix
+from streamsvm.features.schema import LIMIT
+from streamsvm.labels.class_labels import ClassLabels
+from streamsvm.labels.label_column import LabelColumn
+from streamsvm.learners.bases.multiclass_learner import MulticlassLearner
+from streamsvm.learners.bases.parameter_checks import check_number, check_positive, check_size
+from streamsvm.learners.bases.slot_learner import SlotLearner
+from streamsvm.learners.bases.support_vectors import as_matrix
+from streamsvm.model_files import container as model_file
+from streamsvm.model_files import larank_file
 from streamsvm.monitor.certificate import Certificate, tracking_bound
 from streamsvm.monitor.gap import KeptGap, larank_gap
-from streamsvm.solvers import larank, larank_finish, larank_state
-from streamsvm.solvers.larank_state import LaRankState
+from streamsvm.solvers.larank import finish as larank_finish
+from streamsvm.solvers.larank import state as larank_state
+from streamsvm.solvers.larank import step as larank
+from streamsvm.solvers.larank.state import LaRankState
 from streamsvm.support import stores
 from streamsvm.support.draws import new_draws
 from streamsvm.support.rows import Rows
@@ -39,7 +42,7 @@ class SupportPatterns(NamedTuple):
     classes: list[Any]  # of the columns of `coefficients`
 
 
-class LaRankClassifier(SeveralClasses, SlotLearner):
+class LaRankClassifier(MulticlassLearner, SlotLearner):
     """Online SVM of several classes, with kernels: as accurate as a batch SVM after one pass.
 
     The problem solved, over the examples kept, is the multiclass SVM of Crammer and Singer, without

@@ -8,17 +8,21 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm.learners import lasvm_file, model_file
-from streamsvm.learners.binary import BinaryLearner
-from streamsvm.learners.bounds import policy_of
-from streamsvm.learners.checks import check_number, check_positive, check_size
-from streamsvm.learners.label_column import LabelColumn
-from streamsvm.learners.schema import LIMIT
-from streamsvm.learners.slot_learner import SlotLearner
+from streamsvm.features.schema import LIMIT
+from streamsvm.labels.label_column import LabelColumn
+from streamsvm.learners.bases.binary_learner import BinaryLearner
+from streamsvm.learners.bases.bounds import policy_of
+from streamsvm.learners.bases.parameter_checks import check_number, check_positive, check_size
+from streamsvm.learners.bases.slot_learner import SlotLearner
+from streamsvm.model_files import container as model_file
+from streamsvm.model_files import lasvm_file
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.monitor.gap import KeptGap, lasvm_gap
-from streamsvm.solvers import boxes, lasvm, lasvm_finish, lasvm_state
-from streamsvm.solvers.lasvm_state import LASVMState
+from streamsvm.solvers.lasvm import boxes
+from streamsvm.solvers.lasvm import finish as lasvm_finish
+from streamsvm.solvers.lasvm import state as lasvm_state
+from streamsvm.solvers.lasvm import step as lasvm
+from streamsvm.solvers.lasvm.state import LASVMState
 from streamsvm.support import stores
 from streamsvm.support.rows import Rows
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from streamsvm.learners import linear_file, model_file
-from streamsvm.learners.checks import check_number
-from streamsvm.learners.linear_learner import LinearLearner
-from streamsvm.learners.schema import LIMIT
-from streamsvm.solvers import sgd
+from streamsvm.features.schema import LIMIT
+from streamsvm.learners.bases import linear_file
+from streamsvm.learners.bases.linear_learner import LinearLearner
+from streamsvm.learners.bases.parameter_checks import check_number
+from streamsvm.model_files import container as model_file
+from streamsvm.solvers.linear import sgd
 
 
 class SVMSGDClassifier(LinearLearner):

@@ -9,15 +9,19 @@ import numpy as np
 
 from streamsvm import kernels
 from streamsvm.errors import ParameterError
-from streamsvm.learners import model_file, tracking_file
-from streamsvm.learners.binary import BinaryLearner
-from streamsvm.learners.bounds import policy_of
-from streamsvm.learners.checks import check_number, check_size
-from streamsvm.learners.kernel_learner import KernelLearner
-from streamsvm.learners.schema import LIMIT
+from streamsvm.features.schema import LIMIT
+from streamsvm.learners.bases.binary_learner import BinaryLearner
+from streamsvm.learners.bases.bounds import policy_of
+from streamsvm.learners.bases.kernel_learner import KernelLearner
+from streamsvm.learners.bases.parameter_checks import check_number, check_size
+from streamsvm.model_files import container as model_file
+from streamsvm.model_files import tracking_file
 from streamsvm.monitor import gap
 from streamsvm.monitor.certificate import Certificate, papers_bound, steps_for, tracking_bound
-from streamsvm.solvers import tracking, tracking_finish, tracking_linear, tracking_state
+from streamsvm.solvers.tracking import finish as tracking_finish
+from streamsvm.solvers.tracking import linear as tracking_linear
+from streamsvm.solvers.tracking import state as tracking_state
+from streamsvm.solvers.tracking import step as tracking
 from streamsvm.support import stores
 from streamsvm.support.rows import Rows
 

@@ -24,9 +24,9 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.solvers.lasvm_state import bias
-from streamsvm.solvers.tracking_linear import product, row_at
-from streamsvm.solvers.tracking_state import add_scaled
+from streamsvm.solvers.lasvm.state import bias
+from streamsvm.solvers.tracking.linear import product, row_at
+from streamsvm.solvers.tracking.state import add_scaled
 from streamsvm.support.row_cache import kernel_row
 
 SAMPLED_MEMBERS = 4096
@@ -54,7 +54,7 @@ NONE_DISCARDED = Discarded(0.0, 0.0, 0.0, 0.0)
 
 
 @compiled
-def _gap_of(members, coefficients, f, box, y):  # type: ignore[no-untyped-def]
+def _gap_of(members, coefficients, f, box, y):
     """Sum equation 4 over members; f[m] belongs to members[m]."""
     total, boxes = 0.0, 0.0
     for m in range(members.size):
@@ -67,7 +67,7 @@ def _gap_of(members, coefficients, f, box, y):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _tracking(state, kernel, averaged, d):  # type: ignore[no-untyped-def]
+def _tracking(state, kernel, averaged, d):
     n, n_members = state.active.counts[0].n, state.active.counts[0].n_members
     f = state.f[:n].copy()
     if averaged:
@@ -85,7 +85,7 @@ def _tracking(state, kernel, averaged, d):  # type: ignore[no-untyped-def]
     return _gap_of(members, coefficients, own, state.box, state.y)
 
 
-def tracking_gap(state, kernel, d, averaged=True) -> KeptGap:  # type: ignore[no-untyped-def]
+def tracking_gap(state, kernel, d, averaged=True) -> KeptGap:
     """Return the gap of the averaged classifier, or of the last iterate.
 
     Parameters
@@ -105,7 +105,7 @@ def tracking_gap(state, kernel, d, averaged=True) -> KeptGap:  # type: ignore[no
 
 
 @compiled
-def _linear(state, scale, members, averaged, d):  # type: ignore[no-untyped-def]
+def _linear(state, scale, members, averaged, d):
     w = state.w_average if averaged else state.w
     f = np.empty(members.size)
     for m in range(members.size):
@@ -114,7 +114,7 @@ def _linear(state, scale, members, averaged, d):  # type: ignore[no-untyped-def]
     return _gap_of(members, coefficients, f, state.box, state.y)
 
 
-def linear_gap(state, kernel, d, averaged=True, draws=None) -> KeptGap:  # type: ignore[no-untyped-def]
+def linear_gap(state, kernel, d, averaged=True, draws=None) -> KeptGap:
     """Return the gap of a model with explicit w; beyond 4,096 members, an unbiased estimate.
 
     Parameters
@@ -139,7 +139,7 @@ def linear_gap(state, kernel, d, averaged=True, draws=None) -> KeptGap:  # type:
 
 
 @compiled
-def _hinge_at(state, b):  # type: ignore[no-untyped-def]
+def _hinge_at(state, b):
     """Return sum_s C_s max(0, y_s (g_s - b)) and sum_s C_s."""
     hinge, boxes = 0.0, 0.0
     for s in range(state.info[0].n):
@@ -150,7 +150,7 @@ def _hinge_at(state, b):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def best_bias(state):  # type: ignore[no-untyped-def]
+def best_bias(state):
     """Return the b at which the gap of a LASVM state is least."""
     info = state.info[0]
     if info.i < 0 or info.j < 0 or info.g_max <= info.g_min:
@@ -184,7 +184,7 @@ def best_bias(state):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _lasvm(state):  # type: ignore[no-untyped-def]
+def _lasvm(state):
     b = best_bias(state)
     hinge, boxes = _hinge_at(state, b)
     pull = 0.0
@@ -193,7 +193,7 @@ def _lasvm(state):  # type: ignore[no-untyped-def]
     return hinge - pull, boxes, b
 
 
-def lasvm_gap(state, own_bias: float) -> KeptGap:  # type: ignore[no-untyped-def]
+def lasvm_gap(state, own_bias: float) -> KeptGap:
     """Return the gap of a LASVM state at the best b; `own_bias` is that of its margins."""
     total, box, b = _lasvm(state)
     return KeptGap(total, box, b - own_bias)
@@ -235,7 +235,7 @@ def discarded(losses: np.ndarray, boxes: np.ndarray, n: int) -> Discarded:
 
 
 @compiled
-def _larank(state):  # type: ignore[no-untyped-def]
+def _larank(state):
     total, boxes = 0.0, 0.0
     for s in range(state.info[0].n):
         box = state.box[s]
@@ -253,7 +253,7 @@ def _larank(state):  # type: ignore[no-untyped-def]
     return total, boxes
 
 
-def larank_gap(state) -> KeptGap:  # type: ignore[no-untyped-def]
+def larank_gap(state) -> KeptGap:
     """Return the gap of several classes over the support patterns of a `LaRankState`."""
     total, box = _larank(state)
     return KeptGap(total, box, 0.0)

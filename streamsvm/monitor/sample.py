@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.support.owned import owned
 from streamsvm.support.rows import Rows, copied, joined
+from streamsvm.support.writable import writable
 
 NEVER = 10**18
 
@@ -56,7 +56,7 @@ class PassedBy:
             self._skip()
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
-        self.__dict__.update(owned(contents))
+        self.__dict__.update(writable(contents))
 
     def __len__(self) -> int:
         return self._n

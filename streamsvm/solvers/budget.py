@@ -24,7 +24,7 @@ import math
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.solvers.tracking_state import add_scaled, enter, leave, shift
+from streamsvm.solvers.tracking.state import add_scaled, enter, leave, shift
 from streamsvm.support import fresh_block, row_cache, stores
 from streamsvm.support.draws import below
 from streamsvm.support.kernel_diagonal import own_value
@@ -43,7 +43,7 @@ _SECTIONS = 20
 
 
 @compiled
-def removal_loss(state, i):  # type: ignore[no-untyped-def]
+def removal_loss(state, i):
     """Return what the dual loses when example i leaves."""
     a = state.y[i] * state.alpha[i]
     g = 1.0 - state.y[i] * state.f[i]
@@ -51,7 +51,7 @@ def removal_loss(state, i):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def remove(state, kernel, i, d):  # type: ignore[no-untyped-def]
+def remove(state, kernel, i, d):
     """Take example i out of the active set."""
     if state.alpha[i] != 0.0:
         loss = removal_loss(state, i)
@@ -65,7 +65,7 @@ def remove(state, kernel, i, d):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def least_harmful(state):  # type: ignore[no-untyped-def]
+def least_harmful(state):
     """Return the member whose removal costs least and that cost; among free ones, least needed."""
     found, least, useless = np.int64(-1), np.inf, -np.inf
     for m in range(state.active.counts[0].n_members):
@@ -78,7 +78,7 @@ def least_harmful(state):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _smallest(state):  # type: ignore[no-untyped-def]
+def _smallest(state):
     found, least = np.int64(-1), np.inf
     for m in range(state.active.counts[0].n_members):
         i = state.active.members[m]
@@ -88,7 +88,7 @@ def _smallest(state):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _nearest(state, row, i):  # type: ignore[no-untyped-def]
+def _nearest(state, row, i):
     """Return the member of the same label with the largest k_ij^2 / k_jj, k_ij > 0, or -1."""
     found, most = np.int64(-1), 0.0
     for m in range(state.active.counts[0].n_members):
@@ -103,7 +103,7 @@ def _nearest(state, row, i):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def pair_cost(a_i, a_j, k_ii, k_jj, k_ij):  # type: ignore[no-untyped-def]
+def pair_cost(a_i, a_j, k_ii, k_jj, k_ij):
     """Return the square of what w loses when the lighter of two goes over to the other, at most."""
     over_j = a_i * a_i * (k_ii - k_ij * k_ij / max(k_jj, 1e-30))
     over_i = a_j * a_j * (k_jj - k_ij * k_ij / max(k_ii, 1e-30))
@@ -111,7 +111,7 @@ def pair_cost(a_i, a_j, k_ii, k_jj, k_ij):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def cheapest_pair(state, kernel, first, d):  # type: ignore[no-untyped-def]
+def cheapest_pair(state, kernel, first, d):
     """Return the cheapest pair of one label to merge: of `first` and some drawn members."""
     n = state.active.counts[0].n
     least, best_i, best_j = np.inf, first, np.int64(-1)
@@ -136,7 +136,7 @@ def cheapest_pair(state, kernel, first, d):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _project(state, kernel, i, j, d):  # type: ignore[no-untyped-def]
+def _project(state, kernel, i, j, d):
     """Remove i, and give its part along j, of the same label, to j."""
     n = state.active.counts[0].n
     row_i = state.cache.values[row_cache.kernel_row(state.cache, kernel, state.store, i, n, d)]
@@ -158,7 +158,7 @@ def _project(state, kernel, i, j, d):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def best_point(kappa, a_i, a_j):  # type: ignore[no-untyped-def]
+def best_point(kappa, a_i, a_j):
     """Return h in [0, 1] for which a_i kappa^((1-h)^2) + a_j kappa^(h^2) is largest.
 
     By golden section: with kappa > exp(-2) there is one maximum; below, the better of two is in the
@@ -180,7 +180,7 @@ def best_point(kappa, a_i, a_j):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def weight_of(policy, kappa, a_i, a_j):  # type: ignore[no-untyped-def]
+def weight_of(policy, kappa, a_i, a_j):
     """Return h for two vectors with the kernel value kappa and these coefficients."""
     if policy == MERGE:
         return best_point(kappa, a_i, a_j)
@@ -188,7 +188,7 @@ def weight_of(policy, kappa, a_i, a_j):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _merge(state, kernel, i, j, policy, d):  # type: ignore[no-untyped-def]
+def _merge(state, kernel, i, j, policy, d):
     """Replace i and j, of the same label, by one vector between them."""
     info, n = state.info[0], state.active.counts[0].n
     row_i = state.cache.values[row_cache.kernel_row(state.cache, kernel, state.store, i, n, d)]
@@ -227,7 +227,7 @@ def _merge(state, kernel, i, j, policy, d):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def make_room(state, kernel, wanted, policy, d):  # type: ignore[no-untyped-def]
+def make_room(state, kernel, wanted, policy, d):
     """Free a place in a full active set; return whether the fresh example may have it.
 
     Parameters

@@ -58,7 +58,7 @@ def grown(active: ActiveSet, capacity: int) -> ActiveSet:
 
 
 @compiled_within
-def is_full(active, limit):  # type: ignore[no-untyped-def]
+def is_full(active, limit):
     """Tell whether one more example needs more capacity than there is; `limit` members at most."""
     counts = active.counts[0]
     room = counts.n_free > 0 or counts.n < active.members.size
@@ -66,7 +66,7 @@ def is_full(active, limit):  # type: ignore[no-untyped-def]
 
 
 @compiled_within
-def enter(active, arrival):  # type: ignore[no-untyped-def]
+def enter(active, arrival):
     """Give a slot to the example that was offered as number `arrival`, from 1, and return it."""
     counts = active.counts[0]
     if counts.n_free > 0:
@@ -85,7 +85,7 @@ def enter(active, arrival):  # type: ignore[no-untyped-def]
 
 
 @compiled_within
-def renew(active, slot):  # type: ignore[no-untyped-def]
+def renew(active, slot):
     """Let the example in a slot be the one that was offered last: it came again."""
     arrival = active.counts[0].n_offered
     active.arrival[slot] = arrival
@@ -94,7 +94,7 @@ def renew(active, slot):  # type: ignore[no-untyped-def]
 
 
 @compiled_within
-def leave(active, slot):  # type: ignore[no-untyped-def]
+def leave(active, slot):
     """Take the example in a slot out of the set; the slot is free from now on."""
     counts = active.counts[0]
     at = active.place[slot]
@@ -108,7 +108,7 @@ def leave(active, slot):  # type: ignore[no-untyped-def]
 
 
 @compiled_within
-def expired(active):  # type: ignore[no-untyped-def]
+def expired(active):
     """Return the slot of the example that leaves the window with the one offered now, or -1."""
     counts = active.counts[0]
     if active.ring.size == 0 or counts.n_offered <= active.ring.size:

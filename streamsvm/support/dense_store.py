@@ -48,7 +48,7 @@ def grown(store: DenseStore, capacity: int, n_features: int) -> DenseStore:
 
 
 @compiled
-def put(store, slot, x):  # type: ignore[no-untyped-def]
+def put(store, slot, x):
     """Write row `x`, float32 (n_features,), into a slot."""
     panel = store.panels[slot // PANEL]
     lane = slot % PANEL
@@ -59,7 +59,7 @@ def put(store, slot, x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def get(store, slot, out):  # type: ignore[no-untyped-def]
+def get(store, slot, out):
     """Read a slot into `out`, float32 (n_features,)."""
     panel = store.panels[slot // PANEL]
     lane = slot % PANEL
@@ -68,7 +68,7 @@ def get(store, slot, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def gather(store, slots, n, d):  # type: ignore[no-untyped-def]
+def gather(store, slots, n, d):
     """Return copies of the rows in the first n of `slots`, float32 (n, d)."""
     x = np.empty((n, d), np.float32)
     for r in range(n):
@@ -77,7 +77,7 @@ def gather(store, slots, n, d):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def reorder(store, order, n_kept):  # type: ignore[no-untyped-def]
+def reorder(store, order, n_kept):
     """Let slot order[s] become slot s, for s < n_kept; other slots are gone."""
     last = 0
     for s in range(n_kept):

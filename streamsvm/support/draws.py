@@ -21,7 +21,7 @@ def new_draws(seed: int | None) -> np.ndarray:
 
 
 @compiled
-def uniform(draws):  # type: ignore[no-untyped-def]
+def uniform(draws):
     """Return a float in [0, 1) and advance the state."""
     word = draws[0]
     word ^= word << _S13
@@ -33,6 +33,6 @@ def uniform(draws):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def below(draws, n):  # type: ignore[no-untyped-def]
+def below(draws, n):
     """Return an integer drawn uniformly from 0 .. n-1 and advance the state."""
     return np.int64(uniform(draws) * n)

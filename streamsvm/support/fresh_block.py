@@ -47,13 +47,13 @@ def new_block(capacity: int, n_features: int, sparse: bool) -> FreshBlock:
 
 
 @compiled
-def fill(block, kernel, store, x, first, stop):  # type: ignore[no-untyped-def]
+def fill(block, kernel, store, x, first, stop):
     """Compute the values of the rows x with slots first .. stop-1."""
     stores.values(kernel, store, x, count(x), width(x), first, stop, block.values)
 
 
 @compiled
-def begin(block, kernel, x):  # type: ignore[no-untyped-def]
+def begin(block, kernel, x):
     """Begin with the rows x, whose values with all slots are filled in; add those among them."""
     size = count(x)
     if size > 1:
@@ -63,13 +63,13 @@ def begin(block, kernel, x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def has_room(block):  # type: ignore[no-untyped-def]
+def has_room(block):
     """Tell whether a few more changes can be noted; else begin a new block."""
     return block.counts[0] + 4 <= block.changed.shape[0]
 
 
 @compiled
-def note(block, slot, origin):  # type: ignore[no-untyped-def]
+def note(block, slot, origin):
     """Note that a slot got row `origin` of the block, or a `FOREIGN` one."""
     block.changed[block.counts[0], 0] = slot
     block.changed[block.counts[0], 1] = origin
@@ -77,7 +77,7 @@ def note(block, slot, origin):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def values_of(block, kernel, store, x, r):  # type: ignore[no-untyped-def]
+def values_of(block, kernel, store, x, r):
     """Return the values of row r of the block with all slots, float32 (capacity,), up to date.
 
     `x` holds the rows that `begin` was given.
@@ -96,7 +96,7 @@ def values_of(block, kernel, store, x, r):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def squeezed(values, order, first, n_block, n):  # type: ignore[no-untyped-def]
+def squeezed(values, order, first, n_block, n):
     """Let values, float32 (rows, capacity), follow when slot order[s] became slot s, for s < n.
 
     Only the rows from `first` on are wanted. Returns how many of their first n_block columns, those
@@ -112,7 +112,7 @@ def squeezed(values, order, first, n_block, n):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def fill_block(state, kernel, x, first, stop):  # type: ignore[no-untyped-def]
+def fill_block(state, kernel, x, first, stop):
     """Compute the values of at most `BLOCK` rows x with slots first .. stop-1 in `state.block`."""
     state = borrowed(state)
     stores.values(kernel, state.store, x, count(x), width(x), first, stop, state.block)

@@ -13,7 +13,7 @@ from streamsvm.support.sparse_store import SparseStore
 
 
 @compiled
-def own_value(kernel, spare, x):  # type: ignore[no-untyped-def]
+def own_value(kernel, spare, x):
     """Return k(x_0, x_0) of a block of one row, as it is computed among stored rows.
 
     `spare` is a store of one row or more that may be written over.
@@ -25,7 +25,7 @@ def own_value(kernel, spare, x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _write(kernel, spare, x, out):  # type: ignore[no-untyped-def]
+def _write(kernel, spare, x, out):
     """Write k(x_r, x_r) into out, float32 (n,)."""
     for r in range(out.size):
         out[r] = own_value(kernel, spare, part(x, r, r + 1))

@@ -23,7 +23,7 @@ from streamsvm.support.tiles import (
 
 
 @compiled_leaf
-def expansion(alpha, row, n):  # type: ignore[no-untyped-def]
+def expansion(alpha, row, n):
     """Return sum_s alpha_s k_s over s < n; alpha float64, row float32."""
     total = 0.0
     for s in range(n):
@@ -32,14 +32,14 @@ def expansion(alpha, row, n):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def apply_kernel(kernel, products):  # type: ignore[no-untyped-def]
+def apply_kernel(kernel, products):
     """Turn products, float32 (m,), into kernel values in place."""
     for s in range(products.size):
         products[s] = value_of_product(kernel, products[s])
 
 
 @compiled
-def _dots(kernel, panels, p, n_panels, x, n_rows, d, out):  # type: ignore[no-untyped-def]
+def _dots(kernel, panels, p, n_panels, x, n_rows, d, out):
     r = 0
     while r + ROWS <= n_rows:
         for q in range(n_panels):
@@ -57,7 +57,7 @@ def _dots(kernel, panels, p, n_panels, x, n_rows, d, out):  # type: ignore[no-un
 
 
 @compiled
-def _distances(kernel, panels, p, n_panels, x, n_rows, d, out):  # type: ignore[no-untyped-def]
+def _distances(kernel, panels, p, n_panels, x, n_rows, d, out):
     r = 0
     while r + ROWS <= n_rows:
         for q in range(n_panels):
@@ -75,7 +75,7 @@ def _distances(kernel, panels, p, n_panels, x, n_rows, d, out):  # type: ignore[
 
 
 @compiled
-def _vectors(kernel, panels, p, n_panels, x, n_rows, d, out):  # type: ignore[no-untyped-def]
+def _vectors(kernel, panels, p, n_panels, x, n_rows, d, out):
     for q in range(p, p + n_panels):
         for r in range(n_rows):
             for lane in range(PANEL):
@@ -88,7 +88,7 @@ _panel_values: Any = chosen_by(
 
 
 @compiled
-def kernel_values(kernel, store, x, n_rows, d, first, stop, out):  # type: ignore[no-untyped-def]
+def kernel_values(kernel, store, x, n_rows, d, first, stop, out):
     """Fill out[r, s] = k(x_r, row s) for r < n_rows and at least all s in first..stop-1.
 
     Whole panels are computed: entries of the panels that first and stop-1 lie in are written too.

@@ -95,12 +95,12 @@ def resized(cache: RowCache, capacity: int, n_features: int, budget: int) -> Row
 
 
 @compiled_within
-def _oldest(cache):  # type: ignore[no-untyped-def]
+def _oldest(cache):
     return cache.newer[cache.length.size]
 
 
 @compiled_within
-def touch(cache, line):  # type: ignore[no-untyped-def]
+def touch(cache, line):
     """Move a line to the head of the chain."""
     head = cache.length.size
     if cache.older[head] == line:
@@ -116,7 +116,7 @@ def touch(cache, line):  # type: ignore[no-untyped-def]
 
 
 @compiled_within
-def free(cache, slot):  # type: ignore[no-untyped-def]
+def free(cache, slot):
     """Forget the line of a slot; the line stays in the chain, and is as good as any when old."""
     line = cache.line_of[slot]
     if line != NONE:
@@ -126,7 +126,7 @@ def free(cache, slot):  # type: ignore[no-untyped-def]
 
 
 @compiled_within
-def take_line(cache, slot):  # type: ignore[no-untyped-def]
+def take_line(cache, slot):
     """Give the least recently used line to a slot, empty."""
     line = np.int64(_oldest(cache))
     if cache.slot_of[line] != NONE:
@@ -139,7 +139,7 @@ def take_line(cache, slot):  # type: ignore[no-untyped-def]
 
 
 @compiled_within
-def keep(cache, slot, values, n):  # type: ignore[no-untyped-def]
+def keep(cache, slot, values, n):
     """Store values[:n], float32, as the line of a slot that has none."""
     line = take_line(cache, slot)
     for s in range(n):
@@ -148,7 +148,7 @@ def keep(cache, slot, values, n):  # type: ignore[no-untyped-def]
 
 
 @compiled_within
-def _panel_is_cached(cache, slot, first, n):  # type: ignore[no-untyped-def]
+def _panel_is_cached(cache, slot, first, n):
     """Tell whether the lines of all slots of a panel below n hold the column `slot`."""
     if first + PANEL > n:
         return False
@@ -160,7 +160,7 @@ def _panel_is_cached(cache, slot, first, n):  # type: ignore[no-untyped-def]
 
 
 @compiled_within
-def kernel_row(cache, kernel, store, slot, n, d):  # type: ignore[no-untyped-def]
+def kernel_row(cache, kernel, store, slot, n, d):
     """Return the line (its number) of a slot with at least its first n values in place."""
     line = np.int64(cache.line_of[slot])
     if line == NONE or cache.length[line] < n:
@@ -171,7 +171,7 @@ def kernel_row(cache, kernel, store, slot, n, d):  # type: ignore[no-untyped-def
 
 
 @compiled
-def _completed(cache, kernel, store, slot, n, d):  # type: ignore[no-untyped-def]
+def _completed(cache, kernel, store, slot, n, d):
     """Return the line of a slot after the values that it lacks were added.
 
     They are read from the lines of the other slots where a whole panel of them is cached (the
@@ -205,7 +205,7 @@ def _completed(cache, kernel, store, slot, n, d):  # type: ignore[no-untyped-def
 
 
 @compiled_within
-def fetch(cache, slot):  # type: ignore[no-untyped-def]
+def fetch(cache, slot):
     """Have the line of a slot brought near, while its caller does something else.
 
     Lines are far: a model of 5,500 support vectors has 120 MB of them.
@@ -217,7 +217,7 @@ def fetch(cache, slot):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def set_column(cache, slot, values):  # type: ignore[no-untyped-def]
+def set_column(cache, slot, values):
     """Write values[s], float32, as the value of `slot` in the line of each slot s that holds it.
 
     For a slot that gets another row: its own line must be freed first.
@@ -229,7 +229,7 @@ def set_column(cache, slot, values):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def reorder(cache, order, n_kept):  # type: ignore[no-untyped-def]
+def reorder(cache, order, n_kept):
     """Let slot order[s] become slot s in every line, for s < n_kept; other slots are gone.
 
     A line keeps the values up to the first new slot that it lacks.

@@ -36,7 +36,7 @@ def grown(store: RowStore, capacity: int, n_features: int) -> RowStore:
 
 
 @compiled
-def put(store, slot, x):  # type: ignore[no-untyped-def]
+def put(store, slot, x):
     """Write row 0 of x, float32 (1, d), into a slot."""
     d = x.shape[1]
     store.rows[slot, :d] = x[0]

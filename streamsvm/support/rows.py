@@ -28,32 +28,32 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 @compiled
-def _count_dense(x):  # type: ignore[no-untyped-def]
+def _count_dense(x):
     return x.shape[0]
 
 
 @compiled
-def _count_sparse(x):  # type: ignore[no-untyped-def]
+def _count_sparse(x):
     return x.start.size - 1
 
 
 @compiled
-def _width_dense(x):  # type: ignore[no-untyped-def]
+def _width_dense(x):
     return x.shape[1]
 
 
 @compiled
-def _width_sparse(x):  # type: ignore[no-untyped-def]
+def _width_sparse(x):
     return x.d
 
 
 @compiled
-def _part_dense(x, first, stop):  # type: ignore[no-untyped-def]
+def _part_dense(x, first, stop):
     return x[first:stop]
 
 
 @compiled
-def _part_sparse(x, first, stop):  # type: ignore[no-untyped-def]
+def _part_sparse(x, first, stop):
     return SparseRows(x.start[first : stop + 1], x.columns, x.values, x.d)
 
 
@@ -110,13 +110,13 @@ def taken(x: SparseRows, kept: np.ndarray) -> SparseRows:
 
 
 @compiled
-def added(a, b):  # type: ignore[no-untyped-def]
+def added(a, b):
     """Return the sum of two finite values, float32, or the largest there is."""
     return np.float32(min(LARGEST, max(-LARGEST, np.float64(a) + np.float64(b))))
 
 
 @compiled
-def _tidy(start, columns, values):  # type: ignore[no-untyped-def]
+def _tidy(start, columns, values):
     """Sort each row by column in place, add up repeats and drop zeros; return what is left."""
     n = 0
     first = start[0]
@@ -145,7 +145,7 @@ def _tidy(start, columns, values):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _count_zeros(values):  # type: ignore[no-untyped-def]
+def _count_zeros(values):
     n = 0
     for t in range(values.size):
         n += values[t] == 0.0
@@ -153,7 +153,7 @@ def _count_zeros(values):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _count_falls(a, b):  # type: ignore[no-untyped-def]
+def _count_falls(a, b):
     n = 0
     for t in range(a.size):
         n += a[t] >= b[t]
@@ -161,7 +161,7 @@ def _count_falls(a, b):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _are_tidy(start, columns, values):  # type: ignore[no-untyped-def]
+def _are_tidy(start, columns, values):
     """Tell whether there is nothing to do for `_tidy`."""
     first, stop = start[0], start[-1]
     if _count_zeros(values[first:stop]) > 0:
@@ -189,7 +189,7 @@ def sorted_rows(x: SparseRows) -> SparseRows:
 
 
 @compiled
-def _count_values(x):  # type: ignore[no-untyped-def]
+def _count_values(x):
     n = 0
     for r in range(x.shape[0]):
         for c in range(x.shape[1]):
@@ -198,7 +198,7 @@ def _count_values(x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _list_values(x, start, columns, values):  # type: ignore[no-untyped-def]
+def _list_values(x, start, columns, values):
     n = 0
     for r in range(x.shape[0]):
         for c in range(x.shape[1]):

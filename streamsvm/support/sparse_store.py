@@ -84,7 +84,7 @@ def grown(store: SparseStore, capacity: int, n_features: int) -> SparseStore:
 
 
 @compiled
-def _compact(store):  # type: ignore[no-untyped-def]
+def _compact(store):
     """Move all living rows together at the front of the pool."""
     used = store.counts[USED]
     columns, values = store.columns[:used].copy(), store.values[:used].copy()
@@ -100,7 +100,7 @@ def _compact(store):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def has_room(store, x):  # type: ignore[no-untyped-def]
+def has_room(store, x):
     """Tell whether row 0 of x fits; if not, the store must be `grown` first."""
     need = x.start[1] - x.start[0]
     fits = 4 * (store.counts[LIVE] + need) <= 3 * store.columns.size
@@ -109,7 +109,7 @@ def has_room(store, x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def release(store, slot):  # type: ignore[no-untyped-def]
+def release(store, slot):
     """Let the row in a slot go: what it took can be used again."""
     store.counts[LIVE] -= store.length[slot]
     store.length[slot] = 0
@@ -117,7 +117,7 @@ def release(store, slot):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def put(store, slot, x):  # type: ignore[no-untyped-def]
+def put(store, slot, x):
     """Write row 0 of x into a slot."""
     release(store, slot)
     first = x.start[0]
@@ -139,7 +139,7 @@ def put(store, slot, x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def row_of(store, slot, scratch, d):  # type: ignore[no-untyped-def]
+def row_of(store, slot, scratch, d):
     """Return the row in a slot, valid until the next `put`; `scratch` is not used."""
     start = np.empty(2, np.int64)
     start[0] = store.start[slot]
@@ -148,7 +148,7 @@ def row_of(store, slot, scratch, d):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def gather(store, slots, n, d):  # type: ignore[no-untyped-def]
+def gather(store, slots, n, d):
     """Return copies of the rows in the first n of `slots`."""
     start = np.zeros(n + 1, np.int64)
     for r in range(n):
@@ -163,7 +163,7 @@ def gather(store, slots, n, d):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def of_rows(spare, x):  # type: ignore[no-untyped-def]
+def of_rows(spare, x):
     """Return a store of all rows of x, which shares their memory; `spare` lends its scratch."""
     start, n = x.start[:-1], x.start.size - 1
     length, norm = np.empty(n, np.int64), np.zeros(n)
@@ -178,7 +178,7 @@ def of_rows(spare, x):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def reorder(store, order, n_kept):  # type: ignore[no-untyped-def]
+def reorder(store, order, n_kept):
     """Let slot order[s] become slot s, for s < n_kept; other slots are gone."""
     start, length, norm = store.start.copy(), store.length.copy(), store.norm.copy()
     entered, weight = store.entered.copy(), store.weight.copy()
@@ -198,7 +198,7 @@ def reorder(store, order, n_kept):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _largest(columns, values, n):  # type: ignore[no-untyped-def]
+def _largest(columns, values, n):
     """Keep the `MOST_MERGED` entries of the largest size, in their order; return how many."""
     if n <= MOST_MERGED:
         return n
@@ -213,7 +213,7 @@ def _largest(columns, values, n):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def between(store, i, j, h, d):  # type: ignore[no-untyped-def]
+def between(store, i, j, h, d):
     """Return z = h x_i + (1 - h) x_j, its own memory, with its largest features only."""
     a, end_a = store.start[i], store.start[i] + store.length[i]
     b, end_b = store.start[j], store.start[j] + store.length[j]

@@ -19,7 +19,7 @@ FEW = 4
 
 
 @compiled
-def _norm(x, r):  # type: ignore[no-untyped-def]
+def _norm(x, r):
     total = 0.0
     for t in range(x.start[r], x.start[r + 1]):
         total += np.float64(x.values[t]) * np.float64(x.values[t])
@@ -27,12 +27,12 @@ def _norm(x, r):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _dot(kernel, product, norm_x, norm_s):  # type: ignore[no-untyped-def]
+def _dot(kernel, product, norm_x, norm_s):
     return np.float32(product)
 
 
 @compiled
-def _distance(kernel, product, norm_x, norm_s):  # type: ignore[no-untyped-def]
+def _distance(kernel, product, norm_x, norm_s):
     # In double precision: no digits are lost for near copies of long rows.
     return np.float32(max(0.0, norm_x + norm_s - 2.0 * product))
 
@@ -41,26 +41,26 @@ _argument: Any = chosen_by(0, {"dot": _dot, "distance": _distance}, product_of)
 
 
 @compiled
-def _spread(flat, columns, values, first, stop):  # type: ignore[no-untyped-def]
+def _spread(flat, columns, values, first, stop):
     for t in range(first, stop):
         flat[columns[t]] = values[t]
 
 
 @compiled
-def _clear(scratch, columns, first, stop):  # type: ignore[no-untyped-def]
+def _clear(scratch, columns, first, stop):
     for t in range(first, stop):
         scratch[columns[t]] = 0
 
 
 @compiled
-def _term(columns, values, flat, t):  # type: ignore[no-untyped-def]
+def _term(columns, values, flat, t):
     # Unsigned: a signed index is tested for counting from the end.
     column = np.uint64(np.uint32(columns[np.uint64(t)]))
     return np.float64(values[np.uint64(t)]) * np.float64(flat[column])
 
 
 @compiled
-def _dots(start, length, columns, values, flat, first, stop, out):  # type: ignore[no-untyped-def]
+def _dots(start, length, columns, values, flat, first, stop, out):
     """Write the products of rows first .. stop-1 with the one spread out into `out`, float64."""
     for s in range(first, stop):
         total = 0.0
@@ -70,7 +70,7 @@ def _dots(start, length, columns, values, flat, first, stop, out):  # type: igno
 
 
 @compiled
-def _one_row(kernel, store, x, r, first, stop, out):  # type: ignore[no-untyped-def]
+def _one_row(kernel, store, x, r, first, stop, out):
     """Fill out[r, s] for first <= s < stop."""
     flat, norm = store.flat[0], _norm(x, r)
     dots = np.empty(stop - first)
@@ -83,7 +83,7 @@ def _one_row(kernel, store, x, r, first, stop, out):  # type: ignore[no-untyped-
 
 
 @compiled
-def _group_size(store, x, first, n_rows):  # type: ignore[no-untyped-def]
+def _group_size(store, x, first, n_rows):
     """Return how many rows from `first`, at most 32, have columns that fit into the lanes."""
     size = min(PANEL, n_rows - first)
     while size > 1 and x.start[first + size] - x.start[first] > MOST_COLUMNS:
@@ -92,7 +92,7 @@ def _group_size(store, x, first, n_rows):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _spread_group(store, x, first, size):  # type: ignore[no-untyped-def]
+def _spread_group(store, x, first, size):
     n = 0
     for r in range(size):
         for t in range(x.start[first + r], x.start[first + r + 1]):
@@ -106,7 +106,7 @@ def _spread_group(store, x, first, size):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _group(kernel, store, x, r, size, first, stop, out):  # type: ignore[no-untyped-def]
+def _group(kernel, store, x, r, size, first, stop, out):
     """Fill out[r + i, s] for i < size and first <= s < stop."""
     _spread_group(store, x, r, size)
     norms = np.empty(size)
@@ -131,7 +131,7 @@ def _group(kernel, store, x, r, size, first, stop, out):  # type: ignore[no-unty
 
 
 @compiled
-def _by_products(kernel, store, x, n_rows, d, first, stop, out):  # type: ignore[no-untyped-def]
+def _by_products(kernel, store, x, n_rows, d, first, stop, out):
     r = 0
     while r < n_rows:
         size = _group_size(store, x, r, n_rows)
@@ -144,7 +144,7 @@ def _by_products(kernel, store, x, n_rows, d, first, stop, out):  # type: ignore
 
 
 @compiled
-def _by_vectors(kernel, store, x, n_rows, d, first, stop, out):  # type: ignore[no-untyped-def]
+def _by_vectors(kernel, store, x, n_rows, d, first, stop, out):
     flat, other = store.flat[0], store.flat[1]
     for r in range(n_rows):
         _spread(flat, x.columns, x.values, x.start[r], x.start[r + 1])
@@ -163,7 +163,7 @@ _chosen: Any = chosen_by(
 
 
 @compiled
-def kernel_values(kernel, store, x, n_rows, d, first, stop, out):  # type: ignore[no-untyped-def]
+def kernel_values(kernel, store, x, n_rows, d, first, stop, out):
     """Fill out[r, s] = k(x_r, row s) for r < n_rows and first <= s < stop.
 
     Parameters

@@ -25,35 +25,35 @@ def _of_store(argument: int, dense: Any, sparse: Any, row: Any = None) -> Any:
 
 
 @compiled
-def _put_dense(store, slot, x):  # type: ignore[no-untyped-def]
+def _put_dense(store, slot, x):
     dense_store.put(store, slot, x[0])
 
 
 @compiled
-def _has_room_dense(store, x):  # type: ignore[no-untyped-def]
+def _has_room_dense(store, x):
     return True
 
 
 @compiled
-def _release_dense(store, slot):  # type: ignore[no-untyped-def]
+def _release_dense(store, slot):
     pass
 
 
 @compiled
-def _row_of_dense(store, slot, scratch, d):  # type: ignore[no-untyped-def]
+def _row_of_dense(store, slot, scratch, d):
     dense_store.get(store, slot, scratch[0, :d])
     return scratch
 
 
 @compiled
-def _of_rows_dense(spare, x):  # type: ignore[no-untyped-def]
+def _of_rows_dense(spare, x):
     for r in range(x.shape[0]):
         dense_store.put(spare, r, x[r])
     return spare
 
 
 @compiled
-def _between_dense(store, i, j, h, d):  # type: ignore[no-untyped-def]
+def _between_dense(store, i, j, h, d):
     x, z = np.empty((2, d), np.float32), np.empty((1, d), np.float32)
     dense_store.get(store, i, x[0])
     dense_store.get(store, j, x[1])
@@ -63,14 +63,14 @@ def _between_dense(store, i, j, h, d):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _spare_dense(store, n, d):  # type: ignore[no-untyped-def]
+def _spare_dense(store, n, d):
     n_panels = (n + PANEL - 1) // PANEL
     panels = np.zeros((n_panels, d, PANEL), np.float32)
     return DenseStore(panels, np.zeros(n_panels * PANEL, np.int64), np.zeros(n_panels * PANEL))
 
 
 @compiled
-def _spare_sparse(store, n, d):  # type: ignore[no-untyped-def]
+def _spare_sparse(store, n, d):
     return store
 
 

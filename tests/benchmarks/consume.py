@@ -23,8 +23,8 @@ from confluent_kafka import Consumer
 from connectors import KafkaSource
 from connectors.payloads import decoder_of
 from streamsvm import SVMSGDClassifier
-from streamsvm.checkpoint import Checkpoint
-from streamsvm.runner import Run
+from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.runner import Run
 from tests.brokers import make_topic, produce, tansu
 
 _ROWS = 256

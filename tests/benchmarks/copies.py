@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm import LASVMClassifier, kernels
-from streamsvm.learners import model_file
+from streamsvm.model_files import container as model_file
 
 
 def seconds(action: Callable[[], Any], repeats: int = 5) -> str:

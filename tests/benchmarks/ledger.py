@@ -28,9 +28,9 @@ from confluent_kafka import Consumer
 
 from connectors import KafkaSource, MemorySource
 from streamsvm import LASVMClassifier, StandardScaler, kernels
-from streamsvm.checkpoint import Checkpoint
-from streamsvm.learners import model_file
-from streamsvm.runner import Run
+from streamsvm.model_files import container as model_file
+from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.runner import Run
 from tests import brokers
 
 N_PARTITIONS = 4

@@ -26,7 +26,7 @@ from river import linear_model
 
 from connectors import ParquetSource
 from streamsvm import SVMSGDClassifier
-from streamsvm.runner import Run
+from streamsvm.run.runner import Run
 from tests.benchmarks.linear_paces import (
     OURS,
     Events,

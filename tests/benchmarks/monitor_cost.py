@@ -22,7 +22,7 @@ from streamsvm import (
     TrackingMonitor,
     TrackingSVMClassifier,
 )
-from streamsvm.runner import Run
+from streamsvm.run.runner import Run
 from tests.golden import problems
 
 BANANAS = list(datasets.Bananas())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import streamsvm
-from streamsvm.learners.learner import Learner
+from streamsvm.learners.bases.learner import Learner
 from tests.benchmarks.peers import measure, tables, workloads
 from tests.benchmarks.peers.scenarios import BY_ID, SCENARIOS, WITHOUT, Scenario
 

@@ -10,10 +10,10 @@ import pytest
 from connectors import KafkaSource, LetterTopic, SourceError
 from connectors.messages import Message
 from streamsvm import LASVMClassifier
-from streamsvm.bad_events import BadEvents
 from streamsvm.errors import BadEventError, ParameterError
-from streamsvm.late_labels import LateLabels
-from streamsvm.runner import Run
+from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.late_labels import LateLabels
+from streamsvm.run.runner import Run
 
 
 def message(topic, offset, value, key=None, seconds=None):

@@ -15,9 +15,9 @@ import streamsvm
 from connectors import KafkaSource, SourceError
 from connectors.messages import Message
 from connectors.rebalance import Handover, listener_of
-from streamsvm.checkpoint import Checkpoint
-from streamsvm.learners import model_file
-from streamsvm.runner import Run
+from streamsvm.model_files import container as model_file
+from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.runner import Run
 from tests import brokers
 
 N = 1200

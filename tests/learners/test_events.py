@@ -1,4 +1,4 @@
-"""The short way of events against the long one: the same models to the last bit."""
+"""The fast path of events against the long one: the same models to the last bit."""
 
 import pickle
 from unittest import mock
@@ -9,8 +9,8 @@ from river import datasets
 
 from streamsvm import LASVMClassifier, TrackingMonitor, TrackingSVMClassifier, kernels
 from streamsvm.errors import FeatureError, LabelError
-from streamsvm.learners import events
-from streamsvm.learners.binary import BinaryLearner
+from streamsvm.learners.bases import event_handle as events
+from streamsvm.learners.bases.binary_learner import BinaryLearner
 
 MODELS = {
     "auto": lambda: LASVMClassifier(),
@@ -89,7 +89,7 @@ def test_a_learnt_event_does_not_stand_for_another():
     run(other, STREAM[:200], predict=lambda i: False)
     first, second = STREAM[300][0], STREAM[301][0]
     model.predict_one(first)
-    # The long way, with a row of its own, after a prediction by the short one.
+    # The general path, with a row of its own, after a prediction by the short one.
     model.learn_one(second, True, w=2.0)
     other.learn_one(second, True, w=2.0)
     check_same(model, other)

@@ -12,10 +12,10 @@ from scipy.sparse import csr_array
 import streamsvm
 from connectors import MemorySource
 from streamsvm import LaRankClassifier, StandardScaler, TrackingMonitor, kernels
-from streamsvm.checkpoint import Checkpoint
 from streamsvm.errors import DamagedModelFileError, LabelError, ParameterError
-from streamsvm.learners import larank_file
-from streamsvm.runner import Run
+from streamsvm.model_files import larank_file
+from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.runner import Run
 
 MODELS = [LaRankClassifier(**params) for params in LaRankClassifier._unit_test_params()]
 CHECKS = [

@@ -16,7 +16,7 @@ from streamsvm import (
     TrackingMonitor,
     TrackingSVMClassifier,
 )
-from streamsvm.support.owned import owned
+from streamsvm.support.writable import writable
 
 MODELS = {
     "LASVM": LASVMClassifier,
@@ -78,7 +78,7 @@ def test_what_is_owned_is_equal_and_may_be_written_to(contents):
             assert old == new
 
     given_ = {name: filled(part) for name, part in contents.items()}
-    found = owned(given_)
+    found = writable(given_)
     assert list(found) == list(given_)
     for name, part in given_.items():
         compare(part, found[name])
@@ -87,5 +87,5 @@ def test_what_is_owned_is_equal_and_may_be_written_to(contents):
 def test_an_array_at_two_places_remains_one():
     array = np.zeros(3)
     array.flags.writeable = False
-    found = owned({"a": array, "b": (1, [array])})
+    found = writable({"a": array, "b": (1, [array])})
     assert found["a"] is found["b"][1][0] is not array

@@ -16,9 +16,11 @@ from sklearn.svm import LinearSVC
 
 from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier, TrackingMonitor, load
 from streamsvm.errors import FeatureError, LabelError, ParameterError
-from streamsvm.learners import calibration, first_rows, linear_file
-from streamsvm.learners.ways import GIVE_UP
-from streamsvm.solvers import linear_state, sgd
+from streamsvm.labels import calibration
+from streamsvm.learners.bases import linear_file, rate_search
+from streamsvm.native_events.path_table import FALL_BACK
+from streamsvm.solvers.linear import sgd
+from streamsvm.solvers.linear import state as linear_state
 
 SETTINGS = [
     (SVMSGDClassifier, {}),
@@ -53,7 +55,7 @@ def same(a, b):
 @pytest.mark.parametrize(("cls", "params"), SETTINGS, ids=IDS)
 @pytest.mark.parametrize("k", [2, 4])
 def test_events_are_batches(cls, params, k):
-    """Bit for bit: through the choice of the rate, a third class, the short way of events."""
+    """Bit for bit: through the choice of the rate, a third class, the fast path of events."""
     x, y = problem(k=k)
     one, many, batches = (cls(**params) for _ in range(3))
     predicted = []
@@ -105,7 +107,7 @@ def test_the_rate_is_that_with_the_lowest_objective():
     found = SVMSGDClassifier(averaged=False)
     found.learn_many(x, y)
     given = {}
-    square = first_rows.mean_square(x)
+    square = rate_search.mean_square(x)
     for k in range(-12, 4):
         t0 = max(1.0, square / (2.0**k * 1e-4))
         model = SVMSGDClassifier(averaged=False, t0=t0)
@@ -222,7 +224,7 @@ def test_events_of_words_are_batches(params):
             one.predict_one(event)
             one.learn_one(event, label)
         for event, label in zip(events, y, strict=True):
-            other._close_way()  # the long way
+            other._close_fast_path()  # the general path
             other.learn_one(event, label)
         same(one, other)
 
@@ -237,7 +239,7 @@ def test_weighted_events_are_batches(cls):
             one.learn_one(dict(enumerate(row)), label, weight)
         many.learn_many(x, y, w)
         same(one, many)
-        assert one._way.is_open
+        assert one._fast_path.is_open
 
 
 def test_words_become_sparse_rows_and_hashing_keeps_no_name():
@@ -442,12 +444,12 @@ def test_a_way_that_is_closed_gives_up(sparse):
     x, y = problem(1500, d=3)
     model = SVMSGDClassifier(sparse=sparse)
     grow(model, [dict(enumerate(row)) for row in x.tolist()], y)
-    old = model._way
+    old = model._fast_path
     model.learn_many(np.random.default_rng(0).normal(size=(5, 2000)), [True, False] * 2 + [True])
     for x in ({1900: 1.0}, {0: 1.0, 1: 1.0, 2: 1.0}):
-        for given_up in (old.predict(x), old.margin_held(x), old.learn(x, True)):
-            assert given_up is GIVE_UP
-        assert old.learn_held(x, True) is GIVE_UP
+        for given_up in (old.predict(x), old.margin_locked(x), old.learn(x, True)):
+            assert given_up is FALL_BACK
+        assert old.learn_locked_any(x, True) is FALL_BACK
 
 
 def test_counters_do_not_make_up_features():
@@ -478,7 +480,7 @@ def test_the_rate_is_chosen_by_the_columns_in_use(cls, params, k, monkeypatch):
     models = [cls(hashing=2**16, **params) for _ in range(2)]
     models[0].learn_many(rows, y[:9] + y)
     assert models[0].rate != cls(hashing=2**16, **params).rate
-    monkeypatch.setattr(first_rows, "_narrowed", lambda x, d: None)
+    monkeypatch.setattr(rate_search, "_narrowed", lambda x, d: None)
     models[1].learn_many(rows, y[:9] + y)
     same(*models)
 

@@ -11,14 +11,9 @@ from hypothesis import strategies as st
 from river import feature_extraction
 
 import streamsvm
-from streamsvm import (
-    LASVMClassifier,
-    TrackingMonitor,
-    TrackingSVMClassifier,
-    kernels,
-)
+from streamsvm import LASVMClassifier, TrackingMonitor, TrackingSVMClassifier, kernels
 from streamsvm.errors import FeatureError, ModelFileError, ParameterError
-from streamsvm.learners import lasvm_file
+from streamsvm.model_files import lasvm_file
 
 N, D = 300, 200
 LEARNERS = {

@@ -12,8 +12,8 @@ from streamsvm.errors import ParameterError
 from streamsvm.monitor.certificate import mu, nu, papers_bound, steps_for, tracking_bound
 from streamsvm.monitor.gap import tracking_gap
 from streamsvm.solvers.budget import MERGE
-from streamsvm.solvers.tracking import exact_step
-from streamsvm.solvers.tracking_state import INFO
+from streamsvm.solvers.tracking.state import INFO
+from streamsvm.solvers.tracking.step import exact_step
 from tests.kernels.test_values import expected
 from tests.reference.tracking_stream import PLAIN, TrackingStream, problem, unequal
 

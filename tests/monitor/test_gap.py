@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 from streamsvm import kernels
 from streamsvm.monitor import gap
-from streamsvm.solvers import budget, lasvm, tracking_linear
+from streamsvm.solvers import budget
+from streamsvm.solvers.lasvm import step as lasvm
+from streamsvm.solvers.tracking import linear as tracking_linear
 from tests.reference.tracking_stream import PLAIN, TrackingStream, problem, unequal
-from tests.solvers.test_lasvm import Stream
-from tests.solvers.test_lasvm_bounds import check, kernel_of_slots, live_of
-from tests.solvers.test_tracking_linear import KERNEL, LinearStream
+from tests.solvers.lasvm.test_bounds import check, kernel_of_slots, live_of
+from tests.solvers.lasvm.test_step import Stream
+from tests.solvers.tracking.test_linear import KERNEL, LinearStream
 
 RBF = kernels.RBF(gamma=0.5)
 ALL = (kernels.Linear(scale=0.7), kernels.Polynomial(degree=2, gamma=0.3), RBF)

@@ -14,7 +14,7 @@ from river import compose, datasets, linear_model, metrics, preprocessing, utils
 from connectors import MemorySource
 from streamsvm import LASVMClassifier, StandardScaler, TrackingMonitor, TrackingSVMClassifier
 from streamsvm.errors import ParameterError
-from streamsvm.runner import Run
+from streamsvm.run.runner import Run
 from tests.learners.test_lasvm import events, rows
 
 NAMES = {

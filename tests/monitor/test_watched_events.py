@@ -1,4 +1,4 @@
-"""Events under a monitor's eyes go the short ways, and nothing but speed differs."""
+"""Events under a monitor's eyes go the fast paths, and nothing but speed differs."""
 
 import pickle
 import sys
@@ -17,19 +17,19 @@ from streamsvm import (
     TrackingSVMClassifier,
 )
 from streamsvm.kernels import RBF
-from streamsvm.learners.learner import Learner
+from streamsvm.learners.bases.learner import Learner
 from streamsvm.monitor.sample import PassedBy
 from streamsvm.support.rows import shape
 from tests.monitor.test_tracker import untimed
 
 
 class Slow:
-    """Has the long way only."""
+    """Has the general path only."""
 
-    def _open_way(self):
+    def _bind_fast_path(self):
         pass
 
-    def _learn_shortly(self, x, y):
+    def _learn_fast(self, x, y):
         return False
 
 
@@ -104,7 +104,7 @@ def test_a_monitor_sees_what_it_sees_by_the_long_way(name, params, scores, seed,
         monitors.append(monitor)
     short, long = map(seen_by, monitors)
     assert short == long
-    way = getattr(monitors[0].model, "_way", None)
+    way = getattr(monitors[0].model, "_fast_path", None)
     # What calibration learns must be known before.
     assert way is None or way.is_open == (scores != "probabilities")
     assert len(short[0]) >= 2 and short[0][-1]["accuracy"] is not None
@@ -131,9 +131,9 @@ def test_linear_events_do_go_the_short_way(cls, sparse, k, monkeypatch):
 @pytest.mark.parametrize("cls", [LASVMClassifier, TrackingSVMClassifier])
 def test_kernel_events_do_go_the_short_way(cls, monkeypatch):
     short = []
-    learn = cls._learn_shortly
+    learn = cls._learn_fast
     monkeypatch.setattr(
-        cls, "_learn_shortly", lambda self, *a: short.append(learn(self, *a)) or short[-1]
+        cls, "_learn_fast", lambda self, *a: short.append(learn(self, *a)) or short[-1]
     )
     monitor = TrackingMonitor(cls(RBF(gamma=0.5), sparse=False), every=100)
     for row in np.random.default_rng(0).normal(size=(1000, 2)).tolist():

@@ -7,7 +7,9 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from streamsvm.solvers import budget, tracking, tracking_state
+from streamsvm.solvers import budget
+from streamsvm.solvers.tracking import state as tracking_state
+from streamsvm.solvers.tracking import step as tracking
 from streamsvm.support.dense_store import rows_of
 from streamsvm.support.kernel_diagonal import diagonal_of
 from tests.kernels.test_values import values

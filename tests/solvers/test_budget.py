@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from streamsvm import kernels
 from streamsvm.solvers import budget
-from streamsvm.solvers.tracking_state import settle, shift
+from streamsvm.solvers.tracking.state import settle, shift
 from streamsvm.support.dense_store import rows_of
 from tests.kernels.test_values import expected, values
 from tests.reference.tracking_stream import PLAIN, TrackingStream, problem, unequal

@@ -24,7 +24,7 @@ def replay(path: Path) -> dict[str, Any]:
     """Replay a file into a bounded LASVM, with its monitor."""
     from connectors import ParquetSource
     from streamsvm import LASVMClassifier, TrackingMonitor, kernels
-    from streamsvm.runner import Run
+    from streamsvm.run.runner import Run
 
     for limit in (500, None):
         model = LASVMClassifier(kernels.RBF(gamma=0.005), max_support_vectors=500)

@@ -1,0 +1,1 @@
+"""How events and frames become rows."""

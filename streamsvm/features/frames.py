@@ -1,0 +1,190 @@
+"""What `learn_many` and `predict_many` accept: NumPy, SciPy, Arrow, pandas, polars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamsvm._compile import JIT
+from streamsvm.errors import FeatureError
+from streamsvm.features import sparse_frames
+from streamsvm.features.matrices import Matrix, SparseMatrix
+from streamsvm.features.names import Name
+from streamsvm.features.packing import rows_at, writable
+from streamsvm.features.schema import Schema, in_order
+from streamsvm.labels.label_column import LabelColumn
+
+
+def matrix_of(X: Any, schema: Schema) -> Matrix | SparseMatrix:
+    """Read a batch.
+
+    Parameters
+    ----------
+    X
+        A NumPy array (n, d) or SciPy sparse matrix, whose features are named 0 .. d-1; an Arrow
+        Table or RecordBatch; a pandas, polars or other frame that narwhals knows. Arrow nulls and
+        pandas NA are missing features and count 0; NaN is refused like in an event. Zeros of an
+        Arrow column whose field has the metadata ``one_hot`` are features that the event lacks.
+        Two Arrow columns, lists of whole numbers and lists of as many values, are sparse rows
+        whose features are named by the numbers.
+    schema
+        What the model has seen: an array can only follow arrays.
+
+    Raises
+    ------
+    FeatureError
+        The batch is of another type, or a column is not numeric.
+
+    """
+    if isinstance(X, np.ndarray):
+        return _of_array(X, schema)
+    if isinstance(X, (pa.RecordBatch, pa.Table)):
+        return (
+            sparse_frames.of_lists(X, schema)
+            if sparse_frames.are_lists(X.schema)
+            else _of_single(X, schema) or _of_arrow(X)
+        )
+    if hasattr(X, "tocsr"):
+        return sparse_frames.of_scipy(X, schema)
+    if isinstance(X, Sequence) and all(isinstance(x, Mapping) for x in X):
+        raise FeatureError("a list of events: use learn_one or predict_one for each, or a frame")
+    try:
+        frame = nw.from_native(X, eager_only=True)
+    except TypeError as error:
+        raise FeatureError(
+            f"{type(X).__name__} is no batch: use a NumPy array (n, d), an Arrow Table or "
+            "RecordBatch, a SciPy sparse matrix, or a pandas or polars frame"
+        ) from error
+    return _of_frame(frame)
+
+
+def _of_array(X: np.ndarray, schema: Schema) -> Matrix:
+    if X.ndim != 2:
+        raise FeatureError(f"an array of shape {X.shape}: use two dimensions, (rows, features)")
+    if X.dtype.kind not in "fiub":
+        raise FeatureError(f"an array of dtype {X.dtype}: use numbers")
+    schema.check_unnamed()
+    return Matrix(list(range(X.shape[1])), writable(X), None)
+
+
+def _is_single(kind: pa.DataType) -> bool:
+    """Tell whether single precision holds all values of a type."""
+    small = pa.types.is_integer(kind) and kind.bit_width <= 16
+    return small or pa.types.is_boolean(kind) or kind in (pa.float16(), pa.float32())
+
+
+def _of_single(X: Any, schema: Schema) -> Matrix | None:
+    """Read columns of single precision without a copy in between; None for others."""
+    plain = isinstance(X, pa.RecordBatch) and X.num_rows > 1 and X.num_columns > 0 and JIT
+    if not plain or any(kind != pa.float32() for kind in X.schema.types):
+        return None
+    columns = dict(zip(X.schema.names, X.columns, strict=True))
+    has_zeros = any(field.metadata and b"one_hot" in field.metadata for field in X.schema)
+    if has_zeros or len(columns) < X.num_columns or any(c.null_count for c in columns.values()):
+        return None
+    # In the order that the learner wants, if these are its features.
+    names: list[Name] = list(schema.names)
+    if columns.keys() != set(names):
+        names = list(columns)
+    wanted = [columns[name] for name in names]  # type: ignore[index]
+    addresses = np.array([c.buffers()[1].address + 4 * c.offset for c in wanted])
+    values = np.empty((X.num_rows, len(wanted)), np.float32)
+    is_finite = bool(rows_at(addresses, values, values.view(np.int32).ravel()))
+    return Matrix(names, values, None, is_finite=is_finite)
+
+
+def _of_arrow(X: pa.RecordBatch | pa.Table) -> Matrix:
+    # A column is written at once: as a row of the memory.
+    exact = all(map(_is_single, X.schema.types))
+    values = np.empty((X.num_columns, X.num_rows), np.float32 if exact else np.float64).T
+    first = np.zeros(X.num_columns, np.int64)
+    absent = None
+    for c, field in enumerate(X.schema):
+        column = X.column(c)
+        if not (
+            pa.types.is_integer(field.type)
+            or pa.types.is_floating(field.type)
+            or pa.types.is_boolean(field.type)
+            or pa.types.is_decimal(field.type)
+        ):
+            raise FeatureError(f"column {field.name!r} is {field.type}: only numbers are features")
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+            column = pc.cast(column, pa.float64(), safe=False)
+        if column.null_count:
+            valid = column.is_valid().to_numpy(zero_copy_only=False)
+            first[c] = np.argmax(valid)
+            absent = np.zeros(values.shape, bool) if absent is None else absent
+            absent[:, c] = ~valid
+            column = column.fill_null(0)
+        values[:, c] = column.to_numpy(zero_copy_only=False)
+        if field.metadata and b"one_hot" in field.metadata:
+            first[c] = np.argmax(values[:, c] != 0.0)
+    names: list[Name] = list(X.schema.names)
+    rank = {name: i for i, name in enumerate(in_order(names))}
+    order = sorted(range(len(names)), key=lambda c: (first[c], rank[names[c]]))
+    return Matrix(names, values, [names[c] for c in order], absent)
+
+
+def _of_frame(frame: Any) -> Matrix:
+    values = np.zeros(frame.shape)
+    for c, name in enumerate(frame.columns):
+        column = frame[name]
+        if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
+            raise FeatureError(f"column {name!r} is {column.dtype}: only numbers are features")
+        native = column.to_native()
+        if frame.implementation.is_pandas_like():
+            # A nullable column's NA is a missing feature; a plain float column's NaN is not.
+            extension = not isinstance(native.dtype, np.dtype)
+            values[:, c] = native.to_numpy(float, na_value=0.0) if extension else native.to_numpy()
+        else:
+            values[:, c] = column.fill_null(0).to_numpy()
+    return Matrix(list(frame.columns), values, None)
+
+
+def labels_of(y: Any, n_rows: int) -> LabelColumn:
+    """Return labels as a column.
+
+    Raises
+    ------
+    FeatureError
+        There are not as many as rows.
+    LabelError
+        One is not hashable.
+
+    """
+    labels = LabelColumn.of(y)
+    if len(labels) != n_rows:
+        raise FeatureError(f"{len(labels)} labels for {n_rows} rows")
+    return labels
+
+
+def like(X: Any, values: list[Any], name: str | None = None) -> Any:
+    """Return predictions in the kind of container that the batch came in."""
+    if isinstance(X, np.ndarray) or hasattr(X, "tocsr"):
+        return np.array(values) if values else np.zeros(0, bool)
+    if isinstance(X, (pa.RecordBatch, pa.Table)):
+        return pa.array(values)
+    frame = nw.from_native(X, eager_only=True)
+    if frame.implementation.is_pandas_like():
+        return frame.implementation.to_native_namespace().Series(values, index=X.index, name=name)
+    return nw.new_series(name or "", values, backend=frame.implementation).to_native()
+
+
+def columns_like(X: Any, columns: dict[Any, np.ndarray]) -> Any:
+    """Return columns as a dict for NumPy, an Arrow Table for Arrow, else a frame like `X`."""
+    if isinstance(X, np.ndarray) or hasattr(X, "tocsr"):
+        return columns
+    if isinstance(X, (pa.RecordBatch, pa.Table)):
+        return pa.table({str(key): values for key, values in columns.items()})
+    frame = nw.from_native(X, eager_only=True)
+    if frame.implementation.is_pandas_like():
+        return frame.implementation.to_native_namespace().DataFrame(columns, index=X.index)
+    named = {str(key): values for key, values in columns.items()}
+    return nw.from_dict(named, backend=frame.implementation).to_native()

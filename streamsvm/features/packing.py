@@ -1,0 +1,291 @@
+"""Events and rows as single precision: checked, narrowed and put into order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamsvm._compile import array_at, compiled, compiled_leaf, compiled_within
+from streamsvm.support.rows import added
+
+_ROWS = 64
+MANY = 1024
+"""Features of an event that may come in any order."""
+
+# That of NaN and of infinity is all ones.
+_EXPONENT_BITS = np.int32(0x7F800000)
+_EXPONENT = np.uint32(0x7F800000)
+
+
+def are_columns(values: np.ndarray) -> bool:
+    """Tell whether values, (n, d), lie column by column, as floats."""
+    return values.flags.f_contiguous and values.dtype in (np.float32, np.float64)
+
+
+def are_rows(values: np.ndarray) -> bool:
+    """Tell whether values, (n, d), lie row by row, in single precision."""
+    return values.flags.c_contiguous and values.dtype == np.float32
+
+
+class _Claim:
+    """Claims that the memory of an array may be written."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        described = array.__array_interface__
+        self.__array_interface__ = described | {"data": (described["data"][0], False)}
+
+
+def writable(array: np.ndarray) -> np.ndarray:
+    """Return an array as one that may be written, which nobody does: rows that were given.
+
+    For read-only ones, of Arrow or of pandas, all code would be compiled again.
+    """
+    return array if array.flags.writeable else np.asarray(_Claim(array))
+
+
+@compiled
+def narrow(values, row):
+    """Copy values, float64 (d,), into row, float32 (d,); return whether all are finite there."""
+    finite = True
+    for c in range(values.size):
+        row[c] = values[c]
+        finite &= np.isfinite(row[c])
+    return finite
+
+
+@compiled
+def rows_of(columns, places, out):
+    """Write columns as rows.
+
+    Parameters
+    ----------
+    columns
+        float32 or float64 (k, n).
+    places
+        int64 (k,): the place of each in the rows; below 0: leave it out.
+    out
+        float32 (n, d), written.
+
+    """
+    k, n = columns.shape
+    # Some rows at a time, so that what is written stays in the nearest cache.
+    for start in range(0, n, _ROWS):
+        stop = min(n, start + _ROWS)
+        for c in range(k):
+            place = places[c]
+            if place >= 0:
+                for r in range(start, stop):
+                    out[r, place] = columns[c, r]
+
+
+@compiled_leaf
+def _most_exponent(bits):
+    most = np.int32(0)
+    for i in range(bits.size):
+        most = max(most, bits[i] & _EXPONENT_BITS)
+    return most
+
+
+@compiled
+def rows_at(addresses, out, bits):
+    """Write columns of single precision as rows.
+
+    Parameters
+    ----------
+    addresses
+        int64 (d,): where each column is, float32 (n,).
+    out
+        float32 (n, d), written.
+    bits
+        int32 (n d,): the same memory.
+
+    Returns
+    -------
+    Whether all values are finite.
+
+    """
+    n, d = out.shape
+    most = np.int32(0)
+    for start in range(0, n, _ROWS):
+        stop = min(n, start + _ROWS)
+        for r in range(start, stop):
+            for c in range(d):
+                out[r, c] = array_at(addresses[c], (n,), np.float32)[r]
+        # While they are in the nearest cache.
+        most = max(most, _most_exponent(bits[start * d : stop * d]))
+    return most != _EXPONENT_BITS
+
+
+@compiled
+def mark_finite(bits, out):
+    """Write which rows of single precision, as uint32 (n, d), are finite into out, bool (n,)."""
+    for r in range(bits.shape[0]):
+        # Without a branch it is vector code.
+        bad = np.uint32(0)
+        for c in range(bits.shape[1]):
+            bad |= np.uint32((bits[r, c] & _EXPONENT) == _EXPONENT)
+        out[r] = bad == 0
+
+
+@compiled
+def mark_usable(columns, largest, out):
+    """Clear out, bool (n,), where a value of columns, (d, n), is not at most `largest`, or NaN."""
+    for c in range(columns.shape[0]):
+        for r in range(columns.shape[1]):
+            out[r] &= abs(columns[c, r]) <= largest
+
+
+@compiled
+def _first_bad(bits):
+    n, d = bits.shape
+    for r in range(n):
+        bad = np.uint32(0)
+        for c in range(d):
+            bad |= np.uint32((bits[r, c] & _EXPONENT) == _EXPONENT)
+        if bad != 0:
+            for c in range(d):
+                if (bits[r, c] & _EXPONENT) == _EXPONENT:
+                    return r * d + c
+    return -1
+
+
+def first_bad(x: np.ndarray) -> int:
+    """Return row * width + column of the first value of x, float32 (n, d), not finite, or -1."""
+    if x.flags.c_contiguous and _most_exponent(x.view(np.int32).ravel()) < _EXPONENT_BITS:
+        return -1
+    return int(_first_bad(x.view(np.uint32)))
+
+
+def _crc32_table() -> np.ndarray:
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = np.where(table & 1, (table >> 1) ^ np.uint32(0xEDB88320), table >> 1)
+    return table.astype(np.uint32)
+
+
+_CRC32 = _crc32_table()
+
+
+@compiled
+def crc32(content):
+    """Return the CRC-32 of uint8 (n,), as int64: that of `zlib`."""
+    c = np.uint32(0xFFFFFFFF)
+    for i in range(content.size):
+        c = _CRC32[(c ^ content[i]) & np.uint32(0xFF)] ^ (c >> np.uint32(8))
+    return np.int64(c ^ np.uint32(0xFFFFFFFF))
+
+
+_LANES = 8
+_DROPPED = np.uint32(2**32 - 1)
+
+
+@compiled
+def _mark_kept(columns, given, n, kept):
+    """Write columns, or `_DROPPED` where a value is 0 or a column -1; return how many are kept.
+
+    -1 if a value is not finite.
+    """
+    m, finite = 0, True
+    # Without a branch it is vector code.
+    for t in range(n):
+        value = np.float32(given[t])
+        kept[t] = np.uint32(columns[t]) if value != np.float32(0.0) else _DROPPED
+        m += int(np.int32(kept[t]) >= 0)
+        finite &= np.isfinite(value)
+    return m if finite else -1
+
+
+@compiled_leaf
+def _rank(columns, n, stop, ranks):
+    """Write how many of the first n columns are less than each of the first `stop`."""
+    for t in range(stop):
+        ranks[t] = 0
+    s = 0
+    while s + 4 <= n:
+        # Four at a time, so that ranks are fetched less often.
+        i, j, k, m = columns[s], columns[s + 1], columns[s + 2], columns[s + 3]
+        for t in range(stop):
+            c = columns[t]
+            ranks[t] += np.int32(i < c) + np.int32(j < c) + np.int32(k < c) + np.int32(m < c)
+        s += 4
+    while s < n:
+        i = columns[s]
+        for t in range(stop):
+            ranks[t] += np.int32(i < columns[t])
+        s += 1
+
+
+@compiled_within
+def _sort_few(kept, given, n, m, ranks, out_columns, out_values):
+    """Write what is kept, m of n, in order; False if two columns are the same.
+
+    Each is compared with each, many in one operation, and nothing is guessed: up to some hundred
+    that is faster than a sort, whose comparisons are foreseen half of the time.
+    """
+    stop = min(-(-n // _LANES) * _LANES, kept.size)
+    for t in range(n, stop):
+        kept[t] = _DROPPED
+    _rank(kept, n, stop, ranks)
+    total = 0
+    for t in range(n):
+        at = np.uint32(ranks[t])
+        total += int(at)
+        # All that is dropped goes to one place, behind the others.
+        out_columns[at], out_values[at] = np.int32(kept[t]), given[t]
+    # Ranks are 0, 1, ..., m - 1, or less where some are equal.
+    return 2 * total == m * (m - 1) + 2 * (n - m) * m
+
+
+@compiled
+def _sort_and_add(kept, given, n, out_columns, out_values):
+    """Write as `_sort_few`, but add up the values of one column; return how many are left."""
+    m = 0
+    for t in range(n):
+        if kept[t] == _DROPPED:
+            continue
+        column, value = np.int32(kept[t]), np.float32(given[t])
+        at = m
+        while at > 0 and out_columns[at - 1] > column:
+            at -= 1
+        if at > 0 and out_columns[at - 1] == column:
+            out_values[at - 1] = added(out_values[at - 1], value)
+            continue
+        for s in range(m, at, -1):
+            out_columns[s] = out_columns[s - 1]
+            out_values[s] = out_values[s - 1]
+        out_columns[at] = column
+        out_values[at] = value
+        m += 1
+    return m
+
+
+@compiled
+def list_event(columns, given, n, kept, ranks, out_columns, out_values):
+    """Write the nonzero features of an event in the order of their columns.
+
+    Parameters
+    ----------
+    columns
+        int32 (at least n,): the columns; -1: leave the feature out. In order, or nearly so, if
+        they are more than `MANY`.
+    given
+        float64 (at least n,): the values.
+    n
+        How many features there are.
+    kept, ranks
+        uint32 and int32, overwritten, of one length: at least n, fastest with room for a multiple
+        of 8.
+    out_columns, out_values
+        int32 and float32 (at least n,), overwritten.
+
+    Returns
+    -------
+    How many features are left, those of one column added up; -1 if a value is not finite.
+
+    """
+    m = _mark_kept(columns, given, n, kept)
+    if m < 0:
+        return -1
+    if n <= MANY and _sort_few(kept, given, n, m, ranks, out_columns, out_values):
+        return m
+    return _sort_and_add(kept, given, n, out_columns, out_values)

@@ -1,0 +1,363 @@
+"""Features by name: events and frames become rows of one growing matrix layout.
+
+A feature that an event lacks counts 0 there; one that was never seen before gets the next column,
+and counts 0 in all earlier rows. New names are taken in the order in which they appear, sorted
+within one event, so that neither the order of a dict nor batching changes a model.
+
+At most `limit` names are known: later ones are left out and counted, so that no stream can fill the
+memory with names. Or no name is kept: with `buckets`, each is hashed to one of so many columns.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from streamsvm.errors import FeatureError
+from streamsvm.features.names import Name, Names
+from streamsvm.features.packing import MANY, are_columns, first_bad, list_event, narrow, rows_of
+from streamsvm.native_events.vocabulary import HashedPlaces
+from streamsvm.support.rows import LARGEST, SparseRows, sorted_rows
+
+LIMIT = 2**20
+"""Names known at most, by default: with a megabyte or two of support vectors, 150 MB."""
+
+
+def in_order(names: Iterable[Name]) -> list[Name]:
+    """Return names sorted, by type first, so that the order of a dict does not matter."""
+    names = list(names)
+    try:
+        return sorted(names, key=lambda name: (type(name).__name__, name))
+    except TypeError:
+        return sorted(names, key=repr)
+
+
+class Schema(Names):
+    """The names of the columns, and the fast ways in.
+
+    Parameters
+    ----------
+    names
+        Names known already.
+    limit
+        How many names are known at most; an event with more features is refused.
+    buckets
+        None, or the number of columns that names are hashed to.
+
+    """
+
+    def __init__(
+        self, names: Iterable[Name] = (), limit: int = LIMIT, buckets: int | None = None
+    ) -> None:
+        super().__init__()
+        self.limit = limit
+        self.buckets = buckets
+        # For how many names `packed` is prepared.
+        self._n_packed = -1
+        # How often a feature was left out of an example, because there was no room for its name.
+        self.n_ignored = 0
+        self._left_out = 0
+        self.places = HashedPlaces(buckets or 1)
+        self.extend(names)
+
+    def __len__(self) -> int:
+        return self.n_names if self.buckets is None else self.buckets
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.names, self.limit, self.buckets, self.n_ignored
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.__init__(*state[:3])  # type: ignore[misc]
+        self.n_ignored = state[3]
+
+    def extend(self, names: Iterable[Name]) -> None:
+        """Append the names that are new, in their order; the last row read is an example."""
+        self.n_ignored += self._left_out
+        self._left_out = 0
+        self.append(names)
+
+    def check_unnamed(self) -> None:
+        """Refuse arrays after named features.
+
+        Raises
+        ------
+        FeatureError
+            Features were known by names.
+
+        """
+        if self.is_range or all(isinstance(name, int) for name in self.names):
+            return
+        raise FeatureError(
+            f"an array has no feature names, and this model knows its features by name "
+            f"({self.names[0]!r}, ...): pass a frame or an Arrow RecordBatch"
+        )
+
+    def _new_columns(self, new: list[Name]) -> tuple[dict[Name, int], list[Name]]:
+        """Return columns for names not known yet, and those of them that there is room for."""
+        known = len(self.names)
+        room = max(0, self.limit - known)
+        self._left_out = max(0, len(new) - room)
+        new = new[:room]
+        return {name: known + i for i, name in enumerate(new)}, new
+
+    def _check_size(self, n: int) -> None:
+        if n > self.limit:
+            raise FeatureError(
+                f"an event of {n:,} features: at most {self.limit:,} are taken (max_features)"
+            )
+
+    # Dense rows
+
+    def row(self, x: Mapping[Name, Any]) -> np.ndarray:
+        """Return an event as float32 (1, d); unseen features count 0, as in all that is stored.
+
+        Raises
+        ------
+        FeatureError
+            A value is a string, None or anything else that is no number; NaN, infinite, or beyond
+            single precision.
+
+        """
+        return np.ascontiguousarray(self.wider_row(x)[0][:, : len(self.names)])
+
+    def packed(self, x: Mapping[Name, Any]) -> np.ndarray | None:
+        """Return an event with exactly the known features as float64 (d,), read-only; else None.
+
+        None also for values that are no plain numbers; what is not finite is passed on.
+        """
+        names = self._names
+        if len(x) != len(names) or len(x) < 2 or len(names) < self._n_range:
+            return None
+        # Counters would make up what is missing.
+        if x.__class__ is not dict and hasattr(x, "__missing__"):
+            return None
+        if self._n_packed != len(names):
+            self._pack = struct.Struct(f"{len(names)}d").pack
+            self._get: Any = itemgetter(*names)
+            self._n_packed = len(names)
+        try:
+            return np.frombuffer(self._pack(*self._get(x)), np.float64)
+        except (KeyError, struct.error, TypeError, OverflowError):
+            return None
+
+    def wider_row(self, x: Mapping[Name, Any]) -> tuple[np.ndarray, list[Name]]:
+        """Return an event as float32 (1, d) with unseen features behind, and their names.
+
+        Nothing is taken note of until `extend` is called with the names: an event may still be
+        refused for another reason.
+        """
+        values = self.packed(x)
+        self._left_out = 0
+        if values is not None:
+            row = np.empty((1, len(values)), np.float32)
+            if narrow(values, row[0]):
+                return row, []
+        checked, index = self.checked(x), self.index
+        columns, new = self._new_columns(in_order(name for name in checked if name not in index))
+        row = np.zeros((1, len(self.names) + len(new)), np.float32)
+        for name, value in checked.items():
+            column = index.get(name, columns.get(name))
+            if column is not None:
+                row[0, column] = value
+        return row, new
+
+    def checked(self, x: Mapping[Name, Any]) -> dict[Name, float]:
+        """Return an event with its values as floats; refuse it as `row` does."""
+        if not isinstance(x, Mapping):
+            raise FeatureError(f"an event is a dict of features, not {type(x).__name__}: {x!r:.80}")
+        self._check_size(len(x))
+        return {name: check_number_feature(name, value) for name, value in x.items()}
+
+    def wider_rows(
+        self,
+        names: Sequence[Name],
+        values: np.ndarray,
+        order: list[Name] | None,
+        is_finite: bool = False,
+    ) -> tuple[np.ndarray, list[Name]]:
+        """Return a matrix with unseen features as further columns, and their names.
+
+        Parameters
+        ----------
+        names
+            The columns of `values`.
+        values
+            Numbers, (n, len(names)); missing ones are 0 already.
+        order
+            The names in the order in which events one by one would show them; None = all in the
+            first row.
+        is_finite
+            Whether all values are known to be finite, in single precision.
+
+        """
+        self._check_size(len(names))
+        if len(set(names)) < len(names):
+            twice = next(name for i, name in enumerate(names) if name in names[:i])
+            raise FeatureError(f"two columns are named {twice!r}: rename one of them")
+        candidates = in_order(names) if order is None else order
+        index = self.index
+        columns, new = self._new_columns([name for name in candidates if name not in index])
+        columns |= index
+        places = np.array([columns.get(name, -1) for name in names], np.int64)
+        x = _as_rows(values, places, len(self.names) + len(new))
+        bad = -1 if is_finite else first_bad(x)
+        if bad >= 0:
+            r, place = divmod(bad, x.shape[1])
+            c = int(np.flatnonzero(places == place)[0])
+            raise FeatureError(f"row {r}: {_refusal(names[c], values[r, c].item())}")
+        return x, new
+
+    # Sparse rows
+
+    def sparse_row(self, x: Mapping[Name, Any]) -> tuple[SparseRows, list[Name]]:
+        """Return an event as a sparse row with unseen features, and their names: see `wider_row`.
+
+        Raises
+        ------
+        FeatureError
+            As for `row`.
+
+        """
+        self._left_out = 0
+        new: list[Name] = []
+        try:
+            columns = np.frombuffer(array("i", map(self.index.__getitem__, x)), np.int32)
+        except (KeyError, TypeError):
+            columns, new = self._columns_of(x)
+        return self._listed(x, columns, len(self) + len(new)), new
+
+    def known_row(self, x: Mapping[Name, Any]) -> SparseRows:
+        """Return an event as a sparse row without unseen features: see `sparse_row`."""
+        if self.buckets is not None:
+            return self.sparse_row(x)[0]
+        get = self.index.get
+        columns = np.array([get(name, -1) for name in x], np.int32)
+        return self._listed(x, columns, len(self))
+
+    def _columns_of(self, x: Mapping[Name, Any]) -> tuple[np.ndarray, list[Name]]:
+        """Return the column of each feature, -1 where there is no room, and the new names."""
+        self.checked(x)
+        if self.buckets is not None:
+            return self._hashed(x)[0], []
+        index = self.index
+        places, new = self._new_columns(in_order(name for name in x if name not in index))
+        places |= {name: index[name] for name in x if name in index}
+        return np.array([places.get(name, -1) for name in x], np.int32), new
+
+    def _listed(self, x: Mapping[Name, Any], columns: np.ndarray, d: int) -> SparseRows:
+        """Return the row with these values in these columns; refuse values that are no numbers."""
+        try:
+            self._check_size(len(x))
+            given = np.frombuffer(array("d", x.values()), np.float64)
+        except (TypeError, AttributeError, OverflowError):
+            given = np.array(list(self.checked(x).values()))
+        if self.buckets is not None:
+            given = given * self._hashed(x)[1]
+        if len(given) > MANY:
+            order = np.argsort(columns, kind="stable")
+            columns, given = columns[order], given[order]
+        kept, ranks = np.empty(len(given), np.uint32), np.empty(len(given), np.int32)
+        listed, values = np.empty_like(ranks), np.empty(len(given), np.float32)
+        n = list_event(columns, given, len(given), kept, ranks, listed, values)
+        if n < 0:
+            self.checked(x)
+        return SparseRows(np.array([0, n]), listed[:n], values[:n], d)
+
+    def known(self, rows: SparseRows) -> SparseRows:
+        """Return rows without the features that are not among the names."""
+        d = len(self)
+        if rows.d == d:
+            return rows
+        values = np.where(rows.columns < d, rows.values, np.float32(0.0))
+        return sorted_rows(SparseRows(rows.start, rows.columns, values, d))
+
+    def _hashed(self, names: Iterable[Name]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the column of each name, and a sign of its own, which keeps collisions fair."""
+        places = np.array([self.places[name] for name in names], np.int64)
+        return (places >> 1).astype(np.int32), 1.0 - 2.0 * (places & 1)
+
+    def sparse_rows(
+        self, names: Sequence[Name], rows: SparseRows
+    ) -> tuple[SparseRows, Sequence[Name]]:
+        """Return rows over `names` as rows over the schema, with unseen features, and their names.
+
+        Raises
+        ------
+        FeatureError
+            A value is not finite, or there are more names than are taken.
+
+        """
+        bad = first_bad(rows.values[None])
+        if bad >= 0:
+            r = int(np.searchsorted(rows.start, bad, side="right")) - 1
+            refusal = _refusal(names[rows.columns[bad]], rows.values[bad].item())
+            raise FeatureError(f"row {r}: {refusal}")
+        if self.buckets is not None:
+            columns, signs = self._hashed(names)
+            values = (rows.values * signs[rows.columns]).astype(np.float32)
+            moved = SparseRows(rows.start, columns[rows.columns], values, self.buckets)
+            return sorted_rows(moved), []
+        self._check_size(len(names))
+        if isinstance(names, range) and self.is_range:
+            more = range(len(self), len(names))
+            return rows._replace(d=len(self) + len(more)), more
+        index = self.index
+        places, new = self._new_columns([name for name in names if name not in index])
+        places |= index
+        columns = np.array([places.get(name, -1) for name in names], np.int32)[rows.columns]
+        values = np.where(columns >= 0, rows.values, np.float32(0.0))
+        moved = SparseRows(rows.start, np.maximum(columns, 0), values, len(self) + len(new))
+        return sorted_rows(moved), new
+
+
+def _as_rows(values: np.ndarray, places: np.ndarray, d: int) -> np.ndarray:
+    """Return numbers, (n, k), as float32 (n, d), each column in its place, others 0."""
+    n, k = values.shape
+    whole = k == d and bool((places >= 0).all())
+    if whole and (k == 0 or (places == np.arange(d)).all()) and not are_columns(values):
+        with np.errstate(over="ignore"):
+            return np.ascontiguousarray(values, dtype=np.float32)
+    x = np.empty((n, d), np.float32) if whole else np.zeros((n, d), np.float32)
+    if are_columns(values):
+        rows_of(values.T, places, x)
+        return x
+    with np.errstate(over="ignore"):
+        for c, place in enumerate(places.tolist()):
+            if place >= 0:
+                x[:, place] = values[:, c]
+    return x
+
+
+def _refusal(name: Name, value: Any) -> str:
+    if isinstance(value, float | np.floating) and LARGEST < abs(float(value)) < math.inf:
+        return f"feature {name!r} is {value!r}: beyond single precision (3.4e38); scale it first"
+    return (
+        f"feature {name!r} is {value!r}: only finite numbers are accepted; leave a missing feature "
+        "out, one-hot encode text"
+    )
+
+
+def check_number_feature(name: Name, value: Any) -> float:
+    """Return a feature's value as a float.
+
+    Raises
+    ------
+    FeatureError
+        It is no number, not finite, or beyond single precision.
+
+    """
+    if isinstance(value, (str, bytes, complex)) or value is None:
+        raise FeatureError(_refusal(name, value))
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise FeatureError(_refusal(name, value)) from error
+    if not abs(number) <= LARGEST:
+        raise FeatureError(_refusal(name, number))
+    return number

@@ -1,0 +1,1 @@
+"""Labels: which there are, columns of them, probabilities."""

@@ -1,0 +1,72 @@
+"""Labels of a learner that takes any number of classes: two are one output, more one each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsvm.labels.class_labels import BinaryLabels, check_present
+from streamsvm.labels.label_column import LabelColumn
+
+
+class GrowingLabels(BinaryLabels):
+    """Maps up to two labels to -1.0 and +1.0, as `BinaryLabels`; more to 0.0, 1.0, 2.0, ..."""
+
+    most: int | None = None
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether margins are single numbers."""
+        return len(self.seen) <= 2
+
+    def _sides(self) -> tuple[Any, Any]:
+        if self.is_binary:
+            return super()._sides()
+        # Those of the first two.
+        pair = BinaryLabels(self.seen[:2])
+        return pair.negative, pair.positive
+
+    def check(self, labels: LabelColumn) -> LabelColumn:
+        """Return the labels if none is missing.
+
+        Raises
+        ------
+        LabelError
+            One is.
+
+        """
+        check_present(labels)
+        return labels
+
+    def add(self, label: Any) -> bool:
+        """Take note of a checked label; return whether that changed the signs of known ones."""
+        if label in self.seen:
+            return False
+        turned = super().add(label)
+        return turned or len(self.seen) == 3
+
+    def sign(self, label: Any) -> float:
+        """Return what an example of this label is learnt as."""
+        return super().sign(label) if self.is_binary else float(self.seen.index(label))
+
+    def label_of_sign(self, sign: float) -> Any:
+        """Return the label that is learnt as that."""
+        if self.is_binary:
+            return super().label(sign)
+        return self.seen[int(sign)] if sign >= 0.0 else None
+
+    def label(self, margin: Any) -> Any:
+        """Return the label that a margin, or a row of them, predicts."""
+        if self.is_binary:
+            return super().label(margin)
+        return self.seen[max(range(len(self.seen)), key=margin.__getitem__)]
+
+    def predicted(self, margins: np.ndarray, n_known: int | None = None) -> LabelColumn:
+        """Return the label of each margin; of the first with n_known labels, if given."""
+        if self.is_binary:
+            return super().predicted(margins, n_known)
+        codes = margins.argmax(axis=1).astype(np.int64)
+        if n_known is not None:
+            codes[0] = margins[0, :n_known].argmax()
+        return LabelColumn(codes, self.seen)

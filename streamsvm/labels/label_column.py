@@ -1,0 +1,220 @@
+"""Labels of a batch as codes: what is done once a class is not done once a row."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, overload
+
+import numpy as np
+import pyarrow as pa
+
+from streamsvm.errors import LabelError
+
+MISSING = -1
+"""The code of a label that is not there."""
+
+_NEAR = 64
+
+
+class LabelColumn(Sequence[Any]):
+    """Labels of rows: one of few values each, or None.
+
+    Parameters
+    ----------
+    codes
+        Which of the values each row has, int64 (n,); `MISSING` for none.
+    values
+        Distinct labels, plain Python values. Some may be no row's.
+
+    Examples
+    --------
+    >>> from streamsvm.labels.label_column import LabelColumn
+    >>> column = LabelColumn.of(["spam", "ham", None, "spam"])
+    >>> column.codes.tolist(), column.values, column[1:].tolist()
+    ([0, 1, -1, 0], ['spam', 'ham'], ['ham', None, 'spam'])
+
+    """
+
+    def __init__(self, codes: np.ndarray, values: list[Any]) -> None:
+        self.codes, self.values = codes, values
+
+    @classmethod
+    def of(cls, labels: Any) -> LabelColumn:
+        """Return labels of any container as a column; None and NaN are missing.
+
+        Raises
+        ------
+        LabelError
+            A label is not hashable.
+
+        """
+        if isinstance(labels, cls):
+            return labels
+        if isinstance(labels, (pa.Array, pa.ChunkedArray)):
+            return cls._of_arrow(labels)
+        # No subclass: of a masked array some are missing.
+        if type(labels) is np.ndarray and labels.ndim == 1 and labels.dtype.kind == "b":
+            return cls(labels.astype(np.int64), [False, True])
+        if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "biufU":
+            with contextlib.suppress(pa.ArrowException):
+                return cls._of_arrow(pa.array(labels))
+        for method in ("tolist", "to_list"):
+            if hasattr(labels, method):
+                return cls._of_values(getattr(labels, method)())
+        return cls._of_values(labels)
+
+    @classmethod
+    def _of_arrow(cls, labels: Any) -> LabelColumn:
+        if isinstance(labels, pa.ChunkedArray):
+            labels = labels.combine_chunks()
+        if pa.types.is_null(labels.type):
+            return cls(np.full(len(labels), MISSING), [])
+        if pa.types.is_boolean(labels.type) and not labels.null_count:
+            return cls(labels.to_numpy(zero_copy_only=False).astype(np.int64), [False, True])
+        try:
+            coded = labels if pa.types.is_dictionary(labels.type) else labels.dictionary_encode()
+        except pa.ArrowException:
+            return cls._of_values(labels.to_pylist())
+        indices = coded.indices.cast(pa.int64())
+        codes = np.array(indices.fill_null(MISSING).to_numpy(zero_copy_only=False))
+        values = coded.dictionary.to_pylist()
+        if any(map(_is_missing, values)):
+            return cls._of_values(cls(codes, values))
+        return cls(codes, values)
+
+    @classmethod
+    def _of_values(cls, labels: Iterable[Any]) -> LabelColumn:
+        known: dict[Any, int] = {}
+        codes = []
+        for label in labels:
+            if isinstance(label, np.generic):
+                label = label.item()
+            if _is_missing(label):
+                codes.append(MISSING)
+                continue
+            try:
+                codes.append(known.setdefault(label, len(known)))
+            except TypeError as error:
+                raise LabelError(
+                    f"the label {label!r} is not hashable: use a string or a number"
+                ) from error
+        return cls(np.array(codes, np.int64), list(known))
+
+    @classmethod
+    def joined(cls, columns: list[LabelColumn]) -> LabelColumn:
+        """Return columns one after the other as one."""
+        known: dict[Any, int] = {}
+        codes = []
+        for column in columns:
+            places = [known.setdefault(value, len(known)) for value in column.values]
+            codes.append(np.array([*places, MISSING], np.int64)[column.codes])
+        return cls(np.concatenate([np.zeros(0, np.int64), *codes]), list(known))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @overload
+    def __getitem__(self, at: int) -> Any: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> LabelColumn: ...
+
+    def __getitem__(self, at: int | slice) -> Any:
+        if isinstance(at, slice):
+            return LabelColumn(self.codes[at], self.values)
+        code = int(self.codes[at])
+        return None if code == MISSING else self.values[code]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def tolist(self) -> list[Any]:
+        """Return the labels as a list."""
+        # The code of a missing one, -1, is the last place, which stays None. One by one, since an
+        # array would take labels that are tuples for rows.
+        values = np.empty(len(self.values) + 1, object)
+        for code, label in enumerate(self.values):
+            values[code] = label
+        found: list[Any] = values[self.codes].tolist()
+        return found
+
+    def take(self, kept: np.ndarray) -> LabelColumn:
+        """Return the labels of some rows, by number."""
+        return LabelColumn(self.codes[kept], self.values)
+
+    def mapped(self, change: Callable[[Any], Any]) -> LabelColumn:
+        """Return the column with another value for each label; None is missing."""
+        changed = LabelColumn._of_values(map(change, self.values))
+        return LabelColumn(np.append(changed.codes, MISSING)[self.codes], changed.values)
+
+    def numbers(self, number: Callable[[Any], float]) -> np.ndarray:
+        """Return a number a row, float64 (n,), by label; NaN where it is missing."""
+        return np.array([*map(number, self.values), np.nan])[self.codes]
+
+    def present(self) -> list[tuple[Any, int]]:
+        """Return the labels that rows have, and the first row of each, in this order."""
+        firsts = []
+        for code, label in enumerate(self.values):
+            # Most labels are among the first rows.
+            for codes in (self.codes[:_NEAR], self.codes):
+                own = codes == code
+                first = int(own.argmax()) if len(own) else 0
+                if len(own) and own[first]:
+                    firsts.append((first, label))
+                    break
+        if len(firsts) > 1:
+            firsts.sort(key=lambda found: found[0])
+        return [(label, first) for first, label in firsts]
+
+
+def _is_missing(label: Any) -> bool:
+    """Tell whether a label is None, NaN or pandas' NA."""
+    if label is None:
+        return True
+    try:
+        return bool(label != label)
+    except (TypeError, ValueError):
+        # NA is neither equal to itself nor not; arrays are refused later.
+        return not isinstance(label, (np.ndarray, list))
+
+
+class Pairs:
+    """Labels of rows that were learnt, and what was predicted before; None before any label.
+
+    Parameters
+    ----------
+    parts
+        Columns of labels and of predictions.
+
+    """
+
+    def __init__(self, *parts: tuple[LabelColumn, LabelColumn]) -> None:
+        self._parts = parts
+
+    @classmethod
+    def of(cls, pairs: list[tuple[Any, Any]]) -> Pairs:
+        """Return (label, prediction) of rows as columns."""
+        columns = (LabelColumn.of([pair[i] for pair in pairs]) for i in (0, 1))
+        return cls((next(columns), next(columns)))
+
+    def __add__(self, other: Pairs) -> Pairs:
+        return Pairs(*self._parts, *other._parts)
+
+    def __len__(self) -> int:
+        return sum(len(labels) for labels, _ in self._parts)
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        for labels, predicted in self._parts:
+            yield from zip(labels, predicted, strict=True)
+
+    def counts(self) -> list[tuple[Any, Any, int]]:
+        """Return how many rows have each (label, prediction); a pair may come more than once."""
+        found = []
+        for labels, predicted in self._parts:
+            k = len(predicted.values) + 1
+            counts = np.bincount(labels.codes * k + predicted.codes + 1)
+            for code in np.flatnonzero(counts).tolist():
+                guess = predicted.values[code % k - 1] if code % k else None
+                found.append((labels.values[code // k], guess, int(counts[code])))
+        return found

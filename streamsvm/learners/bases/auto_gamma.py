@@ -1,0 +1,82 @@
+"""A kernel width from the data seen so far.
+
+gamma = 1 / (sum over features of their variance): half the inverse of the mean squared distance
+between two examples, scikit-learn's ``gamma="scale"`` for centred data, and 1 / d for standardised
+features. It is set anew when the number of examples reaches a power of two, up to 1024, and then
+stays: at most ten rebuilds of a small model.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamsvm._compile import compiled
+from streamsvm.support.rows import Rows, SparseRows, shape
+
+LAST_SET = 1024
+_LEAST_CHANGE = 0.05
+
+
+def new_moments(n_features: int) -> np.ndarray:
+    """Return the state, float64 (2, n_features): means and sums of squared deviations."""
+    return np.zeros((2, n_features))
+
+
+@compiled
+def update_moments(moments, n_before, x):
+    """Learn rows x, float32 (n, d), one after the other, after `n_before` others."""
+    for r in range(x.shape[0]):
+        count = n_before + r + 1.0
+        for c in range(x.shape[1]):
+            change = x[r, c] - moments[0, c]
+            moments[0, c] += change / count
+            moments[1, c] += change * (x[r, c] - moments[0, c])
+
+
+@compiled
+def update_sums(sums, start, columns, values):
+    """Add sparse rows to the sums, float64 (2, n_features), of values and of their squares."""
+    for t in range(start[0], start[start.size - 1]):
+        value = np.float64(values[t])
+        sums[0, columns[t]] += value
+        sums[1, columns[t]] += value * value
+
+
+def updated(moments: np.ndarray, n_before: int, x: Rows) -> np.ndarray:
+    """Return the moments, or sums if the rows are sparse, with rows x learnt."""
+    missing = shape(x)[1] - moments.shape[1]
+    if missing > 0:
+        moments = np.pad(moments, ((0, 0), (0, missing)))
+    if isinstance(x, SparseRows):
+        update_sums(moments, x.start, x.columns, x.values)
+    else:
+        update_moments(moments, n_before, x)
+    return moments
+
+
+def sums_of(moments: np.ndarray, n: int) -> np.ndarray:
+    """Return the sums of values and of squares that the moments of n rows stand for."""
+    means, squares = moments
+    return np.array([n * means, squares + n * means**2])
+
+
+def moments_of(sums: np.ndarray, n: int) -> np.ndarray:
+    """Return the moments of n rows from their sums."""
+    means = sums[0] / max(n, 1)
+    return np.array([means, sums[1] - n * means**2])
+
+
+def gamma_of(moments: np.ndarray, n: int) -> float:
+    """Return 1 / total variance, or 1 / d while all examples are the same."""
+    total = float(moments[1].sum()) / max(n, 1)
+    return 1.0 / total if total > 1e-12 else 1.0 / max(1, moments.shape[1])
+
+
+def is_worth_it(old: float, new: float) -> bool:
+    """Tell whether a change of gamma is worth a rebuild."""
+    return abs(new - old) > _LEAST_CHANGE * old
+
+
+def next_power_of_two(n: int) -> int:
+    """Return the smallest power of two above n."""
+    return 1 << int(n).bit_length()

@@ -1,0 +1,400 @@
+"""What binary kernel learners share: the kernel and its width, class weights, growing states."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import numpy as np
+
+from streamsvm import kernels
+from streamsvm.errors import FeatureError
+from streamsvm.features import density
+from streamsvm.features.schema import LIMIT
+from streamsvm.labels.label_column import LabelColumn
+from streamsvm.learners.bases import auto_gamma, memory_parts, threads
+from streamsvm.learners.bases.event_handle import LARGEST_DIAGONAL
+from streamsvm.learners.bases.learner import Learner
+from streamsvm.learners.bases.parameter_checks import (
+    check_class_weight,
+    check_number,
+    check_positive,
+    check_size,
+)
+from streamsvm.learners.bases.support_vectors import SupportVectors, as_matrix, in_order
+from streamsvm.monitor.certificate import Certificate
+from streamsvm.monitor.gap import KeptGap
+from streamsvm.support import kernel_diagonal, stores
+from streamsvm.support.fresh_block import BLOCK
+from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape, sparse
+from streamsvm.support.sparse_store import SparseStore
+from streamsvm.support.tiles import PANEL
+
+
+class KernelLearner(Learner):
+    """A classifier on a kernel expansion; a subclass adds the solver's state.
+
+    Its `_state` is None before the first example, so that clones are cheap. All states hold rows
+    by slot in a store.
+    """
+
+    def __init__(
+        self,
+        kernel: Any,
+        C: float,
+        class_weight: Any,
+        sparse: bool | None,
+        hashing: int | None,
+        max_features: int,
+        cache_mb: float,
+        n_jobs: int | None,
+    ) -> None:
+        limit = check_size("max_features", max_features) or LIMIT
+        super().__init__(limit, check_size("hashing", hashing))
+        self.sparse = sparse
+        self.hashing = hashing
+        self.max_features = max_features
+        self._sparse = density.check_sparse(sparse, hashing)
+        self.n_jobs = n_jobs
+        self._n_threads = threads.check_n_jobs(n_jobs)
+        if kernel is not None:
+            kernels.check_kernel(kernel)
+        self.kernel = kernel
+        self.C = C
+        self.class_weight = class_weight
+        self.cache_mb = cache_mb
+        self.kernel_ = kernel if kernel is not None else kernels.RBF(gamma=1.0)
+        self._C = check_positive("C", C)
+        self._cache_bytes = int(check_number("cache_mb", cache_mb, 0) * 1e6)
+        check_class_weight(class_weight)
+        self._moments = auto_gamma.new_moments(0)
+        self._state: Any = None
+
+    # What a subclass gives
+
+    _states: Any
+    """The module of the state: `grown`, `rebuild`, `made_sparse`, `without_cache`, `with_cache`."""
+
+    @abc.abstractmethod
+    def _new_state(self, n_features: int) -> Any:
+        """Return an empty state."""
+
+    @abc.abstractmethod
+    def _solve(self, state: Any, rows: tuple[Any, ...], margins: np.ndarray) -> int:
+        """Learn (x, y, box, weight, numbers, diagonal); return how many fitted into the state."""
+
+    @abc.abstractmethod
+    def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
+        """Return rows, coefficients and numbers of the slots in use."""
+
+    @abc.abstractmethod
+    def _schedule_now(self) -> Any:
+        """Return the schedule; the same object while nothing changed."""
+
+    _solver: Any
+    """The module of the solver: `learn_rows`, `fill_block`."""
+
+    @abc.abstractmethod
+    def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
+        """Write the margins of rows, by a state that may have scratch of its own."""
+
+    @property
+    @abc.abstractmethod
+    def _covers(self) -> str:
+        """What the problem is about: the "kept" examples, the whole "stream", or its "window"."""
+
+    @abc.abstractmethod
+    def _kept_numbers(self) -> np.ndarray:
+        """Return the numbers of the examples kept; there is a state."""
+
+    @abc.abstractmethod
+    def _kept_gap(self) -> KeptGap:
+        """Return the measured gap on the examples kept; there is a state."""
+
+    @property
+    @abc.abstractmethod
+    def certificate(self) -> Certificate:
+        """The bound on the mean normalised gap over the stream so far, or why there is none."""
+
+    @property
+    @abc.abstractmethod
+    def kappa(self) -> float:
+        """The share of steps that changed nothing; 0 before any step."""
+
+    @property
+    @abc.abstractmethod
+    def counters(self) -> dict[str, int]:
+        """Counts since the first example: steps, kernel values, how cached rows were found."""
+
+    @abc.abstractmethod
+    def _bounded(self) -> np.ndarray:
+        """Return, for all coefficients that are not 0, whether they are at their bound."""
+
+    def _new_margins(self, n: int) -> np.ndarray:
+        """Return where the margins of n rows are written, all 0."""
+        return np.zeros(n)
+
+    def _rebalance(self) -> None:
+        """Set the boxes anew if they follow the stream."""
+
+    # Learning
+
+    def _handle_key(self) -> tuple[Any, Any, Any] | None:
+        return None if self._state is None else (self._state, self.kernel_, self._schedule_now())
+
+    def _room_for_features(self) -> int:
+        return 0 if self._state is None else int(self._states.n_columns(self._state))
+
+    def _box_of(self, label: Any) -> float | None:
+        n = self._n_examples + 1
+        # Width and class weights follow the stream at powers of two, moments before.
+        if n & (n - 1) == 0 or (self.kernel is None and n <= auto_gamma.LAST_SET):
+            return None
+        if self.class_weight is None:
+            return self._C
+        if isinstance(self.class_weight, dict):
+            return self._C * float(self.class_weight.get(label, 1.0))
+        return None
+
+    def _learn_rows(
+        self,
+        x: Rows,
+        y: np.ndarray,
+        labels: LabelColumn,
+        w: np.ndarray,
+        numbers: np.ndarray,
+        diagonal: np.ndarray,
+    ) -> np.ndarray:
+        margins = self._new_margins(len(y))
+        start = 0
+        while start < len(y):
+            # Width and class weights change at powers of two, however the stream is cut.
+            seen = self._n_examples + start
+            stop = min(len(y), start + auto_gamma.next_power_of_two(seen) - seen)
+            part = slice(start, stop)
+            box = self._c_of(y[part], labels[part]) * w[part]
+            fresh = cut(x, start, stop)
+            self._look_at_size(shape(x)[1], seen)
+            if self._sparse:
+                # They may have become sparse since the batch was read.
+                fresh = sparse(fresh)
+            rows = (fresh, y[part], box, w[part], numbers[part], diagonal[part])
+            self._learn_some(rows, margins[part])
+            if self.kernel is None and seen < auto_gamma.LAST_SET:
+                self._moments = auto_gamma.updated(self._moments, seen, fresh)
+            start = stop
+            if self._n_examples + stop == auto_gamma.next_power_of_two(seen):
+                self._adapt(self._n_examples + stop)
+        return margins
+
+    def _learn_some(self, rows: tuple[Any, ...], margins: np.ndarray) -> None:
+        """Learn rows between two changes of width and weights, growing the state as needed."""
+        x, *others = rows
+        n, d = shape(x)
+        state = self._state_for(d)
+        done = 0
+        while done < n:
+            shared = (
+                n > 1
+                and self._n_threads > 1
+                and threads.are_worth_it(state.store, self._states.n_slots(state), d)
+            )
+            stop = min(n, done + BLOCK) if shared else n
+            fresh = cut(x, done, stop)
+            if shared:
+                self._fill_block(state, fresh)
+            left = (fresh, *(part[done:stop] for part in others))
+            done += self._solve(state, left, margins[done:stop])
+            if done < stop:
+                capacity = state.store.entered.size * (1 if stores.wants_pairs(state.store) else 2)
+                self._grow(capacity, self._states.n_columns(state))
+                state = self._state
+
+    def _fill_block(self, state: Any, x: Rows) -> None:
+        """Compute the kernel values of at most `BLOCK` fresh rows, by several threads."""
+        n = self._states.n_slots(state)
+        parts = threads.ranges(n, self._n_threads, PANEL)
+        states = [state] + [self._states.with_scratch(state, False) for _ in parts[1:]]
+        threads.run(
+            self._solver.fill_block,
+            [(own, self.kernel_, x, *part) for own, part in zip(states, parts, strict=True)],
+        )
+        state.info[0].ready = -n
+
+    def _margins(self, x: Rows) -> np.ndarray:
+        n, d = shape(x)
+        margins = self._new_margins(n)
+        if self._state is None or n == 0:
+            return margins
+        state = self._state_for(d)
+        shared = (
+            n > BLOCK
+            and self._n_threads > 1
+            and threads.are_worth_it(state.store, self._states.n_slots(state), d)
+        )
+        parts = threads.ranges(n, self._n_threads if shared else 1, BLOCK)
+        states = [state] + [self._states.with_scratch(state, True) for _ in parts[1:]]
+        threads.run(
+            self._write_margins,
+            [
+                (own, cut(x, *part), margins[slice(*part)])
+                for own, part in zip(states, parts, strict=True)
+            ],
+        )
+        return margins
+
+    def _state_for(self, n_features: int) -> Any:
+        """Return the state, made or widened to hold so many features."""
+        if self._state is None:
+            self._state = self._new_state(n_features)
+        elif self._states.n_columns(self._state) < n_features:
+            room = max(n_features, 2 * self._states.n_columns(self._state))
+            self._grow(
+                self._state.store.entered.size, min(room, max(n_features, self._schema.limit))
+            )
+            if kernels.product_of(type(self.kernel_)) == "vectors":
+                self._rebuild()
+        return self._state
+
+    def _grow(self, capacity: int, n_features: int) -> None:
+        self._state = self._states.grown(self._state, capacity, n_features, self._cache_bytes)
+
+    def _rebuild(self) -> None:
+        """Compute everything that depends on the kernel anew."""
+        if self._state is not None:
+            self._states.rebuild(self._state, self.kernel_, len(self._schema))
+
+    def _become_sparse(self) -> None:
+        if not self._sparse and self.sparse is not False:
+            self._become_sparse_after(self._n_examples)
+
+    def _become_sparse_after(self, n: int) -> None:
+        """Keep rows by their nonzero features, n examples having been learnt."""
+        self._sparse = True
+        self._moments = auto_gamma.sums_of(self._moments, n)
+        if self._state is not None:
+            self._state = self._states.made_sparse(self._state, self._cache_bytes)
+
+    def _spare(self, d: int) -> SparseStore | None:
+        """Return a sparse store that can lend its scratch for rows of d features, if there is."""
+        store = None if self._state is None else self._state.store
+        wide = isinstance(store, SparseStore) and stores.n_columns(store) >= d
+        return store if wide else None
+
+    def _diagonal(self, x: Rows) -> np.ndarray:
+        n, d = shape(x)
+        if kernels.product_of(type(self.kernel_)) == "distance":
+            # All rows are at distance 0 from themselves.
+            return np.full(n, kernels.value_of_product(self.kernel_, 0.0), np.float32)
+        spare = self._spare(d) if isinstance(x, SparseRows) else None
+        diagonal = kernel_diagonal.diagonal_of(self.kernel_, x, spare)
+        good = (diagonal >= 0.0) & (diagonal < LARGEST_DIAGONAL)
+        if not good.all():
+            r = int(np.argmin(good))
+            raise FeatureError(
+                f"row {r}: {self.kernel_!r} of the row with itself is {diagonal[r]!r}, which must "
+                "be a moderate number of at least 0; scale the features"
+            )
+        return diagonal
+
+    # Class weights and kernel width
+
+    def _boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the C_i that examples of these signs and weights would have now."""
+        if not isinstance(self.class_weight, dict):
+            return self._C * weights
+        factors = [float(self.class_weight.get(self._labels.label(s), 1.0)) for s in signs.tolist()]
+        return self._C * np.array(factors) * weights
+
+    def _c_of(self, y: np.ndarray, labels: LabelColumn) -> np.ndarray:
+        """Return C times the class weight of each row."""
+        if self.class_weight is None:
+            return np.full(len(y), self._C)
+        weight = self.class_weight
+        return self._C * labels.numbers(lambda label: float(weight.get(label, 1.0)))
+
+    def _adapt(self, n: int) -> None:
+        """Set the width and the boxes anew after n examples, a power of two."""
+        if self.kernel is None and n <= auto_gamma.LAST_SET:
+            moments = auto_gamma.moments_of(self._moments, n) if self._sparse else self._moments
+            gamma = auto_gamma.gamma_of(moments, n)
+            if auto_gamma.is_worth_it(self.kernel_.gamma, gamma):
+                self.kernel_ = kernels.RBF(gamma=gamma)
+                self._rebuild()
+        self._rebalance()
+        if self.sparse is None and not self._sparse and self._state is not None:
+            rows = self._expansion()[0]
+            if density.are_sparse(dense(rows)):
+                self._become_sparse_after(n)
+
+    def _look_at_size(self, n_features: int, seen: int) -> None:
+        """Keep nonzero features only before zeros fill the memory."""
+        if self.sparse is not None or self._sparse or self._state is None:
+            return
+        if n_features > self._states.n_columns(self._state):
+            capacity = self._state.store.entered.size
+            if density.may_be_too_many(capacity, n_features) and density.are_mostly_zero(
+                dense(self._expansion()[0]), n_features
+            ):
+                self._become_sparse_after(seen)
+
+    # Looking inside
+
+    @property
+    def summary(self) -> str:
+        """Kernel and C, in a few words."""
+        return f"{self.kernel_!r}, C={self.C:g}"
+
+    @property
+    def n_support_vectors(self) -> int:
+        """How many examples have a coefficient other than 0."""
+        return 0 if self._state is None else int(np.count_nonzero(self._state.alpha))
+
+    @property
+    def dual(self) -> float:
+        """The dual objective."""
+        return 0.0 if self._state is None else float(self._state.info[0].dual)
+
+    def duality_gap(self) -> float:
+        """Return the measured duality gap on the examples kept, over the sum of their C_i.
+
+        How far primal and dual are from their common optimum at this moment, at most; 0 before any
+        example.
+        """
+        if self._state is None:
+            return 0.0
+        gap = self._kept_gap()
+        return gap.total / gap.box if gap.box > 0.0 else 0.0
+
+    @property
+    def memory_usage(self) -> int:
+        """Bytes of all arrays, cached kernel rows and scratch included."""
+        return sum(self.memory_parts.values())
+
+    @property
+    def memory_parts(self) -> dict[str, int]:
+        """Bytes of the ``support_vectors``, of the kernel row ``cache``, and of ``scratch``."""
+        return memory_parts.parts_of(self._state)
+
+    def support_vectors(self) -> SupportVectors:
+        """Return the support vectors, in the order in which they entered."""
+        if self._state is None:
+            empty = np.zeros(0)
+            rows = as_matrix(np.zeros((0, len(self._schema)), np.float32))
+            return SupportVectors(self.feature_names, rows, empty, [], empty.astype(np.int64))
+        rows, alpha, entered = self._expansion()
+        return in_order(self.feature_names, rows, alpha, entered, self._labels.label)
+
+    # Copies
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Cached rows are recomputed to the last bit: they need not travel.
+        contents = super().__getstate__()
+        if self._state is not None:
+            contents["_state"] = self._states.without_cache(self._state)
+        return contents
+
+    def __setstate__(self, contents: dict[str, Any]) -> None:
+        super().__setstate__(contents)
+        if self._state is not None:
+            self._state = self._states.with_cache(self._state, self._cache_bytes)

@@ -1,0 +1,66 @@
+"""The parameters of linear learners, checked, as the schedule of their steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.parameter_checks import check_number, check_positive, check_size
+from streamsvm.losses import LOSSES
+from streamsvm.solvers.linear.state import Schedule
+
+
+def schedule_of(
+    loss: str,
+    l2: float,
+    C: float | None,
+    n_expected: int | None,
+    t0: float | None,
+    power: float,
+    skip: float,
+    averaged: Any,
+    bias_rate: float,
+) -> Schedule:
+    """Return the schedule; t0 is 1 until it is chosen, if None is given.
+
+    Raises
+    ------
+    ParameterError
+        One of them is out of range.
+
+    """
+    if loss not in LOSSES:
+        names = ", ".join(map(repr, LOSSES))
+        raise ParameterError(f"loss={loss!r}: use one of {names}")
+    if check_number("power", power, 0.0) > 1.0:
+        raise ParameterError(f"power={power!r}: use a number between 0 and 1")
+    return Schedule(
+        loss=LOSSES[loss],
+        lam=_lambda(l2, C, n_expected),
+        t0=1.0 if t0 is None else check_number("t0", t0, 1.0),
+        power=float(power),
+        skip=check_number("skip", skip, 0.0),
+        averaged=_least_share(averaged),
+        choose=float(averaged is None),
+        bias_rate=check_number("bias_rate", bias_rate, 0.0),
+    )
+
+
+def _lambda(l2: float, C: float | None, n_expected: int | None) -> float:
+    """Return lambda, given or from C."""
+    if C is None:
+        return check_positive("l2", l2)
+    n = check_size("n_expected", n_expected)
+    if n is None:
+        raise ParameterError(
+            f"C={C!r}: the same C means less regularisation the longer the stream; "
+            "give n_expected=, how many examples it is about, or l2="
+        )
+    return 1.0 / (check_positive("C", C) * n)
+
+
+def _least_share(averaged: Any) -> float:
+    """Return the share of the last weights in the average at least; 0 if there is none."""
+    if averaged is None or isinstance(averaged, bool):
+        return 0.0 if averaged is False else 1e-15
+    return 3.0 / (check_number("averaged", averaged, 2.0) + 2.0)

@@ -1,0 +1,217 @@
+"""The first examples of a stream, kept until the rate of a linear learner is chosen by them.
+
+The 10 % rule (thesis 2010, 3.2.3): a pass over some examples with several values of t0; the one
+with the lowest primal objective is taken. Here the examples are the first 1, 4, 16, ..., 1024, and
+the learner goes on as if it had had that t0 from the start: its weights become those of the pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from streamsvm._compile import compiled
+from streamsvm.native_events.event_block import COUNT, ROOM, Block, new_block
+from streamsvm.solvers.linear.rate import T0, Search, choose_rate
+from streamsvm.solvers.linear.state import LinearState, Schedule
+from streamsvm.support.rows import Rows, SparseRows, shape, sparse
+
+LAST = 1024
+"""How many examples are kept at most."""
+
+
+def next_search(n: int) -> int:
+    """Return how many examples there are when it is looked back the next time: a power of 4."""
+    return 1 << 2 * ((n.bit_length() + 1) // 2)
+
+
+class RateSearchRows:
+    """Rows, what they are learnt as, and their weights: all in one block."""
+
+    def __init__(self) -> None:
+        nothing: Any = [np.zeros(0, kind) for kind in (np.int32, np.float32, float, float)]
+        self._block = new_block((np.zeros(1, np.int64), *nothing), False)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows and of what belongs to them; it may be asked for while others learn."""
+        return sum(array.nbytes for array in self._block.content())
+
+    def __getstate__(self) -> Any:
+        # Compiled code goes on with the block, not with a copy of it.
+        return self._block.content(), self._block.is_sparse
+
+    def __setstate__(self, state: Any) -> None:
+        self._block = new_block(*state)
+
+    def add(self, x: Rows, y: np.ndarray, weight: np.ndarray) -> None:
+        """Keep a copy of rows; the block is closed."""
+        if self._block.is_sparse or isinstance(x, SparseRows):
+            x = sparse(x)
+            own = slice(int(x.start[0]), int(x.start[-1]))
+            start, columns, values = x.start[1:] - x.start[0], x.columns[own], x.values[own]
+        else:
+            start, columns = x.shape[1] * np.arange(1, len(x) + 1), np.empty(0, np.int32)
+            values = x.ravel()
+        self._reserve(len(y), values.size, isinstance(x, SparseRows))
+        block, (n, stop) = self._block, self._block.size
+        block.start[n + 1 : n + 1 + len(y)] = stop + start
+        block.columns[stop : stop + columns.size] = columns
+        block.values[stop : stop + values.size] = values
+        block.y[n : n + len(y)], block.weight[n : n + len(y)] = y, weight
+        # Last: after an interruption before there is nothing new.
+        block.head[COUNT] += len(y)
+
+    def block(self, room: int, most: int, width: int, is_sparse: bool) -> Block:
+        """Return where compiled code may `keep` the next events, so many, and then it waits.
+
+        There will be no more than `most`, of so many features. Whoever was given another block
+        before must not use it any more.
+        """
+        self._reserve(most, most * width, is_sparse)
+        self._block.head[ROOM] = room
+        return self._block
+
+    def _reserve(self, events: int, values: int, is_sparse: bool) -> None:
+        """Make room for so many more events and values."""
+        if is_sparse and not self._block.is_sparse:
+            widths = np.diff(self._block.content()[0])
+            self.become_sparse(sparse(self.all(int(widths.max(initial=0)))[0]))
+        if not self._block.has_room(events, values):
+            # At least twice as much, and some: rows may come one by one.
+            n, stop = self._block.size
+            events, values = max(events, n, 16), max(values, stop, 1024)
+            self._block = new_block(self._block.content(), self._block.is_sparse, events, values)
+
+    def become_sparse(self, rows: SparseRows) -> None:
+        """List the values that are not 0 from now on; these rows are all that there are."""
+        y, weight = self._block.content()[3:]
+        self._block = new_block((rows.start, rows.columns, rows.values, y, weight), True)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether compiled code has no room for the next event."""
+        return bool(self._block.head[ROOM] == 0)
+
+    def close_block(self) -> None:
+        """Let nobody use the block until it is given again."""
+        self._block.head[ROOM] = -1
+
+    def drop_room(self) -> None:
+        """Free the memory that is there for more events; nobody uses the block any more."""
+        self._block = new_block(self._block.content(), self._block.is_sparse)
+
+    def all(self, d: int) -> tuple[Rows, np.ndarray, np.ndarray]:
+        """Return all rows, with d features, and what belongs to them: to read, before others come.
+
+        They are views of the block; but dense rows of several lengths are copied.
+        """
+        start, columns, values, y, weight = self._block.content()
+        rows = SparseRows(start, columns, values, d)
+        return (rows if self._block.is_sparse else _dense(start, values, d)), y, weight
+
+    def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Change what rows are learnt as."""
+        y = self._block.content()[3]
+        y[:] = change(y)
+
+
+def _dense(start: np.ndarray, values: np.ndarray, d: int) -> np.ndarray:
+    """Return rows of d features, of which the first ones may lack those that came later."""
+    n = start.size - 1
+    if values.size == n * d:
+        return values.reshape(n, d)
+    rows = np.zeros((n, d), np.float32)
+    _spread(start, values, rows)
+    return rows
+
+
+@compiled
+def _spread(start, values, rows):
+    """Write the values of rows from start[r] on into row r, float32 (n, d)."""
+    for r in range(rows.shape[0]):
+        for c in range(start[r + 1] - start[r]):
+            rows[r, c] = values[start[r] + c]
+
+
+@compiled
+def _sum_of_squares(values):
+    # In the order of the values, so that zeros do not change a bit.
+    total = 0.0
+    for t in range(values.size):
+        total += np.float64(values[t]) * np.float64(values[t])
+    return total
+
+
+def mean_square(x: Rows) -> float:
+    """Return the mean of ||x||^2 over rows; 1 if all are 0."""
+    if isinstance(x, SparseRows):
+        total = _sum_of_squares(x.values[int(x.start[0]) : int(x.start[-1])])
+    else:
+        total = _sum_of_squares(x.ravel())
+    return total / shape(x)[0] if total > 0.0 else 1.0
+
+
+def learn_best(
+    x: Rows,
+    y: np.ndarray,
+    weight: np.ndarray,
+    schedule: Schedule,
+    state: LinearState,
+    second: float | None,
+    kind: float,
+) -> Schedule:
+    """Pass over the rows, from nothing, by the t0 that gives the lowest primal objective.
+
+    Parameters
+    ----------
+    x, y, weight
+        All rows that were learnt so far, what they are learnt as, weights.
+    schedule
+        The schedule but for its t0.
+    state
+        Becomes that of the pass.
+    second
+        That of `linear_state.new_state`.
+    kind
+        That of `Search`.
+
+    Returns
+    -------
+    The schedule with that t0.
+
+    """
+    square, outputs, d = mean_square(x), len(state.info), shape(x)[1]
+    # SGD leaves the weights of other features alone, and so all but few of 2^18 hashed ones.
+    narrow = None if second or schedule.skip <= 0.0 else _narrowed(x, d)
+    rows, width = (x, d) if narrow is None else (narrow[1], len(narrow[0]))
+    room = (outputs, state.weights.shape[1], max(1, width))
+    trial, found = (LinearState(np.empty(room), np.empty_like(state.info)) for _ in range(2))
+    margins, best = np.zeros((len(y), outputs)), np.array([np.inf, np.inf, 1.0])
+    search = Search(
+        kind, second or 0.0, rows, y, weight, schedule, square, margins, trial, found, best
+    )
+    choose_rate(search, round(math.log2(square / (schedule.t0 * schedule.lam))))
+    columns = slice(d) if narrow is None else narrow[0]
+    state.weights[:, :, columns] = found.weights[:, :, :width]
+    state.info[:] = found.info
+    return schedule._replace(t0=float(best[T0]))
+
+
+def _narrowed(x: Rows, d: int) -> tuple[np.ndarray, SparseRows] | None:
+    """Return the columns of sparse rows that are used, and the rows with these alone, if few of d.
+
+    None if that is not worth it.
+    """
+    if not isinstance(x, SparseRows):
+        return None
+    first, stop = int(x.start[0]), int(x.start[-1])
+    if 4 * (stop - first) > d:
+        return None
+    used, columns = np.unique(x.columns[first:stop], return_inverse=True)
+    return used, SparseRows(
+        x.start - first, columns.astype(np.int32), x.values[first:stop], len(used)
+    )

@@ -1,0 +1,46 @@
+"""What a kernel learner shows of its support vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm.features.names import Name
+from streamsvm.support.rows import Rows, SparseRows
+
+
+class SupportVectors(NamedTuple):
+    """The examples of the expansion f(x) = sum_s coefficient_s k(x, row_s) + bias."""
+
+    features: list[Name]  # names of the columns of `rows`
+    rows: Any  # float32 (n, d); a scipy.sparse.csr_array if the learner's rows are sparse
+    coefficients: np.ndarray  # float64 (n,), signed: positive for the positive label
+    labels: list[Any]  # label of each
+    entered: np.ndarray  # int64 (n,): the number of the example, from 1, or the id given with it;
+    # of a vector that was merged of several, minus the number of the newest
+
+
+def in_order(
+    features: list[Name],
+    rows: Rows,
+    alpha: np.ndarray,
+    entered: np.ndarray,
+    label: Callable[[float], Any],
+) -> SupportVectors:
+    """Return the slots whose alpha is not 0, in the order in which they entered."""
+    kept = np.flatnonzero(alpha)
+    kept = kept[np.argsort(np.abs(entered[kept]), kind="stable")]
+    labels = [label(a) for a in alpha[kept].tolist()]
+    return SupportVectors(features, as_matrix(rows)[kept], alpha[kept], labels, entered[kept])
+
+
+def as_matrix(rows: Rows) -> Any:
+    """Return rows as an array, or as SciPy's sparse array."""
+    if not isinstance(rows, SparseRows):
+        return rows
+    from scipy.sparse import csr_array
+
+    shape = (rows.start.size - 1, rows.d)
+    return csr_array((rows.values, rows.columns, rows.start), shape=shape)

@@ -1,0 +1,1 @@
+"""Events read by machine code."""

@@ -1,0 +1,104 @@
+"""Events that are kept by compiled code, in room made beforehand."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import address_of, array_at, chosen_by, compiled_within
+from streamsvm.support.rows import SparseRows
+
+# The head of a block: how many events there are in it; how many more are to come, 0: it waits for
+# somebody to look at them, below 0: it is closed; addresses.
+COUNT, ROOM, _START, _COLUMNS, _VALUES, _Y, _WEIGHT = range(7)
+_N_HEAD = 7
+
+
+class Block(NamedTuple):
+    """Events, one after the other; compiled code appends to them."""
+
+    head: np.ndarray  # int64 (7,): the numbers above, and where the other arrays are
+    start: np.ndarray  # int64 (n + 1,), n events and room for more: where their values begin
+    columns: np.ndarray  # int32; of dense rows there are none
+    values: np.ndarray  # float32; a dense row has as many as there were features then
+    y: np.ndarray  # float64 (n,)
+    weight: np.ndarray  # float64 (n,)
+    is_sparse: bool  # whether there are columns
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """How many events and values there are."""
+        n = int(self.head[COUNT])
+        return n, int(self.start[n])
+
+    def content(self) -> Contents:
+        """Return the arrays without the room behind."""
+        n, stop = self.size
+        columns = self.columns[:stop]
+        return self.start[: n + 1], columns, self.values[:stop], self.y[:n], self.weight[:n]
+
+    def has_room(self, events: int, values: int) -> bool:
+        """Tell whether there is memory for so many more."""
+        n, stop = self.size
+        return self.y.size - n >= events and self.values.size - stop >= values
+
+
+Contents = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""The arrays of a block, from `start` to `weight`."""
+
+
+def new_block(contents: Contents, is_sparse: bool, events: int = 0, values: int = 0) -> Block:
+    """Return a closed block with that in it, and memory for so many more events and values."""
+    more = (events, values * is_sparse, values, events, events)
+    arrays: Any = [
+        np.empty(array.size + n, array.dtype) for array, n in zip(contents, more, strict=True)
+    ]
+    for new, old in zip(arrays, contents, strict=True):
+        new[: old.size] = old
+    head = [contents[0].size - 1, -1, *map(address_of, arrays)]
+    start, columns, kept, y, weight = arrays
+    return Block(np.array(head, np.int64), start, columns, kept, y, weight, is_sparse)
+
+
+@compiled_within
+def _next_place(block, y, weight, n):
+    """Note an event of n values; return the head, and where its values go."""
+    head = array_at(block, (_N_HEAD,), np.int64)
+    i = head[COUNT]
+    start = array_at(head[_START], (i + 2,), np.int64)
+    start[i + 1] = start[i] + n
+    array_at(head[_Y], (i + 1,), np.float64)[i] = y
+    array_at(head[_WEIGHT], (i + 1,), np.float64)[i] = weight
+    head[COUNT] += 1
+    head[ROOM] -= 1
+    return head, start[i]
+
+
+@compiled_within
+def _keep_dense(block, x, y, weight):
+    n = x.shape[1]
+    head, at = _next_place(block, y, weight, n)
+    values = array_at(head[_VALUES], (at + n,), np.float32)
+    for c in range(n):
+        values[at + c] = x[0, c]
+
+
+@compiled_within
+def _keep_sparse(block, x, y, weight):
+    n = x.start[1]
+    head, at = _next_place(block, y, weight, n)
+    columns = array_at(head[_COLUMNS], (at + n,), np.int32)
+    values = array_at(head[_VALUES], (at + n,), np.float32)
+    for t in range(n):
+        columns[at + t], values[at + t] = x.columns[t], x.values[t]
+
+
+keep: Any = chosen_by(1, {np.ndarray: _keep_dense, SparseRows: _keep_sparse})
+"""keep(block, x, y, weight): append the only row of x to a block, its head's address given."""
+
+
+@compiled_within
+def room_of(block):
+    """Return how many events are still to come."""
+    return array_at(block, (_N_HEAD,), np.int64)[ROOM]

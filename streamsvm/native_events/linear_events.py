@@ -1,0 +1,191 @@
+"""The fast paths of one event to linear weights and back, dense and sparse: compiled.
+
+They are methods in machine code, given an event and its label as they are: all else that they need
+is in a table of addresses. While one runs, no other Python code does; where another thread is at
+work on the model, they give up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from streamsvm._compile import array_at, compiled_for_c, compiled_within
+from streamsvm.labels.calibration import update_temperature_one, update_thinned_one
+from streamsvm.native_events import python_objects as py
+from streamsvm.native_events.event_block import keep, room_of
+from streamsvm.native_events.event_rows import read_any, read_dense, read_known
+from streamsvm.native_events.path_table import CLOSED, is_open, table_at
+from streamsvm.native_events.python_methods import argument, methods_of, new_reference
+from streamsvm.solvers.linear import sgd, sgdqn
+from streamsvm.solvers.linear.state import N_INFO, LinearState, Schedule, margin_of, sign_of
+
+# The table, int64 (N_TABLE,): whether the way is closed; addresses of a reader's places; of the
+# numbers, float64 (9,): the schedule, and 0 for SGD or 1 for SGD-QN; of the count of examples that
+# were learnt; of weights, of info, and how many outputs, parts and columns the weights have; of the
+# calibration; of a block for the first events, 0 if there is none;
+PLACES, NUMBERS, LEARNT, WEIGHTS, INFO, OUTPUTS, PARTS, COLUMNS = range(CLOSED + 1, 9)
+CALIBRATION, BLOCK = 9, 10
+# how many labels there are, and addresses of the labels, int64, which are objects, the negative one
+# of two first; of their weights, float64; of the margins that were predicted last, or learnt, one
+# an output; which label was learnt last; and the objects that are given back.
+N_LABELS, LABELS, FACTORS, MARGINS, CLASS, NONE, BUFFER_FULL, FALL_BACK = range(11, 19)
+N_TABLE = 19
+N_NUMBERS = 9
+_KIND = 8
+
+
+@compiled_within
+def _state_of(table):
+    """Return the state, the schedule, and whether the step is SGD's."""
+    shape = (table[OUTPUTS], table[PARTS], table[COLUMNS])
+    weights = array_at(table[WEIGHTS], shape, np.float64)
+    info = array_at(table[INFO], (table[OUTPUTS], N_INFO), np.float64)
+    s = array_at(table[NUMBERS], (N_NUMBERS,), np.float64)
+    schedule = Schedule(s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7])
+    return LinearState(weights, info), schedule, s[_KIND] == 0.0
+
+
+@compiled_within
+def _predicted(table, row):
+    """Return the label of a row: one of the objects of the table."""
+    state, schedule, _ = _state_of(table)
+    outputs = table[OUTPUTS]
+    margins = array_at(table[MARGINS], (outputs,), np.float64)
+    best, most = 0, 0.0
+    for o in range(outputs):
+        f = margins[o] = margin_of(state, row, 0, o, schedule)
+        if np.isnan(f):
+            # It is not above or below anything.
+            return table[FALL_BACK]
+        # Of one output: the second label if it is above 0.
+        if outputs == 1:
+            best = 1 if f > 0.0 else 0
+        elif o == 0 or f > most:
+            best, most = o, f
+    return array_at(table[LABELS], (table[N_LABELS],), np.int64)[best]
+
+
+@compiled_within
+def _class_of(table, y):
+    """Return which of the labels one is; -1 for none of them, or one that is not easily told."""
+    n = table[N_LABELS]
+    labels = array_at(table[LABELS], (n,), np.int64)
+    for c in range(n):
+        if labels[c] == y:
+            return c
+    kinds = array_at(table[PLACES], (py.N_KINDS,), np.int64)
+    if py.is_simple(y, kinds):
+        for c in range(n):
+            if py.is_simple(labels[c], kinds) and py.are_equal(labels[c], y, kinds):
+                return c
+    return -1
+
+
+@compiled_within
+def _learn(table, row, c, w):
+    """Learn a row of class c, and keep it if it is one of the first; return what tells so."""
+    state, schedule, is_sgd = _state_of(table)
+    outputs = table[OUTPUTS]
+    weight = w * array_at(table[FACTORS], (table[N_LABELS],), np.float64)[c]
+    margins = array_at(table[MARGINS], (outputs,), np.float64)
+    y = np.float64(c) if outputs > 1 else 2.0 * c - 1.0
+    for o in range(outputs):
+        side = sign_of(y, o, outputs)
+        if is_sgd:
+            margins[o] = sgd.learn_row(state, row, 0, o, side, weight, schedule)
+        else:
+            margins[o] = sgdqn.learn_row(state, row, 0, o, side, weight, schedule)
+    if outputs == 1:
+        update_thinned_one(array_at(table[CALIBRATION], (6,), np.float64), margins[0], y)
+    else:
+        update_temperature_one(array_at(table[CALIBRATION], (2,), np.float64), margins, c)
+    table[CLASS] = c
+    array_at(table[LEARNT], (1,), np.int64)[0] += 1
+    if table[BLOCK] != 0:
+        keep(table[BLOCK], row, y, weight)
+        if room_of(table[BLOCK]) == 0:
+            return table[BUFFER_FULL]
+    return table[NONE]
+
+
+@compiled_within
+def _example_of(table, arguments, n):
+    """Return class and weight of an example, event, label and maybe weight; -1 to give up."""
+    if n != 2 and n != 3:
+        return -1, 0.0
+    w = 1.0
+    if n == 3:
+        kinds = array_at(table[PLACES], (py.N_KINDS,), np.int64)
+        w = py.number(argument(arguments, 2), kinds)
+    # NaN is neither; one without weight is none.
+    return (_class_of(table, argument(arguments, 1)) if 0.0 < w < np.inf else -1), w
+
+
+@compiled_within
+def _may_learn(owner, table):
+    if not is_open(owner, table):
+        return False
+    return table[BLOCK] == 0 or room_of(table[BLOCK]) != 0
+
+
+@compiled_for_c
+def predict_dense(owner, x):
+    """Return the label of an event as a dense row, or `FALL_BACK`: objects all."""
+    table = table_at(owner, N_TABLE)
+    found = table[FALL_BACK]
+    if is_open(owner, table):
+        row, is_read = read_dense(table[PLACES], x, 0.0)
+        if is_read:
+            found = _predicted(table, row)
+    return new_reference(found)
+
+
+@compiled_for_c
+def learn_dense(owner, arguments, n):
+    """Learn an event as a dense row; return None, `BUFFER_FULL` or `FALL_BACK`."""
+    table = table_at(owner, N_TABLE)
+    found = table[FALL_BACK]
+    if _may_learn(owner, table):
+        c, w = _example_of(table, arguments, n)
+        if c >= 0:
+            row, is_read = read_dense(table[PLACES], argument(arguments, 0), 1.0)
+            if is_read:
+                found = _learn(table, row, c, w)
+    return new_reference(found)
+
+
+@compiled_for_c
+def predict_sparse(owner, x):
+    """Return the label of an event as a sparse row, or `FALL_BACK`."""
+    table = table_at(owner, N_TABLE)
+    found = table[FALL_BACK]
+    if is_open(owner, table):
+        row = read_known(table[PLACES], x)
+        if row.start[1] >= 0:
+            found = _predicted(table, row)
+    return new_reference(found)
+
+
+@compiled_for_c
+def learn_sparse(owner, arguments, n):
+    """Learn an event as a sparse row; return None, `BUFFER_FULL` or `FALL_BACK`."""
+    table = table_at(owner, N_TABLE)
+    found = table[FALL_BACK]
+    if _may_learn(owner, table):
+        c, w = _example_of(table, arguments, n)
+        if c >= 0:
+            row = read_any(table[PLACES], argument(arguments, 0))
+            if row.start[1] >= 0:
+                found = _learn(table, row, c, w)
+    return new_reference(found)
+
+
+@cache
+def methods(is_sparse: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return what makes methods that predict and that learn: see `methods_of`."""
+    functions = (predict_sparse, learn_sparse) if is_sparse else (predict_dense, learn_dense)
+    return methods_of(functions[0]), methods_of(functions[1])

@@ -1,0 +1,234 @@
+"""Batches into a model: rows are checked, predicted and learnt; what cannot be used is put aside.
+
+Batches go to learners of ours without passing through dicts. The order of things for each row is
+that of progressive validation: scale (the scaler sees a row before the learner does, never its
+label), predict, learn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from streamsvm.errors import BadEventError, FeatureError
+from streamsvm.features import frames
+from streamsvm.features.matrices import Matrix, SparseMatrix, are_usable, bad_value, take
+from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
+from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.parts import event_of, parts_of
+from streamsvm.support.rows import LARGEST
+
+
+class Feeder:
+    """Gives batches to a model.
+
+    Parameters
+    ----------
+    model
+        A learner of ours, a pipeline of `StandardScaler` and one, or any River classifier (which is
+        given the events one by one).
+    bad
+        Takes the rows that cannot be used.
+    positive
+        A label, as text: learn it (True) against all others (False).
+
+    """
+
+    def __init__(self, model: Any, bad: BadEvents, positive: str | None = None) -> None:
+        self.model, self.bad, self.positive = model, bad, positive
+        self.scaler, self.learner = parts_of(model)
+
+    def labels_of(self, batch: Any) -> LabelColumn:
+        """Return the labels of a batch as they are learnt; None where there is none."""
+        labels = frames.labels_of(batch.labels, len(batch))
+        if self.positive is not None:
+            labels = labels.mapped(lambda y: str(y) == self.positive)
+        return labels
+
+    def feed(self, batch: Any, labels: Sequence[Any], first: int | None = None) -> Pairs:
+        """Predict each row, then learn it.
+
+        Parameters
+        ----------
+        batch, labels
+            Rows, and their labels from `labels_of`.
+        first
+            Rows of this epoch before the batch, if the same rows come again in another epoch.
+
+        """
+        if self.learner is None:
+            return self._feed_one_by_one(batch, labels)
+        labels = LabelColumn.of(labels)
+        matrix, kept = self._checked(batch, labels)
+        if not len(kept):
+            return Pairs()
+        if self.scaler is not None:
+            matrix = self.scaler.learn_transform_many(matrix)
+        ids = None if first is None else first + 1 + kept
+        labels = labels if len(kept) == len(labels) else labels.take(kept)
+        return self._learn(batch, matrix, labels, kept, ids)
+
+    def predict(self, batch: Any) -> tuple[np.ndarray, list[Any]]:
+        """Predict rows whose labels are not known; the scaler learns them.
+
+        Returns
+        -------
+        The numbers of the rows that can be used, int64, and what was predicted of each: None before
+        any label was learnt.
+
+        """
+        if self.learner is None:
+            return self._predict_one_by_one(batch)
+        matrix, kept = self._checked(batch)
+        if not len(kept):
+            return kept, []
+        if self.scaler is not None:
+            matrix = self.scaler.learn_transform_many(matrix)
+        if not self.learner.classes:
+            return kept, [None] * len(kept)
+        margins = self.learner.decision_function_many(matrix)
+        return kept, self.learner.labels_of(margins)
+
+    def learn(self, batch: Any, labels: Sequence[Any], predicted: Sequence[Any]) -> Pairs:
+        """Learn rows that `predict` had before, now that their labels are known.
+
+        Parameters
+        ----------
+        batch, labels
+            Rows, and their labels.
+        predicted
+            What was predicted of each.
+
+        """
+        if self.learner is None:
+            return self._learn_one_by_one(batch, labels, predicted)
+        labels = LabelColumn.of(labels)
+        matrix, kept = self._checked(batch, labels)
+        if not len(kept):
+            return Pairs()
+        if self.scaler is not None:
+            matrix = self.scaler.transform_matrix(matrix)
+        given = LabelColumn.of(predicted).take(kept)
+        return self._learn(batch, matrix, labels.take(kept), kept, None, given)
+
+    # Learners of ours
+
+    def _checked(self, batch: Any, labels: LabelColumn | None = None) -> tuple[Any, np.ndarray]:
+        """Return the rows that can be used, and their numbers; put the others aside."""
+        assert self.learner is not None
+        n = len(batch)
+        matrix = frames.matrix_of(batch.features, self.learner._schema)
+        if not matrix.names and not isinstance(matrix, SparseMatrix):
+            matrix = Matrix([], np.zeros((n, 0)), None)
+        usable = are_usable(matrix, LARGEST)
+        if labels is not None:
+            usable &= self._usable_labels(labels)
+        for i in np.flatnonzero(~usable).tolist():
+            self._reject(batch, i, labels, matrix)
+        kept = np.flatnonzero(usable)
+        matrix = matrix if len(kept) == n else take(matrix, kept)
+        # The learner need not look again.
+        return matrix if isinstance(matrix, SparseMatrix) else matrix._replace(is_finite=True), kept
+
+    def _usable_labels(self, labels: LabelColumn) -> np.ndarray:
+        """Return which labels are there and are not a third class."""
+        assert self.learner is not None
+        known, most = set(self.learner.classes), self.learner.most_classes
+        for label, _ in labels.present():
+            if most is None or len(known) < most:
+                known.add(label)
+        usable = [label in known for label in labels.values]
+        if all(usable) and labels.codes.min(initial=0) > MISSING:
+            return np.ones(len(labels), bool)
+        # The code of a missing label is that of the last place.
+        return np.array([*usable, False])[labels.codes]
+
+    def _reject(
+        self, batch: Any, i: int, labels: LabelColumn | None, matrix: Matrix | SparseMatrix
+    ) -> None:
+        event = event_of(batch, i)
+        if labels is not None and labels[i] is None:
+            self.bad.take(event, "missing label", "the label is missing")
+            return
+        bad = bad_value(matrix, i, LARGEST)
+        if bad is not None:
+            name, value = bad
+            self.bad.take(event, "bad feature", f"feature {name!r} is {value}: not a finite number")
+        elif labels is not None:
+            self.bad.take(event, "third class", f"label {labels[i]!r} is a third class")
+
+    def _learn(
+        self,
+        batch: Any,
+        matrix: Any,
+        ys: LabelColumn,
+        kept: np.ndarray,
+        ids: np.ndarray | None,
+        given: LabelColumn | None = None,
+    ) -> Pairs:
+        """Learn rows that were checked; pair the labels with what was predicted, now or before."""
+        assert self.learner is not None
+        unknown = not self.learner.classes
+        if given is not None and self.learner._observer is not None:
+            self.learner._observer.expect(given.tolist())
+        try:
+            predicted = self.learner._predict_then_learn(matrix, ys, ids=ids)
+        except FeatureError as error:
+            if len(ys) == 1:
+                self.bad.take(event_of(batch, int(kept[0])), "kernel value", str(error))
+                return Pairs()
+            # A row that the kernel cannot take: find it, and learn the others.
+            pairs = Pairs()
+            for i in range(len(ys)):
+                one = slice(i, i + 1)
+                own = take(matrix, np.array([i]))
+                numbers = None if ids is None else ids[one]
+                before = None if given is None else given[one]
+                pairs += self._learn(batch, own, ys[one], kept[one], numbers, before)
+            return pairs
+        if unknown:
+            predicted.codes[0] = MISSING
+        return Pairs((ys, predicted if given is None else given))
+
+    # Any River classifier
+
+    def _feed_one_by_one(self, batch: Any, labels: Sequence[Any]) -> Pairs:
+        pairs = []
+        for event, y in zip(batch.events(), labels, strict=True):
+            if y is None:
+                self.bad.take(event, "missing label", "the label is missing")
+                continue
+            try:
+                predicted = self.model.predict_one(event.x)
+                self.model.learn_one(event.x, y)
+            except BadEventError as error:
+                self.bad.take(event, "bad event", str(error))
+            else:
+                pairs.append((y, predicted))
+        return Pairs.of(pairs)
+
+    def _predict_one_by_one(self, batch: Any) -> tuple[np.ndarray, list[Any]]:
+        kept, predicted = [], []
+        for i, event in enumerate(batch.events()):
+            try:
+                predicted.append(self.model.predict_one(event.x))
+            except BadEventError as error:
+                self.bad.take(event, "bad event", str(error))
+            else:
+                kept.append(i)
+        return np.array(kept, np.int64), predicted
+
+    def _learn_one_by_one(
+        self, batch: Any, labels: Sequence[Any], predicted: Sequence[Any]
+    ) -> Pairs:
+        pairs = []
+        for event, y, before in zip(batch.events(), labels, predicted, strict=True):
+            try:
+                self.model.learn_one(event.x, y)
+            except BadEventError as error:
+                self.bad.take(event, "bad event", str(error))
+            else:
+                pairs.append((y, before))
+        return Pairs.of(pairs)

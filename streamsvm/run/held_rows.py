@@ -1,0 +1,172 @@
+"""Rows that wait for their labels, kept as columns: a fraction of what dicts would take."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from connectors.source import Batch
+
+
+@dataclass(slots=True)
+class _Part:
+    """Rows that came together: columns, places, and the numbers by which they are held."""
+
+    features: pa.RecordBatch
+    rows: npt.NDArray[np.int64]
+    file: str | None
+    numbers: npt.NDArray[np.int64]  # rising
+    alive: npt.NDArray[np.bool_]  # which were not taken yet
+    n_alive: int
+
+    def living(self) -> _Part:
+        """Return the part without the rows that were taken."""
+        if self.n_alive == len(self.numbers):
+            return self
+        alive = self.alive
+        features = self.features.take(pa.array(np.flatnonzero(alive)))
+        return _part(features, self.rows[alive], self.file, self.numbers[alive])
+
+
+def _part(features: pa.RecordBatch, rows: Any, file: str | None, numbers: Any) -> _Part:
+    return _Part(features, rows, file, numbers, np.ones(len(numbers), bool), len(numbers))
+
+
+class HeldRows:
+    """A store of rows by number, in the order of arrival.
+
+    Examples
+    --------
+    >>> from connectors import MemorySource
+    >>> from streamsvm.run.held_rows import HeldRows
+    >>> held = HeldRows()
+    >>> batch = next(MemorySource([({"a": 1.0}, None), ({"a": 2.0}, None)]).batches())
+    >>> held.add(batch, [0, 1])
+    range(0, 2)
+    >>> [batch.features.to_pylist() for batch, _ in held.take([1])]
+    [[{'a': 2.0}]]
+    >>> len(held)
+    1
+
+    """
+
+    def __init__(self) -> None:
+        self._firsts: list[int] = []  # the first number given out to each part, rising
+        self._parts: dict[int, _Part] = {}  # by that number
+        self._n = 0
+        self._next = 0
+
+    def __len__(self) -> int:
+        """Return how many rows are held."""
+        return self._n
+
+    @property
+    def next_number(self) -> int:
+        """The number that the next row will get."""
+        return self._next
+
+    def add(self, batch: Batch, kept: Sequence[int] | npt.NDArray[np.int64]) -> range:
+        """Hold some rows of a batch; return their numbers."""
+        numbers = range(self._next, self._next + len(kept))
+        if len(kept):
+            places = np.asarray(kept, np.int64)
+            # Taken, not sliced: a slice would keep the whole batch in memory.
+            features = batch.features.take(pa.array(places))
+            self._firsts.append(self._next)
+            self._parts[self._next] = _part(
+                features, batch.rows[places], batch.file, np.array(numbers, np.int64)
+            )
+            self._n += len(numbers)
+            self._next = numbers.stop
+        return numbers
+
+    def take(self, numbers: Sequence[int]) -> Iterator[tuple[Batch, slice]]:
+        """Hand out rows, in the order given, and hold them no longer.
+
+        Returns
+        -------
+        Batches without labels, and the part of `numbers` that each of them is about.
+
+        """
+        parts = [self._parts[self._first_of(n)] for n in numbers]
+        start = 0
+        for _, group in groupby(parts, key=_columns_of):
+            run = list(group)
+            stop = start + len(run)
+            yield _gathered(run, numbers[start:stop]), slice(start, stop)
+            start = stop
+        self.drop(numbers)
+
+    def drop(self, numbers: Sequence[int]) -> None:
+        """Hold rows no longer."""
+        for number in numbers:
+            first = self._first_of(number)
+            part = self._parts[first]
+            part.alive[np.searchsorted(part.numbers, number)] = False
+            part.n_alive -= 1
+            self._n -= 1
+            if part.n_alive == 0:
+                del self._parts[first]
+                del self._firsts[bisect_left(self._firsts, first)]
+            elif 2 * part.n_alive < len(part.numbers):
+                # Half of its memory would be kept for nothing.
+                self._parts[first] = part.living()
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what `resume` needs, as JSON values and arrays."""
+        arrays: dict[str, np.ndarray] = {}
+        files = []
+        for first in self._firsts:
+            part = self._parts[first].living()
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, part.features.schema) as writer:
+                writer.write_batch(part.features)
+            arrays[f"{first}.features"] = np.frombuffer(sink.getvalue(), np.uint8)
+            arrays[f"{first}.rows"], arrays[f"{first}.numbers"] = part.rows, part.numbers
+            files.append(part.file)
+        return {"files": files, "firsts": list(self._firsts), "next": self._next}, arrays
+
+    def resume(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Hold what another store held when its `state` was called."""
+        self._firsts, self._parts, self._next = state["firsts"], {}, state["next"]
+        for file, first in zip(state["files"], self._firsts, strict=True):
+            with pa.ipc.open_stream(pa.py_buffer(arrays[f"{first}.features"])) as reader:
+                features = reader.read_next_batch()
+            rows, numbers = arrays[f"{first}.rows"], arrays[f"{first}.numbers"]
+            self._parts[first] = _part(features, rows, file, numbers)
+        self._n = sum(part.n_alive for part in self._parts.values())
+
+    def _first_of(self, number: int) -> int:
+        """Return by which number the part of a row is known."""
+        return self._firsts[bisect_right(self._firsts, number) - 1]
+
+
+def _columns_of(part: _Part) -> bytes:
+    """Return what must be the same in parts whose rows go together: names, types, metadata."""
+    schema: bytes = part.features.schema.serialize().to_pybytes()
+    return schema
+
+
+def _gathered(parts: list[_Part], numbers: Sequence[int]) -> Batch:
+    """Return rows of parts with the same columns as one batch, in the order of the numbers."""
+    unique = list({id(part): part for part in parts}.values())
+    offsets = np.cumsum([0, *(len(part.numbers) for part in unique)])
+    offset_of = {id(part): int(at) for part, at in zip(unique, offsets, strict=False)}
+    places = np.array(
+        [
+            offset_of[id(part)] + int(np.searchsorted(part.numbers, number))
+            for part, number in zip(parts, numbers, strict=True)
+        ],
+        np.int64,
+    )
+    features = pa.concat_batches([part.features for part in unique]).take(pa.array(places))
+    rows = np.concatenate([part.rows for part in unique])[places]
+    files = [part.file for part in parts]
+    return Batch(features, pa.nulls(len(rows)), rows, None, files=files)

@@ -1,0 +1,358 @@
+"""Labels that come later than their events: predictions are held until they can be scored.
+
+An event is predicted when it comes, and held; when its label comes, the prediction from back then
+is scored, and the event is learnt. Labels find their events by a key, or come a given time after
+them (a simulation, as River's ``stream.simulate_qa``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from heapq import heappop, heappush
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm.errors import ParameterError
+from streamsvm.labels.label_column import Pairs
+from streamsvm.model_files.json_values import as_json
+from streamsvm.run.feeder import Feeder
+from streamsvm.run.held_rows import HeldRows
+from streamsvm.run.parts import event_of
+
+Delay = int | float | timedelta | Callable[[Any], float]
+
+
+class _Held(NamedTuple):
+    """An event whose label is awaited; its features are in `HeldRows`."""
+
+    number: int
+    predicted: Any
+    label: Any  # if the delay is simulated
+    due: float  # when it comes then
+
+
+class LateLabels:
+    """Holds events until their labels come.
+
+    Parameters
+    ----------
+    delay
+        How long after its event a label comes: rows, or seconds with `moment`; a timedelta; or a
+        function of the event. None: labels come by themselves, and find their events by key, in
+        sources with keys (see `connectors.kafka.KafkaSource`).
+    moment
+        What time is: None, the number of the row; ``"timestamp"``, the seconds of the source; or
+        the name of a feature.
+    most
+        Events held, and labels held whose events are still to come, at least 1. The oldest are
+        given up when there are more. By default 100,000.
+    patience
+        Give up an event after so many further ones, at least 1; None: only when there are too many.
+    default
+        The label of events that are given up, which are learnt with it: no click, no complaint.
+        None: they are only counted.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is out of range.
+
+    Examples
+    --------
+    >>> from connectors import MemorySource
+    >>> from streamsvm import LASVMClassifier
+    >>> from streamsvm.run.late_labels import LateLabels
+    >>> from streamsvm.run.runner import Run
+    >>> events = [({"a": float(i % 7)}, i % 7 > 3) for i in range(200)]
+    >>> report = Run(MemorySource(events), LASVMClassifier(), late=LateLabels(delay=30)).execute()
+    >>> report.learnt, report.late["held"], 0.8 < report.accuracy < 1.0
+    (200, 0, True)
+
+    """
+
+    def __init__(
+        self,
+        delay: Delay | None = None,
+        moment: str | None = None,
+        *,
+        most: int = 100_000,
+        patience: int | None = None,
+        default: Any = None,
+    ) -> None:
+        for name, n in (("most", most), ("patience", patience)):
+            if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
+                raise ParameterError(f"{name}={n!r}: use a whole number of at least 1")
+        if isinstance(delay, timedelta):
+            delay = delay.total_seconds()
+        if delay is not None and not callable(delay) and not 0 <= delay < math.inf:
+            raise ParameterError(f"delay={delay!r}: use a number of at least 0")
+        if moment is not None and delay is None:
+            raise ParameterError(f"moment={moment!r} says what delay= is counted in: give both")
+        self.delay, self.moment = delay, moment
+        self.most, self.patience, self.default = most, patience, default
+        self._rows = HeldRows()
+        self._held: OrderedDict[Any, _Held] = OrderedDict()
+        self._early: OrderedDict[Any, Any] = OrderedDict()
+        self._due: list[tuple[float, int]] = []
+        self._seen = 0
+        self._now = 0.0
+        self._counts: Counter[str] = Counter()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many events and labels are ``held`` now, and what became of the others.
+
+        ``answered`` events got their label; of those ``before_event`` the label came first.
+        ``never_came`` are events that were given up, ``without_event`` labels that were.
+        """
+        names = ("answered", "before_event", "never_came", "without_event")
+        held = {"held": len(self._held), "labels_held": len(self._early)}
+        return held | {name: self._counts[name] for name in names}
+
+    def take(self, batch: Any, labels: Sequence[Any], feeder: Feeder) -> Pairs:
+        """Take events, or labels of earlier ones.
+
+        Parameters
+        ----------
+        batch
+            Rows of a source, or their labels.
+        labels
+            One a row; None where it is not known.
+        feeder
+            Predicts and learns.
+
+        Returns
+        -------
+        (label, prediction) of each event that was learnt.
+
+        """
+        if self.delay is not None:
+            return self._take_delayed(batch, labels, feeder)
+        if batch.keys is None:
+            raise ParameterError(
+                "labels that come late find their events by key, but the source has no keys: name "
+                "the field that is the key, or give delay="
+            )
+        if batch.are_answers:
+            return self._take_answers(batch, labels, feeder)
+        return self._take_events(batch, labels, feeder)
+
+    def end(self, feeder: Feeder) -> Pairs:
+        """Let the labels come that simulated delays still keep back: the source is at its end."""
+        return Pairs() if self.delay is None else self._answer_due(math.inf, feeder)
+
+    # By key
+
+    def _take_events(self, batch: Any, labels: Sequence[Any], feeder: Feeder) -> Pairs:
+        pairs = Pairs()
+        labels = self._fresh_labels(batch, labels, feeder)
+        for start, stop, kind in _runs(labels):
+            part = batch.slice(start, stop - start)
+            if kind == "known":
+                pairs += feeder.feed(part, labels[start:stop])
+            elif kind == "awaited":
+                kept, predicted = feeder.predict(part)
+                numbers = self._rows.add(part, kept)
+                for i, number, guess in zip(kept.tolist(), numbers, predicted, strict=True):
+                    self._held[part.keys[i]] = _Held(number, guess, None, math.inf)
+        return pairs + self._fall_back(feeder)
+
+    def _fresh_labels(self, batch: Any, labels: Sequence[Any], feeder: Feeder) -> list[Any]:
+        """Return the label of each event, `_AWAITED` or `_REFUSED`."""
+        found: list[Any] = []
+        awaited: set[Any] = set()
+        for i, (key, label) in enumerate(zip(batch.keys, labels, strict=True)):
+            if key is None:
+                feeder.bad.take(event_of(batch, i), "no key", "the event has no key")
+                found.append(_REFUSED)
+            elif key in self._held or key in awaited:
+                reason = f"key {key!r} is that of an earlier event, whose label did not come yet"
+                feeder.bad.take(event_of(batch, i), "duplicate key", reason)
+                found.append(_REFUSED)
+            elif label is not None:
+                found.append(label)
+            elif key in self._early:
+                self._counts["before_event"] += 1
+                self._counts["answered"] += 1
+                found.append(self._early.pop(key))
+            else:
+                awaited.add(key)
+                found.append(_AWAITED)
+        return found
+
+    def _take_answers(self, batch: Any, labels: Sequence[Any], feeder: Feeder) -> Pairs:
+        answered: list[_Held] = []
+        for i, (key, label) in enumerate(zip(batch.keys, labels, strict=True)):
+            if key is None or label is None:
+                what = "key" if key is None else "label"
+                feeder.bad.take(event_of(batch, i), f"missing {what}", f"the {what} is missing")
+            elif key in self._held:
+                answered.append(self._held.pop(key)._replace(label=label))
+            else:
+                # A label that came twice before its event: the newer one counts.
+                self._counts["without_event"] += key in self._early
+                self._early[key] = label
+        while len(self._early) > self.most:
+            self._early.popitem(last=False)
+            self._counts["without_event"] += 1
+        self._counts["answered"] += len(answered)
+        return self._learn(answered, feeder)
+
+    def _fall_back(self, feeder: Feeder) -> Pairs:
+        """Give up the oldest events, if there are too many or they wait for too long."""
+        lost: list[_Held] = []
+        oldest = -1 if self.patience is None else self._rows.next_number - self.patience
+        while self._held:
+            key, held = next(iter(self._held.items()))
+            if len(self._held) <= self.most and held.number >= oldest:
+                break
+            del self._held[key]
+            lost.append(held._replace(label=self.default))
+        self._counts["never_came"] += len(lost)
+        if self.default is not None:
+            return self._learn(lost, feeder)
+        self._rows.drop([held.number for held in lost])
+        return Pairs()
+
+    def _learn(self, answered: list[_Held], feeder: Feeder) -> Pairs:
+        pairs = Pairs()
+        for batch, part in self._rows.take([held.number for held in answered]):
+            of_batch = answered[part]
+            ys, predicted = [h.label for h in of_batch], [h.predicted for h in of_batch]
+            pairs += feeder.learn(batch, ys, predicted)
+        return pairs
+
+    # By delay
+
+    def _take_delayed(self, batch: Any, labels: Sequence[Any], feeder: Feeder) -> Pairs:
+        pairs = Pairs()
+        times = self._times(batch)
+        start, soonest = 0, math.inf
+        for i, (now, due) in enumerate(times):
+            if min(soonest, self._due[0][0] if self._due else math.inf) <= now:
+                # A label comes before event i: all before it are predicted now.
+                self._ask(batch, labels, times, start, i, feeder)
+                pairs += self._answer_due(now, feeder)
+                start, soonest = i, math.inf
+            soonest = min(soonest, due)
+        self._ask(batch, labels, times, start, len(times), feeder)
+        return pairs + self._fall_back(feeder)
+
+    def _ask(
+        self,
+        batch: Any,
+        labels: Sequence[Any],
+        times: list[tuple[float, float]],
+        start: int,
+        stop: int,
+        feeder: Feeder,
+    ) -> None:
+        """Predict and hold rows start .. stop - 1."""
+        if start == stop:
+            return
+        part = batch.slice(start, stop - start)
+        kept, predicted = feeder.predict(part)
+        is_known = np.array([labels[start + i] is not None for i in kept.tolist()], bool)
+        for i in kept[~is_known].tolist():
+            feeder.bad.take(event_of(part, i), "missing label", "the label is missing")
+        guesses = [guess for guess, known in zip(predicted, is_known, strict=True) if known]
+        kept = kept[is_known]
+        numbers = self._rows.add(part, kept)
+        for i, number, guess in zip(kept.tolist(), numbers, guesses, strict=True):
+            due = times[start + i][1]
+            self._held[number] = _Held(number, guess, labels[start + i], due)
+            heappush(self._due, (due, number))
+
+    def _answer_due(self, now: float, feeder: Feeder) -> Pairs:
+        """Learn the events whose labels have come by now."""
+        answered = []
+        while self._due and self._due[0][0] <= now:
+            held = self._held.pop(heappop(self._due)[1], None)
+            if held is not None:  # it was not given up
+                answered.append(held)
+        self._counts["answered"] += len(answered)
+        return self._learn(answered, feeder)
+
+    def _times(self, batch: Any) -> list[tuple[float, float]]:
+        """Return when each row comes, and when its label does."""
+        n = len(batch)
+        if callable(self.delay):
+            delays = [float(self.delay(event)) for event in batch.events()]
+        else:
+            assert self.delay is not None
+            delays = [float(self.delay)] * n
+        times = []
+        for now, delay in zip(self._moments(batch), delays, strict=True):
+            # Without a time of its own an event comes when the one before it came.
+            self._now = now if math.isfinite(now) else self._now
+            times.append((self._now, self._now + delay))
+        self._seen += n
+        return times
+
+    def _moments(self, batch: Any) -> Iterator[float]:
+        if self.moment is None:
+            return map(float, range(self._seen, self._seen + len(batch)))
+        if self.moment == "timestamp":
+            if batch.timestamps is None:
+                raise ParameterError(
+                    "moment='timestamp', but the source has no timestamps: name its column"
+                )
+            return iter(batch.timestamps.tolist())
+        return (float(event.x.get(self.moment, math.nan)) for event in batch.events())
+
+    # Checkpoints
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what `resume` needs, as JSON values and arrays."""
+        held = [
+            [as_json(key, "the key"), h.number, *_plain(h.predicted, h.label), h.due]
+            for key, h in self._held.items()
+        ]
+        early = [[as_json(key, "the key"), *_plain(label)] for key, label in self._early.items()]
+        rows, arrays = self._rows.state()
+        state = {"held": held, "early": early, "rows": rows, "counts": dict(self._counts)}
+        return state | {"seen": self._seen, "now": self._now}, arrays
+
+    def resume(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Go on from where `state` was called."""
+        self._rows.resume(state["rows"], arrays)
+        self._held = OrderedDict((key, _Held(*held)) for key, *held in state["held"])
+        self._early = OrderedDict((key, label) for key, label in state["early"])
+        self._due = sorted((held.due, held.number) for held in self._held.values())
+        self._seen, self._now = state["seen"], state["now"]
+        self._counts = Counter(state["counts"])
+        if self.delay is None:
+            self._due = []
+
+    def settings(self) -> dict[str, str]:
+        """Return the parameters as texts; those of a resumed run must be the same."""
+        names = ("moment", "most", "patience", "default")
+        delay = "a function" if callable(self.delay) else repr(self.delay)
+        return {"delay": delay} | {f"late {name}": repr(getattr(self, name)) for name in names}
+
+
+class _Mark:
+    """Stands for a label."""
+
+
+_AWAITED, _REFUSED = _Mark(), _Mark()
+
+
+def _runs(labels: list[Any]) -> Iterator[tuple[int, int, str]]:
+    """Yield the runs of events whose labels are known, awaited, or that are refused."""
+    start = 0
+    kinds = [
+        "awaited" if y is _AWAITED else "refused" if y is _REFUSED else "known" for y in labels
+    ]
+    for i in range(1, len(kinds) + 1):
+        if i == len(kinds) or kinds[i] != kinds[start]:
+            yield start, i, kinds[start]
+            start = i
+
+
+def _plain(*labels: Any) -> list[Any]:
+    return [as_json(label, "the label") for label in labels]

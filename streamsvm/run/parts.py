@@ -1,0 +1,53 @@
+"""The parts of a model that a run deals with, and what its data must be like."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from river import compose
+
+from streamsvm.errors import LabelError
+from streamsvm.labels.class_labels import plain
+from streamsvm.labels.label_column import LabelColumn
+from streamsvm.learners.bases.learner import Learner
+from streamsvm.preprocessing.standard_scaler import StandardScaler
+
+
+def parts_of(model: Any) -> tuple[StandardScaler | None, Learner | None]:
+    """Return the scaler and the learner of a model that takes batches; (None, None) for others."""
+    steps = list(model.steps.values()) if isinstance(model, compose.Pipeline) else [model]
+    if len(steps) == 1 and isinstance(steps[0], Learner):
+        return None, steps[0]
+    if len(steps) == 2 and type(steps[0]) is StandardScaler and isinstance(steps[1], Learner):
+        return steps[0], steps[1]
+    return None, None
+
+
+def check_target(labels: LabelColumn, learner: Learner | None) -> None:
+    """Refuse a target of more classes than the learner takes, by its first labels."""
+    classes = [label for label, _ in labels.present()]
+    if learner is not None and learner.most_classes is not None and len(classes) > 2:
+        shown = ", ".join(repr(y) for y in classes[:5]) + (", ..." if len(classes) > 5 else "")
+        raise LabelError(
+            f"the target has {len(classes)} classes in its first {len(labels)} rows ({shown}): "
+            f"{type(learner).__name__} learns two; use LaRankClassifier (--learner larank), or "
+            "name one of them with positive= (--positive) to learn it against the rest"
+        )
+
+
+def event_of(batch: Any, i: int) -> Any:
+    """Return row i of a batch as an event."""
+    return next(iter(batch.slice(i, 1).events()))
+
+
+def check_classes(n_rows: int, seen: Counter[Any]) -> None:
+    """Refuse a stream that had fewer than two classes."""
+    if n_rows == 0:
+        raise LabelError("there are no rows to learn from")
+    if len(seen) < 2:
+        only = ", ".join(repr(plain(y)) for y in seen) or "none at all"
+        raise LabelError(
+            f"the target has one value only ({only}) in {n_rows} rows: "
+            "a classifier needs two classes"
+        )

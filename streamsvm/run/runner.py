@@ -1,0 +1,314 @@
+"""The loop: a source's events are predicted, scored, learnt and reported."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
+
+from river import metrics
+
+from streamsvm.errors import ParameterError
+from streamsvm.labels.class_labels import plain
+from streamsvm.labels.label_column import Pairs
+from streamsvm.learners.bases.learner import Learner
+from streamsvm.monitor.tracker import TrackingMonitor
+from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.checkpoint import Checkpoint, Place
+from streamsvm.run.feeder import Feeder
+from streamsvm.run.late_labels import LateLabels
+from streamsvm.run.parts import check_classes, check_target
+from streamsvm.run.report import Progress, RunReport, peak_memory
+
+
+class BatchSource(Protocol):
+    """What a source must offer to be run (`connectors` has them)."""
+
+    def batches(self, size: int | None = None) -> Iterator[Any]:
+        """Give batches with `features`, `labels`, `events()`, `slice()` and a length."""
+
+    def rewind(self) -> None:
+        """Start again, for the next epoch."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the position of the next unread row (for checkpoints)."""
+
+    def resume(self, snapshot: Mapping[str, Any]) -> None:
+        """Continue from a snapshot (for checkpoints)."""
+
+
+class Run:
+    """One run of a source through a model.
+
+    Parameters
+    ----------
+    source
+        Where events come from.
+    model
+        A learner of ours, a pipeline of `StandardScaler` and one, a `TrackingMonitor` of either, or
+        any River classifier (which is given the events one by one).
+    epochs
+        How often the source is read; the score is of the first reading alone, in which every
+        prediction is made before its label is learnt.
+    limit
+        Rows to read in each epoch; None = all. A stream is left at the end of a batch.
+    positive
+        A label, as text: learn it (True) against all others (False).
+    bad_events
+        What happens to events that cannot be used; `BadEvents("raise")` by default.
+    late
+        Holds events whose labels come later; None: each event brings its label.
+    finish
+        Whether to end with the learner's `finish`.
+    on_progress
+        Called with a `Progress` after each chunk of rows, and while finishing.
+    should_stop
+        Asked after each chunk; True ends the run early, with its report.
+    checkpoint
+        Where the state of the run is kept, so that it goes on there after any end; None = nowhere.
+
+    Examples
+    --------
+    >>> from connectors import MemorySource
+    >>> from streamsvm import LASVMClassifier
+    >>> from streamsvm.run.runner import Run
+    >>> events = [({"a": float(i % 7)}, i % 7 > 3) for i in range(200)]
+    >>> report = Run(MemorySource(events), LASVMClassifier()).execute()
+    >>> report.rows, report.accuracy > 0.9
+    (200, True)
+
+    """
+
+    def __init__(
+        self,
+        source: BatchSource,
+        model: Any,
+        *,
+        epochs: int = 1,
+        limit: int | None = None,
+        positive: str | None = None,
+        bad_events: BadEvents | None = None,
+        late: LateLabels | None = None,
+        finish: bool = False,
+        on_progress: Callable[[Progress], None] = lambda progress: None,
+        should_stop: Callable[[], bool] = lambda: False,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        if epochs < 1:
+            raise ParameterError(f"epochs={epochs!r}: use a whole number of at least 1")
+        if limit is not None and limit < 1:
+            raise ParameterError(f"limit={limit!r}: use a whole number of at least 1, or None")
+        if late is not None and epochs > 1:
+            raise ParameterError(f"epochs={epochs!r}: with late labels a stream is read once")
+        if late is None and getattr(source, "has_answers", False):
+            raise ParameterError("the source gives labels apart from events: give late= (held)")
+        self.monitor = model if isinstance(model, TrackingMonitor) else None
+        self.source, self.model = source, model if self.monitor is None else self.monitor.model
+        self.epochs, self.limit, self.positive = epochs, limit, positive
+        self.bad = bad_events or BadEvents()
+        self.feeder = Feeder(self.model, self.bad, positive)
+        self.learner = self.feeder.learner
+        # A monitor's records are made at the ends of chunks.
+        chunk = (self.learner or Learner).chunk
+        self._chunk = chunk if self.monitor is None else min(chunk, self.monitor.every)
+        if finish and not hasattr(self.learner, "finish"):
+            raise ParameterError(
+                f"finish={finish}: {type(self.learner or self.model).__name__} cannot; that is for "
+                "LASVM, averaged tracking and LaRank"
+            )
+        self.late, self.finish = late, finish
+        self.on_progress, self.should_stop = on_progress, should_stop
+        self.report = RunReport()
+        self.confusion = metrics.ConfusionMatrix()
+        self._accuracy = metrics.Accuracy(cm=self.confusion)
+        self._balanced = metrics.BalancedAccuracy(cm=self.confusion)
+        self.seen: Counter[Any] = Counter()
+        self.taken = 0  # events and labels that came apart from them, good or bad
+        self.checkpoint = checkpoint
+        self.place = Place()
+        self._start = 0.0
+
+    def execute(self) -> RunReport:
+        """Run, and return the report.
+
+        Raises
+        ------
+        BadEventError
+            An event cannot be used, and `bad_events` raises.
+        LabelError
+            The target has more than two classes in its first rows, or fewer than two in all of
+            them.
+
+        """
+        report = self.report
+        if self.checkpoint is not None:
+            self.place = self.checkpoint.begin(self)
+        self._start = time.perf_counter() - report.seconds
+        try:
+            for epoch in range(self.place.epoch, self.epochs + 1):
+                if epoch > self.place.epoch:
+                    self.source.rewind()
+                    self.place = Place(epoch)
+                report.epochs = epoch
+                self._read(epoch)
+                if report.interrupted:
+                    break
+            if self.checkpoint is not None:
+                self.checkpoint.write(self)
+            if self.late is not None and not report.interrupted:
+                self._score(self.late.end(self.feeder), 1)
+        finally:
+            self.bad.close()
+            if self.checkpoint is not None:
+                self.checkpoint.close()
+            report.seconds = time.perf_counter() - self._start
+            self._complete()
+        if not report.interrupted:
+            check_classes(self.report.rows, self.seen)
+            if self.finish:
+                self._finish()
+        self._complete()
+        return report
+
+    def _read(self, epoch: int) -> None:
+        """Learn what is unread in an epoch."""
+        report = self.report
+        for batch, first in self._chunks():
+            for reject in getattr(batch, "rejects", ()):
+                report.rows += 1
+                self._count(1)
+                self.bad.take(reject, reject.kind, reject.reason)
+            if len(batch):
+                self._learn(batch, first, epoch)
+                report.seconds = time.perf_counter() - self._start
+                self._tell("learning", epoch)
+            if self.checkpoint is not None:
+                self.checkpoint.after(self)
+            if report.interrupted or self.should_stop():
+                report.interrupted = True
+                break
+
+    def _chunks(self) -> Iterator[tuple[Any, int]]:
+        """Yield parts of at most a chunk, with the number of their first row in the epoch."""
+        first, offset = self.place.first, self.place.offset
+        batches = self.source.batches()
+        # What cuts its batches anew when it is read again can be left at their ends only.
+        whole = getattr(self.source, "cuts_anew", False)
+        while self.limit is None or first < self.limit:
+            before = None if self.checkpoint is None else self.source.snapshot()
+            try:
+                batch = next(batches, None)
+            except KeyboardInterrupt:
+                # While waiting for rows: nothing is half learnt.
+                self.report.interrupted = True
+                return
+            if batch is None:
+                return
+            if whole:
+                start, first = first, first + len(batch) + len(batch.rejects)
+                after = None if self.checkpoint is None else self.source.snapshot()
+                self.place = Place(self.place.epoch, first, 0, after)
+                yield batch, start
+                continue
+            while offset < len(batch):
+                # Parts end where they would have, wherever an earlier process ended.
+                size = min(self._chunk - offset % self._chunk, len(batch) - offset)
+                if self.limit is not None:
+                    size = min(size, self.limit - first)
+                if size == 0:
+                    return
+                part, start = batch.slice(offset, size), first
+                offset += size
+                first += size
+                # Where to go on when this part has been learnt.
+                self.place = Place(self.place.epoch, first, offset, before)
+                yield part, start
+            offset -= len(batch)
+
+    def _learn(self, batch: Any, first: int, epoch: int) -> None:
+        """Predict, score and learn the rows of a chunk, or take the labels of earlier rows."""
+        labels = self.feeder.labels_of(batch)
+        if self.report.learnt == 0:
+            check_target(labels, self.learner)
+        self._count(len(labels))
+        if not getattr(batch, "are_answers", False):
+            self.report.rows += len(labels)
+        if self.late is None:
+            predicted = self.feeder.feed(batch, labels, first if self.epochs > 1 else None)
+        else:
+            predicted = self.late.take(batch, labels, self.feeder)
+        self._score(predicted, epoch)
+
+    def _count(self, n: int) -> None:
+        self.taken += n
+        self.bad.n_events = self.taken
+
+    def _score(self, predicted: Pairs, epoch: int) -> None:
+        """Count the rows that were learnt, and what was predicted of them before."""
+        for y, p, count in predicted.counts():
+            if epoch == 1 and p is not None:
+                self.confusion.update(y, p, count)
+            self.seen[y] += count
+        self.report.learnt += len(predicted)
+
+    def _finish(self) -> None:
+        start = time.perf_counter()
+
+        def progress(delta: float, n_support_vectors: int) -> None:
+            self._tell("finishing", self.report.epochs)
+            if self.should_stop():
+                raise KeyboardInterrupt
+
+        try:
+            self.learner.finish(progress)  # type: ignore[union-attr]
+            self.report.finished = True
+            if self.monitor is not None:
+                self.monitor.measure()
+        except KeyboardInterrupt:
+            self.report.interrupted = True
+        self.report.finish_seconds = time.perf_counter() - start
+
+    def _tell(self, phase: str, epoch: int) -> None:
+        learner = self.learner
+        now = Progress(
+            phase,
+            epoch,
+            self.report.rows,
+            self.report.seconds,
+            self._accuracy.get(),
+            self._balanced.get(),
+            getattr(learner, "n_support_vectors", None),
+            getattr(learner, "delta", None),
+            getattr(learner, "dual", None),
+            self.bad.total,
+            *self._gaps(),
+        )
+        if phase == "learning":
+            self.report.history.add(dict(vars(now)))
+        self.on_progress(now)
+
+    def _gaps(self) -> tuple[float | None, float | None, float | None]:
+        last = {} if self.monitor is None else self.monitor.last()
+        return last.get("gap"), last.get("averaged_gap"), last.get("certificate")
+
+    def _complete(self) -> None:
+        report, learner = self.report, self.learner
+        report.peak_bytes = peak_memory()
+        report.bad = dict(self.bad.counts)
+        report.late = {} if self.late is None else self.late.counts
+        report.accuracy, report.balanced_accuracy = self._accuracy.get(), self._balanced.get()
+        report.labels = {str(plain(y)): n for y, n in sorted(self.seen.items(), key=repr)}
+        if learner is not None:
+            report.n_support_vectors = getattr(learner, "n_support_vectors", None)
+            report.delta = getattr(learner, "delta", None)
+            report.dual = getattr(learner, "dual", None)
+            report.memory_bytes = getattr(learner, "memory_usage", 0)
+            report.memory_parts = getattr(learner, "memory_parts", {})
+            report.counters = getattr(learner, "counters", {})
+        if self.monitor is not None:
+            history = self.monitor.history
+            if not len(history) or history[-1]["n_examples"] != self.monitor.get()["n_examples"]:
+                self.monitor.measure()
+            report.monitor = self.monitor.get()
+            report.monitor["certificate_reason"] = self.monitor.certificate_reason

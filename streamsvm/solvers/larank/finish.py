@@ -1,0 +1,57 @@
+"""LaRank run to the optimum over the support patterns: sweeps of exact block steps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamsvm._compile import borrowed, compiled
+from streamsvm.solvers.larank.state import beta, forget
+from streamsvm.solvers.larank.uniform import block_step
+
+_SHARE = 0.1
+"""Patterns that violate by less than this share of the worst one wait for a later sweep."""
+
+
+@compiled
+def violation(state, i):
+    """Return by how much slot i violates optimality, over all classes; 0 for dead slots."""
+    if state.box[i] == 0.0:
+        return 0.0
+    most, least = -np.inf, np.inf
+    for c in range(state.info[0].n_classes):
+        g = state.gradient[c, i]
+        least = min(least, g)
+        bound = state.box[i] if c == state.y[i] else 0.0
+        if g > most and beta(state, c, i) < bound:
+            most = g
+    return max(0.0, most - least)
+
+
+@compiled
+def worst_violation(state):
+    """Return the largest violation of any support pattern."""
+    worst = 0.0
+    for i in range(state.info[0].n):
+        worst = max(worst, violation(state, i))
+    return worst
+
+
+@compiled
+def finish_some(state, kernel, schedule, d):
+    """Sweep once over the patterns that violate most; return the largest violation left.
+
+    Parameters
+    ----------
+    state, kernel, schedule, d
+        A `LaRankState`, its kernel and `Schedule`, the number of features.
+
+    """
+    state = borrowed(state)
+    # Those near the worst first: a step on the others would be undone by these.
+    enough = max(schedule.tau, _SHARE * worst_violation(state))
+    for i in range(state.info[0].n):
+        if violation(state, i) > enough:
+            block_step(state, kernel, np.int64(i), 0.0, d)
+            if state.n_own[i] == 0 and schedule.uniform == 0.0:
+                forget(state, i)
+    return worst_violation(state)

@@ -1,0 +1,312 @@
+"""What LaRank keeps between examples, and how that grows, shrinks and is rebuilt."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import compiled, compiled_within
+from streamsvm.support import row_cache, stores
+from streamsvm.support.row_cache import RowCache
+from streamsvm.support.stores import Store
+from streamsvm.support.tiles import PANEL
+
+BLOCK = 64
+"""Fresh rows whose kernel values are computed together."""
+
+ABSENT = -1
+"""The place of a coefficient that is 0."""
+
+INFO = np.dtype(
+    [
+        ("n", np.int64),  # slots in use, dead ones included
+        ("n_alive", np.int64),  # support patterns
+        ("n_classes", np.int64),  # classes that have been seen
+        ("n_seen", np.int64),  # examples given to PROCESSNEW
+        ("n_steps", np.int64),  # steps that changed a coefficient
+        ("n_null", np.int64),  # operations that found no violating pair
+        ("n_values", np.int64),  # kernel values computed for fresh examples
+        ("n_new", np.int64),  # arg max over the classes made by PROCESSNEW
+        ("n_old", np.int64),  # ... and by PROCESSOLD
+        ("n_optimize", np.int64),  # OPTIMIZE steps, which need none
+        ("dual", np.float64),  # the dual objective, summed step by step
+        ("lost", np.float64),  # what removals and rebuilds took from it
+        ("gained", np.float64),  # what the last operation added to it
+        ("work", np.float64),  # what it cost, in seconds of an imagined machine
+        ("began", np.int64),  # when it began, if a clock is asked
+        ("rate_new", np.float64),  # gain by cost of each kind of operation: Algorithm 22
+        ("rate_old", np.float64),
+        ("rate_optimize", np.float64),
+        ("mean_gain", np.float64),  # sum over t of the mean gain of its uniform steps
+        ("scaled_gain", np.float64),  # the same, each divided by the mean C_i
+        ("width", np.float64),  # sum over t of 2 R2 mean(C_i^2) / mean(C_i)^2
+        ("ready", np.int64),  # -n: the scratch has the values of the next rows with n slots
+    ]
+)
+
+
+class LaRankState(NamedTuple):
+    """Everything that LaRank knows; a slot is a place in all arrays of length `capacity`."""
+
+    store: Store
+    cache: RowCache
+    gradient: np.ndarray  # float64 (classes, capacity) g_{s,c} = [c = y_s] - f_c(x_s)
+    coefficient: np.ndarray  # float64 (classes, capacity): those of class c, one after the other
+    slot: np.ndarray  # int32 (classes, capacity) the slots that they are of
+    place: np.ndarray  # int32 (classes, capacity) where the one of a slot is, or ABSENT
+    n_vectors: np.ndarray  # int64 (classes,) how many coefficients of a class are not 0
+    own: np.ndarray  # int32 (capacity, classes): the classes whose coefficients are not 0, ...
+    n_own: np.ndarray  # int64 (capacity,) ... and how many
+    y: np.ndarray  # int64 (capacity,) class of the example
+    box: np.ndarray  # float64 (capacity,) C_s; 0 marks dead and unused slots
+    diagonal: np.ndarray  # float32 (capacity,) k(x_s, x_s)
+    alive: np.ndarray  # int64 (capacity,) the slots of support patterns, in no order
+    where: np.ndarray  # int64 (capacity,) place of a slot among them
+    draws: np.ndarray  # uint64 (1,) see `draws`
+    info: Any  # record array (1,) of INFO
+    block: np.ndarray  # float32 (BLOCK, capacity) scratch: kernel values of fresh rows
+    scores: np.ndarray  # float64 (classes,) scratch
+    order: np.ndarray  # int64 (capacity,) scratch
+
+
+_BY_SLOT = ("n_own", "y", "box", "diagonal", "alive", "where")
+_BY_CLASS = ("gradient", "coefficient", "slot", "place")
+
+
+def _allocate(store: Store, cache: RowCache, n_classes: int, draws: np.ndarray) -> LaRankState:
+    capacity = store.entered.size
+    info = np.zeros(1, INFO).view(np.recarray)
+    info[0].rate_new = info[0].rate_old = info[0].rate_optimize = 1.0
+    return LaRankState(
+        store=store,
+        cache=cache,
+        gradient=np.zeros((n_classes, capacity)),
+        coefficient=np.zeros((n_classes, capacity)),
+        slot=np.zeros((n_classes, capacity), np.int32),
+        place=np.full((n_classes, capacity), ABSENT, np.int32),
+        n_vectors=np.zeros(n_classes, np.int64),
+        own=np.zeros((capacity, n_classes), np.int32),
+        n_own=np.zeros(capacity, np.int64),
+        y=np.zeros(capacity, np.int64),
+        box=np.zeros(capacity),
+        diagonal=np.zeros(capacity, np.float32),
+        alive=np.zeros(capacity, np.int64),
+        where=np.zeros(capacity, np.int64),
+        draws=draws,
+        info=info,
+        block=np.zeros((BLOCK, capacity), np.float32),
+        scores=np.zeros(n_classes),
+        order=np.zeros(capacity, np.int64),
+    )
+
+
+def new_state(
+    n_features: int,
+    cache_bytes: int,
+    draws: np.ndarray,
+    n_classes: int = 4,
+    capacity: int = 2 * PANEL,
+    sparse: bool = False,
+) -> LaRankState:
+    """Return an empty state with room for some classes."""
+    store = stores.new_store(capacity, n_features, sparse)
+    cache = row_cache.new_cache(store.entered.size, stores.scratch_width(store), cache_bytes)
+    return _allocate(store, cache, n_classes, draws)
+
+
+def grown(
+    state: LaRankState,
+    capacity: int,
+    n_features: int,
+    cache_bytes: int,
+    n_classes: int | None = None,
+) -> LaRankState:
+    """Return a state with room for more slots, features or classes, and the same content."""
+    store = stores.grown(state.store, capacity, n_features)
+    cache = row_cache.resized(
+        state.cache, store.entered.size, stores.scratch_width(store), cache_bytes
+    )
+    k = state.n_vectors.size
+    new = _allocate(store, cache, n_classes or k, state.draws)
+    for name in _BY_SLOT:
+        old = getattr(state, name)
+        getattr(new, name)[: old.size] = old
+    for name in _BY_CLASS:
+        old = getattr(state, name)
+        getattr(new, name)[:k, : old.shape[1]] = old
+    new.own[: len(state.own), :k] = state.own
+    new.n_vectors[:k] = state.n_vectors
+    new.info[:] = state.info
+    new.info[0].ready = 0
+    return new
+
+
+def n_columns(state: LaRankState) -> int:
+    """Return for how many features there is room."""
+    return stores.n_columns(state.store)
+
+
+def n_slots(state: LaRankState) -> int:
+    """Return how many slots are in use."""
+    return int(state.info[0].n)
+
+
+def without_cache(state: LaRankState) -> LaRankState:
+    """Return the state with an empty row cache: what is worth storing or sending."""
+    capacity = state.store.entered.size
+    return state._replace(
+        cache=row_cache.new_cache(capacity, 1, 0), block=np.empty((BLOCK, 0), np.float32)
+    )
+
+
+def with_cache(state: LaRankState, cache_bytes: int) -> LaRankState:
+    """Return a state that `without_cache` stripped, ready to learn again."""
+    return grown(state, state.store.entered.size, stores.n_columns(state.store), cache_bytes)
+
+
+def with_scratch(state: LaRankState, block: bool) -> LaRankState:
+    """Return a state for another thread: the same content, scratch of its own; `block`, too."""
+    return state._replace(
+        store=stores.with_scratch(state.store),
+        scores=np.empty_like(state.scores),
+        block=np.empty_like(state.block) if block else state.block,
+    )
+
+
+def made_sparse(state: LaRankState, cache_bytes: int) -> LaRankState:
+    """Return the state with rows by their nonzero features, and an empty cache."""
+    store = stores.made_sparse(state.store)  # type: ignore[arg-type]
+    cache = row_cache.new_cache(store.entered.size, 1, cache_bytes)
+    cache.counts[:] = state.cache.counts
+    return state._replace(store=store, cache=cache)
+
+
+def coefficients(state: LaRankState) -> np.ndarray:
+    """Return beta of all slots in use, float64 (n, classes)."""
+    n, k = int(state.info[0].n), state.n_vectors.size
+    found = np.zeros((n, k))
+    for c in range(k):
+        m = int(state.n_vectors[c])
+        found[state.slot[c, :m], c] = state.coefficient[c, :m]
+    return found
+
+
+def bounded(state: LaRankState) -> np.ndarray:
+    """Return for all coefficients that are not 0 whether they are at their bound, C_i."""
+    found = [np.zeros(0, bool)]
+    for c in range(state.n_vectors.size):
+        m = int(state.n_vectors[c])
+        found.append(state.coefficient[c, :m] >= state.box[state.slot[c, :m]])
+    return np.concatenate(found)
+
+
+@compiled_within
+def beta(state, c, s):
+    """Return the coefficient of class c of the example in slot s."""
+    at = state.place[c, s]
+    return state.coefficient[c, at] if at != ABSENT else 0.0
+
+
+@compiled_within
+def set_beta(state, c, s, value):
+    """Set a coefficient; what is 0 is no support vector."""
+    at = state.place[c, s]
+    if value != 0.0:
+        if at == ABSENT:
+            at = np.int32(state.n_vectors[c])
+            state.place[c, s] = at
+            state.slot[c, at] = s
+            state.n_vectors[c] += 1
+            state.own[s, state.n_own[s]] = c
+            state.n_own[s] += 1
+        state.coefficient[c, at] = value
+    elif at != ABSENT:
+        last = state.n_vectors[c] - 1
+        moved = state.slot[c, last]
+        state.coefficient[c, at] = state.coefficient[c, last]
+        state.slot[c, at] = moved
+        state.place[c, moved] = at
+        state.place[c, s] = ABSENT
+        state.n_vectors[c] = last
+        state.n_own[s] -= 1
+        j = 0
+        while state.own[s, j] != c:
+            j += 1
+        state.own[s, j] = state.own[s, state.n_own[s]]
+
+
+@compiled
+def forget(state, s):
+    """Let slot s, which has no coefficient any more, be dead."""
+    info = state.info[0]
+    state.box[s] = 0.0
+    state.store.entered[s] = 0
+    stores.release(state.store, s)
+    row_cache.free(state.cache, s)
+    last = state.alive[info.n_alive - 1]
+    state.alive[state.where[s]] = last
+    state.where[last] = state.where[s]
+    info.n_alive -= 1
+
+
+@compiled
+def squeeze(state):
+    """Move the living up over the dead; `state.order` tells where each came from."""
+    info = state.info[0]
+    # Not a literal: a literal makes one more version of all that is called with it.
+    n_kept = np.int64(0)
+    for s in range(info.n):
+        if state.box[s] > 0.0:
+            state.order[n_kept] = s
+            n_kept += 1
+    order = state.order
+    stores.reorder(state.store, order, n_kept)
+    row_cache.reorder(state.cache, order, n_kept)
+    # order[s] >= s: what is read was not written yet.
+    for s in range(n_kept):
+        old = order[s]
+        state.n_own[s] = state.n_own[old]
+        for j in range(state.n_own[s]):
+            state.own[s, j] = state.own[old, j]
+        state.y[s] = state.y[old]
+        state.box[s] = state.box[old]
+        state.diagonal[s] = state.diagonal[old]
+        state.where[s] = state.where[old]
+        state.alive[state.where[s]] = s
+    for c in range(info.n_classes):
+        for s in range(n_kept):
+            state.gradient[c, s] = state.gradient[c, order[s]]
+            state.place[c, s] = state.place[c, order[s]]
+            if state.place[c, s] != ABSENT:
+                state.slot[c, state.place[c, s]] = s
+        for s in range(n_kept, info.n):
+            state.place[c, s] = ABSENT
+    for s in range(n_kept, info.n):
+        state.box[s] = 0.0
+        state.n_own[s] = 0
+    info.n = n_kept
+
+
+@compiled
+def rebuild(state, kernel, d):
+    """Compute gradients, diagonal and dual from scratch, for another kernel."""
+    info = state.info[0]
+    n = info.n
+    for s in range(n):
+        row_cache.free(state.cache, s)
+    scratch = np.zeros((1, d), np.float32)
+    dual = 0.0
+    for s in range(n):
+        x = stores.row_of(state.store, s, scratch, d)
+        stores.values(kernel, state.store, x, np.int64(1), d, np.int64(0), n, state.block)
+        state.diagonal[s] = state.block[0, s]
+        for c in range(info.n_classes):
+            f = 0.0
+            for j in range(state.n_vectors[c]):
+                f += state.coefficient[c, j] * np.float64(state.block[0, state.slot[c, j]])
+            target = 1.0 if c == state.y[s] else 0.0
+            state.gradient[c, s] = target - f
+            dual += 0.5 * beta(state, c, s) * (target + state.gradient[c, s])
+    info.lost += info.dual - dual
+    info.dual = dual

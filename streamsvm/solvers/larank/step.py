@@ -1,0 +1,399 @@
+"""LaRank for several classes (Bordes, thesis 2010, sections 5.1 and 5.2, Algorithms 17-22).
+
+Problem (thesis, 5.8), over the examples kept::
+
+    max_beta  D(beta) = sum_i beta_i^{y_i} - 1/2 sum_c sum_{i,j} beta_i^c beta_j^c k(x_i, x_j)
+    with      beta_i^c <= C_i if c = y_i, else 0;   sum_c beta_i^c = 0 for all i
+
+that is the multiclass SVM of Crammer and Singer, without bias. Given: examples (x, y), y a class
+0 .. classes - 1, each with its own C_i. Kept: the support patterns, those x_i that have a
+coefficient other than 0, with their coefficients and all their gradients
+g_{i,c} = [c = y_i] - f_c(x_i), f_c(x) = sum_i beta_i^c k(x_i, x), up to date after every step.
+
+A step on (i, c+, c-) adds lambda = min((g_{i,c+} - g_{i,c-}) / (2 k_ii), room of beta_i^{c+}) to
+beta_i^{c+} and takes it from beta_i^{c-}. Steps carry the paper's names.
+
+Beyond the papers: they compute the gradients of a pattern when it is asked for. Here a kernel row
+serves all classes, and a step updates two rows of the gradients with it, so that the arg max of
+PROCESSOLD costs one pass over the classes. The adaptive schedule counts what an operation costs in
+the place of asking a clock (see `larank_rates`), so that a seed gives one model.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import borrowed, compiled, compiled_leaf, compiled_within, prefetch
+from streamsvm.solvers.larank.bounds import stay_within
+from streamsvm.solvers.larank.rates import begin, charge, rate
+from streamsvm.solvers.larank.state import ABSENT, BLOCK, beta, forget, set_beta, squeeze
+from streamsvm.solvers.larank.uniform import uniform_steps
+from streamsvm.solvers.tracking.state import add_scaled
+from streamsvm.support import stores
+from streamsvm.support.draws import below, uniform
+from streamsvm.support.fresh_block import fill_block as fill_block
+from streamsvm.support.fresh_block import squeezed
+from streamsvm.support.row_cache import fetch, keep, kernel_row
+from streamsvm.support.rows import count, part, width
+
+OPTIMIZES = 10
+"""OPTIMIZE steps that go together (thesis, 5.1.3 and 5.2.2)."""
+
+_TOGETHER = 16
+"""Candidates that are fetched together: their gradients are all over the memory."""
+
+
+class Schedule(NamedTuple):
+    """When to step; floats all, so that one compiled version serves every schedule."""
+
+    tau: float  # a pair that violates by less is left alone
+    reprocess: float  # REPROCESS combinations after each example; below 0: the adaptive schedule
+    most: float  # operations between two examples, at most, by the adaptive schedule
+    old: float = 1.0  # whether PROCESSOLD and ...
+    optimize: float = 1.0  # ... OPTIMIZE are among them
+    clock: float = 0.0  # 1: the adaptive schedule asks a clock what operations cost
+    uniform: float = 0.0  # if above 0: so many block steps on uniformly random examples instead
+    candidates: float = 1.0  # patterns that OPTIMIZE picks from, by what a step would gain
+    window: float = 0.0  # examples older than so many leave; 0: none does
+    limit: float = np.inf  # most support patterns
+
+
+@compiled_leaf
+def _gathered(coefficient, slot, row, n):
+    """Return sum_j coefficient_j row[slot_j] over j < n: float64, int32, float32."""
+    total = 0.0
+    for j in range(n):
+        total += coefficient[j] * np.float64(row[slot[j]])
+    return total
+
+
+@compiled
+def score(state, row, out):
+    """Write f_c of a row, given its kernel values, into out, float64 (>= classes,)."""
+    for c in range(state.info[0].n_classes):
+        out[c] = _gathered(state.coefficient[c], state.slot[c], row, state.n_vectors[c])
+
+
+@compiled_within
+def smo_step(state, kernel, i, rising, falling, tau, d):
+    """SMOSTEP (Algorithm 17) on the classes c+ and c- of slot i; return whether it was made."""
+    info = state.info[0]
+    slope = state.gradient[rising, i] - state.gradient[falling, i]
+    now = beta(state, rising, i)
+    room = (state.box[i] if rising == state.y[i] else 0.0) - now
+    if rising == falling or slope <= tau or room <= 0.0:
+        info.n_null += 1
+        return False
+    k = max(np.float64(state.diagonal[i]), 1e-12)
+    step = min(slope / (2.0 * k), room)
+    row = state.cache.values[kernel_row(state.cache, kernel, state.store, i, info.n, d)]
+    # A coefficient that meets its bound meets it exactly.
+    set_beta(state, rising, i, now + room if step == room else now + step)
+    set_beta(state, falling, i, beta(state, falling, i) - step)
+    add_scaled(state.gradient[rising], row, -step, info.n)
+    add_scaled(state.gradient[falling], row, step, info.n)
+    gain = step * (slope - step * k)
+    info.dual += gain
+    info.gained += gain
+    info.n_steps += 1
+    # Whether the row was cached does not count, or a model that was saved would part ways.
+    charge(state, d, 0, 2 * info.n)
+    if state.n_own[i] == 0:
+        forget(state, i)
+    return True
+
+
+@compiled_within
+def insert(state, x, y, box, weight, number, diagonal, row, scores):
+    """Keep an example, its coefficients 0; `row` holds its kernel values with all other slots."""
+    info = state.info[0]
+    k = info.n
+    stores.put(state.store, k, x)
+    state.store.entered[k] = number
+    state.store.weight[k] = weight
+    state.y[k], state.box[k], state.diagonal[k] = y, box, diagonal
+    state.n_own[k] = 0
+    for c in range(info.n_classes):
+        state.gradient[c, k] = (1.0 if c == y else 0.0) - scores[c]
+        state.place[c, k] = ABSENT
+    state.alive[info.n_alive] = k
+    state.where[k] = info.n_alive
+    info.n_alive += 1
+    info.n = k + 1
+    row[k] = diagonal
+    keep(state.cache, k, row, k + 1)
+    return k
+
+
+@compiled
+def process_new(state, kernel, x, y, box, weight, number, row, diagonal, schedule):
+    """PROCESSNEW (Algorithm 18), with the scores of the example in `state.scores`."""
+    info = state.info[0]
+    info.n_seen += 1
+    info.n_new += 1
+    scores = state.scores
+    falling, best = np.int64(-1), -np.inf
+    for c in range(info.n_classes):
+        if c != y and scores[c] > best:
+            falling, best = np.int64(c), scores[c]
+    violates = falling >= 0 and 1.0 - scores[y] + best > schedule.tau
+    if not violates:
+        info.n_null += 1
+        if schedule.uniform == 0.0:
+            return
+    k = insert(state, x, y, box, weight, number, diagonal, row, scores)
+    if violates:
+        smo_step(state, kernel, k, y, falling, schedule.tau, width(x))
+
+
+@compiled_within
+def process_old(state, kernel, i, tau, d):
+    """PROCESSOLD (Algorithm 19) on the pattern in slot i; return whether a step was made."""
+    info = state.info[0]
+    info.n_old += 1
+    rising, falling = np.int64(-1), np.int64(-1)
+    most, least = -np.inf, np.inf
+    for c in range(info.n_classes):
+        g = state.gradient[c, i]
+        if g < least:
+            falling, least = np.int64(c), g
+        if g > most:
+            bound = state.box[i] if c == state.y[i] else 0.0
+            if beta(state, c, i) < bound:
+                rising, most = np.int64(c), g
+    charge(state, 0, info.n_classes, 0)
+    if rising < 0:
+        info.n_null += 1
+        return False
+    return smo_step(state, kernel, i, rising, falling, tau, d)
+
+
+@compiled_within
+def _own_pair(state, i):
+    """Return c+, c- of slot i among the classes that have a coefficient, and a step's gain."""
+    rising, falling = np.int64(-1), np.int64(-1)
+    most, least, y = -np.inf, np.inf, state.y[i]
+    for j in range(state.n_own[i]):
+        c = np.int64(state.own[i, j])
+        g = state.gradient[c, i]
+        if g < least:
+            falling, least = c, g
+        # A coefficient of another class is below 0, its bound.
+        if g > most and (c != y or state.coefficient[c, state.place[c, i]] < state.box[i]):
+            rising, most = c, g
+    if rising < 0 or most <= least:
+        return rising, falling, 0.0
+    return rising, falling, _gain(state, i, rising, most - least)
+
+
+@compiled_within
+def _pair_of_two(state, i):
+    """Return the same for a slot with two coefficients, as most are, with no branch to guess."""
+    a, b = np.int64(state.own[i, 0]), np.int64(state.own[i, 1])
+    slope = state.gradient[a, i] - state.gradient[b, i]
+    rising, falling = (a, b) if slope > 0.0 else (b, a)
+    return rising, falling, _gain(state, i, rising, abs(slope))
+
+
+@compiled_within
+def _gain(state, i, rising, slope):
+    """Return what a step of slot i would add to the dual; its class c+ has a coefficient."""
+    bound = state.box[i] if rising == state.y[i] else 0.0
+    k = max(np.float64(state.diagonal[i]), 1e-12)
+    step = min(slope / (2.0 * k), bound - state.coefficient[rising, state.place[rising, i]])
+    return step * (slope - step * k)
+
+
+@compiled
+def optimize(state, kernel, schedule, d):
+    """OPTIMIZE (Algorithm 20) on the best of some random patterns: a step among their classes."""
+    info = state.info[0]
+    info.n_optimize += 1
+    at, rising, falling, best = np.int64(-1), np.int64(-1), np.int64(-1), 0.0
+    candidates = int(schedule.candidates)
+    for first in range(0, candidates, _TOGETHER):
+        n_some = min(candidates - first, _TOGETHER)
+        _draw(state, n_some)
+        for j in range(n_some):
+            i = state.order[j]
+            if state.n_own[i] == 2:
+                up, down, gain = _pair_of_two(state, i)
+            else:
+                up, down, gain = _own_pair(state, i)
+            if gain > best:
+                at, rising, falling, best = i, up, down, gain
+    charge(state, 0, 4.0 * schedule.candidates, 0)
+    if at < 0:
+        info.n_null += 1
+        return False
+    fetch(state.cache, at)
+    return smo_step(state, kernel, at, rising, falling, schedule.tau, d)
+
+
+@compiled_within
+def _draw(state, n):
+    """Write n random patterns into `state.order`, and have what judges them brought near."""
+    for j in range(n):
+        i = _random_pattern(state)
+        state.order[j] = i
+        prefetch(state.own, i, 0)
+    for j in range(n):
+        i = state.order[j]
+        for k in range(2):
+            prefetch(state.gradient, state.own[i, k], i)
+            prefetch(state.place, state.own[i, k], i)
+
+
+@compiled_within
+def _random_pattern(state):
+    return state.alive[below(state.draws, state.info[0].n_alive)]
+
+
+@compiled_within
+def _optimize_some(state, kernel, schedule, d):
+    for _ in range(OPTIMIZES):
+        if state.info[0].n_alive == 0:
+            return
+        optimize(state, kernel, schedule, d)
+
+
+@compiled
+def _adapt(state, kernel, schedule, d):
+    """Do what comes before the next PROCESSNEW by the adaptive schedule (Algorithm 22)."""
+    info = state.info[0]
+    done = 0
+    while done < schedule.most and info.n_alive > 0:
+        # What was never done counts as worth as much as PROCESSNEW.
+        if info.n_old == 0:
+            info.rate_old = info.rate_new
+        if info.n_optimize == 0:
+            info.rate_optimize = info.rate_new
+        old, some = info.rate_old * schedule.old, info.rate_optimize * schedule.optimize
+        u = uniform(state.draws) * (info.rate_new + old + some)
+        if u < info.rate_new:
+            return
+        begin(state, schedule.clock)
+        if u < info.rate_new + old:
+            process_old(state, kernel, _random_pattern(state), schedule.tau, d)
+            info.rate_old = rate(state, schedule.clock, info.rate_old)
+        else:
+            _optimize_some(state, kernel, schedule, d)
+            info.rate_optimize = rate(state, schedule.clock, info.rate_optimize)
+        done += 1
+
+
+@compiled
+def _reprocess(state, kernel, schedule, d):
+    """REPROCESS as often as the fixed schedule wants (Algorithm 21)."""
+    made = 0.0
+    while made < schedule.reprocess and state.info[0].n_alive > 0:
+        if schedule.old > 0.0:
+            process_old(state, kernel, _random_pattern(state), schedule.tau, d)
+        if schedule.optimize > 0.0:
+            _optimize_some(state, kernel, schedule, d)
+        made += 1.0
+
+
+@compiled
+def _is_kept(state, number):
+    found = 0
+    for s in range(state.info[0].n):
+        found += state.store.entered[s] == number
+    return found > 0
+
+
+@compiled
+def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
+    """Learn rows one after the other, with the kernel values of a block computed together.
+
+    Parameters
+    ----------
+    state, kernel
+        The state and its kernel.
+    x
+        n rows: float32 (n, d), finite, or `SparseRows`.
+    y, box, weight
+        float64 (n,): classes, whole numbers below how many there are; C_i; example weights.
+    numbers
+        int64 (n,), positive: PROCESSNEW exits for a number that is kept already.
+    diagonal, schedule
+        float32 (n,): k(x, x) of each row; a `Schedule`.
+    margins
+        float64 (n, classes), written: the scores of each row before it was learnt.
+
+    Returns
+    -------
+    How many rows were learnt; fewer than n when the store is full and must grow first.
+
+    """
+    state = borrowed(state)
+    n_rows, d = count(x), width(x)
+    start = 0
+    while start < n_rows:
+        size = min(BLOCK, n_rows - start)
+        info = state.info[0]
+        n_block = info.n
+        rows = part(x, start, start + size)
+        # They may be there already: see `larank_state.INFO`.
+        if not (n_rows == size and info.ready == -n_block < 0):
+            stores.values(kernel, state.store, rows, size, d, np.int64(0), n_block, state.block)
+        info.ready = 0
+        for r in range(size):
+            at = start + r
+            # When to squeeze must not depend on the capacity, or a loaded model would part ways.
+            if info.n - info.n_alive > max(16, info.n // 8):
+                squeeze(state)
+                n_block = squeezed(state.block, state.order, r, n_block, info.n)
+            n = info.n
+            fresh = part(x, at, at + 1)
+            if n == state.box.size or not stores.has_room(state.store, fresh):
+                return at
+            row = state.block[r]
+            out = state.block[r : r + 1]
+            stores.values(kernel, state.store, fresh, np.int64(1), d, n_block, n, out)
+            info.n_values += n
+            score(state, row, state.scores)
+            for c in range(margins.shape[1]):
+                margins[at, c] = state.scores[c]
+            # An example without weight is passed over, as is one that is a support pattern.
+            if box[at] > 0.0 and not _is_kept(state, numbers[at]):
+                begin(state, schedule.clock)
+                process_new(
+                    state, kernel, fresh, np.int64(y[at]), box[at], weight[at], numbers[at], row,
+                    diagonal[at], schedule,
+                )  # fmt: skip
+                charge(state, d, n, 0)
+                info.rate_new = rate(state, schedule.clock, info.rate_new)
+                stay_within(state, kernel, schedule.window, schedule.limit, numbers[at], d)
+                if schedule.uniform > 0.0:
+                    uniform_steps(state, kernel, schedule.uniform, schedule.tau, d)
+                elif schedule.reprocess < 0.0:
+                    _adapt(state, kernel, schedule, d)
+                else:
+                    _reprocess(state, kernel, schedule, d)
+        start += size
+    return n_rows
+
+
+@compiled
+def margins_of(state, kernel, x, out):
+    """Write the scores of rows x into out, float64 (n, classes), a block at a time.
+
+    The scratch of the state is used here too: not for two threads at once.
+    """
+    state = borrowed(state)
+    n_rows, d = count(x), width(x)
+    n = state.info[0].n
+    state.info[0].ready = 0
+    start = 0
+    while start < n_rows:
+        size = min(BLOCK, n_rows - start)
+        rows = part(x, start, start + size)
+        stores.values(kernel, state.store, rows, size, d, np.int64(0), n, state.block)
+        for r in range(size):
+            score(state, state.block[r], state.scores)
+            for c in range(out.shape[1]):
+                out[start + r, c] = state.scores[c]
+        start += size

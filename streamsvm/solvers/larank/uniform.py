@@ -1,0 +1,121 @@
+"""LaRank with a certificate: exact block steps on uniformly random examples.
+
+All examples stay, support pattern or not. A step draws one and brings all its coefficients to
+their optimum, the others held fixed: a projection of beta_i + g_i / k_ii onto
+{sum_c b_c = 0, b_c <= C_i [c = y_i]} (Crammer and Singer 2001, section 6). It raises the dual at
+least as much as any step within the block, the Frank-Wolfe step towards a corner among them, and
+so what follows from the mean gain of such steps holds: see `streamsvm.monitor.certificate`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamsvm._compile import compiled
+from streamsvm.solvers.larank.state import beta, set_beta
+from streamsvm.solvers.tracking.state import add_scaled
+from streamsvm.support.draws import below
+from streamsvm.support.row_cache import kernel_row
+
+
+@compiled
+def shift_onto(v, own, box):
+    """Return theta with sum_c min(v_c - theta, bound_c) = 0; bound = box for `own`, else 0.
+
+    Parameters
+    ----------
+    v
+        float64 (classes,).
+    own, box
+        The class that may have a coefficient up to `box`.
+
+    """
+    theta = v.sum() / v.size
+    while True:
+        # Clipping makes the sum smaller, and theta with it: a class once clipped stays so.
+        total, n_free = 0.0, 0
+        for c in range(v.size):
+            bound = box if c == own else 0.0
+            if v[c] - theta > bound:
+                total += bound
+            else:
+                total += v[c]
+                n_free += 1
+        if n_free == 0:
+            return theta
+        new = total / n_free
+        if new >= theta:
+            return theta
+        theta = new
+
+
+@compiled
+def block_step(state, kernel, i, tau, d):
+    """Bring the coefficients of slot i to their optimum; return what that adds to the dual.
+
+    What violates by less than tau is left alone, and what a step would have added counts all the
+    same: the certificate then holds without it.
+    """
+    info = state.info[0]
+    n_classes = info.n_classes
+    k = max(np.float64(state.diagonal[i]), 1e-12)
+    old, v = np.empty(n_classes), np.empty(n_classes)
+    for c in range(n_classes):
+        old[c] = beta(state, c, i)
+        v[c] = old[c] + state.gradient[c, i] / k
+    theta = shift_onto(v, state.y[i], state.box[i])
+    gain, most = 0.0, 0.0
+    for c in range(n_classes):
+        bound = state.box[i] if c == state.y[i] else 0.0
+        # From here on v is the step.
+        new = bound if v[c] - theta > bound else v[c] - theta
+        v[c] = new - old[c]
+        gain += v[c] * (state.gradient[c, i] - 0.5 * k * v[c])
+        most = max(most, abs(v[c]))
+    if most * k <= tau:
+        info.n_null += 1
+        return max(0.0, gain)
+    row = state.cache.values[kernel_row(state.cache, kernel, state.store, i, info.n, d)]
+    for c in range(n_classes):
+        if v[c] != 0.0:
+            bound = state.box[i] if c == state.y[i] else 0.0
+            new = old[c] + v[c]
+            set_beta(state, c, i, bound if new > bound else new)
+            add_scaled(state.gradient[c], row, -v[c], info.n)
+    info.dual += gain
+    info.n_steps += 1
+    return gain
+
+
+@compiled
+def uniform_steps(state, kernel, steps, tau, d):
+    """Make K block steps on uniformly random examples; sum what the certificate needs."""
+    gain, made = 0.0, 0.0
+    while made < steps:
+        gain += uniform_step(state, kernel, tau, d)
+        made += 1.0
+    account(state, gain / steps)
+
+
+@compiled
+def uniform_step(state, kernel, tau, d):
+    """Make a block step on a uniformly random example; return what it adds to the dual."""
+    i = state.alive[below(state.draws, state.info[0].n_alive)]
+    return block_step(state, kernel, i, tau, d)
+
+
+@compiled
+def account(state, gain):
+    """Sum what the certificate needs of one example, given the mean gain of its steps."""
+    info = state.info[0]
+    boxes, squares, r2 = 0.0, 0.0, 0.0
+    for j in range(info.n_alive):
+        s = state.alive[j]
+        boxes += state.box[s]
+        squares += state.box[s] ** 2
+        r2 = max(r2, np.float64(state.diagonal[s]))
+    mean = boxes / info.n_alive
+    info.mean_gain += gain
+    info.scaled_gain += gain / mean
+    # rho2 = 2 R2: the squared distance of two feature vectors of one example.
+    info.width += 2.0 * r2 * (squares / info.n_alive) / (mean * mean)

@@ -1,0 +1,295 @@
+"""LASVM within bounds: a window over the last examples, a budget of support vectors.
+
+The constraint sum_s alpha_s = 0 holds throughout. An example leaves by pair steps of fixed length:
+its coefficient goes, part by part, to the partner that gains most (or loses least) by it. Within a
+budget, the example leaves whose |alpha| (1 - y (f + b)) + alpha^2 k / 2 is least; or the pair that
+costs least is merged, or one gives its coefficient and box to the other (see `budget`). What a
+merged vector does not take over is given to the best partners first, so that the sum stays. What
+the dual loses is summed in `lost`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsvm._compile import compiled, compiled_leaf
+from streamsvm.solvers.budget import CANDIDATES, PROJECT, SMALLEST, pair_cost, weight_of
+from streamsvm.solvers.lasvm.extremes import update_gradient
+from streamsvm.solvers.lasvm.state import bias, refresh_extremes
+from streamsvm.support import row_cache, stores
+from streamsvm.support.kernel_diagonal import own_value
+from streamsvm.support.kernel_values import expansion
+
+NONE = -1
+_GOLDEN = 0.5 * (5.0**0.5 - 1.0)
+
+
+@compiled
+def _mark_dead(state, s):
+    """Let the example in a slot, whose alpha is 0, be gone."""
+    info = state.info[0]
+    info.n_zero -= 1
+    info.n_dead += 1
+    state.lower[s] = 0.0
+    state.upper[s] = 0.0
+    state.store.entered[s] = 0
+    stores.release(state.store, s)
+    row_cache.free(state.cache, s)
+
+
+@compiled
+def _fixed_step(state, kernel, i, j, step, n, d):
+    """Add `step` to alpha_i and take it from alpha_j, whatever the dual says; count its change."""
+    cache, info = state.cache, state.info[0]
+    row_i = cache.values[row_cache.kernel_row(cache, kernel, state.store, i, n, d)]
+    row_j = cache.values[row_cache.kernel_row(cache, kernel, state.store, j, n, d)]
+    diagonals = np.float64(state.diagonal[i]) + np.float64(state.diagonal[j])
+    eta = diagonals - 2.0 * np.float64(row_i[j])
+    info.n_zero -= int(state.alpha[i] == 0.0) + int(state.alpha[j] == 0.0)
+    change = step * (state.gradient[i] - state.gradient[j] - 0.5 * step * eta)
+    room_i, room_j = state.upper[i] - state.alpha[i], state.alpha[j] - state.lower[j]
+    state.alpha[i] = state.upper[i] if step == room_i else state.alpha[i] + step
+    state.alpha[j] = state.lower[j] if step == room_j else state.alpha[j] - step
+    info.n_zero += int(state.alpha[i] == 0.0) + int(state.alpha[j] == 0.0)
+    info.dual += change
+    info.lost -= change
+    update_gradient(state, row_i, row_j, step, n)
+
+
+@compiled
+def _shed(state, kernel, s, amount, d):
+    """Take `amount` off |alpha_s|, and give it to the partners that gain most or lose least."""
+    info = state.info[0]
+    lower, upper = state.lower[s], state.upper[s]
+    left = min(amount, abs(state.alpha[s]))
+    while left > 0.0:
+        # s may only go towards 0, so that it is never its own partner.
+        falls = state.alpha[s] > 0.0
+        if falls:
+            state.lower[s], state.upper[s] = 0.0, state.alpha[s]
+        else:
+            state.lower[s], state.upper[s] = state.alpha[s], 0.0
+        refresh_extremes(state)
+        partner = info.i if falls else info.j
+        if partner < 0:
+            # Only rounding of the sum can be left.
+            state.alpha[s] -= left if falls else -left
+            info.n_zero += int(state.alpha[s] == 0.0)
+            break
+        if falls:
+            step = min(left, state.upper[partner] - state.alpha[partner])
+            _fixed_step(state, kernel, partner, s, step, info.n, d)
+        else:
+            step = min(left, state.alpha[partner] - state.lower[partner])
+            _fixed_step(state, kernel, s, partner, step, info.n, d)
+        left -= step
+    state.lower[s], state.upper[s] = lower, upper
+
+
+@compiled
+def remove(state, kernel, s, d):
+    """Take the example in slot s out of S, coefficient and all."""
+    _shed(state, kernel, s, abs(state.alpha[s]), d)
+    _mark_dead(state, s)
+    refresh_extremes(state)
+
+
+@compiled
+def slide(state, kernel, old, d):
+    """Let example number `old`, and merged vectors of which it is the newest part, go.
+
+    Returns whether there was any.
+    """
+    if old < 1:
+        return False
+    found = False
+    for s in range(state.info[0].n):
+        if abs(state.store.entered[s]) == old:
+            remove(state, kernel, s, d)
+            found = True
+    return found
+
+
+@compiled
+def _least_harmful(state, smallest):
+    """Return the slot whose example costs least (or has the smallest |alpha|), and that cost."""
+    found: Any = np.int64(NONE)
+    least, b = np.inf, bias(state)
+    for s in range(state.info[0].n):
+        if state.lower[s] == state.upper[s]:
+            continue
+        a = abs(state.alpha[s])
+        loss = a
+        if not smallest:
+            need = state.y[s] * (state.gradient[s] - b)
+            loss = a * need + 0.5 * a * a * np.float64(state.diagonal[s])
+        if loss < least:
+            found, least = s, loss
+    return found, least
+
+
+@compiled_leaf
+def _worths(row, diagonal, y, y_i, lower, upper, n, out):
+    """Write k_j^2 / k_jj of the living slots with label y_i and k_j > 0, else 0, for j < n."""
+    for j in range(n):
+        k = row[j] if y[j] == y_i else np.float32(0.0)
+        k = k if lower[j] < upper[j] else np.float32(0.0)
+        k = max(k, np.float32(0.0))
+        out[j] = k * k / max(diagonal[j], np.float32(1e-30))
+
+
+@compiled
+def _nearest(state, row, i):
+    """Return the slot of the same label with the largest k_ij^2 / k_jj, k_ij > 0, or -1."""
+    n = state.info[0].n
+    worths = np.empty(n, np.float32)
+    _worths(row, state.diagonal, state.y, state.y[i], state.lower, state.upper, n, worths)
+    worths[i] = 0.0
+    found: Any = np.int64(NONE)
+    most = np.float32(0.0)
+    for j in range(n):
+        if worths[j] > most:
+            found, most = j, worths[j]
+    return found
+
+
+@compiled
+def cheapest_pair(state, kernel, first, d):
+    """Return the cheapest pair of one label to merge: of `first` and some other slots.
+
+    The others are scattered by the golden ratio from a start that moves on with the examples.
+    """
+    info = state.info[0]
+    least, best_i, best_j = np.inf, first, np.int64(NONE)
+    for c in range(CANDIDATES + 1):
+        i = first
+        if c > 0:
+            place = (info.n_seen * CANDIDATES + c) * _GOLDEN
+            i = np.int64((place - np.floor(place)) * info.n)
+            if state.lower[i] == state.upper[i]:
+                continue
+        line = row_cache.kernel_row(state.cache, kernel, state.store, i, info.n, d)
+        row = state.cache.values[line]
+        j = _nearest(state, row, i)
+        if j == NONE:
+            continue
+        cost = pair_cost(
+            abs(state.alpha[i]),
+            abs(state.alpha[j]),
+            np.float64(state.diagonal[i]),
+            np.float64(state.diagonal[j]),
+            np.float64(row[j]),
+        )
+        if cost < least:
+            least, best_i, best_j = cost, i, j
+    return best_i, best_j
+
+
+@compiled
+def _widen_box(state, j, i):
+    """Let j stand for i too."""
+    state.lower[j] += state.lower[i]
+    state.upper[j] += state.upper[i]
+    state.store.weight[j] += state.store.weight[i]
+
+
+@compiled
+def _project(state, kernel, i, j, d):
+    """Give the coefficient and the box of i to j."""
+    _widen_box(state, j, i)
+    step = abs(state.alpha[i])
+    if step != 0.0 and state.alpha[i] > 0.0:
+        _fixed_step(state, kernel, j, i, step, state.info[0].n, d)
+    elif step != 0.0:
+        _fixed_step(state, kernel, i, j, step, state.info[0].n, d)
+    _mark_dead(state, i)
+    refresh_extremes(state)
+
+
+@compiled
+def _merge(state, kernel, i, j, policy, d):
+    """Replace i and j by one vector between them, in slot j."""
+    info, cache = state.info[0], state.cache
+    n, y = info.n, state.y[j]
+    row_i = cache.values[row_cache.kernel_row(cache, kernel, state.store, i, n, d)]
+    a_i, a_j = abs(state.alpha[i]), abs(state.alpha[j])
+    h = weight_of(policy, np.float64(row_i[j]), a_i, a_j)
+    z = stores.between(state.store, i, j, h, d)
+    row = np.zeros((1, state.alpha.size), np.float32)
+    stores.values(kernel, state.store, z, np.int64(1), d, np.int64(0), n, row)
+    k_iz, k_jz = np.float64(row[0, i]), np.float64(row[0, j])
+    k_zz = np.float64(own_value(kernel, stores.spare_of(state.store, np.int64(1), d), z))
+    # What the projection on z would not take over goes to the best partners first.
+    _widen_box(state, j, i)
+    spare = a_i + a_j - (a_i * k_iz + a_j * k_jz) / max(k_zz, 1e-30)
+    _shed(state, kernel, i, spare, d)
+    _shed(state, kernel, j, spare - a_i, d)
+    row_i = cache.values[row_cache.kernel_row(cache, kernel, state.store, i, n, d)]
+    row_j = cache.values[row_cache.kernel_row(cache, kernel, state.store, j, n, d)]
+    alpha_i, alpha_j = state.alpha[i], state.alpha[j]
+    g_z = y - expansion(state.alpha, row[0], n)
+    row[0, j] = k_zz
+    stores.release(state.store, i)
+    stores.put(state.store, j, z)
+    alpha_z = alpha_i + alpha_j
+    # The dual is linear in what f does at the three points, and quadratic in the change of w.
+    square = (
+        alpha_i * alpha_i * np.float64(state.diagonal[i])
+        + alpha_j * alpha_j * np.float64(state.diagonal[j])
+        + alpha_z * alpha_z * k_zz
+        + 2.0 * alpha_i * alpha_j * np.float64(row_i[j])
+        - 2.0 * alpha_z * (alpha_i * k_iz + alpha_j * k_jz)
+    )
+    slope = alpha_z * g_z - alpha_i * state.gradient[i] - alpha_j * state.gradient[j]
+    info.dual += slope - 0.5 * square
+    info.lost -= slope - 0.5 * square
+    for s in range(n):
+        f_gone = alpha_i * np.float64(row_i[s]) + alpha_j * np.float64(row_j[s])
+        state.gradient[s] += f_gone - alpha_z * np.float64(row[0, s])
+    state.gradient[j] = g_z + alpha_i * k_iz + alpha_j * k_jz - alpha_z * k_zz
+    state.diagonal[j] = k_zz
+    # As new as the newer of the two; negative, since it is no example that may come again.
+    state.store.entered[j] = -max(abs(state.store.entered[i]), abs(state.store.entered[j]))
+    info.n_zero += 1 - int(alpha_i == 0.0) - int(alpha_j == 0.0) + int(alpha_z == 0.0)
+    # The sum may be above the box by rounding.
+    state.alpha[i] = 0.0
+    state.alpha[j] = min(state.upper[j], max(state.lower[j], alpha_z))
+    _mark_dead(state, i)
+    row_cache.free(cache, j)
+    row_cache.set_column(cache, j, row[0])
+    row_cache.keep(cache, j, row[0], n)
+    refresh_extremes(state)
+
+
+@compiled
+def make_room(state, kernel, policy, d):
+    """Let one example go or be merged.
+
+    Parameters
+    ----------
+    state, kernel
+        The state and its kernel.
+    policy
+        One of the policies of `budget`.
+    d
+        Number of features.
+
+    Returns
+    -------
+    The slot that got another row, or -1.
+
+    """
+    i, loss = _least_harmful(state, policy == SMALLEST)
+    j = np.int64(NONE)
+    if policy >= PROJECT and loss > 0.0:
+        i, j = cheapest_pair(state, kernel, i, d)
+    if j == NONE:
+        remove(state, kernel, i, d)
+        return j
+    if policy == PROJECT:
+        _project(state, kernel, i, j, d)
+        return np.int64(NONE)
+    _merge(state, kernel, i, j, policy, d)
+    return j

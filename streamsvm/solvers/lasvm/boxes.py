@@ -1,0 +1,56 @@
+"""Changing the boxes of a LASVM state: class weights that moved on, and signs that turn."""
+
+from __future__ import annotations
+
+from streamsvm._compile import compiled
+from streamsvm.solvers.lasvm.state import rebuild, refresh_extremes
+
+
+@compiled
+def set_boxes(state, kernel, c_negative, c_positive, d):
+    """Give every example kept the box C_y x its weight, with C_y by class.
+
+    Coefficients outside their new box are moved to its bound; what that adds to the sum of one sign
+    is taken from the other sign in proportion, which stays inside its boxes. Gradients are then
+    computed anew.
+
+    Returns
+    -------
+    Whether any box changed by more than rounding.
+
+    """
+    changed = False
+    rising, falling = 0.0, 0.0
+    for s in range(state.info[0].n):
+        if state.lower[s] == state.upper[s]:
+            continue
+        c = c_positive if state.y[s] > 0.0 else c_negative
+        box = c * state.store.weight[s]
+        old = state.upper[s] - state.lower[s]
+        changed |= abs(box - old) > 1e-9 * old
+        state.upper[s] = box if state.y[s] > 0.0 else 0.0
+        state.lower[s] = -box if state.y[s] < 0.0 else 0.0
+        state.alpha[s] = min(state.upper[s], max(state.lower[s], state.alpha[s]))
+        rising += max(0.0, state.alpha[s])
+        falling -= min(0.0, state.alpha[s])
+    if not changed:
+        return False
+    for s in range(state.info[0].n):
+        if state.alpha[s] > 0.0 and rising > falling:
+            state.alpha[s] *= falling / rising
+        elif state.alpha[s] < 0.0 and falling > rising:
+            state.alpha[s] *= rising / falling
+    rebuild(state, kernel, d)
+    return True
+
+
+@compiled
+def turn_signs(state):
+    """Exchange the classes, while all alpha are 0."""
+    for s in range(state.info[0].n):
+        state.y[s] = -state.y[s]
+        state.gradient[s] = -state.gradient[s]
+        lower = state.lower[s]
+        state.lower[s] = -state.upper[s]
+        state.upper[s] = -lower
+    refresh_extremes(state)

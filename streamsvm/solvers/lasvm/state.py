@@ -1,0 +1,221 @@
+"""What LASVM keeps between examples, and how that grows, shrinks and is rebuilt."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import compiled
+from streamsvm.solvers.lasvm.extreme_lanes import LANES
+from streamsvm.solvers.lasvm.extremes import update_gradient
+from streamsvm.support import row_cache, stores
+from streamsvm.support.row_cache import RowCache
+from streamsvm.support.stores import Store
+from streamsvm.support.tiles import PANEL
+
+BLOCK = 64
+"""Fresh rows whose kernel values are computed together."""
+
+INFO = np.dtype(
+    [
+        ("n", np.int64),  # slots in use, dead ones included
+        ("n_dead", np.int64),  # slots whose example was removed, not yet squeezed out
+        ("n_zero", np.int64),  # live slots with alpha = 0
+        ("n_seen", np.int64),  # examples given to PROCESS
+        ("n_steps", np.int64),  # pair steps made
+        ("n_null", np.int64),  # PROCESS and REPROCESS calls that found no violating pair
+        ("n_values", np.int64),  # kernel values computed for fresh examples
+        ("i", np.int64),  # slot of g_max, or -1
+        ("j", np.int64),  # slot of g_min, or -1
+        ("g_max", np.float64),  # largest gradient with alpha < B, or -inf
+        ("g_min", np.float64),  # smallest gradient with alpha > A, or +inf
+        ("dual", np.float64),  # the dual objective, summed step by step
+        ("lost", np.float64),  # what removals, merges and rebuilds took from it
+        ("ready", np.int64),  # -n: the scratch has the values of the next rows with n slots
+    ]
+)
+
+
+class LASVMState(NamedTuple):
+    """Everything that LASVM knows; a slot is a place in all arrays of length `capacity`."""
+
+    store: Store
+    cache: RowCache
+    alpha: np.ndarray  # float64 (capacity,) signed coefficients, A <= alpha <= B, sum 0
+    gradient: np.ndarray  # float64 (capacity,) g_s = y_s - sum_i alpha_i k(x_i, x_s)
+    lower: np.ndarray  # float64 (capacity,) A = min(0, C y)
+    upper: np.ndarray  # float64 (capacity,) B = max(0, C y); A = B marks dead and unused slots
+    y: np.ndarray  # float64 (capacity,) +1 or -1
+    diagonal: np.ndarray  # float32 (capacity,) k(x_s, x_s)
+    info: Any  # record array (1,) of INFO
+    block: np.ndarray  # float32 (BLOCK, capacity) scratch: kernel values of fresh rows
+    order: np.ndarray  # int64 (capacity,) scratch
+    lanes: np.ndarray  # float64 (2, LANES) scratch of the reductions: values
+    groups: np.ndarray  # int64 (2, LANES) scratch of the reductions: where they are
+
+
+_SLOTWISE = ("alpha", "gradient", "lower", "upper", "y", "diagonal")
+
+
+def _allocate(store: Store, cache: RowCache) -> LASVMState:
+    capacity = store.entered.size
+    info = np.zeros(1, INFO).view(np.recarray)
+    info[0].i = info[0].j = -1
+    info[0].g_max, info[0].g_min = -np.inf, np.inf
+    return LASVMState(
+        store=store,
+        cache=cache,
+        alpha=np.zeros(capacity),
+        gradient=np.zeros(capacity),
+        lower=np.zeros(capacity),
+        upper=np.zeros(capacity),
+        y=np.zeros(capacity),
+        diagonal=np.zeros(capacity, np.float32),
+        info=info,
+        block=np.zeros((BLOCK, capacity), np.float32),
+        order=np.zeros(capacity, np.int64),
+        lanes=np.zeros((2, LANES)),
+        groups=np.zeros((2, LANES), np.int64),
+    )
+
+
+def new_state(
+    n_features: int, cache_bytes: int, capacity: int = 2 * PANEL, sparse: bool = False
+) -> LASVMState:
+    """Return an empty state."""
+    store = stores.new_store(capacity, n_features, sparse)
+    cache = row_cache.new_cache(store.entered.size, stores.scratch_width(store), cache_bytes)
+    return _allocate(store, cache)
+
+
+def grown(state: LASVMState, capacity: int, n_features: int, cache_bytes: int) -> LASVMState:
+    """Return a state with room for more slots or features and the same content.
+
+    A new feature is zero in all rows, so that no kernel value of a dot product or a distance
+    changes; kernels of ``"vectors"`` must be rebuilt (see `rebuild`).
+    """
+    store = stores.grown(state.store, capacity, n_features)
+    cache = row_cache.resized(
+        state.cache, store.entered.size, stores.scratch_width(store), cache_bytes
+    )
+    new = _allocate(store, cache)
+    for name in _SLOTWISE:
+        old = getattr(state, name)
+        getattr(new, name)[: old.size] = old
+    new.info[:] = state.info
+    new.info[0].ready = 0
+    return new
+
+
+def n_columns(state: LASVMState) -> int:
+    """Return for how many features there is room."""
+    return stores.n_columns(state.store)
+
+
+def without_cache(state: LASVMState) -> LASVMState:
+    """Return the state with an empty row cache: what is worth storing or sending."""
+    capacity = state.store.entered.size
+    return state._replace(
+        cache=row_cache.new_cache(capacity, 1, 0),
+        block=np.empty((BLOCK, 0), np.float32),
+    )
+
+
+def with_cache(state: LASVMState, cache_bytes: int) -> LASVMState:
+    """Return a state that `without_cache` stripped, ready to learn again."""
+    return grown(state, state.store.entered.size, stores.n_columns(state.store), cache_bytes)
+
+
+def with_scratch(state: LASVMState, block: bool) -> LASVMState:
+    """Return a state for another thread: the same content, scratch of its own; `block`, too."""
+    own = stores.with_scratch(state.store)
+    return state._replace(store=own, block=np.empty_like(state.block) if block else state.block)
+
+
+def n_slots(state: LASVMState) -> int:
+    """Return how many slots are in use."""
+    return int(state.info[0].n)
+
+
+def made_sparse(state: LASVMState, cache_bytes: int) -> LASVMState:
+    """Return the state with rows by their nonzero features, and an empty cache."""
+    store = stores.made_sparse(state.store)  # type: ignore[arg-type]
+    cache = row_cache.new_cache(store.entered.size, 1, cache_bytes)
+    cache.counts[:] = state.cache.counts
+    return state._replace(store=store, cache=cache)
+
+
+@compiled
+def bias(state):
+    """Return b: the middle of [g_min, g_max], or what is known of it with one class so far."""
+    info = state.info[0]
+    if info.i >= 0 and info.j >= 0:
+        return 0.5 * (info.g_max + info.g_min)
+    if info.i >= 0:
+        return info.g_max
+    if info.j >= 0:
+        return info.g_min
+    return 0.0
+
+
+@compiled
+def refresh_extremes(state):
+    """Find i, j, g_max and g_min anew."""
+    # A step of length 0, along rows that are surely finite.
+    update_gradient(state, state.diagonal, state.diagonal, 0.0, state.info[0].n)
+
+
+@compiled
+def reorder(state, order, n_kept):
+    """Let slot order[s] become slot s, for s < n_kept; other slots are gone."""
+    stores.reorder(state.store, order, n_kept)
+    row_cache.reorder(state.cache, order, n_kept)
+    for array in (state.alpha, state.gradient, state.lower, state.upper, state.y):
+        copy = array.copy()
+        for s in range(n_kept):
+            array[s] = copy[order[s]]
+        for s in range(n_kept, array.size):
+            array[s] = 0.0
+    copy = state.diagonal.copy()
+    for s in range(n_kept):
+        state.diagonal[s] = copy[order[s]]
+    state.info[0].n = n_kept
+
+
+@compiled
+def squeeze(state):
+    """Move the living up over the dead; `state.order` tells where each came from."""
+    # Not a literal: a literal makes one more version of all that is called with it.
+    n_kept = np.int64(0)
+    for s in range(state.info[0].n):
+        if state.lower[s] != state.upper[s]:
+            state.order[n_kept] = s
+            n_kept += 1
+    reorder(state, state.order, n_kept)
+    state.info[0].n_dead = 0
+    refresh_extremes(state)
+
+
+@compiled
+def rebuild(state, kernel, d):
+    """Compute gradients, diagonal and dual from scratch, for another kernel or other boxes."""
+    for slot in range(state.info[0].n):
+        row_cache.free(state.cache, slot)
+    n = state.info[0].n
+    scratch = np.zeros((1, d), np.float32)
+    dual, n_zero = 0.0, 0
+    for s in range(n):
+        x = stores.row_of(state.store, s, scratch, d)
+        stores.values(kernel, state.store, x, np.int64(1), d, np.int64(0), n, state.block)
+        f = 0.0
+        for t in range(n):
+            f += state.alpha[t] * state.block[0, t]
+        state.gradient[s] = state.y[s] - f
+        state.diagonal[s] = state.block[0, s]
+        dual += 0.5 * state.alpha[s] * (state.y[s] + state.gradient[s])
+        n_zero += state.alpha[s] == 0.0 and state.lower[s] != state.upper[s]
+    state.info[0].lost += state.info[0].dual - dual
+    state.info[0].dual = dual
+    state.info[0].n_zero = n_zero
+    refresh_extremes(state)

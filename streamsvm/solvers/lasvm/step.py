@@ -1,0 +1,343 @@
+"""LASVM: an online soft-margin SVM with bias (Bordes, thesis 2010, section 4.2, Algorithms 11-13).
+
+Problem (thesis, 4.1), over the examples kept::
+
+    max_alpha  D(alpha) = sum_s alpha_s y_s - 1/2 sum_{s,t} alpha_s alpha_t k(x_s, x_t)
+    with       sum_s alpha_s = 0,   A_s <= alpha_s <= B_s,
+               A_s = min(0, C_s y_s),   B_s = max(0, C_s y_s)
+
+Given: examples (x, y) one after the other, y = +1 or -1, each with its own C_s = C x class weight x
+example weight. Kept: a set S of slots with the signed alpha_s and g_s = dD/dalpha_s
+= y_s - sum_t alpha_t k(x_t, x_s), both up to date after every step.
+
+Symbols: a pair (i, j) is tau-violating if alpha_i < B_i, alpha_j > A_j and g_i - g_j > tau. A step
+on it adds lambda = min((g_i - g_j) / eta, B_i - alpha_i, alpha_j - A_j) to alpha_i and takes it
+from alpha_j, with eta = k_ii + k_jj - 2 k_ij. b = (g_max + g_min) / 2, delta = g_max - g_min.
+
+Steps carry the paper's names. Beyond it: the partner of a pair may be chosen by second-order gain;
+REPROCESS may be repeated until delta <= delta_max; a removed example leaves its place as a dead
+slot until an eighth of all are dead (see `dense_store`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import borrowed, compiled, compiled_leaf, compiled_within
+from streamsvm.solvers.budget import MERGE
+from streamsvm.solvers.lasvm import bounds as lasvm_bounds
+from streamsvm.solvers.lasvm.extremes import best_partner, update_gradient
+from streamsvm.solvers.lasvm.state import BLOCK, bias, refresh_extremes, squeeze
+from streamsvm.support import stores
+from streamsvm.support.fresh_block import fill_block as fill_block
+from streamsvm.support.fresh_block import squeezed
+from streamsvm.support.kernel_values import expansion
+from streamsvm.support.row_cache import free, keep, kernel_row
+from streamsvm.support.rows import count, part, width
+
+SEEDS = 5
+"""Examples kept while there is no pair yet: the seeds of Algorithm 13, line 1."""
+
+_TINY = 1e-12
+
+
+class Schedule(NamedTuple):
+    """When to step; floats all, so that one compiled version serves every schedule."""
+
+    tau: float  # a pair that violates by less is left alone
+    reprocess: float  # REPROCESS calls after each PROCESS
+    delta_max: float  # more of them until delta <= delta_max, ...
+    max_reprocess: float  # ... but at most so many an example
+    second_order: float  # 1: partner by gain, 0: by gradient (the papers')
+    window: float = 0.0  # examples older than so many leave; 0: none does
+    limit: float = np.inf  # most examples in S
+    policy: float = MERGE  # what makes room within the limit: see `budget`
+
+
+@compiled_leaf
+def holds(entered, number, n):
+    """Tell whether `number` is among the first n of `entered`, int64."""
+    found = 0
+    for s in range(n):
+        found += entered[s] == number
+    return found > 0
+
+
+@compiled_within
+def delta(state):
+    """Return g_max - g_min, the uncertainty of b; 0 without a pair."""
+    info = state.info[0]
+    if info.i < 0 or info.j < 0:
+        return 0.0
+    return info.g_max - info.g_min
+
+
+@compiled_within
+def pair_step(state, kernel, i, j, n, d):
+    """Make the step of length lambda on the pair (i, j), among the first n slots."""
+    row_i = state.cache.values[kernel_row(state.cache, kernel, state.store, i, n, d)]
+    row_j = state.cache.values[kernel_row(state.cache, kernel, state.store, j, n, d)]
+    # In double precision: near copies of each other leave little of three like values.
+    diagonals = np.float64(state.diagonal[i]) + np.float64(state.diagonal[j])
+    eta = max(diagonals - 2.0 * np.float64(row_i[j]), _TINY)
+    slope = state.gradient[i] - state.gradient[j]
+    room_i, room_j = state.upper[i] - state.alpha[i], state.alpha[j] - state.lower[j]
+    step = min(slope / eta, room_i, room_j)
+    info = state.info[0]
+    info.n_zero -= int(state.alpha[i] == 0.0) + int(state.alpha[j] == 0.0)
+    # A coefficient that meets its bound meets it exactly.
+    state.alpha[i] = state.upper[i] if step == room_i else state.alpha[i] + step
+    state.alpha[j] = state.lower[j] if step == room_j else state.alpha[j] - step
+    info.n_zero += int(state.alpha[i] == 0.0) + int(state.alpha[j] == 0.0)
+    info.dual += step * (slope - 0.5 * step * eta)
+    info.n_steps += 1
+    update_gradient(state, row_i, row_j, step, n)
+
+
+@compiled_within
+def insert(state, x, y, box, weight, number, gradient, diagonal, row):
+    """Add an example to S with alpha = 0; `row` holds its kernel values with all other slots."""
+    info = state.info[0]
+    k = info.n
+    stores.put(state.store, k, x)
+    state.store.entered[k] = number
+    state.store.weight[k] = weight
+    state.alpha[k] = 0.0
+    state.gradient[k] = gradient
+    state.y[k] = y
+    state.lower[k] = min(0.0, box * y)
+    state.upper[k] = max(0.0, box * y)
+    state.diagonal[k] = diagonal
+    info.n = k + 1
+    info.n_zero += 1
+    row[k] = diagonal
+    keep(state.cache, k, row, k + 1)
+    return k
+
+
+@compiled_within
+def process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule):
+    """PROCESS (Algorithm 11): try to make a fresh example a support vector.
+
+    Parameters
+    ----------
+    state, kernel
+        The state and its kernel.
+    x
+        The row, a block of one.
+    y, box, weight, number
+        Label, +1.0 or -1.0; its C_s; the example weight in it; what tells it from other examples.
+    row
+        float32 (capacity,): kernel values with all slots.
+    f
+        sum_s alpha_s k(x, x_s), without bias.
+    diagonal
+        k(x, x).
+    schedule
+        A `Schedule`.
+
+    Returns
+    -------
+    Whether a step was made.
+
+    """
+    info = state.info[0]
+    info.n_seen += 1
+    if holds(state.store.entered, number, info.n):
+        info.n_null += 1
+        return False
+    g = y - f
+    rising = y > 0.0
+    partner = info.j if rising else info.i
+    seeding = partner < 0
+    if seeding:
+        if info.n - info.n_dead >= SEEDS:
+            return False
+    else:
+        violation = g - info.g_min if rising else info.g_max - g
+        if violation <= schedule.tau:
+            info.n_null += 1
+            # It may violate with an example that is still to come, if S alone leaves b an interval
+            # and this one narrows it (case c of the convergence argument, thesis 4.2.3).
+            narrows = info.g_max < g if rising else info.g_min > g
+            seeding = narrows and delta(state) <= 0.0
+            if not seeding:
+                return False
+        elif schedule.second_order > 0.0:
+            partner = best_partner(state, row, g, np.float32(diagonal), rising, info.n)
+    k = insert(state, x, y, box, weight, number, g, diagonal, row)
+    if seeding:
+        refresh_extremes(state)
+        return False
+    i, j = (k, partner) if rising else (partner, k)
+    pair_step(state, kernel, i, j, info.n, width(x))
+    return True
+
+
+@compiled_within
+def reprocess(state, kernel, schedule, n, d):
+    """REPROCESS (Algorithm 12, lines 1-4): a step on a violating pair among the first n slots.
+
+    Returns whether there was one.
+    """
+    info = state.info[0]
+    if delta(state) <= schedule.tau:
+        info.n_null += 1
+        return False
+    i, j = info.i, info.j
+    if schedule.second_order > 0.0:
+        row = state.cache.values[kernel_row(state.cache, kernel, state.store, i, n, d)]
+        j = best_partner(state, row, state.gradient[i], state.diagonal[i], info.i >= 0, n)
+    pair_step(state, kernel, i, j, n, d)
+    return True
+
+
+@compiled_within
+def remove_blatant(state):
+    """Remove blatant non-support vectors (Algorithm 12, lines 5-11): mark their slots as dead."""
+    info = state.info[0]
+    if info.n_zero == 0 or info.i < 0 or info.j < 0:
+        return
+    lost_extreme = False
+    for s in range(info.n):
+        if state.alpha[s] != 0.0 or state.lower[s] == state.upper[s]:
+            continue
+        g = state.gradient[s]
+        if (state.y[s] < 0.0 and g >= info.g_max) or (state.y[s] > 0.0 and g <= info.g_min):
+            state.lower[s] = 0.0
+            state.upper[s] = 0.0
+            state.store.entered[s] = 0
+            stores.release(state.store, s)
+            free(state.cache, s)
+            info.n_dead += 1
+            info.n_zero -= 1
+            lost_extreme |= s == info.i or s == info.j
+    if lost_extreme:
+        refresh_extremes(state)
+
+
+@compiled_within
+def reprocess_some(state, kernel, schedule, d):
+    """REPROCESS as often as the schedule wants after an example, then remove."""
+    made = 0
+    while made < schedule.reprocess or (
+        made < schedule.max_reprocess and delta(state) > schedule.delta_max
+    ):
+        if not reprocess(state, kernel, schedule, state.info[0].n, d):
+            break
+        made += 1
+    # A REPROCESS that bails out removes nothing.
+    if made > 0:
+        remove_blatant(state)
+
+
+@compiled_within
+def _stay_within(state, kernel, schedule, fresh, r, size, n_block, d):
+    """Make room while S is over its limit; keep the block's values of rows after r right.
+
+    `fresh` is a store of the `size` rows of the block, where there is room to be made.
+    """
+    info = state.info[0]
+    while info.n - info.n_dead > schedule.limit:
+        slot = lasvm_bounds.make_room(state, kernel, schedule.policy, d)
+        if slot >= 0 and slot < n_block and r + 1 < size:
+            z = stores.row_of(state.store, slot, state.cache.row, d)
+            column = np.empty((1, BLOCK), np.float32)
+            stores.values(kernel, fresh, z, np.int64(1), d, np.int64(0), size, column)
+            for later in range(r + 1, size):
+                state.block[later, slot] = column[0, later]
+
+
+@compiled
+def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
+    """Learn rows one after the other, with the kernel values of a block computed together.
+
+    Parameters
+    ----------
+    state, kernel
+        The state and its kernel.
+    x
+        n rows: float32 (n, d), finite, or `SparseRows`.
+    y, box, weight
+        float64 (n,): labels +1.0 or -1.0, C_s of each row, example weights.
+    numbers
+        int64 (n,), positive: PROCESS bails out for a number that is in S already.
+    diagonal, schedule
+        float32 (n,): k(x, x) of each row; a `Schedule`.
+    margins
+        float64 (n,), written: f(x) + b of each row before it was learnt.
+
+    Returns
+    -------
+    How many rows were learnt; fewer than n when the store is full and must grow first.
+
+    """
+    state = borrowed(state)
+    n_rows, d = count(x), width(x)
+    start = 0
+    while start < n_rows:
+        size = min(BLOCK, n_rows - start)
+        n_block = state.info[0].n
+        rows = part(x, start, start + size)
+        # They may be there already: see `lasvm_state.INFO`.
+        if not (n_rows == size and state.info[0].ready == -n_block < 0):
+            stores.values(kernel, state.store, rows, size, d, np.int64(0), n_block, state.block)
+        state.info[0].ready = 0
+        # A store of the block's rows, of none if none of them can make S too large.
+        n_live = state.info[0].n - state.info[0].n_dead
+        n_fresh = size if size > 1 and n_live + size > schedule.limit else np.int64(0)
+        spare = stores.spare_of(state.store, n_fresh, d)
+        in_store = stores.of_rows(spare, part(rows, np.int64(0), n_fresh))
+        for r in range(size):
+            info = state.info[0]
+            at = start + r
+            # When to squeeze must not depend on the capacity, or a loaded model would part ways.
+            if info.n_dead > max(16, info.n // 8):
+                squeeze(state)
+                n_block = squeezed(state.block, state.order, r, n_block, state.info[0].n)
+            n = state.info[0].n
+            fresh = part(x, at, at + 1)
+            if n == state.alpha.size or not stores.has_room(state.store, fresh):
+                return at
+            row = state.block[r]
+            out = state.block[r : r + 1]
+            stores.values(kernel, state.store, fresh, np.int64(1), d, n_block, n, out)
+            state.info[0].n_values += n
+            f = expansion(state.alpha, row, n)
+            margins[at] = f + bias(state)
+            if schedule.window > 0.0 and lasvm_bounds.slide(
+                state, kernel, numbers[at] - np.int64(schedule.window), d
+            ):
+                f = expansion(state.alpha, row, n)
+            # An example without weight is passed over.
+            if box[at] > 0.0:
+                process(
+                    state, kernel, fresh, y[at], box[at], weight[at], numbers[at], row, f,
+                    diagonal[at], schedule,
+                )  # fmt: skip
+                _stay_within(state, kernel, schedule, in_store, r, size, n_block, d)
+                reprocess_some(state, kernel, schedule, d)
+        start += size
+    return n_rows
+
+
+@compiled
+def margins_of(state, kernel, x, out):
+    """Write f(x) + b of rows x into out, float64 (n,), a block at a time.
+
+    The block of the state is scratch here too: not for two threads at once.
+    """
+    state = borrowed(state)
+    n_rows, d = count(x), width(x)
+    b, n = bias(state), state.info[0].n
+    state.info[0].ready = 0
+    start = 0
+    while start < n_rows:
+        size = min(BLOCK, n_rows - start)
+        rows = part(x, start, start + size)
+        stores.values(kernel, state.store, rows, size, d, np.int64(0), n, state.block)
+        for r in range(size):
+            out[start + r] = expansion(state.alpha, state.block[r], n) + b
+        start += size

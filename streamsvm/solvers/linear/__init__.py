@@ -1,0 +1,1 @@
+"""SGD and SGD-QN."""

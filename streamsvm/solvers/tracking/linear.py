@@ -1,0 +1,332 @@
+"""Averaged tracking for the linear kernel, with w itself: gradients are computed fresh.
+
+Problem, symbols and algorithms are those of `tracking`. With k(x, z) = scale <x, z> the classifier
+is f(x) = scale <w, x>, w = sum_i alpha_i x_i, and g_i costs one product of d terms (section 5 of
+the paper: "for linear kernels, the effective dimension of the patterns"): a step does not depend on
+the number of examples. Dense rows lie one after the other, since each step reads one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import borrowed, chosen_by, compiled, compiled_leaf, compiled_within
+from streamsvm.solvers.tracking.state import INFO, account, enter, leave, settle, slot_of, touch
+from streamsvm.solvers.tracking.step import NONE, exact_step
+from streamsvm.support import active_set, row_store, sparse_store, stores
+from streamsvm.support.active_set import ActiveSet
+from streamsvm.support.draws import below, new_draws
+from streamsvm.support.row_store import RowStore
+from streamsvm.support.rows import SparseRows, count, part, width
+from streamsvm.support.sparse_store import SparseStore
+
+
+class LinearTrackingState(NamedTuple):
+    """Everything that averaged tracking with explicit w knows."""
+
+    store: RowStore | SparseStore
+    active: ActiveSet
+    w: np.ndarray  # float64 (feature capacity,)
+    w_average: np.ndarray  # float64 (feature capacity,) its mean over the last iterates
+    alpha: np.ndarray  # float64 (capacity,) signed coefficients
+    average: np.ndarray  # float64 (capacity,) their mean over the last iterates
+    box: np.ndarray  # float64 (capacity,) C_s
+    y: np.ndarray  # float64 (capacity,) +1 or -1
+    diagonal: np.ndarray  # float64 (capacity,) k(x_s, x_s)
+    touched: np.ndarray  # int64 (capacity,) slots where `average` differs from `alpha`
+    is_touched: np.ndarray  # uint8 (capacity,)
+    draws: np.ndarray  # uint64 (1,) the random generator
+    info: Any  # record array (1,) of INFO
+
+
+SLOTWISE = ("alpha", "average", "box", "y", "diagonal", "touched", "is_touched")
+
+
+def new_state(
+    n_features: int, window: int, seed: int | None, capacity: int = 64, sparse: bool = False
+) -> LinearTrackingState:
+    """Return an empty state; `window` is 0 for an active set that does not slide."""
+    make = sparse_store.new_store if sparse else row_store.new_store
+    return _allocate(make(capacity, n_features), n_features, window, seed)
+
+
+def _allocate(store: Any, n_features: int, window: int, seed: int | None) -> LinearTrackingState:
+    capacity = store.entered.size
+    return LinearTrackingState(
+        store=store,
+        active=active_set.new_set(capacity, window),
+        w=np.zeros(max(1, n_features)),
+        w_average=np.zeros(max(1, n_features)),
+        alpha=np.zeros(capacity),
+        average=np.zeros(capacity),
+        box=np.zeros(capacity),
+        y=np.zeros(capacity),
+        diagonal=np.zeros(capacity),
+        touched=np.zeros(capacity, np.int64),
+        is_touched=np.zeros(capacity, np.uint8),
+        draws=new_draws(seed),
+        info=np.zeros(1, INFO).view(np.recarray),
+    )
+
+
+def grown(
+    state: LinearTrackingState, capacity: int, n_features: int, cache_bytes: int
+) -> LinearTrackingState:
+    """Return a state with room for more slots or features and the same content."""
+    del cache_bytes
+    module = sparse_store if isinstance(state.store, SparseStore) else row_store
+    store = module.grown(state.store, capacity, n_features)  # type: ignore[arg-type]
+    capacity = store.entered.size
+    new = _allocate(store, n_features, 0, 0)._replace(
+        active=active_set.grown(state.active, capacity), draws=state.draws
+    )
+    for name in (*SLOTWISE, "w", "w_average"):
+        old = getattr(state, name)
+        getattr(new, name)[: old.size] = old
+    new.info[:] = state.info
+    return new
+
+
+def with_scratch(state: LinearTrackingState, block: bool) -> LinearTrackingState:
+    """Return the state: it has no scratch."""
+    del block
+    return state
+
+
+def n_slots(state: LinearTrackingState) -> int:
+    """Return 0: no kernel values are computed ahead."""
+    del state
+    return 0
+
+
+def made_sparse(state: LinearTrackingState, cache_bytes: int) -> LinearTrackingState:
+    """Return the state with rows by their nonzero features."""
+    del cache_bytes
+    return state._replace(store=stores.made_sparse(state.store))  # type: ignore[arg-type]
+
+
+def n_columns(state: LinearTrackingState) -> int:
+    """Return for how many features there is room."""
+    return state.w.size
+
+
+def without_cache(state: LinearTrackingState) -> LinearTrackingState:
+    """Return the state: it has no cache."""
+    return state
+
+
+def with_cache(state: LinearTrackingState, cache_bytes: int) -> LinearTrackingState:
+    """Return the state: it has no cache."""
+    del cache_bytes
+    return state
+
+
+@compiled_leaf
+def _product_dense(w, x):
+    total = 0.0
+    for c in range(x.size):
+        total += w[c] * np.float64(x[c])
+    return total
+
+
+@compiled
+def _product_sparse(w, x):
+    total = 0.0
+    for t in range(x.start[0], x.start[1]):
+        total += w[x.columns[t]] * np.float64(x.values[t])
+    return total
+
+
+@compiled_leaf
+def _add_dense(w, x, amount):
+    for c in range(x.size):
+        w[c] += amount * np.float64(x[c])
+
+
+@compiled
+def _add_sparse(w, x, amount):
+    for t in range(x.start[0], x.start[1]):
+        w[x.columns[t]] += amount * np.float64(x.values[t])
+
+
+@compiled_leaf
+def _square_dense(x):
+    total = 0.0
+    for c in range(x.size):
+        total += np.float64(x[c]) * np.float64(x[c])
+    return total
+
+
+@compiled
+def _square_sparse(x):
+    total = 0.0
+    for t in range(x.start[0], x.start[1]):
+        total += np.float64(x.values[t]) * np.float64(x.values[t])
+    return total
+
+
+@compiled
+def _first(x):
+    return x[0]
+
+
+@compiled
+def _itself(x):
+    return x
+
+
+@compiled
+def _row_dense(store, slot, d):
+    return store.rows[slot, :d]
+
+
+@compiled
+def _row_sparse(store, slot, d):
+    return sparse_store.row_of(store, slot, store.flat, d)
+
+
+product: Any = chosen_by(1, {np.ndarray: _product_dense, SparseRows: _product_sparse})
+"""product(w, x): <w, x>; w float64, x a row: float32 (d,), or `SparseRows` of one."""
+
+_add: Any = chosen_by(1, {np.ndarray: _add_dense, SparseRows: _add_sparse})
+_square: Any = chosen_by(0, {np.ndarray: _square_dense, SparseRows: _square_sparse})
+
+_row_of: Any = chosen_by(0, {np.ndarray: _first, SparseRows: _itself})
+
+row_at: Any = chosen_by(0, {RowStore: _row_dense, SparseStore: _row_sparse})
+"""row_at(store, slot, d): the row in a slot, valid until the next put."""
+
+
+@compiled_within
+def step_on(state, scale, i, share, tau, d):
+    """Make the coordinate step on slot i; return its gain and whether it was made."""
+    y, x = state.y[i], row_at(state.store, i, d)
+    g = 1.0 - y * scale * product(state.w, x)
+    a = y * state.alpha[i]
+    step = exact_step(a, g, state.box[i], state.diagonal[i])
+    gain = step * (g - 0.5 * step * state.diagonal[i])
+    if step == 0.0 or abs(g) <= tau:
+        return gain, False
+    if step == state.box[i] - a:
+        state.alpha[i] = y * state.box[i]
+    elif step == -a:
+        state.alpha[i] = 0.0
+    else:
+        state.alpha[i] += y * step
+    _add(state.w, x, y * step)
+    _add(state.w_average, x, share * y * step)
+    touch(state, i)
+    state.average[i] += share * y * step
+    state.info[0].dual += gain
+    return gain, True
+
+
+@compiled_within
+def _remove(state, scale, i, d):
+    """Take example i out of the active set; what the dual loses is counted."""
+    a = state.y[i] * state.alpha[i]
+    if a != 0.0:
+        x = row_at(state.store, i, d)
+        g = 1.0 - state.y[i] * scale * product(state.w, x)
+        loss = a * g + 0.5 * a * a * state.diagonal[i]
+        state.info[0].dual -= loss
+        state.info[0].lost += loss
+        _add(state.w, x, -state.alpha[i])
+        _add(state.w_average, x, -state.alpha[i])
+    state.alpha[i] = 0.0
+    state.average[i] = 0.0
+    leave(state, i)
+
+
+@compiled_within
+def _make_room(state, scale, schedule, d):
+    """Let go who must when one more example comes; return whether it may enter."""
+    counts = state.active.counts[0]
+    if counts.n_members < schedule.limit:
+        return True
+    place = below(state.draws, counts.n_offered)
+    if place >= counts.n_members:
+        return False
+    _remove(state, scale, state.active.members[place], d)
+    return True
+
+
+@compiled_within
+def _learn_row(state, scale, block, y, box, weight, number, schedule):
+    d, info, x = width(block), state.info[0], _row_of(block)
+    margin = scale * product(state.w_average if schedule.averaged > 0.0 else state.w, x)
+    if box <= 0.0:
+        return margin
+    settle(state, schedule.keep_zeros > 0.0)
+    state.w_average[:] = state.w
+    counts = state.active.counts[0]
+    counts.n_offered += 1
+    slot = slot_of(state, number)
+    old = active_set.expired(state.active)
+    if old != NONE and old != slot:
+        _remove(state, scale, old, d)
+    if slot != NONE:
+        active_set.renew(state.active, slot)
+    elif _make_room(state, scale, schedule, d):
+        slot = enter(state, y, box, weight, number, counts.n_offered, scale * _square(x))
+        stores.put(state.store, slot, block)
+    if slot != NONE:
+        touch(state, slot)
+        if schedule.process > 0.0:
+            gain, made = step_on(state, scale, slot, 1.0, 0.0, d)
+            info.process_gain += gain if made else 0.0
+    info.n_seen += 1
+    n_members = counts.n_members
+    if n_members == 0:
+        return margin
+    steps = max(schedule.steps, np.ceil(schedule.steps_per_r2 * info.r2))
+    total, k = 0.0, 0.0
+    while k < steps:
+        i = state.active.members[below(state.draws, n_members)]
+        gain, made = step_on(state, scale, i, (steps - k) / steps, schedule.tau, d)
+        info.n_steps += 1
+        info.n_null += not made
+        info.skipped += 0.0 if made else gain
+        total += gain
+        k += 1.0
+    account(info, total, steps, n_members)
+    return margin
+
+
+@compiled
+def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
+    """Learn rows one after the other; arguments and result as in `tracking.learn_rows`.
+
+    `diagonal` is not used: it is computed in double precision.
+    """
+    state = borrowed(state)
+    for r in range(count(x)):
+        row = part(x, r, r + 1)
+        full = active_set.is_full(state.active, schedule.limit)
+        if full or not stores.has_room(state.store, row):
+            return r
+        margins[r] = _learn_row(
+            state, kernel.scale, row, y[r], box[r], weight[r], numbers[r], schedule
+        )
+    return count(x)
+
+
+@compiled
+def margins_of(kernel, w, x, out):
+    """Write f(x) of rows x into out, float64 (n,); w is an average or not."""
+    for r in range(count(x)):
+        out[r] = kernel.scale * product(w, _row_of(part(x, r, r + 1)))
+
+
+@compiled
+def turn_signs(state):
+    """Exchange the classes."""
+    for array in (state.y, state.alpha, state.average, state.w, state.w_average):
+        for s in range(array.size):
+            array[s] = -array[s]
+
+
+def rebuild(state: LinearTrackingState, kernel: Any, d: int) -> None:
+    """Do nothing: a linear kernel has no width, and w holds for more features too."""

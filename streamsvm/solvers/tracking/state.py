@@ -1,0 +1,303 @@
+"""What averaged tracking keeps between examples."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import compiled, compiled_leaf, compiled_within
+from streamsvm.support import active_set, fresh_block, row_cache, stores
+from streamsvm.support.active_set import ActiveSet
+from streamsvm.support.draws import new_draws
+from streamsvm.support.fresh_block import FreshBlock
+from streamsvm.support.row_cache import RowCache
+from streamsvm.support.sparse_store import SparseStore
+from streamsvm.support.stores import Store
+from streamsvm.support.tiles import PANEL
+
+INFO = np.dtype(
+    [
+        ("n_seen", np.int64),  # T: examples after which steps were made
+        ("n_steps", np.int64),  # uniform steps, null ones included
+        ("n_null", np.int64),  # uniform steps that changed nothing
+        ("n_values", np.int64),  # kernel values computed for fresh examples
+        ("n_touched", np.int64),  # entries of `touched`
+        ("last_number", np.int64),  # largest number of an example so far
+        ("dual", np.float64),  # D_T, summed change by change
+        ("process_gain", np.float64),  # delta_T: what PROCESS added to the dual
+        ("lost", np.float64),  # rho_T: what removals, merges and rebuilds took from it
+        ("skipped", np.float64),  # what uniform steps below tau would have added
+        ("mean_gain", np.float64),  # sum over t of the mean gain of its uniform steps
+        ("scaled_gain", np.float64),  # the same, each divided by the mean C_i of its active set
+        ("width", np.float64),  # sum over t of R2 mean(C_i^2) / mean(C_i)^2
+        ("r2", np.float64),  # R2: largest k(x, x) so far
+        ("box_sum", np.float64),  # sum of C_i over the active set
+        ("box_squares", np.float64),  # sum of C_i^2 over the active set
+        ("ready", np.int64),  # -n: the scratch has the values of the next rows with n slots
+    ]
+)
+
+
+class TrackingState(NamedTuple):
+    """Everything that averaged tracking knows; a slot is a place in arrays of length `capacity`."""
+
+    store: Store
+    cache: RowCache
+    active: ActiveSet
+    block: FreshBlock
+    alpha: np.ndarray  # float64 (capacity,) signed coefficients, 0 <= y alpha <= C
+    average: np.ndarray  # float64 (capacity,) their mean over the iterates since the last example
+    f: np.ndarray  # float64 (capacity,) sum_i alpha_i k(x_i, x_s)
+    box: np.ndarray  # float64 (capacity,) C_s
+    y: np.ndarray  # float64 (capacity,) +1 or -1
+    diagonal: np.ndarray  # float32 (capacity,) k(x_s, x_s)
+    touched: np.ndarray  # int64 (capacity,) slots where `average` differs from `alpha`
+    is_touched: np.ndarray  # uint8 (capacity,)
+    draws: np.ndarray  # uint64 (1,) the random generator
+    info: Any  # record array (1,) of INFO
+
+
+SLOTWISE = ("alpha", "average", "f", "box", "y", "diagonal", "touched", "is_touched")
+
+
+def _allocate(
+    store: Store, cache: RowCache, active: ActiveSet, n_features: int, draws: np.ndarray
+) -> TrackingState:
+    capacity = store.entered.size
+    return TrackingState(
+        store=store,
+        cache=cache,
+        active=active,
+        block=fresh_block.new_block(capacity, n_features, isinstance(store, SparseStore)),
+        alpha=np.zeros(capacity),
+        average=np.zeros(capacity),
+        f=np.zeros(capacity),
+        box=np.zeros(capacity),
+        y=np.zeros(capacity),
+        diagonal=np.zeros(capacity, np.float32),
+        touched=np.zeros(capacity, np.int64),
+        is_touched=np.zeros(capacity, np.uint8),
+        draws=draws,
+        info=np.zeros(1, INFO).view(np.recarray),
+    )
+
+
+def new_state(
+    n_features: int,
+    cache_bytes: int,
+    window: int,
+    seed: int | None,
+    capacity: int = 2 * PANEL,
+    sparse: bool = False,
+) -> TrackingState:
+    """Return an empty state; `window` is 0 for an active set that does not slide."""
+    store = stores.new_store(capacity, n_features, sparse)
+    capacity = store.entered.size
+    return _allocate(
+        store,
+        row_cache.new_cache(capacity, stores.scratch_width(store), cache_bytes),
+        active_set.new_set(capacity, window),
+        n_features,
+        new_draws(seed),
+    )
+
+
+def grown(state: TrackingState, capacity: int, n_features: int, cache_bytes: int) -> TrackingState:
+    """Return a state with room for more slots or features and the same content."""
+    store = stores.grown(state.store, capacity, n_features)
+    capacity = store.entered.size
+    new = _allocate(
+        store,
+        row_cache.resized(state.cache, capacity, stores.scratch_width(store), cache_bytes),
+        active_set.grown(state.active, capacity),
+        n_features,
+        state.draws,
+    )
+    for name in SLOTWISE:
+        old = getattr(state, name)
+        getattr(new, name)[: old.size] = old
+    new.info[:] = state.info
+    new.info[0].ready = 0
+    return new
+
+
+def n_columns(state: TrackingState) -> int:
+    """Return for how many features there is room."""
+    return stores.n_columns(state.store)
+
+
+def without_cache(state: TrackingState) -> TrackingState:
+    """Return the state with an empty row cache and no scratch: what is worth sending."""
+    capacity = state.store.entered.size
+    return state._replace(
+        cache=row_cache.new_cache(capacity, 1, 0),
+        block=fresh_block.new_block(0, 0, isinstance(state.store, SparseStore)),
+    )
+
+
+def with_cache(state: TrackingState, cache_bytes: int) -> TrackingState:
+    """Return a state that `without_cache` stripped, ready to learn again."""
+    return grown(state, state.store.entered.size, stores.n_columns(state.store), cache_bytes)
+
+
+def with_scratch(state: TrackingState, block: bool) -> TrackingState:
+    """Return a state for another thread: the same content, scratch of its own; `block`, too."""
+    store = stores.with_scratch(state.store)
+    fresh = state.block._replace(rows=stores.with_scratch(state.block.rows))
+    if block:
+        fresh = fresh._replace(values=np.empty_like(fresh.values))
+    return state._replace(store=store, block=fresh)
+
+
+def n_slots(state: TrackingState) -> int:
+    """Return how many slots are in use or were."""
+    return int(state.active.counts[0].n)
+
+
+def made_sparse(state: TrackingState, cache_bytes: int) -> TrackingState:
+    """Return the state with rows by their nonzero features, and an empty cache."""
+    store = stores.made_sparse(state.store)  # type: ignore[arg-type]
+    capacity, d = store.entered.size, stores.n_columns(store)
+    cache = row_cache.new_cache(capacity, 1, cache_bytes)
+    cache.counts[:] = state.cache.counts
+    block = fresh_block.new_block(capacity, d, True)
+    return state._replace(store=store, cache=cache, block=block)
+
+
+@compiled_leaf
+def add_scaled(f, row, amount, n):
+    """Add amount * row to f, for the first n; f float64, row float32."""
+    for s in range(n):
+        f[s] += amount * np.float64(row[s])
+
+
+@compiled_within
+def touch(state, slot):
+    """Note that the average of a slot may differ from its coefficient."""
+    if state.is_touched[slot] == 0:
+        state.is_touched[slot] = 1
+        state.touched[state.info[0].n_touched] = slot
+        state.info[0].n_touched += 1
+
+
+@compiled_within
+def leave(state, slot):
+    """Take an example with coefficient 0 out of the active set."""
+    active_set.leave(state.active, slot)
+    stores.release(state.store, slot)
+    state.store.entered[slot] = 0
+    box = state.box[slot]
+    state.info[0].box_sum -= box
+    state.info[0].box_squares -= box * box
+
+
+@compiled_within
+def enter(state, y, box, weight, number, arrival, diagonal):
+    """Give a slot to an example with coefficient 0, and return it; its row and f are to come."""
+    info = state.info[0]
+    slot = active_set.enter(state.active, arrival)
+    state.store.entered[slot] = number
+    state.store.weight[slot] = weight
+    state.alpha[slot] = 0.0
+    state.average[slot] = 0.0
+    state.y[slot] = y
+    state.box[slot] = box
+    state.diagonal[slot] = diagonal
+    info.box_sum += box
+    info.box_squares += box * box
+    info.r2 = max(info.r2, np.float64(diagonal))
+    info.last_number = max(info.last_number, number)
+    return slot
+
+
+@compiled_within
+def slot_of(state, number):
+    """Return the slot of the example with that number, or -1."""
+    if number > state.info[0].last_number:
+        return active_set.NONE
+    for s in range(state.active.counts[0].n):
+        if state.store.entered[s] == number:
+            return s
+    return active_set.NONE
+
+
+@compiled_within
+def account(info, gain, steps, n_members):
+    """Sum what the certificate needs of the uniform steps that followed one example.
+
+    Parameters
+    ----------
+    info
+        The record of the state.
+    gain
+        What the steps added to the dual, left-out steps included.
+    steps, n_members
+        How many steps were made, on how many members.
+
+    """
+    mean_box = info.box_sum / n_members
+    info.mean_gain += gain / steps
+    info.scaled_gain += gain / (steps * mean_box)
+    # Rounding must not make equal boxes look unequal in the favourable direction.
+    info.width += info.r2 * max(1.0, info.box_squares / (n_members * mean_box * mean_box))
+
+
+@compiled
+def settle(state, keep_zeros):
+    """Close the book of the last example: averages start anew from the coefficients.
+
+    Unless `keep_zeros`, examples whose coefficient became 0 leave (variant i of thesis 4.4.4); not
+    sooner, because the averaged classifier that was given out until now still used them.
+    """
+    info = state.info[0]
+    for t in range(info.n_touched):
+        slot = state.touched[t]
+        state.is_touched[slot] = 0
+        state.average[slot] = state.alpha[slot]
+        if not keep_zeros and state.alpha[slot] == 0.0 and state.active.place[slot] >= 0:
+            leave(state, slot)
+    info.n_touched = 0
+
+
+@compiled
+def shift(state, kernel, slot, amount, d):
+    """Add `amount` to the coefficient and the average of a slot, outside of any counted step."""
+    n = state.active.counts[0].n
+    row = state.cache.values[row_cache.kernel_row(state.cache, kernel, state.store, slot, n, d)]
+    add_scaled(state.f, row, amount, n)
+    state.alpha[slot] += amount
+    state.average[slot] += amount
+
+
+@compiled
+def rebuild(state, kernel, d):
+    """Compute f, diagonal and dual from scratch, for another kernel; the change counts as lost."""
+    settle(state, True)
+    info, counts = state.info[0], state.active.counts[0]
+    n = counts.n
+    for slot in range(n):
+        row_cache.free(state.cache, slot)
+    scratch = np.zeros((1, d), np.float32)
+    dual = 0.0
+    for m in range(counts.n_members):
+        s = state.active.members[m]
+        x = stores.row_of(state.store, s, scratch, d)
+        stores.values(kernel, state.store, x, np.int64(1), d, np.int64(0), n, state.block.values)
+        f = 0.0
+        for t in range(n):
+            f += state.alpha[t] * np.float64(state.block.values[0, t])
+        state.f[s] = f
+        state.diagonal[s] = state.block.values[0, s]
+        info.r2 = max(info.r2, np.float64(state.diagonal[s]))
+        dual += state.alpha[s] * (state.y[s] - 0.5 * f)
+    info.lost += info.dual - dual
+    info.dual = dual
+
+
+@compiled
+def turn_signs(state):
+    """Exchange the classes."""
+    for array in (state.y, state.alpha, state.average, state.f):
+        for s in range(array.size):
+            array[s] = -array[s]

@@ -1,0 +1,313 @@
+"""Averaged tracking (Usunier, Bordes, Bottou 2010, Algorithms 1 and 2; thesis 2010, 15 and 16).
+
+Problem, over the active set A_t, without bias (section 2)::
+
+    max_a  D_t(a) = sum_i a_i - 1/2 sum_ij a_i a_j y_i y_j k(x_i, x_j)   with   0 <= a_i <= C_i
+
+After each example, K coordinate steps on examples drawn uniformly from A_t; the classifier given
+out is the mean of the K iterates. The drawn coordinate's exact step is
+
+    step = max(-a_i, min(C_i - a_i, g_i / k(x_i, x_i))),   g_i = 1 - y_i f(x_i)
+
+which adds step (g_i - step k(x_i, x_i) / 2) to the dual. Kept: signed alpha_i = y_i a_i, and f_i =
+f(x_i), both up to date after every step (section 5.1), so that a null step costs nothing.
+
+A_t is all examples, or the last W, or a uniform sample, or what a budget allows; with
+``keep_zeros = 0`` those with a_i > 0 (variants i and ii of section 5.2). What the dual loses when
+an example with a_i > 0 leaves is summed (`lost`), and with it the guarantee stays true.
+
+A step with |g_i| <= tau is left out; what it would have added is summed (`skipped`) and counts as
+if it had been made. A fresh example in the set already (in a further epoch) is stepped on, not
+entered again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import borrowed, compiled, compiled_within
+from streamsvm.solvers import budget
+from streamsvm.solvers.tracking.state import account, add_scaled, enter, settle, slot_of, touch
+from streamsvm.support import active_set, fresh_block, row_cache, stores
+from streamsvm.support.draws import below
+from streamsvm.support.fresh_block import BLOCK
+from streamsvm.support.kernel_values import expansion
+from streamsvm.support.rows import count, part, width
+
+NONE = active_set.NONE
+TINY = 1e-30
+
+
+class Schedule(NamedTuple):
+    """How to step and what to keep; floats all, so that one compiled version serves all."""
+
+    steps: float  # K, or the least K with `steps_per_r2`
+    steps_per_r2: float  # K = ceil(steps_per_r2 R2) if that is more (Corollary 4)
+    process: float  # 1: Algorithm 2, a step on the fresh example first; 0: Algorithm 1
+    keep_zeros: float  # 1: examples with a_i = 0 stay; 0: they leave
+    averaged: float  # 1: margins are those of the averaged classifier
+    tau: float  # steps with |g_i| <= tau are left out
+    limit: float  # most examples in the active set, or inf
+    reservoir: float  # 1: beyond the limit, A_t is a uniform sample
+    policy: float  # what makes room within a budget: see `budget`
+
+
+@compiled
+def exact_step(a, g, box, diagonal):
+    """Return the coordinate step of equation (3)."""
+    step = g / max(diagonal, TINY)
+    return max(-a, min(box - a, step))
+
+
+@compiled_within
+def _move(state, i, step, row, n):
+    """Add `step` to a_i; a coefficient that meets its bound meets it exactly."""
+    y, a = state.y[i], state.y[i] * state.alpha[i]
+    if step == state.box[i] - a:
+        state.alpha[i] = y * state.box[i]
+    elif step == -a:
+        state.alpha[i] = 0.0
+    else:
+        state.alpha[i] += y * step
+    add_scaled(state.f, row, y * step, n)
+
+
+@compiled_within
+def reprocess(state, kernel, i, share, tau, d):
+    """Make the coordinate step on slot i (Algorithm 1, line 7); return what it adds to the dual.
+
+    Parameters
+    ----------
+    state, kernel
+        The state and its kernel.
+    i
+        A slot of the active set.
+    share
+        The share of the iterates still to come, this one included: its weight in the average.
+    tau
+        With |g_i| at most this nothing is done; what it would have added is returned all the same.
+    d
+        Number of features.
+
+    """
+    info = state.info[0]
+    y = state.y[i]
+    g = 1.0 - y * state.f[i]
+    diagonal = np.float64(state.diagonal[i])
+    step = exact_step(y * state.alpha[i], g, state.box[i], diagonal)
+    info.n_steps += 1
+    if step == 0.0:
+        info.n_null += 1
+        return 0.0
+    gain = step * (g - 0.5 * step * diagonal)
+    if abs(g) <= tau:
+        info.n_null += 1
+        info.skipped += gain
+        return gain
+    n = state.active.counts[0].n
+    row = state.cache.values[row_cache.kernel_row(state.cache, kernel, state.store, i, n, d)]
+    _move(state, i, step, row, n)
+    touch(state, i)
+    state.average[i] += share * y * step
+    info.dual += gain
+    return gain
+
+
+@compiled_within
+def process(state, slot, row):
+    """Step on the fresh example (Algorithm 2, line 4), whose kernel values are in `row`."""
+    info = state.info[0]
+    y = state.y[slot]
+    g = 1.0 - y * state.f[slot]
+    diagonal = np.float64(state.diagonal[slot])
+    step = exact_step(y * state.alpha[slot], g, state.box[slot], diagonal)
+    touch(state, slot)
+    if step == 0.0:
+        return
+    n = state.active.counts[0].n
+    before = state.alpha[slot]
+    _move(state, slot, step, row, n)
+    state.average[slot] += state.alpha[slot] - before
+    gain = step * (g - 0.5 * step * diagonal)
+    info.dual += gain
+    info.process_gain += gain
+    if state.cache.line_of[slot] == NONE:
+        row_cache.keep(state.cache, slot, row, n)
+
+
+@compiled_within
+def _make_room(state, kernel, f, y, schedule, d):
+    """Let go who must when one more example comes; return whether it may enter."""
+    counts = state.active.counts[0]
+    if counts.n_members < schedule.limit:
+        return True
+    if schedule.reservoir > 0.0:
+        place = below(state.draws, counts.n_offered)
+        if place >= counts.n_members:
+            return False
+        budget.remove(state, kernel, state.active.members[place], d)
+        return True
+    return budget.make_room(state, kernel, y * f < 1.0, schedule.policy, d)
+
+
+@compiled_within
+def _enter(state, x, y, box, weight, number, diagonal, row, r):
+    """Give a slot to row r of the block, with a_i = 0; `row` holds its kernel values."""
+    n_before = state.active.counts[0].n
+    slot = enter(state, y, box, weight, number, state.active.counts[0].n_offered, diagonal)
+    stores.put(state.store, slot, x)
+    row[slot] = diagonal
+    if slot < n_before:
+        # Another example lived here: what is cached of it is of no use.
+        row_cache.free(state.cache, slot)
+        row_cache.set_column(state.cache, slot, row)
+    fresh_block.note(state.block, slot, r)
+    state.f[slot] = expansion(state.alpha, row, state.active.counts[0].n)
+    return slot
+
+
+@compiled_within
+def _steps(state, kernel, schedule, d):
+    """Make the K uniform steps that follow an example, and sum what the certificate needs."""
+    info, counts = state.info[0], state.active.counts[0]
+    info.n_seen += 1
+    n_members = counts.n_members
+    if n_members == 0:
+        return
+    steps = max(schedule.steps, np.ceil(schedule.steps_per_r2 * info.r2))
+    gain = 0.0
+    k = 0.0
+    while k < steps:
+        i = state.active.members[below(state.draws, n_members)]
+        gain += reprocess(state, kernel, i, (steps - k) / steps, schedule.tau, d)
+        k += 1.0
+    account(info, gain, steps, n_members)
+
+
+@compiled
+def margin_of(state, row, averaged):
+    """Return f of the example with these kernel values, by the averaged classifier or by alpha."""
+    f = expansion(state.alpha, row, state.active.counts[0].n)
+    if averaged > 0.0:
+        for t in range(state.info[0].n_touched):
+            s = state.touched[t]
+            f += (state.average[s] - state.alpha[s]) * np.float64(row[s])
+    return f
+
+
+@compiled_within
+def _learn_row(state, kernel, x, r, y, box, weight, number, diagonal, schedule):
+    """Learn row r of the block x; return its margin from before."""
+    d = width(x)
+    row = fresh_block.values_of(state.block, kernel, state.store, x, r)
+    state.info[0].n_values += state.active.counts[0].n
+    margin = margin_of(state, row, schedule.averaged)
+    # An example without weight is passed over.
+    if box <= 0.0:
+        return margin
+    settle(state, schedule.keep_zeros > 0.0)
+    state.active.counts[0].n_offered += 1
+    slot = slot_of(state, number)
+    old = active_set.expired(state.active)
+    if old != NONE and old != slot:
+        budget.remove(state, kernel, old, d)
+    if slot != NONE:
+        active_set.renew(state.active, slot)
+    else:
+        f = expansion(state.alpha, row, state.active.counts[0].n)
+        if _make_room(state, kernel, f, y, schedule, d):
+            # A merge may have given a slot another row.
+            row = fresh_block.values_of(state.block, kernel, state.store, x, r)
+            slot = _enter(state, part(x, r, r + 1), y, box, weight, number, diagonal, row, r)
+    if slot != NONE:
+        if schedule.process > 0.0:
+            process(state, slot, row)
+        elif schedule.keep_zeros == 0.0:
+            touch(state, slot)
+    _steps(state, kernel, schedule, d)
+    return margin
+
+
+@compiled
+def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
+    """Learn rows one after the other, with the kernel values of a block computed together.
+
+    Parameters
+    ----------
+    state, kernel
+        The state and its kernel.
+    x
+        n rows: float32 (n, d), finite, or `SparseRows`.
+    y, box, weight
+        float64 (n,): labels +1.0 or -1.0, C_s of each row, example weights.
+    numbers
+        int64 (n,), positive: what tells the examples apart.
+    diagonal
+        float32 (n,): k(x, x) of each row.
+    schedule
+        A `Schedule`.
+    margins
+        float64 (n,), written: f of each row before it was learnt.
+
+    Returns
+    -------
+    How many rows were learnt; fewer than n when the arrays are full and must grow first.
+
+    """
+    state = borrowed(state)
+    n_rows = count(x)
+    start = 0
+    while start < n_rows:
+        size = min(BLOCK, n_rows - start)
+        rows = part(x, start, start + size)
+        n = state.active.counts[0].n
+        # They may be there already: see `tracking_state.INFO`.
+        if not (n_rows == size and state.info[0].ready == -n < 0):
+            fresh_block.fill(state.block, kernel, state.store, rows, np.int64(0), n)
+        fresh_block.begin(state.block, kernel, rows)
+        state.info[0].ready = 0
+        r = 0
+        while r < size and fresh_block.has_room(state.block):
+            at = start + r
+            if active_set.is_full(state.active, schedule.limit) or not stores.has_room(
+                state.store, part(x, at, at + 1)
+            ):
+                return at
+            margins[at] = _learn_row(
+                state, kernel, rows, r, y[at], box[at], weight[at], numbers[at], diagonal[at],
+                schedule,
+            )  # fmt: skip
+            r += 1
+        start += r
+    return n_rows
+
+
+@compiled
+def fill_block(state, kernel, x, first, stop):
+    """Compute the values of the rows x, at most `BLOCK`, with slots first .. stop-1 for them."""
+    state = borrowed(state)
+    fresh_block.fill(state.block, kernel, state.store, x, first, stop)
+
+
+@compiled
+def margins_of(state, kernel, coefficients, x, out):
+    """Write f(x) of rows x into out, float64 (n,), a block at a time.
+
+    `coefficients` is the state's `average` or `alpha`. The block of the state is scratch here too:
+    not for two threads at once.
+    """
+    state = borrowed(state)
+    n_rows, d = count(x), width(x)
+    n = state.active.counts[0].n
+    values = state.block.values
+    state.info[0].ready = 0
+    start = 0
+    while start < n_rows:
+        size = min(BLOCK, n_rows - start)
+        rows = part(x, start, start + size)
+        stores.values(kernel, state.store, rows, size, d, np.int64(0), n, values)
+        for r in range(size):
+            out[start + r] = expansion(coefficients, values[r], n)
+        start += size

@@ -1,0 +1,98 @@
+"""LabelColumn and Pairs: whatever labels come in, and what is counted of them."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamsvm.errors import LabelError
+from streamsvm.labels.label_column import LabelColumn, Pairs
+
+LABELS = st.lists(st.one_of(st.none(), st.sampled_from(["a", "b", "c", "d"])), max_size=30)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["x", None, "y", "x"], ["x", None, "y", "x"]),
+        ([1.0, float("nan"), 2.0], [1.0, None, 2.0]),
+        (np.array([True, False, True]), [True, False, True]),
+        (np.array([3, 1, 3]), [3, 1, 3]),
+        (np.array([1.5, np.nan]), [1.5, None]),
+        (np.ma.array([True, False, True], mask=[0, 0, 1]), [True, False, None]),
+        (np.array(["a", "b"]), ["a", "b"]),
+        (np.array(["a", None], object), ["a", None]),
+        (pa.array([True, None, False]), [True, None, False]),
+        (pa.array([True, False]), [True, False]),
+        (pa.array(["a", None, "b", "a"]), ["a", None, "b", "a"]),
+        (pa.array(["a", "b", "a"]).dictionary_encode(), ["a", "b", "a"]),
+        (pa.chunked_array([["a"], ["b", "a"]]), ["a", "b", "a"]),
+        (pa.nulls(2), [None, None]),
+        (pd.Series([1, 2, 1]), [1, 2, 1]),
+        (pl.Series(["a", "b"]), ["a", "b"]),
+        ((label for label in "ab"), ["a", "b"]),
+        ([np.True_, np.int64(4)], [True, 4]),
+        (np.array([1, 0], ">i4"), [1, 0]),
+        (pd.Series(["a", pd.NA]), ["a", None]),
+        (
+            pa.DictionaryArray.from_arrays(pa.array([0, None, 1], pa.uint8()), ["a", "b"]),
+            ["a", None, "b"],
+        ),
+        ([], []),
+        (np.zeros(0), []),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_labels_of_any_container(labels, expected):
+    column = LabelColumn.of(labels)
+    assert column.tolist() == list(column) == expected
+    assert [column[i] for i in range(len(column))] == expected
+    assert all(type(a) is type(b) for a, b in zip(column.tolist(), expected, strict=True))
+
+
+def test_what_is_not_hashable_is_refused():
+    with pytest.raises(LabelError, match="not hashable"):
+        LabelColumn.of([["a"], "b"])
+    with pytest.raises(LabelError, match="not hashable"):
+        LabelColumn.of(pa.array([["a"], ["b"]]))
+
+
+@given(LABELS, st.data())
+def test_it_is_like_a_list(labels, data):
+    column = LabelColumn.of(labels)
+    firsts = {y: labels.index(y) for y in dict.fromkeys(labels) if y is not None}
+    assert column.present() == list(firsts.items())
+    start = data.draw(st.integers(0, len(labels)))
+    assert column[start:].tolist() == labels[start:]
+    assert column[start:].present() == LabelColumn.of(labels[start:]).present()
+    kept = np.array(data.draw(st.permutations(range(len(labels)))), int)[start:]
+    assert column.take(kept).tolist() == [labels[i] for i in kept]
+    marked = column.mapped(lambda y: y == "a")
+    assert marked.tolist() == [None if y is None else y == "a" for y in labels]
+    parts = [column[:start], column[start:], marked]
+    assert LabelColumn.joined(parts).tolist() == labels + marked.tolist()
+    numbers = column.numbers("abcd".index)
+    assert [None if n != n else "abcd"[int(n)] for n in numbers] == labels
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["a", "b", None])), max_size=30))
+def test_pairs_count_what_a_list_would(pairs):
+    columns = Pairs.of(pairs) + Pairs.of(pairs[:3]) + Pairs()
+    listed = pairs + pairs[:3]
+    assert len(columns) == len(listed)
+    assert list(columns) == listed
+    counts = {}
+    for y, p, n in columns.counts():
+        counts[y, p] = counts.get((y, p), 0) + n
+    assert counts == {pair: listed.count(pair) for pair in listed}
+
+
+def test_labels_of_any_type_are_listed_as_they_are():
+    labels = [(1, 2), None, "a", (3,), (1, 2), 0.5, None]
+    column = LabelColumn.of(labels)
+    found = column.tolist()
+    assert found == labels and list(map(type, found)) == list(map(type, labels))
+    assert LabelColumn.of([]).tolist() == []

@@ -1,0 +1,176 @@
+import errno
+import os
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import streamsvm
+from streamsvm import LASVMClassifier, StandardScaler, SVMSGDClassifier, kernels
+from streamsvm.errors import (
+    DamagedModelFileError,
+    ModelFileError,
+    NewerModelFileError,
+    NotAModelFileError,
+    UnwritableModelFileError,
+)
+from streamsvm.model_files import container as model_file
+from tests.learners.test_lasvm import CONTAINERS, learnt, rows, same
+
+
+@pytest.mark.parametrize("n", [0, 1, 40, 700])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"class_weight": "balanced", "kernel": kernels.Polynomial(degree=2)},
+        {"class_weight": {True: 2.0}, "delta_max": None},
+    ],
+    ids=["default", "balanced", "dict"],
+)
+def test_saved_is_never_saved(tmp_path, n, parameters):
+    x, y = rows(1400)
+    y[0] = True
+    model = learnt(x[:n], y[:n], LASVMClassifier(**parameters))
+    model.save(tmp_path / "m.svm")
+    other = streamsvm.load(tmp_path / "m.svm")
+    assert repr(other) == repr(model)
+    for m in (model, other):
+        m.learn_many(CONTAINERS["table"](x[n:]), y[n:])
+        m.finish()
+    same(model, other)
+    assert other.n_examples == model.n_examples
+    # Cached rows do not travel; what was decided does.
+    assert other.counters["steps"] == model.counters["steps"]
+    event = {"a": 0.3, "b": -1.0}
+    assert other.predict_proba_one(event) == model.predict_proba_one(event)
+
+
+def test_pipelines(tmp_path):
+    x, y = rows(100)
+    model = StandardScaler() | LASVMClassifier()
+    for event, label in zip(CONTAINERS["table"](x).to_pylist(), y.tolist(), strict=True):
+        model.learn_one(event, label)
+    streamsvm.save(model, tmp_path / "m.svm")
+    other = streamsvm.load(tmp_path / "m.svm")
+    assert [type(step) for step in other.steps.values()] == [StandardScaler, LASVMClassifier]
+    assert other.predict_proba_one({"a": 1.0}) == model.predict_proba_one({"a": 1.0})
+    with pytest.raises(ModelFileError, match="a dict cannot be saved"):
+        streamsvm.save({}, tmp_path / "n.svm")
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "m.svm"
+    learnt(*rows(30)).save(path)
+    return path
+
+
+def test_no_altered_byte_goes_unnoticed(file):
+    content = file.read_bytes()
+    places = {*range(200), *range(len(content) - 400, len(content))}
+    places |= set(np.random.default_rng(0).integers(0, len(content), 400).tolist())
+    for place in places:
+        altered = bytearray(content)
+        altered[place] ^= 1
+        file.write_bytes(altered)
+        with pytest.raises((DamagedModelFileError, NotAModelFileError)):
+            streamsvm.load(file)
+
+
+def test_no_truncation_goes_unnoticed(file):
+    content = file.read_bytes()
+    for size in range(1, len(content), 97):
+        file.write_bytes(content[:size])
+        with pytest.raises((DamagedModelFileError, NotAModelFileError)):
+            streamsvm.load(file)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"", "empty"), (b"hello", "not an Arrow file"), (None, "no streamsvm model")],
+)
+def test_foreign_files(file, content, words):
+    if content is None:
+        with pa.ipc.new_file(file, pa.schema([("a", pa.int64())])):
+            content = b""
+    else:
+        file.write_bytes(content)
+    with pytest.raises(NotAModelFileError, match=words):
+        streamsvm.load(file)
+
+
+def test_newer_format(file, monkeypatch):
+    monkeypatch.setattr(model_file, "FORMAT", 2)
+    learnt(*rows(30)).save(file)
+    monkeypatch.undo()
+    with pytest.raises(NewerModelFileError, match="in format 2; this release reads up to 1"):
+        streamsvm.load(file)
+
+
+def test_content_that_does_not_hold_together(file, monkeypatch):
+    true = model_file._arrow
+
+    def short(described, about, arrays):
+        return true(described, about, {**arrays, "0.alpha": arrays["0.alpha"][:-1]})
+
+    monkeypatch.setattr(model_file, "_arrow", short)
+    learnt(*rows(30)).save(file)
+    with pytest.raises(DamagedModelFileError, match="different lengths"):
+        streamsvm.load(file)
+
+
+def _no_space(*args):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("function", ["fsync", "replace"])
+def test_a_full_disk_leaves_the_old_file(file, function, monkeypatch):
+    before = file.read_bytes()
+    monkeypatch.setattr(os, function, _no_space)
+    with pytest.raises(UnwritableModelFileError, match="No space left.*unchanged"):
+        learnt(*rows(60)).save(file)
+    assert file.read_bytes() == before
+    assert os.listdir(file.parent) == [file.name]
+
+
+def test_unwritable_places(tmp_path):
+    model = LASVMClassifier()
+    with pytest.raises(OSError, match="No such file"):
+        model.save(tmp_path / "nowhere" / "m.svm")
+    with pytest.raises(UnwritableModelFileError):
+        model.save(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        streamsvm.load(tmp_path / "none.svm")
+
+
+class Odd(NamedTuple):
+    a: float
+
+
+def test_what_a_file_cannot_hold(tmp_path, monkeypatch):
+    model = LASVMClassifier()
+    model.learn_one({("a", 1): 1.0}, True)
+    with pytest.raises(ModelFileError, match="feature name"):
+        model.save(tmp_path / "m.svm")
+    model = LASVMClassifier()
+    model.learn_one({"a": 1.0}, (1, 2))
+    with pytest.raises(ModelFileError, match="label"):
+        model.save(tmp_path / "m.svm")
+    kernels.register(Odd, of="dot")(lambda kernel, product: kernel.a * product)
+    model = LASVMClassifier(kernel=Odd(1.0))
+    model.save(tmp_path / "m.svm")
+    monkeypatch.delitem(kernels.registry._values, Odd)
+    with pytest.raises(ModelFileError, match=r"'Odd', which is not registered here"):
+        streamsvm.load(tmp_path / "m.svm")
+
+
+def test_a_file_with_more_features_than_it_allows(tmp_path):
+    model = SVMSGDClassifier(t0=10.0, sparse=False)
+    for i in range(4):
+        model.learn_one({f"n{k}": 1.0 + i for k in range(64)}, bool(i % 2))
+    model.max_features = 40
+    model.save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match="more features"):
+        streamsvm.load(tmp_path / "model")

@@ -1,0 +1,303 @@
+"""The fast paths of events: compiled code reads dicts itself, and nothing but speed differs."""
+
+import zlib
+from collections import Counter, OrderedDict, UserDict
+from decimal import Decimal
+from types import MappingProxyType
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamsvm import SGDQNClassifier, SVMSGDClassifier
+from streamsvm.errors import FeatureError
+from streamsvm.features.matrices import Matrix, are_usable
+from streamsvm.features.packing import crc32, list_event
+from streamsvm.native_events.event_reader import LONGEST
+from streamsvm.native_events.event_rows import _digits
+
+
+class TheLongWay(SVMSGDClassifier):
+    """Has no other."""
+
+    def _bind_fast_path(self):
+        pass
+
+
+PLAIN_NAMES = st.one_of(
+    st.sampled_from(["a", "b", "c", "d", "zz"]),
+    st.text(max_size=3),
+    st.integers(-3, 6),
+    st.integers(-(2**70), 2**70),
+    st.just(-(2**63)),
+    st.tuples(st.sampled_from(["a", "b", 1]), st.integers(0, 3)),
+)
+
+
+NUMBERS = st.one_of(
+    st.floats(-3.0, 3.0),
+    st.integers(-3, 3),
+    st.booleans(),
+    st.floats(-3.0, 3.0, width=32).map(np.float32),
+    st.floats(-3.0, 3.0).map(np.float64),
+)
+
+
+ODD = st.one_of(
+    st.sampled_from([None, "1.5", "", b"1", float("nan"), float("inf"), 1e39, 10**400, 1j, [1.0]]),
+    st.sampled_from([Decimal("1.5"), np.int64(2), np.float16(0.5), np.float64("nan")]),
+)
+
+
+ODD_NAMES = st.one_of(
+    st.tuples(st.just("a"), st.booleans()), st.booleans(), st.none(), st.just("\ud800")
+)
+
+
+KINDS = st.sampled_from([dict, dict, dict, Counter, OrderedDict, MappingProxyType, UserDict])
+
+
+TWO = st.booleans()
+SEVERAL = st.sampled_from([True, False, 1, "third", np.str_("third"), 4, np.int64(4), ("a", 5)])
+
+
+@st.composite
+def streams(draw, names, values, labels=TWO):
+    """Return events, many of the same names, and labels."""
+    events = []
+    for _ in range(draw(st.integers(3, 25))):
+        content = draw(st.dictionaries(names, values, max_size=6))
+        events.append(draw(KINDS)(content))
+    return events, draw(st.lists(labels, min_size=len(events), max_size=len(events)))
+
+
+def went(model, events, y, weights):
+    """Return what became of a stream: predictions, refusals."""
+    found = []
+    for event, label, w in zip(events, y, weights, strict=True):
+        learnt = (label,) if w is None else (label, w)
+        asked = (model.predict_one, model.predict_proba_one, model.decision_function_one)
+        for call, arguments in (*((method, ()) for method in asked), (model.learn_one, learnt)):
+            try:
+                found.append(call(event, *arguments))
+            except (FeatureError, TypeError, ValueError, OverflowError) as error:
+                found.append((type(error), str(error)))
+    return found
+
+
+def check_same(params, stream, weights=None, kinds=(SVMSGDClassifier, TheLongWay)):
+    events, y = stream
+    weights = [None] * 3 + (weights or [None] * len(events))[: len(events)]
+    # Two classes and two names first, so that there is a fast path from then on.
+    first = [{"a": 1.0, "b": -1.0}, {"a": -1.0, "b": 0.5}, {"a": 0.5, "b": 0.5}]
+    models = [cls(**{"t0": 10.0, **params}) for cls in kinds]
+    results = [went(model, first + events, [True, False, True, *y], weights) for model in models]
+    assert results[0] == results[1]
+    short, long = models
+    assert short.feature_names == long.feature_names
+    assert short._schema.index == {name: i for i, name in enumerate(short.feature_names)}
+    assert short._schema.is_range == long._schema.is_range
+    assert short.weights == long.weights and short.intercept == long.intercept
+    np.testing.assert_array_equal(short._calibration, long._calibration)
+    return short
+
+
+WAYS = [{"sparse": False}, {"sparse": True}, {"hashing": 4}, {"sparse": True, "max_features": 5}]
+
+
+@pytest.mark.parametrize("params", WAYS, ids=str)
+@given(stream=streams(PLAIN_NAMES, NUMBERS))
+@settings(max_examples=60, deadline=None)
+def test_plain_events_are_learnt_as_by_the_long_way(params, stream):
+    check_same(params, stream)
+
+
+@pytest.mark.parametrize("params", WAYS, ids=str)
+@given(stream=streams(st.one_of(PLAIN_NAMES, ODD_NAMES), st.one_of(NUMBERS, ODD)))
+@settings(max_examples=60, deadline=None)
+def test_odd_events_are_learnt_or_refused_as_by_the_long_way(params, stream):
+    check_same(params, stream)
+
+
+class SGDQNTheLongWay(SGDQNClassifier):
+    """Has no other."""
+
+    def _bind_fast_path(self):
+        pass
+
+
+STEPS = [(SVMSGDClassifier, TheLongWay), (SGDQNClassifier, SGDQNTheLongWay)]
+
+
+@pytest.mark.parametrize("kinds", STEPS, ids=["SGD", "SGD-QN"])
+@pytest.mark.parametrize(
+    "params", [*WAYS, {"t0": None}, {"class_weight": {"third": 0.3, True: 2.0}}], ids=str
+)
+@given(stream=streams(PLAIN_NAMES, NUMBERS, SEVERAL))
+@settings(max_examples=40, deadline=None)
+def test_several_classes_go_the_short_way_too(params, kinds, stream):
+    model = check_same(params, stream, kinds=kinds)
+    if "a" in model.feature_names:
+        # In this order: an event that is refused leaves the way closed until the next one.
+        assert model.predict_one({"a": 1.0}) == model._fast_path.predict({"a": 1.0})
+
+
+WEIGHTS = st.one_of(
+    st.sampled_from([None, 1.0, 0.5, 2, 3.25, 0.0, 0, True, np.float32(0.1), np.float64(2.5)]),
+    st.sampled_from([np.int64(3), 1e300, -1.0, float("nan"), float("inf"), "2", 10**400, [1.0]]),
+)
+
+
+@pytest.mark.parametrize("params", [*WAYS, {"class_weight": {True: 0.3}}], ids=str)
+@given(stream=streams(PLAIN_NAMES, NUMBERS), weights=st.lists(WEIGHTS, min_size=25, max_size=25))
+@settings(max_examples=60, deadline=None)
+def test_weights_are_taken_or_refused_as_by_the_long_way(params, stream, weights):
+    check_same(params, stream, weights)
+
+
+CHANGES = st.lists(
+    st.sampled_from(["none", "none", "value", "pop", "name", "same text", "another first"]),
+    min_size=25,
+    max_size=25,
+)
+
+
+def changed(event, how, names):
+    """Change an event in place as somebody may between two calls."""
+    key = next(iter(event), None)
+    if how == "value" and event:
+        event[key] = -float(event[key]) - 0.5
+    elif how == "pop" and event:
+        del event[key]
+    elif how == "name":
+        event[f"new {len(names)}"] = 1.0
+        names.append(None)
+    elif how == "same text" and isinstance(key, str):
+        event["".join(list(key))] = event.pop(key)
+
+
+@pytest.mark.parametrize("params", [*WAYS[:3], {"sparse": True, "max_features": 8}], ids=str)
+@given(stream=streams(PLAIN_NAMES, NUMBERS), changes=CHANGES)
+@settings(max_examples=60, deadline=None)
+def test_events_that_change_after_they_were_predicted_are_read_anew(params, stream, changes):
+    first = [{"a": 1.0, "b": -1.0}, {"a": -1.0, "b": 0.5}, {"a": 0.5, "b": 0.5}]
+    found = []
+    for cls in (SVMSGDClassifier, TheLongWay):
+        model, names, told = cls(t0=10.0, **params), [], []
+        for x, y in zip(first, [True, False, True], strict=True):
+            model.learn_one(x, y)
+        for event, y, how in zip(*stream, changes, strict=False):
+            x = dict(event)
+            told.append(model.predict_one(x))
+            if how == "another first":
+                # Its new names are known then.
+                model.learn_one(x, y, w=0.5)
+            else:
+                changed(x, how, names)
+            told.append(model.predict_one(x))
+            model.learn_one(x, y)
+            told.append(model.predict_one(x))
+        found.append((told, model.feature_names, model.weights, model.intercept))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_new_names_get_their_columns_in_order_and_events_of_any_length_are_learnt(sparse):
+    model = SVMSGDClassifier(sparse=sparse, t0=10.0)
+    model.learn_one({"b": 1.0, "a": 1.0}, True)
+    model.learn_one({"a": 1.0}, False)
+    for i in range(6):
+        model.learn_one({f"{c}{i}": 1.0 for c in "zäbの"} | {9 - i: 1.0, 20 - i: 1.0}, True)
+    expected = ["a", "b"]
+    for i in range(6):
+        expected += [9 - i, 20 - i, f"b{i}", f"z{i}", f"ä{i}", f"の{i}"]
+    assert model.feature_names == expected
+    for n in (LONGEST - 1, LONGEST, LONGEST + 1, 3 * LONGEST):
+        model.learn_one({f"{n}, {i}": 1.0 for i in range(n)}, True)
+        assert len(model.feature_names) == len(expected) + n
+        expected = model.feature_names
+    assert model.n_examples == 12
+
+
+def test_dense_events_with_new_features_go_the_short_way():
+    model = SVMSGDClassifier(sparse=False, t0=10.0)
+    for i in range(4):
+        model.learn_one({"b": 1.0 + i, "d": 1.0}, bool(i % 2))
+    way = model._fast_path
+    assert way.learn({"d": 1.0, "c": 2.0, "a": 3.0}, True) is None
+    assert model.feature_names == ["b", "d", "a", "c"]
+    assert way.predict({"unknown": 1.0, "c": 1.0}) is model.predict_one({"c": 1.0})
+    assert way.learn({name: 1.0 for name in "dcbazyx"}, False) is None
+    assert model.feature_names == ["b", "d", "a", "c", "x", "y", "z"]
+    assert model._fast_path is way
+    other = TheLongWay(sparse=False, t0=10.0)
+    for i in range(4):
+        other.learn_one({"b": 1.0 + i, "d": 1.0}, bool(i % 2))
+    other.learn_one({"d": 1.0, "c": 2.0, "a": 3.0}, True)
+    other.learn_one({name: 1.0 for name in "abcdxyz"}, False)
+    assert model.weights == other.weights
+    # Until there is no room for more.
+    while model._fast_path is way:
+        model.learn_one({f"name {model.n_examples}": 1.0}, True)
+    assert len(model.feature_names) > 1000 and model._fast_path.is_open
+
+
+def test_half_precision_is_looked_at_as_the_number_that_it_is():
+    values = np.array([[1.0, 2.0], [np.inf, 1.0], [np.nan, 1.0]], np.float16)
+    usable = are_usable(Matrix([0, 1], values, None), float(np.finfo(np.float32).max))
+    assert usable.tolist() == [True, False, False]
+
+
+def test_columns_that_meet_do_not_become_infinite():
+    events = [{"a": 3e38, "b": 3e38, "c": 3e38, "d": 3e38}, {"a": 1.0}, {"b": -1.0}]
+    models = [SVMSGDClassifier(hashing=2, t0=10.0) for _ in range(2)]
+    for i in range(30):
+        models[0].learn_one(events[i % 3], bool(i % 2))
+    frame = pa.table({name: [event.get(name) for event in events * 10] for name in "abcd"})
+    models[1].learn_many(frame, [bool(i % 2) for i in range(30)])
+    for model in models:
+        assert np.isfinite(model._state.weights).all()
+
+
+@given(st.binary(max_size=40), st.integers(-(2**63) + 1, 2**63 - 1))
+@settings(deadline=None)
+def test_hashes_are_those_of_zlib(content, number):
+    assert crc32(np.frombuffer(content, np.uint8)) == zlib.crc32(content)
+    text = np.zeros(24, np.uint8)
+    assert text[_digits(number, text) :].tobytes().decode() == repr(number)
+
+
+def listed(columns, given):
+    """Do as `list_event` does."""
+    found = {}
+    for column, value in zip(columns, given, strict=True):
+        with np.errstate(over="ignore"):
+            value = np.float32(value)
+        if not np.isfinite(value):
+            return None
+        if column >= 0 and value != 0.0:
+            found[column] = np.float32(found[column] + value) if column in found else value
+    return sorted(found.items())
+
+
+@given(
+    st.lists(st.tuples(st.integers(-1, 40), st.sampled_from([0.0, 1.5, -0.1, 1e-3])), max_size=60),
+    st.sampled_from([0.0, 1.0, np.inf, np.nan, 1e39]),
+    st.integers(1, 10_000),
+)
+@settings(deadline=None)
+def test_an_event_is_listed_in_order(event, odd, factor):
+    event = [(column * factor if column > 0 else column, value) for column, value in event]
+    event += [(7, odd)]
+    columns = np.array([column for column, _ in event], np.int32)
+    given = np.array([value for _, value in event])
+    expected = listed(columns.tolist(), given)
+    out, values = np.zeros(len(event), np.int32), np.zeros(len(event), np.float32)
+    kept, ranks = np.zeros(len(event), np.uint32), np.zeros(len(event), np.int32)
+    n = list_event(columns, given, len(event), kept, ranks, out, values)
+    if expected is None:
+        assert n == -1
+    else:
+        assert list(zip(out[:n].tolist(), values[:n].tolist(), strict=True)) == expected

@@ -1,0 +1,429 @@
+"""When the fast paths of events are open, what they hold, and what closes them."""
+
+import contextlib
+import copy
+import gc
+import pickle
+import sys
+import threading
+import weakref
+from collections import Counter, defaultdict
+from decimal import Decimal
+from types import MappingProxyType
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import scipy.sparse
+
+from streamsvm import LaRankClassifier, SGDQNClassifier, SVMSGDClassifier
+from streamsvm.errors import FeatureError
+from streamsvm.native_events.event_reader import LONGEST
+from streamsvm.native_events.linear_path import BUFFER_FULL
+from streamsvm.native_events.path_table import FALL_BACK
+from streamsvm.solvers.linear import state as linear_state
+from streamsvm.solvers.linear.state import T
+
+
+def test_names_of_the_last_event_are_held_and_let_go():
+    model = SVMSGDClassifier(t0=10.0, sparse=True)
+    for i in range(4):
+        model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+    name = "".join(["of", " one ", "event"])
+    before = sys.getrefcount(name)
+    assert model._fast_path.predict({name: 1.0, "a": 1.0}) is not FALL_BACK
+    assert sys.getrefcount(name) == before + 1
+    assert model._fast_path.predict({"a": 1.0, "b": 1.0}) is not FALL_BACK
+    assert sys.getrefcount(name) == before
+    assert model._fast_path.predict({name: 1.0}) is not FALL_BACK
+    del model
+    gc.collect()
+    assert sys.getrefcount(name) == before
+
+
+@pytest.mark.parametrize("params", [{"sparse": False}, {"sparse": True}, {"hashing": 64}], ids=str)
+@pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
+def test_events_of_known_names_do_go_the_short_way(cls, params):
+    model = cls(t0=10.0, **params)
+    names = [f"name {i}" for i in range(20)]
+    for i in range(4):
+        model.learn_one({name: 1.0 + i for name in names}, bool(i % 2))
+    assert model._fast_path.predict({}) is not FALL_BACK
+    way = model._fast_path
+    for x in (
+        dict.fromkeys(names, 1.0),
+        dict.fromkeys(reversed(names), True),
+        Counter(["name 1", "name 3"]),
+        defaultdict(float, {"name 7": np.float32(0.5)}),
+        # Equal names that are other objects.
+        {"".join(list(name)): 2 for name in names},
+    ):
+        n = model.n_examples
+        assert way.predict(x) == model.predict_one(x)
+        assert way.margin_locked(x) == model.decision_function_one(x)
+        assert way.learn(x, True) is way.learn(x, 1) is way.learn_locked_any(x, np.True_) is None
+        assert model.n_examples == n + 3
+    for x in (
+        # Numbers that have to be converted first.
+        {"name 2": np.float16(0.5), "name 4": Decimal("0.25")},
+        MappingProxyType({"name 5": 1.0}),
+    ):
+        n = model.n_examples
+        assert way.predict(x) is way.learn(x, True) is FALL_BACK
+        assert (way.margin_locked(x) > 0.0) == model.predict_one(x)
+        assert way.learn_locked_any(x, False) is None
+        assert model.n_examples == n + 1
+    assert model._fast_path is way
+    model.learn_one({("1", 0): 1.0}, True)
+    if "hashing" not in params:
+        assert model._fast_path.predict({tuple(["1", 0]): 1.0, "name 1": 1.0}) is not FALL_BACK
+    for x in ({"name 1": float("nan")}, {"name 1": "1.0"}, {"name 1": 1e300}, None, [1.0]):
+        assert model._fast_path.predict(x) is model._fast_path.margin_locked(x) is FALL_BACK
+        assert (
+            model._fast_path.learn(x, True)
+            is model._fast_path.learn_locked_any(x, True)
+            is FALL_BACK
+        )
+    for label in ("True", 2, None, np.nan, [True]):
+        assert (
+            model._fast_path.learn({}, label)
+            is model._fast_path.learn_locked_any({}, label)
+            is FALL_BACK
+        )
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_way_gives_up_while_somebody_holds_the_lock(sparse):
+    model = SVMSGDClassifier(sparse=sparse, t0=10.0)
+    for i in range(4):
+        model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+    with model._lock:
+        for _ in range(2):
+            assert (
+                model._fast_path.predict({"a": 1.0})
+                is model._fast_path.learn({"a": 1.0}, True)
+                is FALL_BACK
+            )
+            found = model._fast_path.margin_locked({"a": 1.0})
+            assert found == model.decision_function_one({"a": 1.0})
+            with model._lock:
+                model.learn_one({"a": 1.0}, True)
+    assert model._fast_path.predict({"a": 1.0}) is not FALL_BACK
+    assert model.n_examples == 6
+
+
+def test_a_batch_between_an_event_that_is_due_and_the_look_back():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1100, 3))
+    y = (rows[:, 0] > 0.0).tolist()
+    events = [dict(enumerate(row)) for row in rows.tolist()]
+    models = [SVMSGDClassifier(sparse=False) for _ in range(3)]
+    for model in models:
+        for x, label in zip(events[:1023], y[:1023], strict=True):
+            model.learn_one(x, label)
+    models[0].learn_one(events[1023], y[1023])
+    # As if another thread came before the look back.
+    for model in models[1:]:
+        assert model._fast_path.learn(events[1023], y[1023]) is BUFFER_FULL
+    models[2] = pickle.loads(pickle.dumps(models[2]))
+    for model in models:
+        model.learn_many(rows[1024:], y[1024:])
+        assert model._first is None and model.n_examples == 1100
+        assert model.weights == models[0].weights
+
+
+def test_a_shallow_copy_leaves_the_first_rows_alone():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1100, 3))
+    events = [(dict(enumerate(row)), row[0] > 0.0) for row in rows.tolist()]
+    models = [SVMSGDClassifier() for _ in range(2)]
+    for i, (x, label) in enumerate(events):
+        if i % 100 == 50:
+            assert copy.copy(models[1]).n_examples == i
+        for model in models:
+            model.learn_one(x, label)
+    assert models[0].weights == models[1].weights and models[1]._first is None
+
+
+def test_events_after_names_that_are_not_listed_yet():
+    """A row of a kernel learner has all columns, whoever asked for the names."""
+    rng = np.random.default_rng(0)
+    rows = scipy.sparse.random_array((40, 6), density=0.5, format="csr", rng=rng)
+    found = []
+    for asks in (False, True):
+        model = LaRankClassifier(sparse=False, seed=1)
+        for i in range(4):
+            model.learn_one({0: 1.0 + i, 1: 2.0}, i % 2 == 0)
+        model.learn_many(rows, [True] * 20 + [False] * 20)
+        if asks:
+            assert model.feature_names == list(range(6))
+        found.append(model.decision_function_one({0: 0.5, 1: 1.0}))
+    assert found[0] == found[1]
+
+
+def test_threads_learn_each_event_once():
+    """Batches, events that look back, events that bring names, and predictions, all at once."""
+    for sparse in (False, True):
+        model = SVMSGDClassifier(sparse=sparse)
+        rng = np.random.default_rng(0)
+        rows = rng.normal(size=(300, 3))
+        events = [{"a": r[0], "b": r[1], f"n{i % 50}": r[2]} for i, r in enumerate(rows.tolist())]
+        frame = pa.table({name: rows[:50, i] for i, name in enumerate("abc")})
+
+        def work(model=model, events=events, frame=frame):
+            for i, x in enumerate(events):
+                model.predict_one(x)
+                # Of several classes from some moment on.
+                model.learn_one(x, "third" if i % 70 == 69 else x["a"] > 0.0)
+                if i % 100 == 50:
+                    model.learn_many(frame, [True, False] * 25)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert model.n_examples == 4 * (300 + 3 * 50)
+        assert model._first is None and len(model.feature_names) == 53
+        assert model.counters["examples"] == int(model._state.info[0, T])
+
+
+def test_a_method_outlives_its_model():
+    model = SVMSGDClassifier(t0=10.0)
+    for i in range(4):
+        model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+    predict, learn = model._fast_path.predict, model._fast_path.learn
+    expected = model.predict_one({"a": 1.0})
+    del model
+    gc.collect()
+    assert predict({"a": 1.0}) is expected
+    assert learn({"a": 1.0}, True) is None
+    for wrong in ((), ({"a": 1.0},), ({"a": 1.0}, True, -1.0), ({"a": 1.0}, True, 1.0, 1.0)):
+        assert learn(*wrong) is FALL_BACK
+    with pytest.raises(TypeError):
+        predict()
+
+
+def test_values_that_close_the_way_while_they_become_floats():
+    class Value:
+        def __float__(self):
+            model.learn_many(pa.table({f"f{i}": [1.0] for i in range(500)}), [True])
+            return 1.0
+
+    for sparse in (False, True):
+        model = SVMSGDClassifier(sparse=sparse, t0=10.0)
+        for i in range(4):
+            model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+        way = model._fast_path
+        assert way.margin_locked({"a": Value()}) is FALL_BACK
+        assert way.predict({"a": 1.0}) is way.margin_locked({"a": 1.0}) is FALL_BACK
+        model.learn_one({"a": 1.0, "b": 1.0}, True)
+        assert model._fast_path.learn_locked_any({"a": Value()}, True) is FALL_BACK
+        assert len(model.feature_names) == 502
+
+
+def test_names_of_an_event_that_was_interrupted(monkeypatch):
+    for sparse in (False, True):
+        model = SVMSGDClassifier(sparse=sparse, t0=10.0)
+        for i in range(4):
+            model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+        before = model._state.weights.copy()
+        extend = model._schema.extend
+
+        def interrupted(names, extend=extend):
+            extend(names)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(model._schema, "extend", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.learn_one({f"n{i}": 1.0 for i in range(LONGEST + 1)}, True)
+        monkeypatch.undo()
+        assert model._fast_path.learn_locked_any({"n0": 1.0}, True) is FALL_BACK
+        for name in ("n0", "n40", f"n{LONGEST}"):
+            assert model.predict_one({name: 1e6}) == model.predict_one({})
+        assert model._fast_path.is_open
+        after = model._state.weights
+        np.testing.assert_array_equal(after[:, :, : before.shape[2]], before)
+        assert not after[:, 0, before.shape[2] :].any()
+        model.learn_one({"n40": 1.0, "new": 1.0}, True)
+        assert model.weights["n40"] != 0.0 and model.weights["new"] != 0.0
+        assert len(model.feature_names) == len(set(model.feature_names)) == LONGEST + 4
+
+
+def test_nothing_is_held_and_nothing_is_let_go():
+    names = [f"name {i}" for i in range(300)]
+    values = [1.5 + i for i in range(300)]
+    events = [dict(zip(names[i : i + 20], values[i : i + 20], strict=True)) for i in range(280)]
+    model = SVMSGDClassifier(sparse=True, t0=10.0)
+    plain = SVMSGDClassifier(sparse=False, t0=10.0)
+    for m in (model, plain):
+        for i, event in enumerate(events):
+            m.learn_one(event, bool(i % 2))
+    found = []
+    # The names of the last event are held: the same ones each time.
+    for _ in range(2):
+        for m in (model, plain):
+            for i, event in enumerate(events):
+                m.predict_one(event)
+                m.learn_one(event, bool(i % 2))
+                m.predict_one({names[i]: values[i], "unknown": 1.0})
+                m._fast_path.predict({names[i]: "none"})
+        found.append([sys.getrefcount(thing) for thing in (*names, *values, *events)])
+    assert found[0] == found[1]
+    # The list of the schema holds a new name.
+    new = "".join(["a new", " name"])
+    held = sys.getrefcount(new)
+    model.learn_one({new: 1.0}, True)
+    assert model.feature_names[-1] is new
+    assert sys.getrefcount(new) == held + 1
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("place", ["_target", "_set_fast_path"])
+def test_an_interruption_before_a_way_leads_anywhere(monkeypatch, sparse, place):
+    model = SVMSGDClassifier(sparse=sparse, t0=10.0)
+    model.learn_one({"a": 1.0, "b": 1.0}, True)
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(model, place, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.learn_one({"a": -1.0, "b": 1.0}, False)
+    for i in range(4):
+        model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+    assert model.n_examples == 6 and model._fast_path.is_open
+    assert model._event_learn is model._fast_path.learn
+
+
+def test_a_third_class_frees_what_two_had():
+    model = SVMSGDClassifier(hashing=2**12)
+    for i in range(6):
+        model.learn_one({"a": 1.0 + i, "b": 1.0}, i % 2)
+    weights, way = weakref.ref(model._state.weights), model._fast_path
+    model.learn_one({"a": 0.0, "b": 1.0}, 2)
+    gc.collect()
+    assert weights() is None
+    # The methods stay, and lead to three outputs.
+    assert model._fast_path is way and way.is_open
+    x = {"a": 2.0, "b": 1.0}
+    assert way.predict(x) == model.predict_many(pa.table({"a": [2.0], "b": [1.0]}))[0].as_py()
+    assert way.margin_locked(x) == list(model.decision_function_one(x).values())
+    assert way.learn(x, 2) is way.learn_locked_any(x, np.float64(0.0)) is None
+    assert way.learn(x, 3) is way.learn_locked_any(x, 3) is FALL_BACK
+    assert model.n_examples == 9
+
+
+def test_many_classes_of_labels_that_are_other_objects_each_time():
+    model = SVMSGDClassifier(t0=10.0)
+    for i in range(400):
+        model.learn_one({"a": float(i % 7), "b": i % 40 / 40.0}, f"class {i % 40}")
+    assert len(model.classes) == 40
+    way = model._fast_path
+    for i in range(40):
+        assert way.learn({"a": 1.0, "b": 2.0}, f"class {i}") is None
+    assert model.n_examples == 440 and way.learn({"a": 1.0}, "class 40") is FALL_BACK
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_an_interruption_while_weights_get_wider_loses_nothing(monkeypatch, sparse):
+    model = SVMSGDClassifier(sparse=sparse, t0=10.0)
+    for i in range(4):
+        model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+    for i, (owner, place) in enumerate([(model, "_bind_fast_path"), (linear_state, "grown")]):
+
+        def interrupted(*arguments):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, place, interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                # The second time there is room for 2048 dense features, 2048 or 4096 sparse ones.
+                for k in range(i, 6):
+                    model.learn_one({f"{i} {k} {c}": 1.0 for c in range(1000)}, True)
+        before, n = model.weights["a"], model.n_examples
+        for _ in range(3):
+            model.learn_one({"a": 100.0}, True)
+            model.learn_one({"a": 100.0}, False)
+        assert model.n_examples == n + 6
+        assert model.weights["a"] != before
+
+
+@pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_wide_batch_when_a_look_back_is_due(cls, sparse):
+    models = [cls(sparse=sparse) for _ in range(2)]
+    rng = np.random.default_rng(0)
+    wide = pa.table({f"n{i}": rng.normal(size=5) for i in range(300)})
+    for k, model in enumerate(models):
+        for i in range(15):
+            model.learn_one({"a": float(i % 3), "b": float(i % 5)}, i % 2 == 0)
+        event = {"a": 1.0, "b": 2.0}
+        if k == 0:
+            # As if it was interrupted before the look back.
+            assert model._fast_path.learn(event, True) is BUFFER_FULL
+        else:
+            model.learn_one(event, True)
+        model.learn_many(wide, [True, False] * 2 + [True])
+    assert models[0].weights == models[1].weights and models[0].rate == models[1].rate
+
+
+def test_a_block_for_first_events_is_not_part_of_a_model():
+    model = SVMSGDClassifier(sparse=True)
+    for i in range(5):
+        model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+    n_kept = int(model._first._block.head[0])
+    assert n_kept and 0 < model.memory_parts["first_rows"] < 1000
+    # Asking changes nothing: somebody else may be learning.
+    assert model._first._block.head[0] == n_kept
+    assert len(pickle.dumps(model)) < 20_000
+    other = pickle.loads(pickle.dumps(model))
+    for m in (model, other):
+        for i in range(100):
+            m.learn_one({"a": float(i % 7), "b": 1.0}, i % 7 > 3)
+    assert other.weights == model.weights and other.rate == model.rate
+
+
+def test_hashed_weights_do_not_get_wider():
+    model = SVMSGDClassifier(hashing=64, t0=10.0)
+    for i in range(4):
+        model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
+    for event in ({"a": float("nan")}, {("a", 1.5): 1.0}):
+        with contextlib.suppress(FeatureError):
+            model.learn_one(event, True)
+        assert model._state.weights.shape[2] == 64
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_a_shallow_copy_learns_classes_of_its_own(k):
+    model = SVMSGDClassifier(t0=10.0)
+    for i in range(30):
+        model.learn_one({"a": float(i % 5), "b": 1.0 - i % 3}, "pqr"[i % k])
+    x = {"a": 1.0, "b": 2.0}
+    before = model.decision_function_one(x), model.predict_proba_one(x), model.weights
+    other = copy.copy(model)
+    for label in ("new", "p", "newer"):
+        other.learn_one(x, label)
+    assert (model.decision_function_one(x), model.predict_proba_one(x), model.weights) == before
+    assert len(model.classes) == k and len(other.classes) == k + 2
+    assert len(other.predict_proba_one(x)) == k + 2
+    model.learn_one(x, "p")
+    assert model.n_examples == 31 and other.n_examples == 33
+
+
+def test_labels_are_held_while_they_are_known():
+    labels = ["".join(["label ", str(i)]) for i in range(5)]
+    model = SVMSGDClassifier(t0=10.0)
+    for i in range(10):
+        model.learn_one({"a": float(i), "b": 1.0}, labels[i % 5])
+    before = [sys.getrefcount(label) for label in (*labels, True, FALL_BACK)]
+    for i in range(300):
+        x = {"a": float(i % 7), "b": 1.0}
+        assert model.predict_one(x) in labels
+        model.learn_one(x, labels[i % 5])
+        model._fast_path.predict({"a": "bad"})
+    assert [sys.getrefcount(label) for label in (*labels, True, FALL_BACK)] == before
+    del model
+    gc.collect()
+    assert all(sys.getrefcount(label) < n for label, n in zip(labels, before, strict=False))

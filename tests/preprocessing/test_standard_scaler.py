@@ -1,0 +1,330 @@
+import contextlib
+import copy
+import gc
+import pickle
+import sys
+import threading
+from collections import Counter, OrderedDict, UserDict
+from types import MappingProxyType
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from river import datasets, preprocessing
+
+from streamsvm import StandardScaler, load, save
+from streamsvm.errors import FeatureError
+from streamsvm.features import frames
+from streamsvm.native_events.event_reader import LONGEST
+from streamsvm.native_events.path_table import FALL_BACK, POSSIBLE
+from streamsvm.support.rows import LARGEST
+from tests.native_events.test_event_rows import NUMBERS, ODD, ODD_NAMES, PLAIN_NAMES
+
+
+def test_event_by_event_it_is_rivers():
+    ours, rivers = StandardScaler(), preprocessing.StandardScaler()
+    for i, (x, _) in enumerate(datasets.Phishing().take(300)):
+        x = {k: v for j, (k, v) in enumerate(x.items()) if (i + j) % 5}
+        ours.learn_one(x)
+        rivers.learn_one(x)
+        assert ours.transform_one(x) == pytest.approx(rivers.transform_one(x), abs=1e-12)
+
+
+def test_a_batch_is_its_rows_one_by_one():
+    rng = np.random.default_rng(0)
+    columns = {
+        "a": [None if v < -1 else v for v in rng.normal(size=90).tolist()],
+        "b": rng.normal(5.0, 3.0, 90).tolist(),
+        "t=x": rng.integers(0, 2, 90).astype(float).tolist(),
+    }
+    table = pa.table(columns)
+    one, many, both = StandardScaler(), StandardScaler(), StandardScaler()
+    expected = []
+    for row in table.to_pylist():
+        event = {k: v for k, v in row.items() if v is not None}
+        one.learn_one(event)
+        expected.append(one.transform_one(event))
+    for start in (0, 40):
+        many.learn_many(table.slice(start, 40 if start == 0 else 50))
+    assert many.statistics == one.statistics
+    scaled = both.learn_transform_many(frames.matrix_of(table, both._schema))
+    for event, values in zip(expected, scaled.values.tolist(), strict=True):
+        got = dict(zip(scaled.names, values, strict=True))
+        assert {name: got[name] for name in event} == event
+    assert both.statistics == one.statistics and "t=x" not in one.statistics
+
+
+@pytest.mark.parametrize("value", ["1", None, float("nan"), float("inf")])
+def test_refused_values_change_nothing(value):
+    scaler = StandardScaler()
+    scaler.learn_one({"a": 1.0})
+    before = scaler.statistics
+    with pytest.raises(FeatureError, match="'b'"):
+        scaler.learn_one({"a": 2.0, "b": value})
+    assert scaler.statistics == before
+
+
+def test_containers_come_back_in_kind():
+    x = np.arange(8.0).reshape(4, 2)
+    scaler = StandardScaler()
+    scaler.learn_many(x)
+    np.testing.assert_allclose(scaler.transform_many(x).mean(axis=0), 0.0, atol=1e-12)
+    batch = pa.RecordBatch.from_arrays([pa.array([1.0]), pa.array([2.0])], ["a", "b"])
+    assert isinstance(StandardScaler().transform_many(batch), pa.RecordBatch)
+
+
+class TheLongWay(StandardScaler):
+    """Has no other."""
+
+    def _bind_fast_path(self):
+        pass
+
+
+EVENTS = st.lists(
+    st.builds(
+        lambda kind, content: kind(content),
+        st.sampled_from([dict, dict, dict, Counter, OrderedDict, MappingProxyType, UserDict]),
+        st.dictionaries(
+            st.one_of(PLAIN_NAMES, st.sampled_from(["a", "b", "c", "t=x"]), ODD_NAMES),
+            st.one_of(NUMBERS, NUMBERS, ODD),
+            max_size=5,
+        ),
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+def went(scaler, events, batch):
+    """Return what became of a stream: scaled events, refusals."""
+    found = []
+    for i, x in enumerate(events):
+        calls = (scaler.transform_one, scaler.learn_one, scaler.transform_one)
+        if i == batch:
+            scaler.learn_many(pa.table({"a": [1.0, 2.5], "new": [0.0, 1.0]}))
+        for call in calls:
+            try:
+                found.append(call(x))
+            except (FeatureError, TypeError, ValueError, OverflowError) as error:
+                found.append((type(error), str(error)))
+    return found
+
+
+@given(events=EVENTS, batch=st.integers(0, 25))
+@settings(max_examples=150, deadline=None)
+def test_events_are_learnt_and_scaled_as_by_the_long_way(events, batch):
+    short, long = StandardScaler(), TheLongWay()
+    for scaler in (short, long):
+        scaler.learn_one({"a": 1.0, "b": 2})
+    assert went(short, events, batch) == went(long, events, batch)
+    assert short._schema.names == long._schema.names
+    np.testing.assert_array_equal(short._statistics, long._statistics)
+
+
+@pytest.mark.skipif(not POSSIBLE, reason="without compiled code there is no fast path")
+def test_plain_events_of_known_features_do_go_the_short_way():
+    scaler = StandardScaler()
+    scaler.learn_one({"a": 1.0, "b": 2.0, ("c", 1): 3.0})
+    way = scaler._fast_path
+    name = "".join(["a", ""])
+    for x in ({"b": 1, "a": True}, Counter({name: 5}), {("c", 1): np.float32(2.5)}, {}):
+        before = way.transform(x)
+        assert before is not FALL_BACK and list(before) == list(x) and type(before) is dict
+        assert before == scaler.transform_one(x)
+        assert way.learn(x) is None
+    assert scaler.statistics["a"][0] == 3
+    assert way.transform({"unknown": 1.0}) is way.learn({"a": 1.0, "unknown": 1.0}) is FALL_BACK
+    for bad in (float("nan"), float("inf"), "1", None, 10**400):
+        assert way.transform({"b": 1.0, "a": bad}) is way.learn({"b": 1.0, "a": bad}) is FALL_BACK
+    assert scaler.statistics["b"][0] == 2
+    with scaler._lock:
+        assert way.transform({"a": 1.0}) is way.learn({"a": 1.0}) is FALL_BACK
+        assert scaler.transform_one({"a": 1.0}).keys() == {"a"}
+    scaler.learn_one({"d": 1.0})
+    assert scaler._fast_path is way and way.learn({"d": 2.0}) is None
+
+
+@pytest.mark.parametrize(
+    "value", [1e39, -3.5e38, 10**40, np.float64(1e300), np.nextafter(LARGEST, 4e38)]
+)
+def test_values_beyond_single_precision_are_refused_by_all_ways(value):
+    for cls in (StandardScaler, TheLongWay):
+        scaler = cls()
+        scaler.learn_one({"a": 1.0})
+        scaler.learn_one({"a": LARGEST})
+        before = scaler.statistics
+        for call in (scaler.learn_one, scaler.transform_one):
+            with pytest.raises(FeatureError, match="'a'"):
+                call({"a": value})
+        with pytest.raises(FeatureError, match="'a'"):
+            scaler.learn_many(pa.table({"a": [1.0, float(value)]}))
+        assert scaler.statistics == before
+
+
+def test_an_interruption_while_features_come(monkeypatch, tmp_path):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    wide = {f"n{i}": 2.0 for i in range(1000)}
+    for ask in ("transform", "statistics", "save", "copy"):
+        scaler = StandardScaler()
+        for i in range(5):
+            scaler.learn_one({"a": float(i), "b": 1.0 * i})
+        with monkeypatch.context() as patch:
+            patch.setattr(np, "pad", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                scaler.learn_one(wide | {"a": 1.0})
+        if ask == "transform":
+            assert set(scaler.transform_one(wide).values()) == {0.0}
+        elif ask == "statistics":
+            assert scaler.statistics["n7"] == (0, 0.0, 0.0)
+        elif ask == "save":
+            save(scaler, tmp_path / "scaler")
+            scaler = load(tmp_path / "scaler")
+        else:
+            scaler = copy.copy(scaler)
+        for i in range(20):
+            scaler.learn_one({"a": 1.0} | dict.fromkeys(wide, float(i)))
+        assert scaler.statistics["a"][0] == 25 and scaler.statistics["n999"][0] == 20
+        assert scaler._fast_path.is_bound_to(scaler._statistics)
+
+
+def test_learning_while_features_come(monkeypatch):
+    """What a signal or the garbage collector calls may learn features, too."""
+    scaler = StandardScaler()
+    scaler.learn_one({"a": 1.0})
+    pad, left = np.pad, [None]
+
+    def interrupting(*arguments):
+        if left:
+            left.clear()
+            scaler.learn_one({"d": 1.0, "a": 2.0})
+        return pad(*arguments)
+
+    monkeypatch.setattr(np, "pad", interrupting)
+    scaler.learn_one({"a": 3.0, "new": 1.0})
+    scaler.learn_one({"a": 4.0})
+    assert scaler._fast_path.is_bound_to(scaler._statistics)
+    counts = {name: figures[0] for name, figures in scaler.statistics.items()}
+    assert counts == {"a": 4, "new": 1, "d": 1}
+
+
+def test_rivers_unions_take_it():
+    scaler = StandardScaler()
+    scaler.learn_one({"a": 1.0})
+    union = scaler + preprocessing.MinMaxScaler()
+    union.learn_one({"a": 3.0})
+    assert scaler.clone(include_attributes=True).statistics == scaler.statistics
+    assert scaler.clone().statistics == {}
+
+
+def test_scaled_events_are_their_owners_alone():
+    scaler = StandardScaler()
+    names, values = ["".join(["name ", str(i)]) for i in range(20)], [0.5 + i for i in range(20)]
+    events = [dict(zip(names, values, strict=True)), {names[3]: values[3]}, {names[0]: "bad"}]
+
+    def work():
+        for x in events:
+            for call in (scaler.learn_one, scaler.transform_one):
+                with contextlib.suppress(FeatureError):
+                    made = call(x)
+        del made
+
+    work()
+    things = (*names, *values, *events, None)
+    before = [sys.getrefcount(thing) for thing in things[:-1]]
+    for _ in range(50):
+        work()
+    assert [sys.getrefcount(thing) for thing in things[:-1]] == before
+    one, other = scaler.transform_one(events[0]), scaler.transform_one(events[0])
+    assert one == other and one is not other and sys.getrefcount(one) == 2
+    # Features are the schema's own objects, so that learners behind know them at once.
+    assert all(a is b for a, b in zip(one, scaler._schema.names, strict=True))
+
+
+@pytest.mark.parametrize("how", ["pickle", "deepcopy", "copy", "clone"])
+def test_copies_go_on_alone(how):
+    scaler = StandardScaler()
+    for i in range(5):
+        scaler.learn_one({"a": float(i), "b": 1.0})
+    before = scaler.statistics
+    other = {
+        "pickle": lambda: pickle.loads(pickle.dumps(scaler)),
+        "deepcopy": lambda: copy.deepcopy(scaler),
+        "copy": lambda: copy.copy(scaler),
+        "clone": lambda: scaler.clone(),
+    }[how]()
+    for i in range(5):
+        other.learn_one({"a": 10.0 * i, "b": 2.0} | ({"c": 1.0} if i == 3 else {}))
+    assert scaler.statistics == before
+    assert other.statistics["a"][0] == (5 if how == "clone" else 10)
+    assert set(other.statistics) == {"a", "b", "c"}
+    scaler.learn_one({"a": 1.0, "c": 4.0})
+    assert scaler.statistics["a"][0] == 6 and scaler.statistics["c"][0] == 1
+
+
+def test_threads_learn_each_event_once():
+    scaler = StandardScaler()
+    table = pa.table({"a": [1.0] * 50, "late": [2.0] * 50})
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def work(k):
+        for i in range(2000):
+            scaler.learn_one({"a": 1.0, "b": 2.0})
+            assert scaler.transform_one({"a": 1.0, "b": 2.0}).keys() == {"a", "b"}
+            if i % 200 == 50:
+                scaler.learn_many(table)
+            if i % 500 == k:
+                scaler.learn_one({f"n{k} {i}": 1.0})
+
+    try:
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    counts = {name: figures[0] for name, figures in scaler.statistics.items()}
+    assert counts["a"] == 4 * (2000 + 10 * 50) and counts["b"] == 4 * 2000
+    assert counts["late"] == 4 * 10 * 50 and len(counts) == 3 + 4 * 4
+
+
+def test_collecting_garbage_while_an_event_is_scaled():
+    """What is collected may use the scaler, too, and change what the way leads to."""
+    scaler = StandardScaler()
+    scaler.learn_one({"a": 1.0, "b": 2.0})
+    seen = []
+
+    class Loop:
+        def __init__(self):
+            self.me = self
+
+        def __del__(self):
+            seen.append(scaler.transform_one({"a": 1.0, "b": 3.0}))
+            scaler.learn_one({"a": 1.0, f"new {len(seen)}": 1.0})
+
+    before = gc.get_threshold()
+    gc.set_threshold(5)
+    try:
+        for _ in range(3000):
+            Loop()
+            assert scaler.transform_one({"a": 1.0, "b": 2.0}).keys() == {"a", "b"}
+    finally:
+        gc.set_threshold(*before)
+    gc.collect()
+    assert len(seen) > 100 and len(scaler.statistics) == len(seen) + 2
+    assert scaler.statistics["a"][0] == len(seen) + 1
+
+
+def test_more_features_than_a_short_way_takes():
+    scaler, other = StandardScaler(), TheLongWay()
+    for n in (LONGEST, LONGEST + 1, 10):
+        x = {f"f{i}": float(i % 7) for i in range(n)}
+        for s in (scaler, other):
+            s.learn_one(x)
+        assert scaler.transform_one(x) == other.transform_one(x)
+    assert scaler.statistics == other.statistics

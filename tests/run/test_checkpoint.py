@@ -1,0 +1,332 @@
+"""Checkpoints: whatever ends a run, it goes on as if nothing had happened."""
+
+import errno
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from river import linear_model, metrics
+
+import streamsvm
+from connectors import ParquetSource
+from streamsvm import (
+    LASVMClassifier,
+    StandardScaler,
+    TrackingMonitor,
+    TrackingSVMClassifier,
+    kernels,
+)
+from streamsvm.errors import (
+    CheckpointError,
+    DamagedModelFileError,
+    ModelFileError,
+    NotAModelFileError,
+    ParameterError,
+    UnwritableModelFileError,
+)
+from streamsvm.model_files import container as model_file
+from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.runner import Run
+
+ROOT = Path(__file__).resolve().parents[1]
+BANANAS = ROOT / "examples" / "data" / "bananas.parquet"
+TIMES = ("seconds", "peak_bytes", "memory_bytes", "memory_parts", "counters", "finish_seconds")
+TIMES += ("examples_per_second", "latency_p50", "latency_p99", "cache_hits", "kernel_values")
+
+
+def plain(report):
+    """Return a report without what depends on the clock, or on cached kernel rows."""
+    values = {k: v for k, v in report.as_dict().items() if k not in (*TIMES, "interrupted")}
+    values["monitor"] = {k: v for k, v in values["monitor"].items() if k not in TIMES}
+    records = [report.history[i] for i in range(len(report.history))]
+    values["history"] = [{k: v for k, v in r.items() if k not in TIMES} for r in records]
+    return values
+
+
+def lasvm():
+    return StandardScaler() | LASVMClassifier(kernels.RBF(gamma=0.5), max_support_vectors=100)
+
+
+def tracking():
+    return TrackingSVMClassifier(kernels.RBF(gamma=0.5), K=3, window=150, seed=3)
+
+
+def sparse():
+    return LASVMClassifier(kernels.RBF(gamma=0.5), C=10.0, sparse=True)
+
+
+def run(model, path=None, limit=None, every=400, rows=3000, **options):
+    """Replay the first rows of Bananas; return the report, the model and its monitor."""
+    monitor = TrackingMonitor(model, every=300, metrics=metrics.F1(), sample=4)
+    checkpoint = Checkpoint(path, every=every) if path else None
+    with ParquetSource(BANANAS, "label", shuffle_buffer=500, seed=1, batch_size=700) as source:
+        report = Run(
+            source, monitor, limit=limit or rows, checkpoint=checkpoint, **options
+        ).execute()
+    return report, model, monitor
+
+
+def learner_of(model):
+    return list(model.steps.values())[-1] if hasattr(model, "steps") else model
+
+
+def assert_same(ours, theirs):
+    assert plain(ours[0]) == plain(theirs[0])
+    one, other = learner_of(ours[1]).support_vectors(), learner_of(theirs[1]).support_vectors()
+    np.testing.assert_array_equal(one.coefficients, other.coefficients)
+    np.testing.assert_array_equal(one.entered, other.entered)
+    records = [[dict(m.history[i]) for i in range(len(m.history))] for m in (ours[2], theirs[2])]
+    for record in records[0] + records[1]:
+        for name in TIMES:
+            record.pop(name, None)
+    assert records[0] == records[1]
+
+
+def stopping_at(*moments):
+    """Return a `should_stop` that is true at these of its calls."""
+    calls = iter(range(1, 1000))
+    return lambda: next(calls) in moments
+
+
+@pytest.mark.parametrize("make", [lasvm, tracking, sparse])
+def test_a_run_in_parts_is_the_run(make, tmp_path):
+    whole = run(make())
+    path = tmp_path / "run.ckpt"
+    should_stop = stopping_at(1, 4, 5, 9)
+    stopped = [run(make(), path, should_stop=should_stop)[0].interrupted for _ in range(4)]
+    assert stopped == [True] * 4
+    assert_same(run(make(), path), whole)
+    # The file is a model file, too.
+    assert learner_of(streamsvm.load(path)).n_examples == 3000
+
+
+@pytest.mark.parametrize("make", [lasvm, tracking, sparse])
+def test_a_run_that_ended_within_a_batch_goes_on(make, tmp_path):
+    whole, path = run(make()), tmp_path / "run.ckpt"
+    for limit in (20, 650, 1234, 2950):
+        run(make(), path, limit)
+    ours = run(make(), path)
+    # The monitor has looked at other moments; all else is the same.
+    for report, *_ in (ours, whole):
+        report.monitor, report.history = {}, []
+    for *_, monitor in (ours, whole):
+        monitor.history = []
+    assert_same(ours, whole)
+
+
+def test_epochs_go_on(tmp_path):
+    whole = run(sparse(), rows=900, epochs=3)
+    path, options = tmp_path / "run.ckpt", {"rows": 900, "epochs": 3}
+    should_stop = stopping_at(2, 5, 7)
+    for _ in range(3):
+        assert run(sparse(), path, should_stop=should_stop, **options)[0].interrupted
+    assert_same(run(sparse(), path, **options), whole)
+
+
+REPLAY = [sys.executable, "-m", "streamsvm", "replay", str(BANANAS), "--target", "label"]
+REPLAY += ["--gamma", "2", "--max-support-vectors", "200", "--json", "--quiet"]
+
+
+def written(path):
+    return path.stat().st_mtime_ns if path and path.exists() else None
+
+
+def replay(*options, path=None, kill_after=None):
+    before = written(path)
+    process = subprocess.Popen(
+        [*REPLAY, *map(str, options)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    if kill_after is not None:
+        # Not before it has written: then at any moment of learning and of writing.
+        while written(path) == before and process.poll() is None:
+            time.sleep(0.005)
+        time.sleep(kill_after)
+        process.send_signal(signal.SIGKILL)
+    out, error = process.communicate(timeout=300)
+    return process.returncode, out, error
+
+
+def test_kill_9_at_any_moment(tmp_path):
+    rng = random.Random(5)
+    whole, path, model = tmp_path / "whole.svm", tmp_path / "run.ckpt", tmp_path / "run.svm"
+    code, expected, error = replay("--save", whole)
+    assert code == 0, error
+    # Small batches, a checkpoint after each: most of the time goes into writing them.
+    options = ["--checkpoint", path, "--checkpoint-every", 1, "--save", model]
+    places = []
+    for _ in range(20):
+        after = rng.uniform(0.0, 0.25)
+        code, _, error = replay(*options, "--rate", 1500, path=path, kill_after=after)
+        if code == 0:  # on a slow machine it comes to its end sooner
+            break
+        assert code == -signal.SIGKILL, error
+        places.append(model_file.read(path)[1]["run"]["rows"])
+    assert places == sorted(places)
+    assert 5 < len(set(places) - {0, 5300})
+    code, out, error = replay(*options)
+    assert code == 0, error
+    ours, theirs = json.loads(out), json.loads(expected)
+    for name in ("rows", "learnt", "labels", "accuracy", "balanced_accuracy", "dual", "delta"):
+        assert ours[name] == theirs[name], name
+    one, other = streamsvm.load(model), streamsvm.load(whole)
+    ours, theirs = learner_of(one).support_vectors(), learner_of(other).support_vectors()
+    np.testing.assert_array_equal(ours.coefficients, theirs.coefficients)
+    np.testing.assert_array_equal(ours.rows, theirs.rows)
+    assert learner_of(one).n_examples == 5300
+
+
+def bad_rows(path, n=2000):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=n)
+    x[::50] = np.inf
+    labels = [None if i % 70 == 3 else bool(v > 0) for i, v in enumerate(x)]
+    pq.write_table(pa.table({"x": x, "label": labels}), path)
+
+
+def test_dead_letters_come_once(tmp_path):
+    bad_rows(tmp_path / "rows.parquet")
+    letters = tmp_path / "letters.jsonl"
+
+    def go_on(stop_after):
+        seen = [0]
+
+        def progress(_):
+            seen[0] += 1
+            if seen[0] == stop_after:
+                raise RuntimeError("killed")
+
+        with ParquetSource(tmp_path / "rows.parquet", "label", batch_size=200) as source:
+            return Run(
+                source,
+                LASVMClassifier(),
+                bad_events=BadEvents("dead-letter", letters),
+                checkpoint=Checkpoint(tmp_path / "run.ckpt", every=400),
+                on_progress=progress,
+            ).execute()
+
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="killed"):
+            go_on(4)
+    report = go_on(-1)
+    rows = [json.loads(line)["position"]["row"] for line in letters.read_text().splitlines()]
+    assert len(rows) == len(set(rows)) == sum(report.bad.values())
+    assert report.rows == 2000
+    assert report.learnt + len(rows) == 2000
+
+
+def test_another_run_is_refused(tmp_path):
+    path = tmp_path / "run.ckpt"
+    run(sparse(), path, 800)
+    other = LASVMClassifier(kernels.RBF(gamma=0.5), C=1.0, sparse=True)
+    with pytest.raises(CheckpointError, match="C 10.0 there, 1.0 here"):
+        run(other, path)
+    with pytest.raises(CheckpointError, match="positive None there, 'True' here"):
+        run(sparse(), path, positive="True")
+    with pytest.raises(CheckpointError, match="StandardScaler"):
+        run(lasvm(), path)
+    with ParquetSource(BANANAS, "label") as source, pytest.raises(CheckpointError, match="monitor"):
+        Run(source, sparse(), checkpoint=Checkpoint(path)).execute()
+    streamsvm.save(sparse(), tmp_path / "model.svm")
+    with pytest.raises(CheckpointError, match="is a model, not a checkpoint"):
+        run(sparse(), tmp_path / "model.svm")
+
+
+def test_a_checkpoint_of_an_older_release_goes_on(tmp_path):
+    """Before late labels a checkpoint did not count what was taken."""
+    path = tmp_path / "run.ckpt"
+    run(sparse(), path, 800)
+    model, about, arrays = model_file.read(path)
+    del about["run"]["taken"]
+    path.write_bytes(model_file.encoded(model, about, arrays))
+    assert_same(run(sparse(), path), run(sparse()))
+
+
+def test_what_cannot_be_kept_is_said_at_the_start(tmp_path):
+    with ParquetSource(BANANAS, "label") as source:
+        checkpoint = Checkpoint(tmp_path / "run.ckpt")
+        with pytest.raises(ParameterError, match="checkpoints hold learners of streamsvm"):
+            Run(source, linear_model.LogisticRegression(), checkpoint=checkpoint).execute()
+        monitor = TrackingMonitor(sparse(), metrics=metrics.ROCAUC())
+        with pytest.raises(ParameterError, match="ROCAUC cannot be kept"):
+            Run(source, monitor, checkpoint=checkpoint).execute()
+    for wrong in ({"every": 0}, {"every": True}, {"seconds": 0.0}):
+        with pytest.raises(ParameterError):
+            Checkpoint(tmp_path / "run.ckpt", **wrong)
+
+
+def test_two_processes_on_one_checkpoint(tmp_path):
+    path = tmp_path / "run.ckpt"
+    run(sparse(), path, 800)
+    code = (
+        "import sys, time; from streamsvm.run.checkpoint import Checkpoint;"
+        "c = Checkpoint(sys.argv[1]); c._take_lock(); print('held', flush=True); time.sleep(60)"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    assert holder.stdout.readline() == "held\n"
+    with pytest.raises(CheckpointError, match="in use by another process"):
+        run(sparse(), path)
+    # A process that is killed holds nothing.
+    holder.send_signal(signal.SIGKILL)
+    holder.communicate()
+    assert run(sparse(), path)[0].rows == 3000
+
+
+def test_a_full_disk_leaves_the_last_checkpoint(tmp_path, monkeypatch):
+    path = tmp_path / "run.ckpt"
+    run(sparse(), path, 800)
+    before = path.read_bytes()
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UnwritableModelFileError, match="cannot save the checkpoint.*No space"):
+        run(sparse(), path)
+    assert path.read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["run.ckpt", "run.ckpt.lock"]
+    monkeypatch.undo()
+    assert_same(run(sparse(), path), run(sparse()))
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    path = tmp_path_factory.mktemp("kept") / "run.ckpt"
+    run(sparse(), path, 500)
+    return path.read_bytes()
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_no_damage_goes_unnoticed(kept, tmp_path_factory, data):
+    content = bytearray(kept)
+    if data.draw(st.booleans()):
+        del content[data.draw(st.integers(0, len(content) - 1)) :]
+    else:
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at] ^= data.draw(st.integers(1, 255))
+    path = tmp_path_factory.mktemp("damaged") / "run.ckpt"
+    path.write_bytes(content)
+    model = sparse()
+    with pytest.raises(ModelFileError) as caught:
+        run(model, path)
+    assert isinstance(caught.value, (DamagedModelFileError, NotAModelFileError))
+    assert model.n_examples == 0
+    assert path.read_bytes() == bytes(content)

@@ -1,0 +1,325 @@
+"""Labels that come later than their events."""
+
+import datetime
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from river import datasets, metrics, stream
+
+from connectors import MemorySource
+from connectors.source import Batch
+from streamsvm import LASVMClassifier, StandardScaler, TrackingMonitor
+from streamsvm.errors import BadEventError, ParameterError
+from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.held_rows import HeldRows
+from streamsvm.run.late_labels import LateLabels
+from streamsvm.run.runner import Run
+
+
+def bananas(n):
+    return [(x, y) for x, y in datasets.Bananas().take(n)]
+
+
+def same(a, b):
+    a, b = a.support_vectors(), b.support_vectors()
+    np.testing.assert_array_equal(a.rows, b.rows)
+    np.testing.assert_array_equal(a.coefficients, b.coefficients)
+
+
+class Script(MemorySource):
+    """Events and labels in the order given: ("event", key, x) or ("label", key, y)."""
+
+    has_answers = True
+
+    def __init__(self, items):
+        super().__init__([({}, None)] * len(items))
+        self.items = items
+
+    def batches(self, size=None):
+        while self._row < len(self.items):
+            kind, key, content = self.items[self._row]
+            x, y = (content, None) if kind == "event" else ({}, content)
+            names = list(x)
+            arrays = [pa.array([x[name]], pa.float64()) for name in names]
+            features = (
+                pa.record_batch(arrays, names=names)
+                if names
+                else pa.record_batch([pa.nulls(1)], names=["none"]).select([])
+            )
+            rows = np.array([self._row])
+            self._row += 1
+            yield Batch(
+                features, pa.array([y]), rows, None, keys=[key], are_answers=kind == "label"
+            )
+
+    def resume(self, snapshot):
+        self._row = snapshot["row"]
+
+
+def run_script(items, late=None, **options):
+    learner = LASVMClassifier()
+    late = late or LateLabels()
+    report = Run(Script(items), learner, late=late, **options).execute()
+    return learner, report
+
+
+# By delay
+
+
+@pytest.mark.parametrize("delay", [1, 7, 100, 5000])
+def test_a_delay_gives_rivers_predictions_and_model(delay):
+    events = bananas(300)
+    learner = LASVMClassifier()
+    report = Run(MemorySource(events), learner, late=LateLabels(delay=delay)).execute()
+    rivers, accuracy = LASVMClassifier(), metrics.Accuracy()
+    # River's own measure ignores predictions of None; ours of False before any label.
+    guesses = {}
+    for i, x, y in stream.simulate_qa(events, moment=None, delay=delay):
+        if y is None:
+            guesses[i] = rivers.predict_one(x) if rivers.n_examples else None
+        else:
+            if guesses[i] is not None:
+                accuracy.update(y, guesses[i])
+            rivers.learn_one(x, y)
+    same(learner, rivers)
+    assert report.accuracy == accuracy.get()
+    assert report.learnt == report.rows == 300 == report.late["answered"]
+
+
+def test_no_delay_is_an_ordinary_run():
+    events = bananas(200)
+    plain, delayed = (StandardScaler() | LASVMClassifier() for _ in range(2))
+    first = Run(MemorySource(events), plain).execute()
+    second = Run(MemorySource(events), delayed, late=LateLabels(delay=0)).execute()
+    same(plain["LASVMClassifier"], delayed["LASVMClassifier"])
+    assert first.accuracy == second.accuracy
+
+
+def test_delays_can_be_seconds_of_a_feature_and_functions():
+    events = [({"t": 10.0 * i, "a": float(i % 7)}, i % 7 > 3) for i in range(100)]
+    models = []
+    for late in (
+        LateLabels(delay=5),
+        LateLabels(delay=datetime.timedelta(seconds=50), moment="t"),
+        LateLabels(delay=lambda event: 50.0, moment="t"),
+    ):
+        models.append(LASVMClassifier())
+        Run(MemorySource(events), models[-1], late=late).execute()
+    same(models[0], models[1])
+    same(models[0], models[2])
+
+
+def test_a_clock_that_jumps_or_is_missing_loses_nothing():
+    times = [0.0, 1.0, 1e12, 2.0, math.nan, -5.0, 3.0, 4.0, 60.0, 61.0] * 10
+    tables = [({"a": float(i % 7), "t": t}, i % 7 > 3) for i, t in enumerate(times)]
+    bad = BadEvents("skip")
+    late = LateLabels(delay=10, moment="t")
+    report = Run(MemorySource(tables), LASVMClassifier(), late=late, bad_events=bad).execute()
+    # An event without a time cannot be learnt, as NaN is no feature; the others all are.
+    assert (report.learnt, report.late["held"], bad.total) == (90, 0, 10)
+
+
+def test_other_classifiers_of_river_take_late_labels():
+    from river import tree
+
+    events = bananas(200)
+    report = Run(MemorySource(events), tree.HoeffdingTreeClassifier(), late=LateLabels(delay=9))
+    assert report.execute().learnt == 200
+
+
+# By key
+
+
+def test_predictions_from_before_the_label_are_scored():
+    x = {"a": 1.0}
+    items = [("event", k, {"a": float(k)}) for k in (0, 1)]
+    items += [("label", 0, False), ("label", 1, True), ("event", 2, x), ("event", 3, x)]
+    # Learning key 2 as False changes what is predicted for x, but not what was predicted before.
+    items += [("label", 2, False), ("label", 3, True)]
+    _, report = run_script(items)
+    assert report.late["answered"] == report.learnt == 4
+    # Both were predicted True; the first two came before any label and are not scored.
+    assert report.accuracy == 0.5
+    assert report.rows == 4
+
+
+def test_a_label_may_come_before_its_event():
+    items = [("label", "b", True), ("event", "a", {"a": 0.0}), ("event", "b", {"a": 1.0})]
+    _, report = run_script([*items, ("label", "a", False)])
+    assert report.learnt == 2
+    assert report.late == {
+        "held": 0,
+        "labels_held": 0,
+        "answered": 2,
+        "before_event": 1,
+        "never_came": 0,
+        "without_event": 0,
+    }
+
+
+def test_what_cannot_be_matched_is_counted_and_kept_apart():
+    letters = []
+    bad = BadEvents(letters.append)
+    items = [("event", "a", {"a": 0.0}), ("event", "a", {"a": 2.0}), ("event", None, {"a": 1.0})]
+    items += [("event", "b", {"a": 1.0}), ("event", "c", {"a": math.inf})]
+    items += [("label", "a", False), ("label", "b", True), ("label", None, True)]
+    items += [("label", "c", True), ("label", "x", None)]
+    learner, report = run_script(items, bad_events=bad)
+    assert learner.n_examples == report.learnt == 2
+    assert report.bad == {
+        "duplicate key": 1,
+        "no key": 1,
+        "bad feature": 1,
+        "missing key": 1,
+        "missing label": 1,
+    }
+    assert [letter["position"]["row"] for letter in letters] == [1, 2, 4, 7, 9]
+    assert report.late["labels_held"] == 1  # that of c
+
+
+def test_too_many_events_and_labels_are_given_up_oldest_first():
+    items = [("event", k, {"a": float(k)}) for k in range(10)]
+    items += [("label", k, bool(k % 2)) for k in range(10)]
+    learner, report = run_script(items, LateLabels(most=4))
+    assert learner.n_examples == 4
+    assert (report.late["never_came"], report.late["without_event"]) == (6, 2)
+    _, report = run_script([*items[:10], ("label", 9, True)], LateLabels(patience=3, default=False))
+    assert report.labels == {"False": 7, "True": 1}
+    assert report.late["held"] == 2
+
+
+def test_a_label_that_comes_twice_is_counted():
+    items = [("label", "a", True), ("label", "a", False), ("event", "b", {"a": 1.0})]
+    items += [("event", "a", {"a": 0.0}), ("label", "b", True), ("label", "b", True)]
+    _, report = run_script(items)
+    assert report.labels == {"False": 1, "True": 1}
+    assert (report.late["without_event"], report.late["labels_held"]) == (1, 1)
+
+
+def test_a_third_class_that_comes_late_is_put_aside_with_its_position():
+    letters = []
+    items = [("event", k, {"a": float(k)}) for k in range(3)]
+    items += [("label", k, "xyz"[k]) for k in range(3)]
+    _, report = run_script(items, bad_events=BadEvents(letters.append))
+    assert report.bad == {"third class": 1}
+    assert letters[0]["position"]["row"] == 2
+
+
+def test_the_monitor_scores_what_was_predicted_back_then():
+    items = [("event", k, {"a": float(k % 7)}) for k in range(90)]
+    items += [("label", k, k % 7 > 3) for k in range(90)]
+    monitor = TrackingMonitor(LASVMClassifier())
+    report = Run(Script(items), monitor, late=LateLabels()).execute()
+    # All were predicted before any label: as False.
+    assert monitor.get()["accuracy"] == pytest.approx(sum(k % 7 <= 3 for k in range(90)) / 90)
+    assert report.accuracy == 0.0  # nothing scored: no prediction had a label behind it
+
+
+def test_sources_with_answers_need_somebody_to_hold_their_events():
+    with pytest.raises(ParameterError, match="give late="):
+        Run(Script([]), LASVMClassifier())
+    with pytest.raises(ParameterError, match="no keys"):
+        Run(MemorySource(bananas(3)), LASVMClassifier(), late=LateLabels()).execute()
+    with pytest.raises(ParameterError, match="read once"):
+        Run(MemorySource(bananas(3)), LASVMClassifier(), late=LateLabels(), epochs=2)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"most": 0}, {"patience": 0}, {"delay": -1}, {"delay": math.nan}, {"moment": "t"}]
+)
+def test_bad_parameters_are_refused(wrong):
+    with pytest.raises(ParameterError, match=next(iter(wrong))):
+        LateLabels(**wrong)
+
+
+def test_an_error_that_stops_says_where():
+    with pytest.raises(BadEventError, match="row 1"):
+        run_script([("event", "a", {"a": 0.0}), ("event", "a", {"a": 2.0})])
+
+
+# Checkpoints
+
+
+class StopError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("late", [{}, {"delay": 13}, {"default": True, "patience": 20}])
+def test_held_events_live_on_in_the_checkpoint(tmp_path, late):
+    rng = np.random.default_rng(0)
+    items, waiting = [], []
+    for k in range(300):
+        items.append(("event", k, {"a": float(k % 7), "b": float(rng.normal())}))
+        waiting.append(k)
+        while waiting and rng.random() < 0.45:
+            k = waiting.pop(rng.integers(len(waiting)))
+            items.append(("label", k, k % 7 > 3))
+    if "delay" in late:
+        events = [({"a": float(k % 7)}, k % 7 > 3) for k in range(300)]
+
+    def source():
+        return MemorySource(events) if "delay" in late else Script(items)
+
+    expected = LASVMClassifier()
+    whole = Run(source(), expected, late=LateLabels(**late)).execute()
+    path = tmp_path / "run.ckpt"
+    for stop in (40, 111, 112, 250, None):
+        learner = LASVMClassifier()
+        told = []
+
+        def tell(progress, told=told, stop=stop):
+            told.append(progress)
+            if stop is not None and progress.rows >= stop:
+                raise StopError
+
+        run = Run(
+            source(),
+            learner,
+            late=LateLabels(**late),
+            checkpoint=Checkpoint(path, 7),
+            on_progress=tell,
+        )
+        if stop is None:
+            report = run.execute()
+        else:
+            with pytest.raises(StopError):
+                run.execute()
+    same(learner, expected)
+    assert (report.accuracy, report.late, report.labels) == (
+        whole.accuracy,
+        whole.late,
+        whole.labels,
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 30), max_size=60), st.integers(1, 5))
+def test_held_rows_give_back_what_they_were_given(steps, size):
+    """Whatever the order, also through a file: the rows by number."""
+    held, model = HeldRows(), {}
+    for step in steps:
+        if step % 3:
+            names = "ab" if step % 2 else "ba"
+            rows = [{names[0]: float(step), names[1]: float(i)} for i in range(size)]
+            batch = next(MemorySource([(x, None) for x in rows]).batches())
+            kept = [i for i in range(size) if (step + i) % 4]
+            for number, i in zip(held.add(batch, kept), kept, strict=True):
+                model[number] = rows[i]
+        elif model:
+            numbers = sorted(model, key=lambda n: (n * step) % 7)[: 1 + step // 6]
+            found = []
+            for batch, part in held.take(numbers):
+                assert len(numbers[part]) == len(batch)
+                found += [event.x for event in batch.events()]
+            assert found == [model.pop(number) for number in numbers]
+        copy = HeldRows()
+        copy.resume(*held.state())
+        held = copy
+    assert len(held) == len(model)
+    held.drop(list(model))
+    assert len(held) == 0 and not held._parts

@@ -1,0 +1,187 @@
+import json
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from river import linear_model
+
+from connectors import ArrowSource, MemorySource
+from streamsvm import LASVMClassifier, StandardScaler
+from streamsvm.errors import BadEventError, LabelError, ParameterError
+from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.runner import Run
+
+CHUNK = 1000
+
+
+def table(n=2500, seed=0):
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=n), rng.normal(5.0, 2.0, n)
+    colour = rng.choice(["red", "green", "blue"], n)
+    y = (a * (b - 5.0) > 0) ^ (colour == "red")
+    return pa.table(
+        {
+            "a": pa.array(a, mask=rng.random(n) < 0.1),
+            "b": b,
+            "colour": pa.array(colour, mask=rng.random(n) < 0.05),
+            "y": y,
+        }
+    )
+
+
+def pipeline(**parameters):
+    return StandardScaler() | LASVMClassifier(**parameters)
+
+
+def by_hand(source, scaler, learner):
+    right = rows = 0
+    for x, y, _ in source.events():
+        scaler.learn_one(x)
+        x = scaler.transform_one(x)
+        if rows:
+            right += learner.predict_one(x) == y
+        learner.learn_one(x, y)
+        rows += 1
+    return right / (rows - 1)
+
+
+@pytest.mark.parametrize("shuffle", [0, 700])
+def test_batches_equal_events_to_the_bit(shuffle):
+    def source():
+        return ArrowSource(table(), "y", shuffle_buffer=shuffle, seed=3)
+
+    scaler, learner = StandardScaler(), LASVMClassifier()
+    accuracy = by_hand(source(), scaler, learner)
+    model = pipeline()
+    report = Run(source(), model).execute()
+    other = model["LASVMClassifier"]
+    assert report.accuracy == pytest.approx(accuracy, abs=1e-12)
+    assert other.feature_names == learner.feature_names
+    assert model["StandardScaler"].statistics == scaler.statistics
+    assert other.dual == learner.dual and other.bias == learner.bias
+    np.testing.assert_array_equal(
+        other.support_vectors().coefficients, learner.support_vectors().coefficients
+    )
+
+
+def test_the_report_counts():
+    report = Run(ArrowSource(table(), "y"), pipeline(), limit=1234, finish=True).execute()
+    assert (report.rows, report.learnt, report.epochs) == (1234, 1234, 1)
+    assert sum(report.labels.values()) == 1234 and set(report.labels) == {"True", "False"}
+    assert report.history.column("rows").tolist() == [CHUNK, 1234]
+    assert report.finished and report.delta <= 1e-3
+    assert json.loads(json.dumps(report.as_dict()))["n_support_vectors"] > 0
+
+
+def test_epochs_show_the_same_rows_again():
+    once, thrice = LASVMClassifier(), LASVMClassifier()
+    Run(ArrowSource(table(600), "y"), once, finish=True).execute()
+    report = Run(ArrowSource(table(600), "y"), thrice, epochs=3, finish=True).execute()
+    assert report.rows == 1800
+    entered = thrice.support_vectors().entered
+    assert len(set(entered.tolist())) == len(entered) and entered.max() <= 600
+    assert thrice.dual >= once.dual
+
+
+def test_one_against_the_rest():
+    n = 300
+    digits = pa.table({"a": np.arange(n) % 10 * 1.0, "y": np.arange(n) % 10})
+    report = Run(ArrowSource(digits, "y"), LASVMClassifier(), positive="8").execute()
+    assert report.labels == {"False": 270, "True": 30}
+    with pytest.raises(LabelError, match=r"10 classes in its first 300 rows.*positive"):
+        Run(ArrowSource(digits, "y"), LASVMClassifier()).execute()
+
+
+def test_stopping_early():
+    asked = []
+
+    def stop():
+        asked.append(1)
+        return len(asked) == 2
+
+    report = Run(ArrowSource(table(), "y"), pipeline(), should_stop=stop, finish=True).execute()
+    assert report.interrupted and not report.finished and report.rows == 2 * CHUNK
+
+
+def dirty():
+    data = table(1500).to_pydict()
+    data["b"][10], data["b"][20] = math.nan, -math.inf
+    data["y"] = ["yes" if y else "no" for y in data["y"]]
+    data["y"][30], data["y"][1400] = None, "maybe"
+    return ArrowSource(pa.table(data), "y")
+
+
+def test_bad_events_are_kept_counted_and_not_learnt(tmp_path):
+    model, clean = pipeline(), pipeline()
+    path = tmp_path / "dead.jsonl"
+    report = Run(dirty(), model, bad_events=BadEvents("dead-letter", path)).execute()
+    assert report.bad == {"bad feature": 2, "missing label": 1, "third class": 1}
+    letters = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [letter["position"]["row"] for letter in letters] == [10, 20, 30, 1400]
+    assert "'b' is nan" in letters[0]["reason"] and letters[0]["x"]["b"] == "nan"
+    assert "'b' is -inf" in letters[1]["reason"]
+    assert letters[3]["y"] == "maybe" and "third class" in letters[3]["reason"]
+    for x, y, position in dirty().events():
+        if position.row not in (10, 20, 30, 1400):
+            clean["StandardScaler"].learn_one(x)
+            clean["LASVMClassifier"].learn_one(clean["StandardScaler"].transform_one(x), y)
+    assert clean["LASVMClassifier"].dual == model["LASVMClassifier"].dual
+
+
+def test_the_other_policies(tmp_path):
+    with pytest.raises(BadEventError, match=r"row 10: feature 'b' is nan"):
+        Run(dirty(), pipeline()).execute()
+    assert Run(dirty(), pipeline(), bad_events=BadEvents("skip")).execute().learnt == 1496
+    taken = []
+    Run(dirty(), pipeline(), bad_events=BadEvents(taken.append)).execute()
+    assert len(taken) == 4
+    with pytest.raises(ParameterError, match="on_error='ignore'"):
+        BadEvents("ignore")
+
+
+def test_too_many_bad_events_end_the_run(tmp_path):
+    path = tmp_path / "letters.jsonl"
+    n = Run(dirty(), pipeline(), bad_events=BadEvents("skip")).execute().bad
+    bad = BadEvents("dead-letter", path, most=sum(n.values()) - 1)
+    with pytest.raises(BadEventError, match=r"could not be used \(.*are allowed; the last one"):
+        Run(dirty(), pipeline(), bad_events=bad).execute()
+    # The one too many is kept like the others.
+    assert len(path.read_text().splitlines()) == sum(n.values())
+    enough = BadEvents("skip", most=sum(n.values()))
+    assert Run(dirty(), pipeline(), bad_events=enough).execute().bad == n
+    for wrong in (-1, True, 1.5):
+        with pytest.raises(ParameterError, match="most="):
+            BadEvents("skip", most=wrong)
+
+
+def test_rows_that_the_kernel_cannot_take():
+    from streamsvm import kernels
+
+    data = table(300).to_pydict()
+    data["b"][7] = 1e30
+    model = LASVMClassifier(kernel=kernels.Polynomial())
+    report = Run(ArrowSource(pa.table(data), "y"), model, bad_events=BadEvents("skip")).execute()
+    assert report.bad == {"kernel value": 1} and report.learnt == 299
+
+
+def test_any_river_classifier():
+    events = [({"a": float(i % 5)}, i % 5 > 2) for i in range(400)]
+    events[5] = ({"a": 1.0}, None)
+    report = Run(
+        MemorySource(events),
+        StandardScaler() | linear_model.LogisticRegression(),
+        bad_events=BadEvents("skip"),
+    ).execute()
+    assert report.accuracy > 0.9 and report.bad == {"missing label": 1}
+
+
+def test_nothing_to_learn():
+    with pytest.raises(LabelError, match="no rows"):
+        Run(ArrowSource(table(0), "y"), pipeline()).execute()
+    one = pa.table({"a": [1.0, 2.0], "y": [True, True]})
+    with pytest.raises(LabelError, match=r"one value only \(True\) in 2 rows"):
+        Run(ArrowSource(one, "y"), pipeline()).execute()
+    for wrong in ({"epochs": 0}, {"limit": 0}):
+        with pytest.raises(ParameterError):
+            Run(MemorySource([]), pipeline(), **wrong)

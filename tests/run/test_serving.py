@@ -1,0 +1,223 @@
+"""Asked from several threads while one learns."""
+
+import copy
+import pickle
+import sys
+import threading
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from river import compose, naive_bayes
+
+from connectors import MemorySource
+from streamsvm import (
+    LASVMClassifier,
+    StandardScaler,
+    SVMSGDClassifier,
+    TrackingMonitor,
+    TrackingSVMClassifier,
+    load,
+)
+from streamsvm.errors import ParameterError
+from streamsvm.model_files import container as model_file
+from streamsvm.run.runner import Run
+from streamsvm.run.serving import Serving
+from streamsvm.solvers.linear.state import T
+
+N = 6000
+X = np.random.default_rng(0).normal(size=(N, 3))
+EVENTS = [({"a": a, "b": b, "c": c}, bool(a * b + 0.3 * c > 0)) for a, b, c in X.tolist()]
+ASKED = {"a": 0.4, "b": -0.3, "c": 0.1}
+MAKERS = {
+    "lasvm": lambda: LASVMClassifier(max_support_vectors=100),
+    "tracking": lambda: TrackingSVMClassifier(K=3, window=200, seed=1),
+    "sparse": lambda: LASVMClassifier(sparse=True),
+}
+
+
+@pytest.fixture(autouse=True)
+def many_switches():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def hammered(learn, ask, n_threads=3):
+    """Call `ask` in threads until `learn` is over; return what it gave, and errors."""
+    found, errors, over = [], [], threading.Event()
+
+    def work():
+        own = set()
+        try:
+            while not over.is_set():
+                own.add(ask())
+        except BaseException as error:
+            errors.append(error)
+        found.append(own)
+
+    threads = [threading.Thread(target=work) for _ in range(n_threads)]
+    for thread in threads:
+        thread.start()
+    try:
+        learn()
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert not errors, errors
+    return set().union(*found)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize(("batch", "n"), [(1, 600), (50, N)])
+def test_a_learner_is_asked_only_between_events(name, batch, n):
+    """Every margin seen is one of those that the model has after whole events, to the last bit."""
+    alone, model = MAKERS[name](), MAKERS[name]()
+
+    def steps(learner):
+        for start in range(0, n, batch):
+            if batch == 1:
+                learner.learn_one(*EVENTS[start])
+            else:
+                part = slice(start, start + batch)
+                learner.learn_many(X[part], [y for _, y in EVENTS[part]])
+            yield learner.decision_function_one(asked)
+
+    asked = ASKED if batch == 1 else dict(enumerate(ASKED.values()))
+    allowed = {0.0, *steps(alone)}
+    seen = hammered(lambda: list(steps(model)), lambda: model.decision_function_one(asked))
+    assert seen <= allowed
+    assert len(seen) > 1
+    assert model.decision_function_one(asked) == alone.decision_function_one(asked)
+    ours, others = model.support_vectors(), alone.support_vectors()
+    np.testing.assert_array_equal(ours.coefficients, others.coefficients)
+
+
+def test_all_kinds_of_questions_at_once():
+    model = StandardScaler() | LASVMClassifier(max_support_vectors=100)
+    # River's pipelines prepare themselves at their first use, which is no matter for two threads.
+    model.learn_one(*EVENTS[0])
+    model.predict_one(ASKED)
+    model.predict_proba_one(ASKED)
+    rows = pa.RecordBatch.from_arrays(list(map(pa.array, X[:20].T)), names=list("abc"))
+
+    # What is compiled at first use is compiled before threads quarrel about it.
+    for x, y in EVENTS[1:200]:
+        model.learn_one(x, y)
+    model["LASVMClassifier"].predict_many(rows)
+
+    def ask():
+        model.predict_one(ASKED)
+        sum_ = sum(model.predict_proba_one(ASKED).values())
+        model["LASVMClassifier"].predict_many(rows)
+        copied = pickle.loads(pickle.dumps(copy.deepcopy(model["LASVMClassifier"])))
+        assert np.isfinite(copied.decision_function_one(ASKED))
+        assert np.isfinite(list(model["StandardScaler"].transform_one(ASKED).values())).all()
+        return round(sum_, 9)
+
+    def learn():
+        for x, y in EVENTS[:600]:
+            model.learn_one(x, y)
+
+    assert hammered(learn, ask) == {1.0}
+
+
+def test_serving_gives_whole_pipelines_and_never_waits():
+    def pipeline():
+        return StandardScaler() | LASVMClassifier()
+
+    alone, model = pipeline(), pipeline()
+    margins = {0.0}
+    for x, y in EVENTS[:300]:
+        alone.learn_one(x, y)
+        margins.add(next(iter(alone.predict_proba_one(ASKED).values())))
+    serving = Serving(model, seconds=0.0)
+    renewed = []
+
+    def learn():
+        for x, y in EVENTS[:300]:
+            model.learn_one(x, y)
+            renewed.append(serving.refresh())
+
+    seen = hammered(learn, lambda: next(iter(serving.predict_proba_one(ASKED).values())))
+    assert seen <= margins | {0.5}
+    assert all(renewed) and len(seen) > 2
+    with model["LASVMClassifier"]._lock:
+        # The learner is busy, for as long as it takes.
+        assert hammered(lambda: None, lambda: serving.predict_one(ASKED), 1) <= {True, False}
+
+
+def test_serving_a_run_a_monitor_and_a_classifier_of_rivers():
+    for model in (
+        TrackingMonitor(LASVMClassifier()),
+        naive_bayes.GaussianNB(),
+    ):
+        serving = Serving(model, seconds=0.0)
+        Run(MemorySource(EVENTS[:300]), model, on_progress=serving.refresh).execute()
+        serving.refresh()
+        assert serving.predict_one(ASKED) == getattr(model, "model", model).predict_one(ASKED)
+        assert serving.age < 60
+    assert serving.model is not model
+
+
+def test_copies_are_renewed_no_sooner_than_asked():
+    model = LASVMClassifier()
+    serving = Serving(model, seconds=3600.0)
+    for x, y in EVENTS[:50]:
+        model.learn_one(x, y)
+        assert not serving.refresh()
+    assert serving.model.n_examples == 0
+    frame = serving.predict_many(np.zeros((2, 3)))
+    assert list(frame) == [False, False]
+    assert len(serving.predict_proba_many(np.zeros((2, 3)))) == 2
+    with pytest.raises(ParameterError, match="seconds"):
+        Serving(model, seconds=-1)
+
+
+@pytest.mark.parametrize("cls", [SVMSGDClassifier, LASVMClassifier])
+def test_a_pipeline_is_saved_as_of_one_moment(cls, tmp_path):
+    model = StandardScaler() | cls()
+    events = EVENTS * 5 if cls is SVMSGDClassifier else EVENTS[:1500]
+    path = tmp_path / "model"
+    for x, y in events[:10]:
+        model.learn_one(x, y)
+
+    def learn():
+        for x, y in events[10:]:
+            model.learn_one(x, y)
+
+    def ask():
+        content = model_file.encoded(model)
+        path.with_suffix(f".{threading.get_ident()}").write_bytes(content)
+        learner = load(path.with_suffix(f".{threading.get_ident()}"))[cls.__name__]
+        state = learner._state
+        if cls is SVMSGDClassifier:
+            rows = 0 if learner._first is None else len(learner._first.all(3)[1])
+            return learner.n_examples, int(state.info[0, T]), rows or learner.n_examples
+        return learner.n_examples, int(state.store.entered.max()) <= learner.n_examples
+
+    seen = hammered(learn, ask, 1)
+    assert len(seen) > 3
+    for n, *others in seen:
+        assert set(others) == ({n} if cls is SVMSGDClassifier else {True})
+
+
+def test_pipelines_of_the_same_steps_in_another_order_are_saved_at_once():
+    a, b = StandardScaler(), StandardScaler()
+    for scaler in (a, b):
+        scaler.learn_one({f"f{j}": 1.0 for j in range(300)})
+    models = [compose.Pipeline(("a", a), ("b", b)), compose.Pipeline(("b", b), ("a", a))]
+    models.append(compose.Pipeline(("a", a), ("again", a)))
+
+    def save(model):
+        for _ in range(200):
+            model_file.encoded(model)
+
+    threads = [threading.Thread(target=save, args=(model,), daemon=True) for model in models]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()

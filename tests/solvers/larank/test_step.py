@@ -1,0 +1,359 @@
+"""LaRank against its slow twin, against the batch optimum, and its invariants."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamsvm import kernels
+from streamsvm.monitor.certificate import tracking_bound
+from streamsvm.monitor.gap import larank_gap
+from streamsvm.solvers.larank import finish as larank_finish
+from streamsvm.solvers.larank import state as larank_state
+from streamsvm.solvers.larank import step as larank
+from streamsvm.solvers.larank.state import coefficients
+from streamsvm.solvers.larank.uniform import block_step, shift_onto
+from streamsvm.support.draws import new_draws
+from tests.golden.larank import step_and_measure, theorem
+from tests.reference.slow_larank import SlowLaRank, batch_optimum, dual_of
+
+RBF = kernels.RBF(gamma=0.5)
+ADAPTIVE = larank.Schedule(tau=1e-3, reprocess=-1.0, most=100.0, candidates=4.0)
+
+
+def problem(seed, n, k, d=3):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, k, n)
+    centres = rng.normal(size=(k, d))
+    return (centres[y] + rng.normal(scale=0.7, size=(n, d))).astype(np.float32), y
+
+
+def gram_of(x):
+    x = x.astype(np.float64)
+    return np.exp(-0.5 * ((x[:, None] - x[None]) ** 2).sum(axis=2))
+
+
+class Stream:
+    """A state, fed and grown as a learner would."""
+
+    def __init__(self, x, y, box, schedule, seed=0, kernel=RBF, capacity=64, cache=1e6):
+        self.x, self.y, self.box, self.schedule, self.kernel = x, y, box, schedule, kernel
+        self.cache = int(cache)
+        self.state = larank_state.new_state(
+            x.shape[1], self.cache, new_draws(seed), 2, capacity=capacity
+        )
+        self.scores = []
+
+    def learn(self, start, stop, numbers=None):
+        """Learn rows, in runs between new classes."""
+        while start < stop:
+            state, k = self.state, int(self.state.info[0].n_classes)
+            end = start + 1
+            known = max(k, int(self.y[start]) + 1)
+            while end < stop and self.y[end] < known:
+                end += 1
+            if known > state.n_vectors.size:
+                state = self.grow(state.box.size, 2 * known)
+            state.info[0].n_classes = known
+            margins = np.zeros((end - start, known))
+            rows = slice(start, end)
+            n = end - start
+            own = np.arange(start + 1, end + 1) if numbers is None else numbers[rows]
+            done = larank.learn_rows(
+                state,
+                self.kernel,
+                self.x[rows],
+                self.y[rows].astype(float),
+                self.box[rows],
+                np.ones(n),
+                own,
+                np.ones(n, np.float32),
+                self.schedule,
+                margins,
+            )
+            self.scores += [row.copy() for row in margins[:done]]
+            if done < n:
+                self.grow(2 * state.box.size, state.n_vectors.size)
+            start += done
+        return self
+
+    def grow(self, capacity, n_classes):
+        d = self.x.shape[1]
+        self.state = larank_state.grown(self.state, capacity, d, self.cache, n_classes)
+        return self.state
+
+    def beta(self):
+        """Return beta by example."""
+        found = np.zeros((len(self.y), int(self.y.max()) + 1))
+        entered = self.state.store.entered
+        for s, row in enumerate(coefficients(self.state)):
+            if entered[s]:
+                found[entered[s] - 1] = row[: found.shape[1]]
+        return found
+
+    def patterns(self):
+        """Return the examples that are patterns, in the order in which they are drawn from."""
+        alive = self.state.alive[: self.state.info[0].n_alive]
+        return (self.state.store.entered[alive] - 1).tolist()
+
+
+def check(stream):
+    """Check everything that must hold after any row."""
+    state, info = stream.state, stream.state.info[0]
+    n, k = int(info.n), int(info.n_classes)
+    beta, y = stream.beta(), stream.y
+    np.testing.assert_allclose(beta.sum(axis=1), 0.0, atol=1e-9)
+    # Who took over from others has their boxes, too.
+    box, kept = stream.box.copy(), np.flatnonzero(state.box[:n] > 0.0)
+    box[state.store.entered[kept] - 1] = state.box[kept]
+    assert (beta <= np.eye(beta.shape[1])[y] * box[:, None] + 1e-12).all()
+    gram = gram_of(stream.x)
+    assert dual_of(gram, y, beta) == pytest.approx(info.dual, rel=1e-5, abs=1e-5)
+    entered = state.store.entered[:n]
+    alive = np.flatnonzero(state.box[:n] > 0.0)
+    assert sorted(state.alive[: info.n_alive].tolist()) == alive.tolist()
+    assert (entered[alive] > 0).all()
+    np.testing.assert_array_equal(state.where[state.alive[: info.n_alive]], range(info.n_alive))
+    for s in alive.tolist():
+        i = entered[s] - 1
+        fresh = (np.arange(k) == y[i]) - gram[i] @ beta[:, :k]
+        # Kernel values are of single precision.
+        rounding = 2e-5 + 3e-7 * np.abs(beta).sum()
+        np.testing.assert_allclose(state.gradient[:k, s], fresh, rtol=0.0, atol=rounding)
+        own = sorted(state.own[s, : state.n_own[s]].tolist())
+        assert own == np.flatnonzero(beta[i]).tolist()
+        assert own, "a pattern without a coefficient is none"
+    assert state.n_vectors[:k].sum() == np.count_nonzero(beta)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 10_000),
+    st.integers(2, 6),
+    st.sampled_from([0.1, 1.0, 30.0]),
+    st.sampled_from([ADAPTIVE, ADAPTIVE._replace(reprocess=2.0), ADAPTIVE._replace(limit=9.0)]),
+)
+def test_invariants_hold_and_the_dual_never_falls(seed, k, C, schedule):
+    x, y = problem(seed, 90, k)
+    box = np.random.default_rng(seed).uniform(0.5, 1.5, 90) * C
+    stream, dual = Stream(x, y, box, schedule, seed), 0.0
+    for start in range(0, 90, 15):
+        stream.learn(start, start + 15)
+        check(stream)
+        info = stream.state.info[0]
+        # What removals took is not a step's doing.
+        assert info.dual + info.lost >= dual - 1e-9
+        dual = info.dual + info.lost
+
+
+@pytest.mark.parametrize("bounds", [{}, {"window": 30}, {"limit": 12}], ids=str)
+def test_process_new_and_bounds_do_what_the_slow_twin_does(bounds):
+    x, y = problem(3, 120, 4)
+    box = np.random.default_rng(3).uniform(0.5, 3.0, 120)
+    schedule = larank.Schedule(7e-4, 0.0, 0.0)
+    schedule = schedule._replace(**{name: float(value) for name, value in bounds.items()})
+    stream = Stream(x, y, box, schedule, seed=5)
+    twin = SlowLaRank(gram_of(x), y, box.copy(), new_draws(5)[0], tau=7e-4, **bounds)
+    for i in range(120):
+        scores = twin.learn(i)
+        stream.learn(i, i + 1)
+        info = stream.state.info[0]
+        np.testing.assert_allclose(stream.scores[-1], scores, atol=1e-4)
+        np.testing.assert_allclose(stream.beta(), twin.beta, atol=1e-4)
+        assert info.dual == pytest.approx(twin.dual, rel=1e-4)
+        twin.at(stream.beta(), stream.patterns(), stream.state.draws[0])
+
+
+@pytest.mark.parametrize(
+    ("operation", "candidates"), [("old", 1), ("optimize", 1), ("optimize", 3)]
+)
+def test_each_operation_is_that_of_the_slow_twin(operation, candidates):
+    """But for equal gradients, as a step makes them: last bits say which of the two is meant."""
+    x, y = problem(3, 120, 4)
+    box = np.random.default_rng(3).uniform(0.5, 3.0, 120)
+    schedule = larank.Schedule(7e-4, 0.0, 0.0, candidates=float(candidates))
+    stream = Stream(x, y, box, schedule, seed=5)
+    twin = SlowLaRank(gram_of(x), y, box, 0, candidates, 7e-4)
+    twin.n_classes = 4
+    for i in range(0, 120, 20):
+        state, moved = stream.learn(i, i + 20).state, 0
+        for _ in range(50):
+            before = stream.beta()
+            twin.at(before.copy(), stream.patterns(), state.draws[0])
+            if operation == "old":
+                slot = larank._random_pattern(state)
+                larank.process_old(state, RBF, slot, 7e-4, 3)
+                tried = twin.process_old()
+            else:
+                larank.optimize(state, RBF, schedule, 3)
+                tried = twin.optimize()
+            assert twin.draws.word == state.draws[0]
+            found = stream.beta()
+            moved += (found != before).any()
+            if not np.allclose(found, twin.beta, atol=1e-5):
+                j, *wanted = tried
+                assert (np.flatnonzero((found != before).any(axis=1)) == [j]).all()
+                made = [np.argmax(found[j] - before[j]), np.argmin(found[j] - before[j])]
+                twin.beta = before
+                np.testing.assert_allclose(
+                    twin.gradient(j)[made], twin.gradient(j)[wanted], atol=1e-5
+                )
+                twin.step(j, *made)
+                np.testing.assert_allclose(found, twin.beta, atol=1e-5)
+        assert moved > 10
+
+
+def test_the_fixed_schedule_is_one_process_old_and_ten_optimize():
+    x, y = problem(3, 120, 4)
+    schedule = larank.Schedule(7e-4, 2.0, 0.0)
+    info = Stream(x, y, np.full(120, 2.0), schedule, seed=5).learn(0, 120).state.info[0]
+    assert (info.n_new, info.n_old, info.n_optimize) == (120, 240, 2400)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.lists(st.integers(1, 119), max_size=5))
+def test_batches_caches_and_capacities_do_not_change_a_bit(seed, cuts):
+    x, y = problem(seed, 120, 5)
+    box = np.full(120, 5.0)
+    one = Stream(x, y, box, ADAPTIVE, seed).learn(0, 120)
+    other = Stream(x, y, box, ADAPTIVE, seed, capacity=256, cache=0)
+    places = [0, *sorted(set(cuts)), 120]
+    for start, stop in itertools.pairwise(places):
+        other.learn(start, stop)
+    np.testing.assert_array_equal(one.beta(), other.beta())
+    assert one.state.info[0].dual == other.state.info[0].dual
+    for a, b in zip(one.scores, other.scores, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 5), st.sampled_from([0.1, 1.0, 10.0]))
+def test_some_epochs_and_finishing_reach_the_batch_optimum(seed, k, C):
+    x, y = problem(seed, 40, k)
+    y[:k] = np.arange(k)
+    box = np.full(40, C)
+    stream = Stream(x, y, box, ADAPTIVE._replace(tau=1e-5), seed)
+    # Examples that were no patterns in one epoch may be in the next.
+    for _ in range(8):
+        stream.learn(0, 40)
+        while larank_finish.finish_some(stream.state, RBF, stream.schedule, 3) > 1e-5:
+            pass
+        check(stream)
+    best = batch_optimum(gram_of(x), y, box, k)
+    assert stream.state.info[0].dual == pytest.approx(dual_of(gram_of(x), y, best), rel=1e-4)
+    gap = larank_gap(stream.state)
+    assert gap.total <= 1e-3 * gap.box
+
+
+def test_two_classes_are_the_svm_without_bias():
+    """beta^+ = alpha y / 2 each way: the dual is half of that of k / ..., solved here directly."""
+    from scipy.optimize import minimize
+
+    x, y = problem(1, 50, 2)
+    C, gram = 2.0, gram_of(x)
+    stream = Stream(x, y, np.full(50, C), ADAPTIVE._replace(tau=1e-6), 0)
+    for _ in range(8):
+        stream.learn(0, 50)
+        while larank_finish.finish_some(stream.state, RBF, stream.schedule, 3) > 1e-6:
+            pass
+    # beta_i = a_i (e_{y_i} - e_{other}): D = sum a - sum_ij a_i a_j s_i s_j k_ij, a in [0, C].
+    signed = gram * np.outer(2 * y - 1, 2 * y - 1)
+    found = minimize(
+        lambda a: a @ signed @ a - a.sum(),
+        np.zeros(50),
+        jac=lambda a: 2.0 * signed @ a - 1.0,
+        bounds=[(0.0, C)] * 50,
+        method="L-BFGS-B",
+        options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 10_000},
+    )
+    assert stream.state.info[0].dual == pytest.approx(-found.fun, rel=1e-4)
+
+
+def test_the_gap_is_primal_minus_dual():
+    x, y = problem(2, 80, 4)
+    stream = Stream(x, y, np.full(80, 3.0), ADAPTIVE, 0).learn(0, 80)
+    beta, gram = stream.beta(), gram_of(x)
+    kept = np.flatnonzero(beta.any(axis=1))
+    f = gram @ beta
+    losses = [max(0.0, max(1.0 - f[i, y[i]] + np.delete(f[i], y[i]))) for i in kept.tolist()]
+    primal = 0.5 * np.einsum("ic,ij,jc->", beta, gram, beta) + 3.0 * sum(losses)
+    assert larank_gap(stream.state).total == pytest.approx(
+        primal - dual_of(gram, y, beta), rel=1e-4
+    )
+
+
+# The mode with a certificate
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.floats(-5, 5), min_size=2, max_size=8),
+    st.integers(0, 7),
+    st.floats(0.01, 10.0),
+)
+def test_a_block_is_projected_onto_its_constraints(values, own, box):
+    v, own = np.array(values), own % len(values)
+    theta = shift_onto(v, own, box)
+    bounds = np.where(np.arange(len(v)) == own, box, 0.0)
+    b = np.minimum(v - theta, bounds)
+    assert b.sum() == pytest.approx(0.0, abs=1e-9)
+    # No other point of the set is nearer: tried on points towards each corner.
+    for c in range(len(v)):
+        corner = np.zeros(len(v))
+        corner[own], corner[c] = box, corner[c] - box
+        for share in (1e-3, 0.1, 1.0):
+            other = (1 - share) * b + share * (corner if c != own else np.zeros(len(v)))
+            assert ((other - v) ** 2).sum() >= ((b - v) ** 2).sum() - 1e-9
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 5), st.sampled_from([0.3, 3.0]))
+def test_block_steps_gain_what_frank_wolfe_steps_would(seed, k, C):
+    """The lemma behind the certificate: Delta >= min(gap_i^2 / (2 C^2 rho2), gap_i / 2)."""
+    x, y = problem(seed, 50, k)
+    schedule = ADAPTIVE._replace(uniform=2.0, tau=1e-9)
+    stream = Stream(x, y, np.full(50, C), schedule, seed).learn(0, 50)
+    state = stream.state
+    for i in range(int(state.info[0].n)):
+        g, beta = state.gradient[:k, i], coefficients(state)[i, :k]
+        h = g[state.y[i]] - g
+        gap = C * max(0.0, h.max()) + (np.delete(beta, state.y[i]) * np.delete(h, state.y[i])).sum()
+        before = state.info[0].dual
+        gain = block_step(state, RBF, i, 1e-12, 3)
+        assert gain >= min(gap**2 / (2 * C**2 * 2.0), gap / 2) - 1e-7
+        assert state.info[0].dual - before == pytest.approx(gain, abs=1e-12)
+    check_kept(stream)
+
+
+def check_kept(stream):
+    """All examples are kept; sums, bounds and the dual hold."""
+    beta, gram = stream.beta(), gram_of(stream.x)
+    assert stream.state.info[0].n_alive == len(stream.y)
+    np.testing.assert_allclose(beta.sum(axis=1), 0.0, atol=1e-9)
+    assert dual_of(gram, stream.y, beta) == pytest.approx(
+        stream.state.info[0].dual, rel=1e-5, abs=1e-5
+    )
+
+
+@pytest.mark.parametrize("K", [2, 10])
+@pytest.mark.parametrize("C", [0.5, 5.0])
+def test_the_mean_gap_is_below_the_certificate(K, C):
+    """What the theorem says: over stream and seeds, of the gaps before each uniform step."""
+    x, y = problem(3, 200, 4)
+    gap, bound = theorem(x, y.tolist(), K, C, 10)
+    assert 0.0 < gap < bound
+
+
+def test_steps_one_by_one_are_those_of_the_learner():
+    """What the theorem is measured on is what `K` does."""
+    x, y = problem(3, 120, 4)
+    whole = Stream(x, y, np.full(120, 2.0), ADAPTIVE._replace(uniform=3.0), 5).learn(0, 120)
+    parts = Stream(x, y, np.full(120, 2.0), ADAPTIVE._replace(uniform=-1.0, reprocess=0.0), 5)
+    for i in range(120):
+        parts.learn(i, i + 1)
+        step_and_measure(parts.state, RBF, 3, ADAPTIVE.tau, 3)
+    np.testing.assert_array_equal(whole.beta(), parts.beta())
+    a, b = whole.state.info[0], parts.state.info[0]
+    assert tracking_bound(a, blocks=True) == tracking_bound(b, blocks=True)

@@ -1,0 +1,291 @@
+"""LASVM within a window or a budget: what must hold after every row, and what is booked."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamsvm import kernels
+from streamsvm.solvers import budget
+from streamsvm.solvers.lasvm import bounds as lasvm_bounds
+from streamsvm.solvers.lasvm import state as lasvm_state
+from streamsvm.solvers.lasvm import step as lasvm
+from streamsvm.support.dense_store import rows_of
+from tests.kernels.test_values import values
+from tests.solvers.lasvm.test_step import Stream, problem
+
+RBF = kernels.RBF(gamma=0.5)
+LINEAR = kernels.Linear(scale=0.7)
+POLICIES = (budget.REMOVE, budget.SMALLEST, budget.PROJECT, budget.MERGE, budget.MERGE_MEAN)
+PLAIN = lasvm.Schedule(1e-3, 1.0, np.inf, 0.0, 1.0)
+EAGER = lasvm.Schedule(1e-3, 1.0, 0.5, 50.0, 0.0)
+
+
+def within(window=0, limit=np.inf, policy=budget.MERGE, schedule=PLAIN):
+    return schedule._replace(window=float(window), limit=float(limit), policy=policy)
+
+
+WAYS = [
+    within(window=20),
+    within(window=2, schedule=EAGER),
+    within(window=25, limit=10, policy=budget.PROJECT),
+    within(window=25, limit=10, policy=budget.MERGE),
+    within(window=25, limit=10, policy=budget.MERGE_MEAN),
+    *(within(limit=12, policy=policy) for policy in POLICIES),
+    *(within(limit=3, policy=policy, schedule=EAGER) for policy in POLICIES),
+]
+
+
+def live_of(state):
+    return np.flatnonzero(state.lower != state.upper)
+
+
+def kernel_of_slots(stream):
+    n, d = int(stream.state.info[0].n), stream.x.shape[1]
+    rows = rows_of(stream.state.store, n, d)
+    return values(stream.kernel, rows, rows).astype(float) if n else np.zeros((0, 0))
+
+
+def fresh_dual(stream):
+    n = int(stream.state.info[0].n)
+    alpha, K = stream.state.alpha[:n], kernel_of_slots(stream)
+    return alpha @ stream.state.y[:n] - 0.5 * alpha @ K @ alpha
+
+
+def check(stream):
+    """The sum, boxes, gradients, the dual, counts and extremes, against fresh values."""
+    state, info = stream.state, stream.state.info[0]
+    n, live = int(info.n), live_of(state)
+    alpha, lower, upper, y = (a[:n] for a in (state.alpha, state.lower, state.upper, state.y))
+    boxes = (upper - lower).sum()
+    assert abs(alpha.sum()) <= 1e-11 * (1.0 + boxes)
+    assert (alpha >= lower).all() and (alpha <= upper).all()
+    assert (lower[live][y[live] > 0] == 0.0).all() and (upper[live][y[live] < 0] == 0.0).all()
+    dead = np.setdiff1d(np.arange(n), live)
+    assert not alpha[dead].any() and not state.store.entered[dead].any()
+    assert not state.alpha[n:].any()
+    numbers = state.store.entered[live]
+    # Merged vectors have negative ones, that of their newest part.
+    named = numbers[numbers > 0].tolist()
+    assert numbers.all() and len(set(named)) == len(named)
+    K = kernel_of_slots(stream)
+    scale = 1.0 + np.abs(K).max(initial=0.0) * (np.abs(alpha).sum() + boxes)
+    fresh = y - K @ alpha
+    np.testing.assert_allclose(state.gradient[live], fresh[live], rtol=0, atol=1e-9 * scale)
+    dual = alpha @ y - 0.5 * alpha @ K @ alpha
+    assert info.dual == pytest.approx(dual, rel=1e-9, abs=1e-10 * scale * scale)
+    assert info.n_dead == len(dead)
+    assert info.n_zero == (alpha[live] == 0.0).sum()
+    g = state.gradient[:n]
+    assert info.g_max == max(g[alpha < upper], default=-np.inf)
+    assert info.g_min == min(g[alpha > lower], default=np.inf)
+    if info.i >= 0:
+        assert g[info.i] == info.g_max and alpha[info.i] < upper[info.i]
+    if info.j >= 0:
+        assert g[info.j] == info.g_min and alpha[info.j] > lower[info.j]
+    for slot in live:
+        line = state.cache.line_of[slot]
+        if line >= 0:
+            length = int(state.cache.length[line])
+            known = np.setdiff1d(np.arange(length), dead)
+            got = state.cache.values[line, known].astype(float)
+            np.testing.assert_array_equal(got, K[slot, known])
+
+
+@pytest.mark.parametrize("schedule", WAYS)
+@settings(max_examples=15, deadline=None)
+@given(
+    seed=st.integers(0, 2**31),
+    n=st.integers(1, 70),
+    d=st.integers(1, 4),
+    C=st.sampled_from([0.05, 1.0, 30.0]),
+    weighted=st.booleans(),
+    linear=st.booleans(),
+)
+def test_invariants_after_every_row(schedule, seed, n, d, C, weighted, linear):
+    x, y = problem(seed, n, d)
+    box = C * (np.random.default_rng(seed).uniform(0.2, 2, n) if weighted else np.ones(n))
+    # Merging is for RBF kernels.
+    kernel = LINEAR if linear and schedule.policy != budget.MERGE else RBF
+    stream = Stream(x, y, box, kernel, schedule)
+    gained = 0.0
+    for k in range(n):
+        stream.learn(k, k + 1)
+        check(stream)
+        state, info = stream.state, stream.state.info[0]
+        live = live_of(state)
+        assert len(live) <= schedule.limit
+        if schedule.window:
+            assert (np.abs(state.store.entered[live]) > k + 1 - schedule.window).all()
+        # Steps raise the dual; what it falls by was booked.
+        rise = float(info.dual + info.lost) - gained
+        assert rise >= -1e-9 * (1.0 + abs(gained) + abs(info.lost))
+        gained = float(info.dual + info.lost)
+
+
+def test_nothing_is_lost_while_nothing_leaves():
+    x, y = problem(0, 60, 3)
+    free = Stream(x, y, np.ones(60), RBF, PLAIN).all()
+    wide = Stream(x, y, np.ones(60), RBF, within(window=60, limit=60)).all()
+    assert wide.state.info[0].lost == free.state.info[0].lost == 0.0
+    np.testing.assert_array_equal(free.coefficients(), wide.coefficients())
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from([0.3, 5.0]), st.sampled_from([LINEAR, RBF]))
+def test_removing_all_one_after_the_other(seed, C, kernel):
+    x, y = problem(seed, 40, 3)
+    stream = Stream(x, y, np.full(40, C), kernel, PLAIN).all()
+    rng = np.random.default_rng(seed)
+    for slot in rng.permutation(live_of(stream.state)):
+        before, lost = fresh_dual(stream), float(stream.state.info[0].lost)
+        lasvm_bounds.remove(stream.state, kernel, int(slot), 3)
+        check(stream)
+        change = before - fresh_dual(stream)
+        booked = stream.state.info[0].lost - lost
+        assert booked == pytest.approx(change, rel=1e-6, abs=1e-9 * (1.0 + abs(before)))
+    assert len(live_of(stream.state)) == 0 and stream.state.info[0].dual == pytest.approx(0.0)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from(POLICIES), st.sampled_from([0.3, 5.0]))
+def test_making_room_again_and_again(seed, policy, C):
+    x, y = problem(seed, 40, 2)
+    stream = Stream(x, y, np.full(40, C), RBF, PLAIN).all()
+    state, info = stream.state, stream.state.info[0]
+    while len(live_of(state)) > 2:
+        m, before, lost = len(live_of(state)), fresh_dual(stream), float(info.lost)
+        boxes, weights = (state.upper - state.lower).sum(), state.store.weight[live_of(state)].sum()
+        slot = lasvm_bounds.make_room(state, RBF, policy, 2)
+        check(stream)
+        live = live_of(state)
+        assert len(live) == m - 1
+        change = before - fresh_dual(stream)
+        scale = 1.0 + abs(before) + (state.upper - state.lower).sum()
+        assert info.lost - lost == pytest.approx(change, rel=1e-6, abs=1e-9 * scale)
+        now = (state.upper - state.lower).sum(), state.store.weight[live].sum()
+        if slot >= 0:
+            assert policy in (budget.MERGE, budget.MERGE_MEAN) and slot in live
+        if policy in (budget.REMOVE, budget.SMALLEST):
+            assert now[0] < boxes and now[1] == weights - 1.0
+        elif slot >= 0 or (policy == budget.PROJECT and now[1] == weights):
+            # Somebody stands for one more.
+            assert now == pytest.approx((boxes, weights))
+
+
+def test_the_smallest_and_the_least_harmful_leave():
+    compared = 0
+    for seed in range(20):
+        x, y = problem(seed, 40, 2)
+        for policy in (budget.REMOVE, budget.SMALLEST):
+            stream = Stream(x, y, np.full(40, 5.0), RBF, PLAIN).all()
+            state, b = stream.state, lasvm.bias(stream.state)
+            live = live_of(state)
+            a = np.abs(state.alpha[live])
+            if policy == budget.REMOVE:
+                a = a * state.y[live] * (state.gradient[live] - b) + 0.5 * a * a
+            number = state.store.entered[live[np.argmin(a)]]
+            lasvm_bounds.make_room(state, RBF, policy, 2)
+            assert number not in state.store.entered
+            compared += 1
+    assert compared == 40
+
+
+def test_a_merged_vector_keeps_the_sum_and_lies_between_two():
+    done = 0
+    for seed in range(20):
+        x, y = problem(seed, 30, 2)
+        stream = Stream(x, y, np.full(30, 5.0), RBF, PLAIN).all()
+        state = stream.state
+        for _ in range(10):
+            live = live_of(state)
+            before = {int(s): (state.alpha[s], rows_of(state.store, s + 1, 2)[s]) for s in live}
+            slot = lasvm_bounds.make_room(state, RBF, budget.MERGE, 2)
+            if slot < 0:
+                continue
+            (gone,) = set(before) - set(live_of(state).tolist())
+            (a_i, x_i), (a_j, x_j) = before[gone], before[slot]
+            assert a_i * a_j >= 0.0
+            # What the projection on z does not take over went to others; the sum stays.
+            spare = abs(a_i + a_j) - abs(state.alpha[slot])
+            given = sum(state.alpha[s] - a for s, (a, _) in before.items() if s not in (gone, slot))
+            assert spare >= -1e-12 and abs(given) == pytest.approx(spare, abs=1e-9)
+            assert abs(state.alpha.sum()) < 1e-9
+            z = rows_of(state.store, slot + 1, 2)[slot]
+            ends = (x_i - x_j).astype(float)
+            h = (z - x_j).astype(float) @ ends / (ends @ ends)
+            assert -1e-5 <= h <= 1 + 1e-5
+            np.testing.assert_allclose(z, h * x_i + (1 - h) * x_j, atol=1e-5)
+            done += 1
+    assert done > 10
+
+
+@pytest.mark.parametrize("way", range(len(WAYS)))
+@settings(max_examples=5, deadline=None)
+@given(seed=st.integers(0, 2**31), cuts=st.lists(st.integers(1, 90), min_size=1, max_size=5))
+def test_batches_caches_and_capacities_do_not_change_a_bit(way, seed, cuts):
+    x, y = problem(seed, sum(cuts), 3, noise=1.0)
+    box = np.random.default_rng(seed).uniform(0.5, 5.0, len(y))
+    one = Stream(x, y, box, RBF, WAYS[way], capacity=512)
+    for k in range(len(y)):
+        one.learn(k, k + 1)
+    for cache_bytes, capacity in ((0, 32), (10**7, 512)):
+        many = Stream(x, y, box, RBF, WAYS[way], cache_bytes, capacity)
+        start = 0
+        for size in cuts:
+            many.learn(start, start + size)
+            start += size
+        np.testing.assert_array_equal(many.margins, one.margins)
+        n = int(one.state.info[0].n)
+        np.testing.assert_array_equal(many.state.gradient[:n], one.state.gradient[:n])
+        np.testing.assert_array_equal(many.state.alpha[:n], one.state.alpha[:n])
+        np.testing.assert_array_equal(np.asarray(many.state.info), np.asarray(one.state.info))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_further_epochs_and_finishing(policy):
+    x, y = problem(2, 100, 2)
+    stream = Stream(x, y, np.full(100, 2.0), RBF, within(limit=15, policy=policy))
+    for _ in range(3):
+        stream.all()
+        check(stream)
+        assert len(live_of(stream.state)) <= 15
+    stream.finish()
+    check(stream)
+    assert lasvm.delta(stream.state) <= 1e-3
+    stream.all()
+    check(stream)
+
+
+@pytest.mark.parametrize("schedule", WAYS)
+def test_all_is_right_after_many_rows(schedule):
+    x, y = problem(3, 4000, 3)
+    stream = Stream.__new__(Stream)
+    stream.x, stream.y, stream.box = x, y, np.full(4000, 2.0)
+    stream.kernel, stream.schedule, stream.cache_bytes = RBF, schedule, 10**6
+    # RBF kernels have a diagonal of ones: no Gram matrix of all rows is needed.
+    stream.gram = np.broadcast_to(np.float64(1.0), (4000, 4000))
+    stream.state = lasvm_state.new_state(3, 10**6)
+    stream.margins = np.zeros(4000)
+    stream.all()
+    check(stream)
+    assert stream.state.info[0].dual == pytest.approx(fresh_dual(stream), rel=1e-6)
+
+
+def test_rows_without_weight_do_not_keep_others_in_the_window():
+    x, y = problem(0, 60, 3)
+    box = np.where(np.arange(60) % 3 == 0, 0.0, 1.0)
+    stream = Stream(x, y, box, RBF, within(window=10)).all()
+    check(stream)
+    assert (stream.state.store.entered[live_of(stream.state)] > 50).all()
+
+
+def test_rows_that_come_again_leave_the_window_with_their_merged_vector():
+    x, y = problem(8, 80, 2)
+    stream = Stream(x, y, np.full(80, 2.0), RBF, within(window=20, limit=6)).learn(0, 30)
+    for _ in range(3):
+        stream.learn(25, 30)
+    for k in range(30, 60):
+        stream.learn(k, k + 1)
+        entered = stream.state.store.entered[live_of(stream.state)]
+        assert (np.abs(entered) > k + 1 - 20).all()

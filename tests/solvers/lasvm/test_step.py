@@ -1,0 +1,244 @@
+"""LASVM against its slow twin, LIBSVM, and what must hold after every step."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.svm import SVC
+
+from streamsvm import kernels
+from streamsvm.solvers.lasvm import finish as lasvm_finish
+from streamsvm.solvers.lasvm import state as lasvm_state
+from streamsvm.solvers.lasvm import step as lasvm
+from streamsvm.support.dense_store import rows_of
+from tests.kernels.test_values import expected, values
+from tests.reference.slow_lasvm import SlowLASVM
+
+PAPERS = lasvm.Schedule(1e-3, 1.0, np.inf, 0.0, 0.0)
+SECOND = lasvm.Schedule(1e-3, 1.0, np.inf, 0.0, 1.0)
+NEAR = lasvm.Schedule(1e-3, 1.0, 0.5, 100.0, 1.0)
+ALL = (kernels.Linear(), kernels.Polynomial(degree=2, gamma=0.3), kernels.RBF(gamma=0.5))
+
+
+class Stream:
+    """A state, and rows to give it."""
+
+    def __init__(self, x, y, box, kernel, schedule, cache_bytes=10**6, capacity=64):
+        self.x, self.y, self.box = x, y, box
+        self.kernel, self.schedule, self.cache_bytes = kernel, schedule, cache_bytes
+        self.gram = values(kernel, x, x).astype(float)
+        self.state = lasvm_state.new_state(x.shape[1], cache_bytes, capacity)
+        self.margins = np.full(len(y), np.nan)
+
+    def learn(self, start, stop):
+        diagonal = np.diag(self.gram).astype(np.float32)
+        numbers = np.arange(1, len(self.y) + 1)
+        weight = np.ones(len(self.y))
+        while start < stop:
+            part = slice(start, stop)
+            start += lasvm.learn_rows(
+                self.state, self.kernel, self.x[part], self.y[part], self.box[part], weight[part],
+                numbers[part], diagonal[part], self.schedule, self.margins[part],
+            )  # fmt: skip
+            if start < stop:
+                self.state = lasvm_state.grown(
+                    self.state, 2 * self.state.alpha.size, self.x.shape[1], self.cache_bytes
+                )
+        return self
+
+    def all(self):
+        return self.learn(0, len(self.y))
+
+    def finish(self, steps=10**6):
+        while not lasvm_finish.finish_some(
+            self.state, self.kernel, self.schedule, self.x.shape[1], steps
+        ):
+            self.check()
+        return self
+
+    def coefficients(self):
+        alpha = np.zeros(len(self.y))
+        n = int(self.state.info[0].n)
+        entered = self.state.store.entered[:n]
+        alpha[entered[entered > 0] - 1] = self.state.alpha[:n][entered > 0]
+        return alpha
+
+    def check(self):
+        """Boxes, the sum, the dual, cached gradients and extremes against fresh ones."""
+        state, n = self.state, int(self.state.info[0].n)
+        alpha, C = state.alpha[:n], self.box.max()
+        live = state.lower[:n] != state.upper[:n]
+        assert (alpha >= state.lower[:n]).all() and (alpha <= state.upper[:n]).all()
+        assert not alpha[~live].any() and not state.alpha[n:].any()
+        assert abs(alpha.sum()) <= 1e-9 * C * max(n, 1)
+        rows = rows_of(state.store, n, self.x.shape[1])
+        K = expected(self.kernel, rows, rows) if n else np.zeros((0, 0))
+        fresh = state.y[:n] - K @ alpha
+        scale = 1.0 + np.abs(K).max(initial=0.0) * np.abs(alpha).sum()
+        np.testing.assert_allclose(state.gradient[:n][live], fresh[live], atol=2e-6 * scale)
+        dual = alpha @ state.y[:n] - 0.5 * alpha @ K @ alpha
+        assert state.info[0].dual == pytest.approx(dual, rel=1e-5, abs=1e-6 * scale * scale)
+        g = state.gradient[:n]
+        rising, falling = alpha < state.upper[:n], alpha > state.lower[:n]
+        assert state.info[0].g_max == max(g[rising], default=-np.inf)
+        assert state.info[0].g_min == min(g[falling], default=np.inf)
+        assert state.info[0].n_dead == np.sum(~live)
+        assert state.info[0].n_zero == np.sum(live & (alpha == 0.0))
+
+
+def problem(seed, n, d, noise=0.5):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, d)).astype(np.float32)
+    y = np.where(x[:, 0] * x[:, -1] + noise * rng.normal(size=n) > 0, 1.0, -1.0)
+    y[: min(2, n)] = [1.0, -1.0][: min(2, n)]
+    return x, y
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 2**31),
+    st.integers(1, 60),
+    st.integers(1, 5),
+    st.sampled_from(ALL),
+    st.sampled_from([0.01, 1.0, 30.0]),
+    st.sampled_from([PAPERS, SECOND, NEAR]),
+    st.booleans(),
+)
+def test_invariants_after_every_row(seed, n, d, kernel, C, schedule, weighted):
+    x, y = problem(seed, n, d)
+    box = C * (np.random.default_rng(seed).uniform(0, 2, n) if weighted else np.ones(n))
+    stream = Stream(x, y, box, kernel, schedule)
+    before = 0.0
+    for r in range(n):
+        stream.learn(r, r + 1)
+        stream.check()
+        assert stream.state.info[0].dual >= before - 1e-9 * (1.0 + abs(before))
+        before = float(stream.state.info[0].dual)
+    stream.finish(steps=7)
+    stream.check()
+    assert lasvm.delta(stream.state) <= schedule.tau
+    assert stream.state.info[0].dual >= before - 1e-9 * (1.0 + abs(before))
+
+
+@pytest.mark.parametrize("kernel", ALL, ids=repr)
+@pytest.mark.parametrize("schedule", [PAPERS, SECOND], ids=["first_order", "second_order"])
+def test_each_row_does_what_the_slow_twin_does(schedule, kernel):
+    # After a step its two gradients are equal up to rounding, and the next choice may hang on that:
+    # so the twin starts every row from the compiled state, and tells when a choice was a coin toss.
+    x, y = problem(1, 250, 3)
+    box = np.full(250, 2.0)
+    stream = Stream(x, y, box, kernel, schedule)
+    compared = 0
+    for k in range(250):
+        slow = SlowLASVM(stream.gram, y, box, 1e-3, schedule.second_order > 0)
+        state = stream.state
+        live = np.flatnonzero(state.lower != state.upper)
+        slow.S = (state.store.entered[live] - 1).tolist()
+        slow.alpha[slow.S] = state.alpha[live]
+        slow.g[slow.S] = state.gradient[live]
+        slow.learn(k)
+        stream.learn(k, k + 1)
+        if slow.ambiguous:
+            continue
+        compared += 1
+        state = stream.state
+        live = np.flatnonzero(state.lower != state.upper)
+        assert set(state.store.entered[live] - 1) == set(slow.S)
+        np.testing.assert_allclose(stream.coefficients(), slow.alpha, atol=1e-5)
+    assert compared > 60
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 2**31),
+    st.lists(st.integers(1, 90), min_size=1, max_size=6),
+    st.sampled_from(ALL),
+    st.sampled_from([PAPERS, NEAR]),
+)
+def test_batches_caches_and_capacities_do_not_change_a_bit(seed, cuts, kernel, schedule):
+    x, y = problem(seed, sum(cuts), 3, noise=1.0)
+    box = np.full(len(y), 3.0)
+    one = Stream(x, y, box, kernel, schedule, capacity=512)
+    for r in range(len(y)):
+        one.learn(r, r + 1)
+    for cache_bytes, capacity in ((0, 32), (10**7, 512)):
+        many = Stream(x, y, box, kernel, schedule, cache_bytes, capacity)
+        start = 0
+        for size in cuts:
+            many.learn(start, start + size)
+            start += size
+        np.testing.assert_array_equal(many.margins, one.margins)
+        np.testing.assert_array_equal(many.coefficients(), one.coefficients())
+        many.finish()
+    one.finish()
+    np.testing.assert_array_equal(many.coefficients(), one.coefficients())
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from(ALL), st.sampled_from([0.1, 1.0, 10.0]))
+def test_some_epochs_reach_libsvms_optimum(seed, kernel, C):
+    x, y = problem(seed, 80, 2)
+    weight = np.random.default_rng(seed).uniform(0.2, 2.0, 80)
+    stream = Stream(x, y, C * weight, kernel, SECOND)
+    before = -1.0
+    while stream.state.info[0].dual - before > 1e-7 * abs(before):
+        before = float(stream.state.info[0].dual)
+        stream.all().finish()
+    svc = SVC(C=C, kernel="precomputed", tol=1e-6).fit(stream.gram, y, sample_weight=weight)
+    alpha = np.zeros(80)
+    alpha[svc.support_] = svc.dual_coef_[0]
+    dual = alpha @ y - 0.5 * alpha @ stream.gram @ alpha
+    assert stream.state.info[0].dual == pytest.approx(dual, rel=1e-4)
+
+
+def test_examples_that_violate_only_with_each_other_meet():
+    # No support vector is free here: case c of the thesis' convergence argument.
+    for seed in range(60):
+        x, y = problem(seed, 10, 2)
+        stream = Stream(x, y, np.full(10, 0.5), kernels.Linear(), SECOND)
+        for _ in range(30):
+            stream.all().finish()
+        svc = SVC(C=0.5, kernel="precomputed", tol=1e-6).fit(stream.gram, y)
+        alpha = np.zeros(10)
+        alpha[svc.support_] = svc.dual_coef_[0]
+        dual = alpha @ y - 0.5 * alpha @ stream.gram @ alpha
+        assert stream.state.info[0].dual == pytest.approx(dual, rel=1e-4), seed
+
+
+def test_an_example_in_S_is_passed_over():
+    x, y = problem(3, 40, 2)
+    stream = Stream(x, y, np.full(40, 5.0), kernels.RBF(gamma=0.5), NEAR).all().finish()
+    kept = int(stream.state.info[0].n)
+    entered = set(stream.state.store.entered[:kept].tolist())
+    stream.all()
+    now = stream.state.store.entered[: int(stream.state.info[0].n)]
+    alive = now[now > 0].tolist()
+    assert len(alive) == len(set(alive))
+    assert entered & set(alive)
+
+
+def test_one_class_keeps_a_few_seeds():
+    x, _ = problem(0, 30, 2)
+    stream = Stream(x, np.ones(30), np.ones(30), kernels.RBF(gamma=0.5), PAPERS).all()
+    assert stream.state.info[0].n == lasvm.SEEDS
+    assert lasvm.bias(stream.state) == 1.0 and lasvm.delta(stream.state) == 0.0
+
+
+def test_shrinking_reaches_the_twins_optimum():
+    x, y = problem(5, 400, 2, noise=1.0)
+    box = np.full(400, 50.0)
+    # No removal before the finishing, many steps in it: shrinking has something to do.
+    everything = lasvm.Schedule(1e-3, 0.0, np.inf, 0.0, 1.0)
+    stream = Stream(x, y, box, kernels.RBF(gamma=2.0), everything).all()
+    slow = SlowLASVM(stream.gram, y, box, 1e-3, True)
+    entered = stream.state.store.entered[: int(stream.state.info[0].n)]
+    kept = entered[entered > 0] - 1
+    slow.S = kept.tolist()
+    slow.alpha = stream.coefficients()
+    slow.g[kept] = y[kept] - stream.gram[np.ix_(kept, kept)] @ slow.alpha[kept]
+    slow.finish()
+    steps = int(stream.state.info[0].n_steps)
+    stream.finish(steps=700)
+    stream.check()
+    assert stream.state.info[0].n_steps - steps > lasvm_finish.SHRINK_EVERY
+    assert stream.state.info[0].dual == pytest.approx(slow.dual, rel=1e-5)

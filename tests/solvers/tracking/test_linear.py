@@ -1,0 +1,257 @@
+"""Averaged tracking with w itself, against the slow twin and the version with kernel values."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamsvm import kernels
+from streamsvm.solvers.tracking import finish as tracking_finish
+from streamsvm.solvers.tracking import linear as tracking_linear
+from streamsvm.solvers.tracking import step as tracking
+from tests.reference.slow_tracking import SlowTracking, optimum
+from tests.reference.tracking_stream import (
+    PLAIN,
+    TrackingStream,
+    check_active_set,
+    problem,
+    unequal,
+)
+
+KERNEL = kernels.Linear(scale=0.7)
+SAMPLE = PLAIN._replace(limit=20.0, reservoir=1.0)
+SUPPORT = PLAIN._replace(keep_zeros=0.0)
+# (schedule, window)
+WAYS = [
+    (PLAIN, 0),
+    (PLAIN._replace(process=0.0, tau=0.03), 25),
+    (SUPPORT, 25),
+    (SUPPORT._replace(process=0.0), 0),
+    (SAMPLE, 0),
+    (SAMPLE._replace(process=0.0), 0),
+    (PLAIN._replace(steps=20.0, averaged=0.0), 25),
+    (PLAIN._replace(steps=1.0), 0),
+]
+
+
+class LinearStream(TrackingStream):
+    """The same rows for a state with explicit w."""
+
+    def __init__(self, x, y, box, kernel=KERNEL, schedule=PLAIN, seed=0, window=0, capacity=64):
+        super().__init__(x, y, box, kernel, schedule, seed, window, 0)
+        self.state = tracking_linear.new_state(x.shape[1], window, seed, capacity)
+        x = x.astype(float)
+        self.gram = kernel.scale * x @ x.T
+
+    def learn(self, rows):
+        rows = np.asarray(rows)
+        margins, done = np.full(len(rows), np.nan), 0
+        while done < len(rows):
+            part = rows[done:]
+            done += tracking_linear.learn_rows(
+                self.state, self.kernel, self.x[part], self.y[part], self.box[part],
+                self.box[part], part + 1, self.diagonal[part], self.schedule, margins[done:],
+            )  # fmt: skip
+            if done < len(rows):
+                capacity = 2 * self.state.alpha.size
+                self.state = tracking_linear.grown(self.state, capacity, self.x.shape[1], 0)
+        self.margins[rows] = margins
+        return self
+
+    def fresh_dual(self, coefficients=None):
+        alpha, y = self.state.alpha[self.members], self.state.y[self.members]
+        w = alpha @ self.rows_of_members()
+        return alpha @ y - 0.5 * self.kernel.scale * w @ w
+
+    def rows_of_members(self):
+        return self.state.store.rows[self.members].astype(float)
+
+    def check(self, rel=1e-9):
+        """Boxes, both w, the dual and the active set, against fresh values."""
+        state = self.state
+        members = check_active_set(state.active, state.store.entered)
+        alpha, y, box = state.alpha[members], state.y[members], state.box[members]
+        assert (y * alpha >= 0.0).all() and (y * alpha <= box).all()
+        x, scale = self.rows_of_members(), 1.0 + np.abs(alpha).sum()
+        np.testing.assert_allclose(state.w, alpha @ x, rtol=0, atol=rel * scale)
+        w_average = state.average[members] @ x
+        np.testing.assert_allclose(state.w_average, w_average, rtol=0, atol=rel * scale)
+        assert self.info.dual == pytest.approx(self.fresh_dual(), rel=rel, abs=rel * scale)
+        diagonal = self.kernel.scale * (x**2).sum(axis=1)
+        np.testing.assert_allclose(state.diagonal[members], diagonal, rtol=1e-12)
+        assert self.info.box_sum == pytest.approx(box.sum(), rel=1e-9, abs=1e-9)
+
+
+def twin_of(stream, window):
+    s = stream.schedule
+    return SlowTracking(
+        stream.gram, stream.y, stream.box, stream.state.draws[0], int(s.steps), s.process > 0,
+        s.keep_zeros > 0, s.tau, window, int(s.limit) if s.reservoir else 0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("way", range(len(WAYS)))
+def test_each_row_does_what_the_slow_twin_does(way):
+    schedule, window = WAYS[way]
+    x, y = problem(way, 120, 3)
+    stream = LinearStream(x, y, unequal(1, 120, C=2.0), KERNEL, schedule, window=window)
+    slow = twin_of(stream, window)
+    expected = []
+    for k in range(120):
+        expected.append(slow.learn(k) if schedule.averaged else slow.f(k))
+        if not schedule.averaged:
+            slow.learn(k)
+        stream.learn([k])
+        stream.check()
+    for mine, theirs in ((stream.state.alpha, slow.a), (stream.state.average, slow.average)):
+        np.testing.assert_allclose(stream.of_rows(mine), slow.y * theirs, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(stream.margins, expected, rtol=1e-9, atol=1e-9)
+    assert (stream.state.store.entered[stream.members] - 1).tolist() == slow.members
+    for name in ("process_gain", "lost", "skipped", "mean_gain", "scaled_gain", "width", "r2"):
+        assert stream.info[name] == pytest.approx(getattr(slow, name), rel=1e-8, abs=1e-9), name
+    assert stream.info.n_steps == 120 * schedule.steps and stream.info.n_seen == 120
+    if schedule.tau:
+        assert stream.info.n_null == slow.n_null
+
+
+@pytest.mark.parametrize("way", range(len(WAYS)))
+def test_w_is_the_version_with_kernel_values(way):
+    schedule, window = WAYS[way]
+    x, y = problem(3, 150, 4)
+    box = unequal(3, 150)
+    explicit = LinearStream(x, y, box, KERNEL, schedule, 5, window).all()
+    implicit = TrackingStream(x, y, box, KERNEL, schedule, 5, window).all()
+    for name in ("alpha", "average"):
+        a, b = (s.of_rows(getattr(s.state, name)) for s in (explicit, implicit))
+        np.testing.assert_allclose(a, b, atol=1e-5)
+    np.testing.assert_allclose(explicit.margins, implicit.margins, rtol=1e-5, atol=1e-5)
+    assert explicit.state.draws[0] == implicit.state.draws[0]
+    for name in ("dual", "lost", "process_gain", "mean_gain", "scaled_gain", "width"):
+        assert explicit.info[name] == pytest.approx(implicit.info[name], rel=1e-5, abs=1e-5), name
+    out, also = np.empty(150), np.empty(150)
+    tracking_linear.margins_of(KERNEL, explicit.state.w_average, x, out)
+    tracking.margins_of(implicit.state, KERNEL, implicit.state.average, x, also)
+    np.testing.assert_allclose(out, also, rtol=1e-5, atol=1e-5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 2**31),
+    st.integers(1, 60),
+    st.integers(1, 5),
+    st.sampled_from([0.01, 1.0, 30.0]),
+    st.sampled_from(WAYS),
+)
+def test_invariants_after_every_row(seed, n, d, C, way):
+    schedule, window = way
+    x, y = problem(seed, n, d)
+    stream = LinearStream(x, y, unequal(seed, n, C), KERNEL, schedule, seed, window)
+    gained = 0.0
+    for k in range(n):
+        stream.learn([k])
+        stream.check()
+        info = stream.info
+        assert info.dual + info.lost - gained >= -1e-9 * (1.0 + abs(gained))
+        gained = float(info.dual + info.lost)
+        booked = info.process_gain + schedule.steps * info.mean_gain - info.skipped - info.lost
+        assert booked == pytest.approx(info.dual, rel=1e-9, abs=1e-9 * (1.0 + abs(info.lost)))
+        assert len(stream.members) <= min(schedule.limit, window or np.inf)
+
+
+@pytest.mark.parametrize("window", [0, 300])
+def test_the_dual_and_w_are_right_after_a_million_steps(window):
+    x, y = problem(0, 10_000, 6, noise=1.0)
+    x[5000:] += 0.5
+    schedule = PLAIN._replace(steps=100.0)
+    stream = LinearStream.__new__(LinearStream)
+    # Without the Gram matrix of all rows.
+    TrackingStream.__init__(stream, x, y, unequal(0, 10_000), KERNEL, schedule)
+    stream.state = tracking_linear.new_state(6, window, 0)
+    stream.all()
+    assert stream.info.n_steps == 1_000_000
+    assert stream.info.dual == pytest.approx(stream.fresh_dual(), rel=1e-9)
+    x = stream.rows_of_members()
+    for w, coefficients in (("w", "alpha"), ("w_average", "average")):
+        fresh = getattr(stream.state, coefficients)[stream.members] @ x
+        np.testing.assert_allclose(getattr(stream.state, w), fresh, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("way", range(len(WAYS)))
+def test_batches_and_capacities_do_not_change_a_bit(way):
+    schedule, window = WAYS[way]
+    x, y = problem(5, 200, 3)
+    box = unequal(5, 200)
+    one = LinearStream(x, y, box, KERNEL, schedule, 1, window, capacity=512)
+    for k in range(200):
+        one.learn([k])
+    many = LinearStream(x, y, box, KERNEL, schedule, 1, window, capacity=4)
+    many.learn(np.arange(77)).learn(np.arange(77, 200))
+    n = int(one.state.active.counts[0].n)
+    for name in ("w", "w_average", "info", "draws"):
+        np.testing.assert_array_equal(getattr(one.state, name), getattr(many.state, name), name)
+    for name in ("alpha", "average", "y", "box", "diagonal"):
+        mine, theirs = getattr(one.state, name), getattr(many.state, name)
+        np.testing.assert_array_equal(mine[:n], theirs[:n], name)
+    np.testing.assert_array_equal(one.margins, many.margins)
+
+
+def test_more_features_are_zero_so_far():
+    x, y = problem(6, 100, 5)
+    x[:50, 3:] = 0.0
+    narrow = LinearStream(x, y, 1.0)
+    narrow.x, all_x = np.ascontiguousarray(x[:, :3]), x
+    narrow.state = tracking_linear.new_state(3, 0, 0)
+    narrow.learn(np.arange(50))
+    narrow.x, narrow.state = all_x, tracking_linear.grown(narrow.state, 256, 5, 0)
+    narrow.learn(np.arange(50, 100)).check()
+    wide = LinearStream(x, y, 1.0).all()
+    np.testing.assert_allclose(narrow.state.w, wide.state.w, rtol=1e-9)
+
+
+def test_examples_that_come_again_and_rows_without_weight():
+    x, y = problem(7, 60, 3)
+    box = unequal(7, 60)
+    box[::4] = 0.0
+    stream = LinearStream(x, y, box, schedule=SUPPORT)
+    slow = twin_of(stream, 0)
+    for _ in range(3):
+        stream.all().check()
+        for k in range(60):
+            slow.learn(k)
+        np.testing.assert_allclose(stream.of_rows(stream.state.alpha), y * slow.a, atol=1e-9)
+    assert stream.info.n_seen == 3 * 45 and not stream.of_rows(stream.state.alpha)[::4].any()
+
+
+@pytest.mark.parametrize("window", [0, 40])
+def test_finishing_reaches_the_optimum_and_leaves_the_certificate_alone(window):
+    x, y = problem(9, 80, 3)
+    stream = LinearStream(x, y, unequal(9, 80), window=window).all()
+    names = ("n_seen", "n_steps", "n_null", "mean_gain", "scaled_gain", "width", "process_gain")
+    before = {name: float(stream.info[name]) for name in names}
+    gained = stream.info.dual + stream.info.lost
+    worst = np.inf
+    for _ in range(100):
+        worst = tracking_finish.finish_some(tracking_linear, stream.state, KERNEL, PLAIN, 3)
+        if worst <= 1e-6:
+            break
+    assert worst <= 1e-6
+    stream.check()
+    np.testing.assert_array_equal(stream.state.w_average, stream.state.w)
+    rows = np.sort(stream.state.store.entered[stream.members] - 1)
+    gram = stream.gram[np.ix_(rows, rows)]
+    a = optimum(gram, y[rows], stream.box[rows])
+    best = a.sum() - 0.5 * (y[rows] * a) @ gram @ (y[rows] * a)
+    assert best * (1 - 1e-6) <= stream.info.dual <= best * (1 + 1e-9)
+    assert {name: float(stream.info[name]) for name in names} == before
+    assert stream.info.dual + stream.info.lost == pytest.approx(gained, rel=1e-9)
+
+
+def test_classes_may_be_exchanged():
+    x, y = problem(11, 70, 3)
+    straight = LinearStream(x, y, 2.0, window=30).all()
+    stream = LinearStream(x, y, 2.0, window=30).learn(np.arange(40))
+    tracking_linear.turn_signs(stream.state)
+    stream.y = -y
+    stream.learn(np.arange(40, 70)).check()
+    np.testing.assert_array_equal(stream.state.w_average, -straight.state.w_average)
+    assert stream.info.dual == straight.info.dual

@@ -1,0 +1,330 @@
+"""Averaged tracking against its slow twin, the batch optimum, and what must always hold."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamsvm import kernels
+from streamsvm.solvers import budget
+from streamsvm.solvers.tracking import finish as tracking_finish
+from streamsvm.solvers.tracking import state as tracking_state
+from streamsvm.solvers.tracking import step as tracking
+from streamsvm.solvers.tracking.step import exact_step
+from tests.reference.slow_tracking import SlowDraws, SlowTracking, optimum
+from tests.reference.tracking_stream import PLAIN, TrackingStream, problem, unequal
+
+RBF = kernels.RBF(gamma=0.5)
+ALL = (kernels.Linear(scale=0.7), kernels.Polynomial(degree=2, gamma=0.3), RBF)
+SAMPLE = PLAIN._replace(limit=20.0, reservoir=1.0)
+SUPPORT = PLAIN._replace(keep_zeros=0.0)
+
+
+def limited(policy, limit=15.0):
+    return PLAIN._replace(limit=limit, policy=policy)
+
+
+# (schedule, window)
+WAYS = [
+    (PLAIN, 0),
+    (PLAIN._replace(process=0.0), 25),
+    (SUPPORT, 0),
+    (SUPPORT._replace(process=0.0, tau=0.05), 25),
+    (SAMPLE, 0),
+    *((limited(policy), 0) for policy in (budget.REMOVE, budget.SMALLEST, budget.PROJECT)),
+    (limited(budget.PROJECT), 25),
+    (limited(budget.MERGE), 0),
+    (limited(budget.MERGE), 25),
+    (limited(budget.MERGE_MEAN), 25),
+]
+
+
+def twin_of(stream, window=0):
+    s = stream.schedule
+    return SlowTracking(
+        stream.gram, stream.y, stream.box, stream.state.draws[0], int(s.steps), s.process > 0,
+        s.keep_zeros > 0, s.tau, window, int(s.limit) if s.reservoir else 0,
+    )  # fmt: skip
+
+
+def assert_twins(stream, slow):
+    scale = 1.0 + np.abs(stream.gram).max()
+    alpha, average = stream.of_rows(stream.state.alpha), stream.of_rows(stream.state.average)
+    np.testing.assert_allclose(alpha, slow.y * slow.a, rtol=0, atol=1e-10 * scale)
+    np.testing.assert_allclose(average, slow.y * slow.average, rtol=0, atol=1e-10 * scale)
+    assert (stream.state.store.entered[stream.members] - 1).tolist() == slow.members
+    info = stream.info
+    for name in ("process_gain", "lost", "skipped", "mean_gain", "scaled_gain", "width", "r2"):
+        assert info[name] == pytest.approx(getattr(slow, name), rel=1e-8, abs=1e-9 * scale), name
+    assert info.dual == pytest.approx(slow.dual, rel=1e-9, abs=1e-9 * scale)
+    assert info.n_seen == slow.n_seen and info.n_steps == slow.n_seen * slow.K
+
+
+def test_the_twins_draws_are_the_compiled_ones():
+    draws = np.array([2**64 - 5], np.uint64)
+    slow = SlowDraws(draws[0])
+    for n in range(1, 500):
+        assert slow.below(n) == tracking.below(draws, n)
+
+
+@pytest.mark.parametrize("kernel", ALL, ids=repr)
+@pytest.mark.parametrize("window", [0, 30])
+@pytest.mark.parametrize("schedule", [PLAIN, SUPPORT, SAMPLE], ids=["all", "support", "sample"])
+@pytest.mark.parametrize("process", [0.0, 1.0])
+@pytest.mark.parametrize("K", [1, 5, 20])
+def test_each_row_does_what_the_slow_twin_does(kernel, window, schedule, process, K):
+    if window and schedule.reservoir:
+        return
+    x, y = problem(K, 90, 3)
+    tau = 0.03 if K == 5 else 0.0
+    schedule = schedule._replace(steps=float(K), process=process, tau=tau)
+    stream = TrackingStream(x, y, unequal(1, 90, C=2.0), kernel, schedule, seed=K, window=window)
+    slow = twin_of(stream, window)
+    margins = []
+    for k in range(90):
+        margins.append(slow.learn(k))
+        stream.learn([k])
+        if k % 10 == 9:
+            assert_twins(stream, slow)
+    np.testing.assert_allclose(stream.margins, margins, rtol=1e-9, atol=1e-9)
+    if tau:
+        # Without tau, whether a margin is exactly 1 hangs on rounding.
+        assert stream.info.n_null == slow.n_null
+
+
+@pytest.mark.parametrize(
+    ("schedule", "window"), [(PLAIN, 0), (SUPPORT, 0), (SAMPLE, 0), (PLAIN, 55), (SUPPORT, 20)]
+)
+def test_examples_that_come_again_are_stepped_on_not_entered(schedule, window):
+    x, y = problem(2, 60, 3)
+    stream = TrackingStream(x, y, unequal(2, 60), RBF, schedule, window=window)
+    slow = twin_of(stream, window)
+    rng = np.random.default_rng(0)
+    for epoch in range(3):
+        rows = rng.permutation(60) if epoch else np.arange(60)
+        for k in rows:
+            slow.learn(k)
+        stream.learn(rows)
+        stream.check()
+        assert_twins(stream, slow)
+    if schedule is PLAIN and not window:
+        assert len(stream.members) == 60 and stream.info.n_seen == 180
+
+
+def test_the_window_slides_when_an_example_comes_again():
+    x, y = problem(3, 40, 3)
+    stream = TrackingStream(x, y, 1.0, RBF, window=5).learn([0, 1, 2, 3, 4, 2, 3])
+    for k in range(5, 40):
+        stream.learn([k])
+        assert len(stream.members) <= 5
+
+
+def test_zeros_that_finishing_leaves_are_dropped_too():
+    x, y = problem(0, 101, 3)
+    stream = TrackingStream(x, y, 10.0, RBF, SUPPORT).learn(np.arange(100))
+    tracking_finish.finish_some(tracking, stream.state, RBF, SUPPORT, 3)
+    stream.learn([100])
+    # Those of the last example's steps may wait for the next one.
+    waits = stream.state.is_touched[stream.members] > 0
+    assert (stream.state.alpha[stream.members] != 0.0)[~waits].all()
+
+
+def test_margins_are_the_averaged_classifiers_or_the_last_ones():
+    x, y = problem(4, 50, 3)
+    averaged = TrackingStream(x, y, 1.0, RBF).all()
+    last = TrackingStream(x, y, 1.0, RBF, PLAIN._replace(averaged=0.0)).all()
+    np.testing.assert_array_equal(averaged.state.alpha, last.state.alpha)
+    slow, expected = twin_of(TrackingStream(x, y, 1.0, RBF)), []
+    for k in range(50):
+        expected.append(slow.f(k))
+        slow.learn(k)
+    np.testing.assert_allclose(last.margins, expected, rtol=1e-9, atol=1e-9)
+    out = np.empty(50)
+    for coefficients, a in ((averaged.state.average, slow.average), (averaged.state.alpha, slow.a)):
+        tracking.margins_of(averaged.state, RBF, coefficients, x, out)
+        np.testing.assert_allclose(out, slow.gram @ (y * a), rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 2**31),
+    st.integers(1, 60),
+    st.integers(1, 5),
+    st.sampled_from(ALL[1:]),
+    st.sampled_from([0.01, 1.0, 30.0]),
+    st.sampled_from(WAYS),
+    st.booleans(),
+)
+def test_invariants_after_every_row(seed, n, d, kernel, C, way, weighted):
+    x, y = problem(seed, n, d)
+    schedule, window = way
+    if schedule.policy == budget.MERGE:
+        kernel = RBF
+    box = unequal(seed, n, C) if weighted else C
+    stream = TrackingStream(x, y, box, kernel, schedule, seed, window)
+    gained = 0.0
+    for k in range(n):
+        stream.learn([k])
+        stream.check()
+        info = stream.info
+        # Steps never lower the dual: what it falls by is what was lost, and left out is left out.
+        rise = info.dual + info.lost - gained
+        assert rise >= -1e-9 * (1.0 + abs(gained))
+        gained = float(info.dual + info.lost)
+        booked = info.process_gain + schedule.steps * info.mean_gain - info.skipped - info.lost
+        assert booked == pytest.approx(info.dual, rel=1e-9, abs=1e-9 * (1.0 + abs(info.lost)))
+        assert len(stream.members) <= min(schedule.limit, window or np.inf)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.floats(0.0, 1.0),
+    st.floats(1e-3, 1e3),
+    st.floats(-1e3, 1e3),
+    st.sampled_from([0.0, 1e-3, 1.0, 50.0]),
+)
+def test_a_step_is_the_best_within_the_box(share, box, g, diagonal):
+    a = share * box
+    step = exact_step(a, g, box, diagonal)
+    assert -a <= step <= box - a
+    worth = lambda s: s * (g - 0.5 * s * diagonal)  # noqa: E731
+    others = np.linspace(-a, box - a, 41)
+    assert worth(step) >= worth(others).max() - 1e-9 * (1.0 + abs(worth(step)))
+    assert worth(step) >= 0.0
+
+
+def test_the_dual_is_right_after_a_million_steps():
+    x, y = problem(0, 10_000, 4, noise=1.0)
+    x[5000:] += 1.0
+    stream = TrackingStream(
+        x, y, unequal(0, 10_000, C=5.0), RBF, PLAIN._replace(steps=100.0), window=200
+    ).all()
+    assert stream.info.n_steps == 1_000_000 and len(stream.members) == 200
+    assert stream.info.dual == pytest.approx(stream.fresh_dual(), rel=1e-9)
+    stream.check()
+
+
+def state_of(stream):
+    """Return all that counts of a state, to compare bit for bit."""
+    state, n = stream.state, int(stream.state.active.counts[0].n)
+    arrays = {name: getattr(state, name)[:n] for name in ("alpha", "average", "f", "box", "y")}
+    arrays |= {"members": stream.members, "entered": state.store.entered[:n]}
+    arrays |= {"draws": state.draws, "margins": stream.margins, "info": np.asarray(state.info)}
+    return arrays | {"x": stream.state.store.panels.shape[1], "counts": state.active.counts}
+
+
+def assert_same_bits(stream, other):
+    theirs = state_of(other)
+    for name, mine in state_of(stream).items():
+        np.testing.assert_array_equal(mine, theirs[name], err_msg=name)
+
+
+@pytest.mark.parametrize("way", range(len(WAYS)))
+@settings(max_examples=6, deadline=None)
+@given(seed=st.integers(0, 2**31), cuts=st.lists(st.integers(1, 90), min_size=1, max_size=5))
+def test_batches_caches_and_capacities_do_not_change_a_bit(way, seed, cuts):
+    schedule, window = WAYS[way]
+    x, y = problem(seed, sum(cuts), 3, noise=1.0)
+    rows = np.arange(len(y))
+    # A second epoch, over some rows.
+    rows = np.concatenate([rows, rows[::2]])
+    box = unequal(seed, len(y), C=3.0)
+    one = TrackingStream(x, y, box, RBF, schedule, seed, window, capacity=512)
+    for k in rows:
+        one.learn([k])
+    for cache_bytes, capacity in ((0, 32), (10**7, 512)):
+        many = TrackingStream(x, y, box, RBF, schedule, seed, window, cache_bytes, capacity)
+        start = 0
+        for size in (*cuts, len(rows)):
+            many.learn(rows[start : start + size])
+            start += size
+        assert_same_bits(many, one)
+
+
+def test_a_state_that_was_sent_goes_on_as_if_it_had_stayed():
+    x, y = problem(6, 120, 3)
+    stay = TrackingStream(x, y, 2.0, RBF, SUPPORT, window=50).all()
+    sent = TrackingStream(x, y, 2.0, RBF, SUPPORT, window=50).learn(np.arange(70))
+    sent.state = tracking_state.with_cache(tracking_state.without_cache(sent.state), 10**6)
+    sent.learn(np.arange(70, 120))
+    assert_same_bits(sent, stay)
+
+
+def test_rows_without_weight_are_passed_over():
+    x, y = problem(7, 80, 3)
+    box = unequal(7, 80)
+    skipped = np.arange(80) % 3 == 1
+    box[skipped] = 0.0
+    with_them = TrackingStream(x, y, box, RBF, window=20).all()
+    without = TrackingStream(x, y, box, RBF, window=20).learn(np.flatnonzero(~skipped))
+    for name in ("alpha", "average"):
+        np.testing.assert_array_equal(
+            with_them.of_rows(getattr(with_them.state, name)),
+            without.of_rows(getattr(without.state, name)),
+        )
+    assert with_them.info.n_seen == without.info.n_seen == (~skipped).sum()
+    assert np.isfinite(with_them.margins).all()
+
+
+def test_K_follows_the_largest_kernel_value():
+    x, y = problem(8, 40, 2)
+    kernel = kernels.Polynomial(degree=2, gamma=0.5)
+    schedule = PLAIN._replace(steps=3.0, steps_per_r2=1.7)
+    stream = TrackingStream(x, y, 1.0, kernel, schedule)
+    steps = 0
+    for k in range(40):
+        stream.learn([k])
+        steps += max(3, int(np.ceil(1.7 * float(stream.diagonal[: k + 1].max()))))
+        assert stream.info.n_steps == steps
+
+
+@pytest.mark.parametrize("kernel", ALL, ids=repr)
+@pytest.mark.parametrize("window", [0, 40])
+def test_finishing_reaches_the_optimum_and_leaves_the_certificate_alone(kernel, window):
+    x, y = problem(9, 80, 3)
+    box = unequal(9, 80, C=3.0)
+    stream = TrackingStream(x, y, box, kernel, PLAIN._replace(tau=0.01), window=window).all()
+    names = (
+        "n_seen", "n_steps", "n_null", "mean_gain", "scaled_gain", "width", "skipped",
+        "process_gain",
+    )  # fmt: skip
+    before = {name: float(stream.info[name]) for name in names}
+    gained = stream.info.dual + stream.info.lost
+    for _ in range(50):
+        if tracking_finish.finish_some(tracking, stream.state, kernel, PLAIN, 3) <= 1e-6:
+            break
+    else:
+        raise AssertionError("no optimum")
+    stream.check(rel=1e-8)
+    rows = np.sort(stream.state.store.entered[stream.members] - 1)
+    gram = stream.gram[np.ix_(rows, rows)]
+    a = optimum(gram, y[rows], box[rows])
+    best = a.sum() - 0.5 * (y[rows] * a) @ gram @ (y[rows] * a)
+    assert best * (1 - 1e-6) <= stream.info.dual <= best * (1 + 1e-9)
+    assert {name: float(stream.info[name]) for name in names} == before
+    assert stream.info.dual + stream.info.lost == pytest.approx(gained, rel=1e-9)
+    np.testing.assert_array_equal(stream.state.average, stream.state.alpha)
+    if not window:
+        stream.all().check(rel=1e-8)
+
+
+def test_another_kernel_is_another_dual_and_the_change_is_booked():
+    x, y = problem(10, 70, 3)
+    stream = TrackingStream(x, y, 2.0, RBF, window=30).all()
+    gained = stream.info.dual + stream.info.lost
+    stream.kernel = kernels.RBF(gamma=2.0)
+    tracking_state.rebuild(stream.state, stream.kernel, 3)
+    stream.check()
+    assert stream.info.dual + stream.info.lost == pytest.approx(gained, rel=1e-12)
+    stream.all().check()
+
+
+def test_classes_may_be_exchanged():
+    x, y = problem(11, 70, 3)
+    stream = TrackingStream(x, y, 2.0, RBF, window=30).learn(np.arange(40))
+    tracking_state.turn_signs(stream.state)
+    stream.y = -y
+    stream.learn(np.arange(40, 70)).check()
+    straight = TrackingStream(x, y, 2.0, RBF, window=30).all()
+    np.testing.assert_array_equal(stream.state.alpha, -straight.state.alpha)
+    assert stream.info.dual == straight.info.dual
