@@ -44,20 +44,21 @@ _registered: list[str] = []
 
 _ROOT = Path(__file__).parent
 _IMPORT = re.compile(r"^\s*from (streamsvm[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+# What a file calls without importing it, by a table of types: it says so.
+_USES = re.compile(r'^USES = "([^"]*)"', re.MULTILINE)
 
 
 @cache
 def _imported_by(path: Path) -> frozenset[Path]:
     """Return the files of the package that a file imports."""
-    found = set()
-    for module, names in _IMPORT.findall(path.read_text(encoding="utf-8")):
+    found, text = set(), path.read_text(encoding="utf-8")
+    for module, names in _IMPORT.findall(text):
         start = _ROOT.joinpath(*module.split(".")[1:])
         parts = [start / name for name in re.findall(r"\w+", names)]
         found |= {place.with_suffix(".py") for place in (start, *parts) if place != _ROOT}
         found |= {place / "__init__.py" for place in (start, *parts) if place != _ROOT}
-    if path.parent == _ROOT / "kernels":
-        # Kernels are called by type, from a table: who imports one file may call any of them.
-        found |= set(path.parent.glob("*.py"))
+    for pattern in _USES.findall(text):
+        found |= set(_ROOT.glob(pattern))
     return frozenset(place for place in found if place.is_file())
 
 

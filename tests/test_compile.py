@@ -90,9 +90,14 @@ STAMPS = """
 from streamsvm import _compile
 from streamsvm.solvers.lasvm import extremes, step
 from streamsvm.solvers.tracking import step as tracking
-from streamsvm.support import stores
-for function in (extremes.update_gradient, step.learn_rows, tracking.learn_rows, stores.values):
-    print(_compile.stamp(getattr(function, "py_func", function))[0])
+from streamsvm.support import kernel_values
+for module, name in (
+    (extremes, "update_gradient"),
+    (step, "learn_rows"),
+    (tracking, "learn_rows"),
+    (kernel_values, "kernel_values"),
+):
+    print(_compile.stamp(getattr(module, name).py_func)[0])
 """
 
 

@@ -25,6 +25,9 @@ from numba.extending import overload
 from streamsvm import _compile
 from streamsvm.errors import ParameterError
 
+USES = "kernels/*.py"
+"""Files whose functions are called from here: an edit of one recompiles what calls them."""
+
 Product = Literal["dot", "distance", "vectors"]
 Value = TypeVar("Value", bound=Callable[..., float])
 
