@@ -281,7 +281,10 @@ def _array_at(address: Any, shape: Any, dtype: Any) -> Any:
 
 
 def chosen_by(
-    argument: int, choices: dict[Any, Any], key: Callable[[type], Any] = lambda kind: kind
+    argument: int,
+    choices: dict[Any, Any],
+    key: Callable[[type], Any] = lambda kind: kind,
+    name: str = "",
 ) -> Any:
     """Return a function that calls one of several compiled ones, by the type of an argument.
 
@@ -296,6 +299,8 @@ def chosen_by(
     key
         Gives the key in `choices` for a type: ``np.ndarray``, or the class of a NamedTuple. The
         type itself by default.
+    name
+        What it is called, if choices are added later; by default after all of them.
 
     """
 
@@ -303,7 +308,7 @@ def chosen_by(
         return choices[key(type(args[argument]))](*args)
 
     own = [f"{choice.__module__}.{choice.__name__}" for choice in choices.values() if choice]
-    name = f"choice of {' or '.join(own)}"
+    name = name or f"choice of {' or '.join(own)}"
 
     @overload(choose, strict=False)
     def typed(*args: Any) -> Any:
@@ -329,6 +334,22 @@ def named(function: Function, name: str) -> Function:
     """
     function.__name__ = function.__qualname__ = name
     return function
+
+
+def add_source_of(function: Callable[..., Any]) -> None:
+    """Make a function that is called by a table of types part of every stamp, if it is a user's."""
+    function = getattr(function, "py_func", function)
+    if not function.__module__.startswith("streamsvm."):
+        add_source(source_of(function))
+
+
+def source_of(function: Callable[..., Any]) -> str:
+    """Return the source of a function."""
+    try:
+        return inspect.getsource(function)
+    except OSError:
+        # Typed at a prompt: its byte code is all there is to tell it from another.
+        return repr((function.__code__.co_code, function.__code__.co_consts))
 
 
 def add_source(text: str) -> None:

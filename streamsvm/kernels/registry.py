@@ -80,22 +80,12 @@ def register(kernel_type: type, of: Product = "vectors") -> Callable[[Value], Va
                 f"{function.__name__} takes {given} arguments; a kernel of {of!r} takes {wanted}: "
                 + ("(kernel, x, z)" if wanted == 3 else f"(kernel, {of})")
             )
-        # Ours are part of the digest of sources already.
-        if not kernel_type.__module__.startswith("streamsvm."):
-            _compile.add_source(_source_of(function))
+        _compile.add_source_of(function)
         _values[kernel_type] = _compile.compiled(function) if _compile.JIT else function
         _products[kernel_type] = of
         return function
 
     return decorate
-
-
-def _source_of(function: Callable[..., Any]) -> str:
-    try:
-        return inspect.getsource(function)
-    except OSError:
-        # Typed at a prompt: its byte code is all there is to tell it from another.
-        return repr((function.__code__.co_code, function.__code__.co_consts))
 
 
 def product_of(kernel_type: type) -> Product:

@@ -43,7 +43,17 @@ class ClassLabels:
 
     def __init__(self, seen: list[Any] | None = None) -> None:
         self.seen: list[Any] = list(seen or [])
-        self._numbers = {label: float(i) for i, label in enumerate(self.seen)}
+        # Replaced when a class comes, never changed.
+        self.signs: dict[Any, float] = {label: float(i) for i, label in enumerate(self.seen)}
+
+    @property
+    def ordered(self) -> list[Any]:
+        """The labels in the order of the scores."""
+        return self.seen
+
+    def label_of_sign(self, sign: float) -> Any:
+        """Return the label of a number."""
+        return self.seen[int(sign)]
 
     def check(self, labels: LabelColumn) -> LabelColumn:
         """Return the labels if all of them can be learnt.
@@ -59,14 +69,15 @@ class ClassLabels:
 
     def add(self, label: Any) -> bool:
         """Take note of a checked label; return False: no other label's number changes."""
-        if label not in self._numbers:
-            self._numbers[label] = float(len(self.seen))
+        if label not in self.signs:
+            signs = {**self.signs, label: float(len(self.seen))}
             self.seen.append(label)
+            self.signs = signs
         return False
 
     def sign(self, label: Any) -> float:
         """Return the number of a label that was added."""
-        return self._numbers[label]
+        return self.signs[label]
 
     def label(self, scores: Any) -> Any:
         """Return the label with the highest score; None before any label (River's habit)."""
@@ -92,8 +103,17 @@ class BinaryLabels:
 
     def __init__(self, seen: list[Any] | None = None) -> None:
         self.seen: list[Any] = list(seen or [])
+        self._settle()
+
+    def _settle(self) -> None:
+        """Set what follows from the labels seen."""
         # The label of margins below 0 and of those above; None while not known.
         self.negative, self.positive = self._sides()
+        self.ordered: list[Any] = [self.negative, self.positive]
+        # Empty before there are two.
+        self.signs: dict[Any, float] = {}
+        if len(self.seen) == 2:
+            self.signs = {self.negative: -1.0, self.positive: 1.0}
 
     def _sides(self) -> tuple[Any, Any]:
         if not self.seen:
@@ -134,7 +154,7 @@ class BinaryLabels:
             return False
         before = self.positive
         self.seen.append(label)
-        self.negative, self.positive = self._sides()
+        self._settle()
         return len(self.seen) == 2 and self.seen[0] == (
             self.negative if before is not None else self.positive
         )
@@ -142,6 +162,10 @@ class BinaryLabels:
     def sign(self, label: Any) -> float:
         """Return +1.0 or -1.0 for a label that was added."""
         return 1.0 if label == self.positive and self.positive is not None else -1.0
+
+    def label_of_sign(self, sign: float) -> Any:
+        """Return the label of -1.0 or +1.0."""
+        return self.positive if sign > 0.0 else self.negative
 
     def label(self, margin: float) -> Any:
         """Return the label that a margin predicts; False before any label (River's habit)."""

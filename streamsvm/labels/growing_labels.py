@@ -20,6 +20,12 @@ class GrowingLabels(BinaryLabels):
         """Whether margins are single numbers."""
         return len(self.seen) <= 2
 
+    def _settle(self) -> None:
+        super()._settle()
+        if not self.is_binary:
+            self.ordered = self.seen
+            self.signs = {label: float(i) for i, label in enumerate(self.seen)}
+
     def _sides(self) -> tuple[Any, Any]:
         if self.is_binary:
             return super()._sides()

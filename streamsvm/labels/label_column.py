@@ -167,6 +167,14 @@ class LabelColumn(Sequence[Any]):
             firsts.sort(key=lambda found: found[0])
         return [(label, first) for first, label in firsts]
 
+    def runs(self, seen: list[Any]) -> list[tuple[int, int]]:
+        """Return ranges of rows, each but the first beginning where a label not in `seen` does."""
+        if not len(self):
+            return []
+        firsts = [first for label, first in self.present() if label not in seen]
+        starts = sorted({0, *firsts})
+        return list(zip(starts, [*starts[1:], len(self)], strict=True))
+
 
 def _is_missing(label: Any) -> bool:
     """Tell whether a label is None, NaN or pandas' NA."""

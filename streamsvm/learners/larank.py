@@ -10,9 +10,8 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
-from streamsvm.labels.class_labels import ClassLabels
+from streamsvm.labels import outputs
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases.multiclass_learner import MulticlassLearner
 from streamsvm.learners.bases.parameter_checks import check_number, check_positive, check_size
 from streamsvm.learners.bases.slot_learner import SlotLearner
 from streamsvm.learners.bases.support_vectors import as_matrix
@@ -20,6 +19,7 @@ from streamsvm.model_files import container as model_file
 from streamsvm.model_files import larank_file
 from streamsvm.monitor.certificate import Certificate, tracking_bound
 from streamsvm.monitor.gap import KeptGap, larank_gap
+from streamsvm.solvers.larank import events as events
 from streamsvm.solvers.larank import finish as larank_finish
 from streamsvm.solvers.larank import state as larank_state
 from streamsvm.solvers.larank import step as larank
@@ -42,7 +42,7 @@ class SupportPatterns(NamedTuple):
     classes: list[Any]  # of the columns of `coefficients`
 
 
-class LaRankClassifier(MulticlassLearner, SlotLearner):
+class LaRankClassifier(SlotLearner):
     """Online SVM of several classes, with kernels: as accurate as a batch SVM after one pass.
 
     The problem solved, over the examples kept, is the multiclass SVM of Crammer and Singer, without
@@ -160,10 +160,6 @@ class LaRankClassifier(MulticlassLearner, SlotLearner):
         )
         self._draws = new_draws(seed)
 
-    @property
-    def _multiclass(self) -> bool:
-        return True
-
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         """Yield the settings that River's checks run with."""
@@ -175,8 +171,7 @@ class LaRankClassifier(MulticlassLearner, SlotLearner):
 
     # Labels and scores
 
-    def _new_labels(self) -> ClassLabels:
-        return ClassLabels()
+    _output = outputs.MULTICLASS
 
     def _new_margins(self, n: int) -> np.ndarray:
         return np.zeros((n, len(self._labels.seen)))
@@ -300,13 +295,6 @@ class LaRankClassifier(MulticlassLearner, SlotLearner):
 
     def _boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
         return self._c_of(signs, LabelColumn(signs.astype(np.int64), self._labels.seen)) * weights
-
-    def _losses(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
-        rows, own = np.arange(len(signs)), signs.astype(np.int64)
-        others = margins.copy()
-        others[rows, own] = -np.inf
-        best = others.max(axis=1, initial=-np.inf)
-        return np.maximum(0.0, np.where(np.isfinite(best), 1.0 - margins[rows, own] + best, 0.0))
 
     def _kept_gap(self) -> KeptGap:
         return larank_gap(self._state)

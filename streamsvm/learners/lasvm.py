@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
+from streamsvm.features.event_reader import Event
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases.binary_learner import BinaryLearner
 from streamsvm.learners.bases.bounds import policy_of
+from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.parameter_checks import check_number, check_positive, check_size
 from streamsvm.learners.bases.slot_learner import SlotLearner
 from streamsvm.model_files import container as model_file
@@ -19,6 +20,7 @@ from streamsvm.model_files import lasvm_file
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.monitor.gap import KeptGap, lasvm_gap
 from streamsvm.solvers.lasvm import boxes
+from streamsvm.solvers.lasvm import events as events
 from streamsvm.solvers.lasvm import finish as lasvm_finish
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
@@ -29,7 +31,7 @@ from streamsvm.support.rows import Rows
 _FINISH_STEPS = 20_000
 
 
-class LASVMClassifier(BinaryLearner, SlotLearner):
+class LASVMClassifier(SlotLearner):
     """Online soft-margin SVM with kernels and a bias: as accurate as a batch SVM after one pass.
 
     Every example is tried once as a support vector (PROCESS); then pairs of support vectors are
@@ -211,6 +213,17 @@ class LASVMClassifier(BinaryLearner, SlotLearner):
         self._counts = np.array([negative[-1], positive[-1]])
         own = np.where(y > 0.0, positive, negative)
         return self._C * (positive + negative) / (2.0 * own)
+
+    def _box_of(self, label: Any, sign: float) -> float:
+        if self.class_weight != "balanced":
+            return super()._box_of(label, sign)
+        counts = self._counts + np.array([sign < 0.0, sign > 0.0])
+        return float(self._C * counts.sum() / (2.0 * counts[int(sign > 0.0)]))
+
+    def _after_event(self, path: EventPath, event: Event, sign: float, box: float) -> None:
+        if self.class_weight == "balanced":
+            self._counts[int(sign > 0.0)] += 1.0
+        super()._after_event(path, event, sign, box)
 
     def _boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
         if self.class_weight != "balanced":

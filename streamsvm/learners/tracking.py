@@ -10,7 +10,6 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases.binary_learner import BinaryLearner
 from streamsvm.learners.bases.bounds import policy_of
 from streamsvm.learners.bases.kernel_learner import KernelLearner
 from streamsvm.learners.bases.parameter_checks import check_number, check_size
@@ -18,6 +17,7 @@ from streamsvm.model_files import container as model_file
 from streamsvm.model_files import tracking_file
 from streamsvm.monitor import gap
 from streamsvm.monitor.certificate import Certificate, papers_bound, steps_for, tracking_bound
+from streamsvm.solvers.tracking import events as events
 from streamsvm.solvers.tracking import finish as tracking_finish
 from streamsvm.solvers.tracking import linear as tracking_linear
 from streamsvm.solvers.tracking import state as tracking_state
@@ -29,7 +29,7 @@ DEFAULT_STEPS = 10
 _GRADIENTS = ("all", "support", "fresh")
 
 
-class TrackingSVMClassifier(BinaryLearner, KernelLearner):
+class TrackingSVMClassifier(KernelLearner):
     """Online soft-margin SVM that tracks the batch optimum, with a guarantee that it can state.
 
     After each example a constant number K of coordinate steps is made on examples drawn uniformly

@@ -321,7 +321,7 @@ class TrackingMonitor:
             return gap.NONE_DISCARDED
         boxes = learner._boxes_now(signs, weights)
         margins = learner._margins(x) + shift
-        losses = boxes * learner._losses(signs, margins)
+        losses = boxes * learner._output.losses(signs, margins)
         return gap.discarded(losses, boxes, max(0, n_about - len(kept)))
 
     # Showing

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled
+from streamsvm._compile import borrowed, compiled, compiled_within
 from streamsvm.support import stores
 from streamsvm.support.rows import count, part, width
 from streamsvm.support.stores import Store
@@ -33,6 +33,15 @@ class FreshBlock(NamedTuple):
     rows: Store  # the fresh rows, as stored rows
     changed: np.ndarray  # int64 (4 BLOCK, 2): slots that got another row, and its origin
     counts: np.ndarray  # int64 (1,): how many of `changed` count
+
+
+@compiled_within
+def reuse_values(info, is_last):
+    """Have the solver use the kernel values in its scratch if the next row is the last one again.
+
+    `info.ready` says with how many slots they are; the solver trusts it if its sign is turned.
+    """
+    info.ready = -info.ready if is_last and info.ready > 0 else 0
 
 
 def new_block(capacity: int, n_features: int, sparse: bool) -> FreshBlock:

@@ -11,6 +11,9 @@ from streamsvm.support import stores
 from streamsvm.support.rows import Rows, SparseRows, part, shape, width
 from streamsvm.support.sparse_store import SparseStore
 
+LARGEST_DIAGONAL = 1e30
+"""k(x, x) must be below."""
+
 
 @compiled
 def own_value(kernel, spare, x):
@@ -22,6 +25,15 @@ def own_value(kernel, spare, x):
     store = stores.of_rows(spare, x)
     stores.values(kernel, store, x, np.int64(1), width(x), np.int64(0), np.int64(1), row)
     return row[0, 0]
+
+
+@compiled
+def diagonal_of_event(kernel, spare, x):
+    """Return k(x_0, x_0) as float32 (1,); NaN if no solver takes the row (see `own_value`)."""
+    diagonal = np.empty(1, np.float32)
+    value = own_value(kernel, spare, x)
+    diagonal[0] = value if 0.0 <= value < LARGEST_DIAGONAL else np.nan
+    return diagonal
 
 
 @compiled

@@ -1,5 +1,7 @@
-"""The fast path of events against the long one: the same models to the last bit."""
+"""The event path against the general path: the same models to the last bit."""
 
+import collections
+import contextlib
 import pickle
 from unittest import mock
 
@@ -7,10 +9,17 @@ import numpy as np
 import pytest
 from river import datasets
 
-from streamsvm import LASVMClassifier, TrackingMonitor, TrackingSVMClassifier, kernels
+from streamsvm import (
+    LaRankClassifier,
+    LASVMClassifier,
+    SGDQNClassifier,
+    SVMSGDClassifier,
+    TrackingMonitor,
+    TrackingSVMClassifier,
+    kernels,
+)
 from streamsvm.errors import FeatureError, LabelError
-from streamsvm.learners.bases import event_handle as events
-from streamsvm.learners.bases.binary_learner import BinaryLearner
+from streamsvm.learners.bases import events
 
 MODELS = {
     "auto": lambda: LASVMClassifier(),
@@ -29,6 +38,16 @@ MODELS = {
 STREAM = list(datasets.Bananas().take(1300))
 
 
+@contextlib.contextmanager
+def general():
+    """Have all events take the general path."""
+    with (
+        mock.patch.object(events, "predict", lambda *a: None),
+        mock.patch.object(events, "learn", lambda *a: False),
+    ):
+        yield
+
+
 def run(model, stream=STREAM, predict=lambda i: True):
     found = []
     for i, (x, y) in enumerate(stream):
@@ -39,7 +58,8 @@ def run(model, stream=STREAM, predict=lambda i: True):
 
 
 def check_same(a, b):
-    np.testing.assert_array_equal(a._state.alpha, b._state.alpha)
+    for left, right in zip(a.support_vectors()[1:3], b.support_vectors()[1:3], strict=True):
+        np.testing.assert_array_equal(left, right)
     np.testing.assert_array_equal(a._calibration, b._calibration)
     assert a.n_examples == b.n_examples
     left, right = a._state.info[0], b._state.info[0]
@@ -48,17 +68,17 @@ def check_same(a, b):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_short_is_long(name):
+def test_the_event_path_is_the_general_path(name):
     short, long = MODELS[name](), MODELS[name]()
-    calls = []
-    learn = events.Handle.learn
-    with mock.patch.object(events.Handle, "learn", lambda *a: calls.append(1) or learn(*a)):
+    taken = []
+    learn = events.learn
+    with mock.patch.object(events, "learn", lambda *a: taken.append(learn(*a)) or taken[-1]):
         found = run(short)
-    with mock.patch.object(BinaryLearner, "_current_handle", lambda self: None):
+    with general():
         assert run(long) == found
     check_same(short, long)
-    # The width follows the data for 1,024 events; class weights do to the end.
-    assert len(calls) > {"balanced": -1, "auto": 200}.get(name, 1200)
+    # All but the first ones, and those for which the state must grow.
+    assert sum(taken) > 1250
 
 
 @pytest.mark.parametrize("name", ["rbf", "tracking"])
@@ -134,7 +154,7 @@ def test_a_new_feature_on_the_way():
         for i, (x, y) in enumerate(STREAM[:400])
     ]
     run(model, stream)
-    with mock.patch.object(BinaryLearner, "_current_handle", lambda self: None):
+    with general():
         run(plain, stream)
     check_same(model, plain)
 
@@ -155,7 +175,79 @@ def test_the_classifier_given_out_may_change():
     model.averaged = False
     plain = model.decision_function_one(x)
     assert plain != averaged
-    with mock.patch.object(BinaryLearner, "_current_handle", lambda self: None):
+    with general():
         assert model.decision_function_one(x) == plain
     model.averaged = True
     assert model.decision_function_one(x) == averaged
+
+
+SEVERAL = {
+    "larank": lambda: LaRankClassifier(kernels.RBF(gamma=0.5), seed=3),
+    "larank auto": lambda: LaRankClassifier(seed=3, class_weight={"sky": 2.0}),
+    "larank uniform": lambda: LaRankClassifier(kernels.RBF(gamma=0.5), K=2, window=60, seed=3),
+    "sgd": lambda: SVMSGDClassifier(),
+    "sgd sparse": lambda: SVMSGDClassifier(sparse=True, class_weight={"sky": 2.0}),
+    "sgdqn": lambda: SGDQNClassifier(t0=10.0),
+    "hashed": lambda: SGDQNClassifier(hashing=64),
+    "lasvm sparse": lambda: LASVMClassifier(kernels.RBF(gamma=0.5), sparse=True),
+    "lasvm hashed": lambda: LASVMClassifier(kernels.Linear(), hashing=16),
+    "tracking sparse": lambda: TrackingSVMClassifier(kernels.RBF(gamma=0.5), sparse=True, seed=1),
+}
+IMAGES = [
+    ({name: value / 100.0 for name, value in x.items()}, y)
+    for x, y in datasets.ImageSegments().take(400)
+]
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_weights_new_features_classes_and_odd_events(name):
+    """Whatever comes, the event path makes the model that the general path makes."""
+    monitored, plain = SEVERAL[name](), SEVERAL[name]()
+    is_binary = monitored.most_classes == 2
+    monitor = TrackingMonitor(monitored, every=1000)
+
+    def learn(model):
+        found = []
+        for i, (x, y) in enumerate(IMAGES):
+            x = {k: v for j, (k, v) in enumerate(x.items()) if (i + j) % 9}
+            if i % 50 > 40:
+                x[f"new {i // 50}"] = float(i % 3)
+            if i % 29 == 0:
+                x = collections.UserDict(x)
+            label = y == "sky" if is_binary else y
+            found.append(model.predict_one(x))
+            model.learn_one(x, label, w=1 + i % 3 if i % 2 else 0.5 * (i % 4))
+            with pytest.raises(FeatureError):
+                model.learn_one({"a": "b"}, label)
+            found.append(model.decision_function_one(x))
+            found.append(model.predict_proba_one(x))
+        return found
+
+    seen = learn(monitored)
+    with general():
+        assert learn(plain) == seen
+    np.testing.assert_array_equal(monitored._calibration, plain._calibration)
+    assert monitored.feature_names == plain.feature_names
+    assert monitor.get()["n_examples"] == len(IMAGES) == plain.n_examples
+
+
+def test_values_that_learn_when_they_are_read():
+    """Code of a user's may use the model, and change it, while one of its events is read."""
+    model, plain = MODELS["rbf"](), MODELS["rbf"]()
+    inner = STREAM[9][0] | {"late": 1.0}
+
+    class Learning:
+        def __float__(self):
+            model.learn_one(inner, STREAM[9][1])
+            return 1.5
+
+    run(model, STREAM[:70])
+    run(plain, STREAM[:70])
+    model.learn_one({"1": Learning(), "2": 0.5}, True)
+    plain.learn_one(inner, STREAM[9][1])
+    n_read = model.n_examples - plain.n_examples
+    for _ in range(n_read - 1):
+        plain.learn_one(inner, STREAM[9][1])
+    plain.learn_one({"1": 1.5, "2": 0.5}, True)
+    assert n_read >= 1 and model.feature_names == plain.feature_names
+    check_same(model, plain)

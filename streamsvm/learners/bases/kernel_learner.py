@@ -10,10 +10,11 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm.errors import FeatureError
 from streamsvm.features import density
+from streamsvm.features.event_reader import Event
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import auto_gamma, memory_parts, threads
-from streamsvm.learners.bases.event_handle import LARGEST_DIAGONAL
+from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.parameter_checks import (
     check_class_weight,
@@ -26,6 +27,7 @@ from streamsvm.monitor.certificate import Certificate
 from streamsvm.monitor.gap import KeptGap
 from streamsvm.support import kernel_diagonal, stores
 from streamsvm.support.fresh_block import BLOCK
+from streamsvm.support.kernel_diagonal import LARGEST_DIAGONAL
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape, sparse
 from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.tiles import PANEL
@@ -68,7 +70,6 @@ class KernelLearner(Learner):
         self._cache_bytes = int(check_number("cache_mb", cache_mb, 0) * 1e6)
         check_class_weight(class_weight)
         self._moments = auto_gamma.new_moments(0)
-        self._state: Any = None
 
     # What a subclass gives
 
@@ -139,22 +140,24 @@ class KernelLearner(Learner):
 
     # Learning
 
-    def _handle_key(self) -> tuple[Any, Any, Any] | None:
-        return None if self._state is None else (self._state, self.kernel_, self._schedule_now())
+    def _bound(self) -> Bound:
+        return self._state, self.kernel_, self._schedule_now(), self._calibration
 
     def _room_for_features(self) -> int:
         return 0 if self._state is None else int(self._states.n_columns(self._state))
 
-    def _box_of(self, label: Any) -> float | None:
-        n = self._n_examples + 1
-        # Width and class weights follow the stream at powers of two, moments before.
-        if n & (n - 1) == 0 or (self.kernel is None and n <= auto_gamma.LAST_SET):
-            return None
+    def _box_of(self, label: Any, sign: float) -> float:
         if self.class_weight is None:
             return self._C
-        if isinstance(self.class_weight, dict):
-            return self._C * float(self.class_weight.get(label, 1.0))
-        return None
+        return self._C * float(self.class_weight.get(label, 1.0))
+
+    def _after_event(self, path: EventPath, event: Event, sign: float, box: float) -> None:
+        n = self._n_examples
+        if self.kernel is None and n <= auto_gamma.LAST_SET:
+            self._moments = auto_gamma.updated(self._moments, n - 1, path.row(event))
+        # Width and class weights follow the stream at powers of two.
+        if n & (n - 1) == 0:
+            self._adapt(n)
 
     def _learn_rows(
         self,

@@ -6,22 +6,25 @@ import abc
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from river import base
 
-from streamsvm.features import frames
-from streamsvm.features.matrices import Matrix, SparseMatrix
+from streamsvm.features import batches, frames
+from streamsvm.features.event_reader import Event, EventReader
+from streamsvm.features.matrices import SparseMatrix
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT, Schema
+from streamsvm.labels import outputs
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases import event_handle as events
-from streamsvm.learners.bases import parameter_checks as checks
+from streamsvm.labels.outputs import Output
+from streamsvm.learners.bases import events, parameter_checks
+from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.training_observer import TrainingObserver
 from streamsvm.model_files import container as model_file
 from streamsvm.support.locked import Locked
-from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape, sparse
+from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape
 
 _PART = 1024
 """Sparse rows that a learner with dense rows predicts at a time."""
@@ -33,32 +36,25 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
     chunk = 1000
     """Rows that a run learns between two looks at the clock and the keyboard."""
 
+    _output: ClassVar[Output] = outputs.BINARY
+    """What its margins mean: `outputs.BINARY`, `MULTICLASS` or `GROWING`."""
+
     def __init__(self, max_features: int = LIMIT, buckets: int | None = None) -> None:
         # One thread may learn while others predict: whatever uses scratch holds the lock.
         super().__init__()
         self._schema = Schema(limit=max_features, buckets=buckets)
         # Whether rows are `SparseRows`.
         self._sparse = buckets is not None
-        self._labels = self._new_labels()
-        self._calibration = self._new_calibration()
+        self._labels = self._output.new_labels()
+        self._calibration = self._output.new_calibration()
         self._n_examples = 0
         # A monitor that is told of each example learnt.
         self._observer: TrainingObserver | None = None
-        self._handle: events.Handle | None = None
+        self._state: Any = None
+        self._reader = EventReader(self._schema)
+        self._event_path: EventPath | None = None
 
     # What a subclass gives
-
-    @abc.abstractmethod
-    def _new_labels(self) -> Any:
-        """Return what knows the labels, none so far."""
-
-    @abc.abstractmethod
-    def _new_calibration(self) -> np.ndarray:
-        """Return how margins become probabilities, before any."""
-
-    @abc.abstractmethod
-    def _calibrate(self, margins: np.ndarray, signs: np.ndarray) -> None:
-        """Learn how margins, from before each example was learnt, become probabilities."""
 
     @abc.abstractmethod
     def _margins(self, x: Rows) -> np.ndarray:
@@ -89,29 +85,19 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         """Keep rows by their nonzero features from now on."""
 
     @abc.abstractmethod
-    def _handle_key(self) -> tuple[Any, Any, Any] | None:
-        """Return state, kernel and schedule as they are used now; None before any state."""
+    def _bound(self) -> Bound:
+        """Return what compiled code uses for an event; there is a state."""
 
     @abc.abstractmethod
     def _room_for_features(self) -> int:
         """Return for how many features there is room in the state."""
 
     @abc.abstractmethod
-    def _box_of(self, label: Any) -> float | None:
-        """Return the C_i of the next example if it has this label; None if not easily known."""
+    def _box_of(self, label: Any, sign: float) -> float:
+        """Return the C_i of the next example if it has this label, without its example weight."""
 
-    def _learn_fast(self, x: Mapping[Name, Any], y: Any) -> bool:
-        """Learn an event by a fast path, if there is one; return False if nothing was done."""
-        return False
-
-    def _margin_one(self, x: Mapping[Name, Any]) -> Any:
-        """Return the margin of an event: a row of what `_margins` returns, as plain values."""
-        row = self._schema.known_row(x) if self._sparse else self._schema.row(x)
-        return self._margins(row)[0].tolist() if self._labels.seen else self._no_margins(1)[0]
-
-    @abc.abstractmethod
-    def _no_margins(self, n: int) -> np.ndarray:
-        """Return the margins of n rows before any label."""
+    def _after_event(self, path: EventPath, event: Event, sign: float, box: float) -> None:
+        """Do what is due after an event was learnt by the event path."""
 
     # Events
 
@@ -134,10 +120,10 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
 
         """
         with self._lock:
-            if isinstance(w, float) and w == 1.0 and self._learn_fast(x, y):
+            if events.learn(self, x, y, w):
                 return
             labels = self._labels.check(LabelColumn.of([y]))
-            weights = checks.weights_of(w, 1)
+            weights = parameter_checks.weights_of(w, 1)
             schema = self._schema
             row, new = schema.sparse_row(x) if self._sparse else schema.wider_row(x)
             diagonal = self._diagonal(row)
@@ -147,7 +133,38 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
     def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
         """Return the label predicted for an event."""
         with self._lock:
-            return self._labels.label(self._margin_one(x))
+            path = events.predict(self, x)
+            if path is not None:
+                return self._labels.ordered[path.best]
+            return self._labels.label(self._general_margin(x))
+
+    def decision_function_one(self, x: Mapping[Name, Any]) -> Any:
+        """Return the signed margin; of several classes {label: score}, the highest is predicted.
+
+        A margin above 0 is that of the larger of two labels; 0.0, or {}, before any label.
+        """
+        with self._lock:
+            return self._output.decision(self._labels, self._margin_one(x))
+
+    def predict_proba_one(self, x: Mapping[Name, Any], **kwargs: Any) -> dict[Any, float]:
+        """Return {label: probability}, calibrated on margins from before each was learnt.
+
+        Before any label a binary learner returns one half for False and for True, one of several
+        classes {}.
+        """
+        with self._lock:
+            return self.probabilities_of(self._margin_one(x))
+
+    def _margin_one(self, x: Mapping[Name, Any]) -> Any:
+        """Return the margin of an event: a row of what `_margins` returns, as plain values."""
+        path = events.predict(self, x)
+        return self._general_margin(x) if path is None else path.margin
+
+    def _general_margin(self, x: Mapping[Name, Any]) -> Any:
+        row = self._schema.known_row(x) if self._sparse else self._schema.row(x)
+        if not self._labels.seen:
+            return self._output.zeros(self._labels, 1)[0].tolist()
+        return self._margins(row)[0].tolist()
 
     # Batches
 
@@ -191,10 +208,10 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
 
     def _predict_then_learn(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> LabelColumn:
         with self._lock:
-            x, new = self._read(X, learning=True)
+            x, new = self._read(X)
             labels = self._labels.check(frames.labels_of(y, shape(x)[0]))
-            weights = checks.weights_of(w, len(labels))
-            numbers = checks.numbers_of(ids, len(labels))
+            weights = parameter_checks.weights_of(w, len(labels))
+            numbers = parameter_checks.numbers_of(ids, len(labels))
             if not len(labels):
                 # No example has its features.
                 return labels
@@ -213,40 +230,38 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         with self._lock:
             return self._margins_many(X)
 
+    def predict_proba_many(self, X: Any) -> Any:
+        """Return a frame with a column a label and a row of probabilities a row.
+
+        A dict of arrays for NumPy, an Arrow Table for Arrow, else a frame like `X`.
+        """
+        with self._lock:
+            columns = self._output.probability_columns(
+                self._calibration, self._labels, self._margins_many(X), self._n_examples
+            )
+        return frames.columns_like(X, columns)
+
     def _margins_many(self, X: Any) -> np.ndarray:
         x = self._read_known(X)
         n = shape(x)[0]
         if not self._labels.seen:
-            return self._no_margins(n)
+            return self._output.zeros(self._labels, n)
         if self._sparse or not isinstance(x, SparseRows):
             return self._margins(x)
         # A part at a time: the whole may not fit into memory.
         parts = [self._margins(dense(cut(x, i, min(i + _PART, n)))) for i in range(0, n, _PART)]
-        return np.concatenate([self._no_margins(0), *parts])
+        return np.concatenate([self._output.zeros(self._labels, 0), *parts])
 
     def _read_known(self, X: Any) -> Rows:
         """Return a batch as rows over the features known."""
-        x, _ = self._read(X, learning=False)
-        d = len(self._schema)
-        if isinstance(x, SparseRows):
-            return self._schema.known(x)
-        return np.ascontiguousarray(x[:, :d]) if x.shape[1] > d else x
+        return batches.known_rows(self._schema, X, self._sparse)
 
-    def _read(self, X: Any, learning: bool) -> tuple[Any, Sequence[Name]]:
-        """Return a batch as rows over the features known and new, and the names of the new ones."""
-        is_read = isinstance(X, (Matrix, SparseMatrix))
-        matrix = X if is_read else frames.matrix_of(X, self._schema)
+    def _read(self, X: Any) -> tuple[Rows, Sequence[Name]]:
+        """Return a batch to learn as rows over the features, and the names of the new ones."""
+        matrix = batches.matrix_of(X, self._schema)
         if isinstance(matrix, SparseMatrix):
-            if learning:
-                self._become_sparse()
-            rows, new = self._schema.sparse_rows(matrix.names, matrix.rows)
-            return (rows if self._sparse or not learning else dense(rows)), new
-        if self._schema.buckets is not None:
-            rows = sparse(np.asarray(matrix.values, np.float32))
-            return self._schema.sparse_rows(matrix.names, rows)
-        names, values, order, _, is_finite = matrix
-        x, new = self._schema.wider_rows(names, values, order, is_finite)
-        return (sparse(x) if self._sparse else x), new
+            self._become_sparse()
+        return batches.rows_of(self._schema, matrix, self._sparse)
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file of data (no code): see `streamsvm.load`.
@@ -266,7 +281,7 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         # A monitor attaches itself again when it is copied.
-        return {**super().__getstate__(), "_observer": None, "_handle": None}
+        return {**super().__getstate__(), "_observer": None, "_event_path": None}
 
     # Locked parts
 
@@ -297,10 +312,22 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         return list(self._labels.seen)
 
     @property
+    def labels(self) -> tuple[Any, ...]:
+        """The labels in the order of the outputs; of two that of margins below 0 first.
+
+        Of two labels those not seen yet are None.
+        """
+        return tuple(self._labels.ordered)
+
+    @property
     def most_classes(self) -> int | None:
         """How many classes there can be; None: any number."""
         most: int | None = self._labels.most
         return most
+
+    def probabilities_of(self, margin: Any) -> dict[Any, float]:
+        """Return {label: calibrated probability} at a margin, or at a list of scores."""
+        return self._output.probabilities(self._calibration, self._labels, margin, self._n_examples)
 
     def label_of(self, margin: Any) -> Any:
         """Return the label that a margin, or a row of them, predicts."""
@@ -320,7 +347,7 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         diagonal: np.ndarray,
     ) -> LabelColumn:
         """Learn rows that cannot be refused any more, in runs between new classes."""
-        runs = _runs(labels, self._labels.seen)
+        runs = labels.runs(self._labels.seen)
         if len(runs) == 1 and labels[0] in self._labels.seen:
             return self._learn_run(x, labels, w, numbers, diagonal)
         predicted: list[LabelColumn] = []
@@ -372,19 +399,10 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
             )
         # Last: what the observer makes of the margins is what was known before.
         if len(self._labels.seen) > 1:
-            self._calibrate(margins, signs)
+            self._output.calibrate(self._calibration, self._labels, margins, signs)
         return predicted
 
     def _sign_of(self, label: Any) -> float:
         """Return the sign of a label; of one that no row has, any."""
         sign: float = self._labels.sign(label) if label in self._labels.seen else 0.0
         return sign
-
-
-def _runs(labels: LabelColumn, seen: list[Any]) -> list[tuple[int, int]]:
-    """Cut a batch where a class appears for the first time."""
-    if not len(labels):
-        return []
-    firsts = [first for label, first in labels.present() if label not in seen]
-    starts = sorted({0, *firsts})
-    return list(zip(starts, [*starts[1:], len(labels)], strict=True))

@@ -12,12 +12,14 @@ import numpy as np
 
 from streamsvm.errors import ParameterError
 from streamsvm.features import density
+from streamsvm.features.event_reader import Event
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.calibration import new_temperature
 from streamsvm.labels.growing_labels import GrowingLabels
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import rate_search
+from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.linear_model import LinearModel
 from streamsvm.learners.bases.linear_schedule import schedule_of
 from streamsvm.learners.bases.parameter_checks import check_class_weight, check_size
@@ -28,11 +30,15 @@ from streamsvm.native_events.linear_path import BUFFER_FULL, LinearFastPath, NoF
 from streamsvm.native_events.path_table import FALL_BACK, POSSIBLE
 from streamsvm.native_events.python_objects import PLAIN
 from streamsvm.solvers.linear import state as linear_state
+from streamsvm.solvers.linear.events import Step
 from streamsvm.solvers.linear.state import BIAS, LinearState
 from streamsvm.support.rows import Rows, cut, dense, shape, sparse
 
 _FEWEST, _FEWEST_SPARSE = 1024, 4096
 """Features there is room for at first, of dense rows and of sparse ones: growing takes longer."""
+
+
+_STEPS = {kind: Step(kind) for kind in (0.0, 1.0)}
 
 
 class LinearLearner(LinearModel):
@@ -259,7 +265,8 @@ class LinearLearner(LinearModel):
         label = predicted(x)
         if label is not FALL_BACK:
             return label
-        return super().predict_one(x)
+        with self._lock:
+            return self._labels.label(self._margin_one(x))
 
     def _margin_one(self, x: Mapping[Name, Any]) -> Any:
         if not self._fast_path.is_open and len(self._labels.seen) > 1 and self._may_use_fast_path():
@@ -369,14 +376,22 @@ class LinearLearner(LinearModel):
         self._fast_path = way
         self._event_label, self._event_learn = way.predict, way.learn
 
-    def _handle_key(self) -> None:
-        return None
+    def _bound(self) -> Bound:
+        return self._state, _STEPS[self._kind], self._schedule, self._calibration
 
     def _room_for_features(self) -> int:
-        return 0
+        return 0 if self._state is None else int(self._state.weights.shape[2])
 
-    def _box_of(self, label: Any) -> None:
-        return None
+    def _box_of(self, label: Any, sign: float) -> float:
+        return 1.0 if not self.class_weight else float(self.class_weight.get(label, 1.0))
+
+    def _after_event(self, path: EventPath, event: Event, sign: float, box: float) -> None:
+        n, first = self._n_examples, self._first
+        if first is None:
+            return
+        first.add(path.row(event), np.array([sign]), np.array([box]))
+        if n == rate_search.next_search(n - 1):
+            self._search_rate(first, n)
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:

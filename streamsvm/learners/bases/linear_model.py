@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from streamsvm.features import frames
+from streamsvm.labels import outputs
 from streamsvm.labels.class_labels import check_present
-from streamsvm.learners.bases.any_classes import AnyClassesLearner
+from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.parameter_checks import weights_of
 from streamsvm.learners.bases.rate_search import RateSearchRows
 from streamsvm.monitor.certificate import Certificate
@@ -18,8 +19,10 @@ from streamsvm.solvers.linear.state import BIAS, N_UPDATES, LinearState, Schedul
 from streamsvm.support.rows import Rows, shape
 
 
-class LinearModel(AnyClassesLearner):
+class LinearModel(Learner):
     """Weights by feature; the learner itself is `LinearLearner`."""
+
+    _output = outputs.GROWING
 
     loss: str
     class_weight: Any

@@ -1,0 +1,52 @@
+"""Batches as rows over the features of a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from streamsvm.features import frames
+from streamsvm.features.matrices import Matrix, SparseMatrix
+from streamsvm.features.names import Name
+from streamsvm.features.schema import Schema
+from streamsvm.support.rows import Rows, SparseRows, dense, sparse
+
+
+def matrix_of(X: Any, schema: Schema) -> Any:
+    """Return a batch as a `Matrix` or `SparseMatrix`; one that is so already as it is."""
+    return X if isinstance(X, (Matrix, SparseMatrix)) else frames.matrix_of(X, schema)
+
+
+def rows_of(schema: Schema, matrix: Any, is_sparse: bool) -> tuple[Rows, Sequence[Name]]:
+    """Return a matrix as rows over the features known and new, and the names of the new ones.
+
+    Parameters
+    ----------
+    schema
+        The features known; it is not changed.
+    matrix
+        What `matrix_of` returned.
+    is_sparse
+        Whether the rows shall be sparse.
+
+    """
+    if isinstance(matrix, SparseMatrix):
+        rows, new = schema.sparse_rows(matrix.names, matrix.rows)
+        return (rows if is_sparse else dense(rows)), new
+    if schema.buckets is not None:
+        return schema.sparse_rows(matrix.names, sparse(np.asarray(matrix.values, np.float32)))
+    names, values, order, _, is_finite = matrix
+    x, new = schema.wider_rows(names, values, order, is_finite)
+    return (sparse(x) if is_sparse else x), new
+
+
+def known_rows(schema: Schema, X: Any, is_sparse: bool) -> Rows:
+    """Return a batch as rows over the features known; a sparse batch stays sparse."""
+    matrix = matrix_of(X, schema)
+    x, _ = rows_of(schema, matrix, is_sparse or isinstance(matrix, SparseMatrix))
+    d = len(schema)
+    if isinstance(x, SparseRows):
+        return schema.known(x)
+    return np.ascontiguousarray(x[:, :d]) if x.shape[1] > d else x

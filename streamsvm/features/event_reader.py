@@ -1,0 +1,151 @@
+"""One event as packed numbers, ready to be copied into the buffers of compiled code.
+
+Here, and nowhere after, code of a user's may run: an event's own methods, ``__float__`` of values,
+``__hash__`` of names. What is returned is bytes, which nobody changes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping
+from functools import cache
+from itertools import repeat
+from operator import itemgetter
+from typing import Any
+
+from streamsvm.errors import FeatureError
+from streamsvm.features.names import Name
+from streamsvm.features.schema import Schema, check_number_feature, in_order
+
+LONGEST = 1024
+"""Features of the longest sparse event that is read here."""
+
+Event = tuple[int, int, bytes, bytes, tuple[Name, ...] | list[Name]]
+"""How many values, how many features there are with it, values (float64), columns (int32; none of
+dense events), names of new features."""
+
+_UNUSUAL = (KeyError, TypeError, ValueError, OverflowError, struct.error)
+
+
+@cache
+def _pack(kind: str, n: int) -> Any:
+    return struct.Struct(f"{n}{kind}").pack
+
+
+class EventReader:
+    """Reads events over the features of a schema.
+
+    Parameters
+    ----------
+    schema
+        The names of the features; it is not changed.
+
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._n_prepared = -1
+        self._get: Any = None
+        self._pack: Any = None
+
+    def dense(self, x: Mapping[Name, Any], learning: bool) -> Event | None:
+        """Return all features of an event in the order of their columns, 0 where it lacks one.
+
+        Parameters
+        ----------
+        x
+            The event.
+        learning
+            Whether unknown features come behind as new ones; else they are checked and left out.
+
+        Returns
+        -------
+        None for an event that the general path must look at: a value is no number, say.
+
+        """
+        d = len(self.schema)
+        if d != self._n_prepared:
+            self._prepare(d)
+        # One C call reads all values; a name that is missing raises.
+        if x.__class__ is dict and len(x) == d > 1:
+            try:
+                return d, d, self._pack(*self._get(x)), b"", ()
+            except _UNUSUAL:
+                pass
+        return self._some_dense(x, d, learning)
+
+    def _prepare(self, d: int) -> None:
+        names = self.schema.names
+        self._get = itemgetter(*names) if d > 1 else None
+        self._pack, self._n_prepared = _pack("d", d), d
+
+    def _some_dense(self, x: Mapping[Name, Any], d: int, learning: bool) -> Event | None:
+        try:
+            x = snapshot(x)
+            new = self._new_names(x, d, learning)
+            if new is None:
+                return None
+            get = x.get
+            values = [get(name, 0.0) for name in self.schema.names]
+            values += map(x.__getitem__, new)
+            return len(values), len(values), _pack("d", len(values))(*values), b"", new
+        except _UNUSUAL:
+            return None
+
+    def _new_names(self, x: dict[Name, Any], d: int, learning: bool) -> Any:
+        """Return the names that an event brings, None if there is no room for all of them."""
+        index = self.schema.index
+        if x.keys() <= index.keys():
+            return ()
+        new = [name for name in x if name not in index]
+        if learning:
+            return in_order(new) if d + len(new) <= self.schema.limit else None
+        for name in new:
+            check_number_feature(name, x[name])
+        return ()
+
+    def sparse(self, x: Mapping[Name, Any], learning: bool) -> Event | None:
+        """Return the features of an event with their columns, -1 for what is left out.
+
+        Of hashed names twice the column, plus 1 if the value changes its sign. Parameters and
+        result as of `dense`.
+        """
+        try:
+            x = snapshot(x)
+            n, schema = len(x), self.schema
+            if n > LONGEST:
+                return None
+            d, new = len(schema), ()
+            columns: Iterable[int]
+            if schema.buckets is not None:
+                columns = map(schema.places.__getitem__, x)
+            else:
+                new = self._new_names(x, d, learning) if learning else ()
+                if new is None:
+                    return None
+                if new:
+                    more = {name: d + i for i, name in enumerate(new)}
+                    get = schema.index.get
+                    columns = (get(name, more.get(name, -1)) for name in x)
+                else:
+                    columns = map(schema.index.get, x, repeat(-1))
+            packed = _pack("i", n)(*columns)
+            return n, d + len(new), _pack("d", n)(*x.values()), packed, new
+        except _UNUSUAL:
+            return None
+
+
+def snapshot(x: Mapping[Name, Any]) -> dict[Name, Any]:
+    """Return an event's content of one moment: a dict that nobody else has.
+
+    Raises
+    ------
+    FeatureError
+        It is no mapping.
+
+    """
+    if x.__class__ is dict:
+        return x.copy()  # type: ignore[attr-defined, no-any-return]
+    if not isinstance(x, Mapping):
+        raise FeatureError(f"an event is a dict of features, not {type(x).__name__}: {x!r:.80}")
+    return dict(x.items())

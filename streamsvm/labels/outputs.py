@@ -1,0 +1,201 @@
+"""What the outputs of a learner mean: one margin for two classes, or a score for each class.
+
+An `Output` has no state of its own: labels and calibration belong to the learner. Margins are
+float64 (n,) for one output, (n, classes) for several.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from streamsvm.labels import calibration as platt
+from streamsvm.labels.class_labels import BinaryLabels, ClassLabels
+from streamsvm.labels.growing_labels import GrowingLabels
+
+
+class Output(Protocol):
+    """How margins become labels, decisions and probabilities."""
+
+    def new_labels(self) -> Any:
+        """Return the labels before any is known."""
+
+    def new_calibration(self) -> np.ndarray:
+        """Return the calibration of margins before any is known."""
+
+    def calibrate(
+        self, calibration: np.ndarray, labels: Any, margins: np.ndarray, signs: np.ndarray
+    ) -> None:
+        """Update the calibration by margins from before their examples were learnt."""
+
+    def zeros(self, labels: Any, n: int) -> np.ndarray:
+        """Return the margins of n rows, all 0."""
+
+    def decision(self, labels: Any, margin: Any) -> Any:
+        """Return what `decision_function_one` shows of a margin, or of a list of scores."""
+
+    def probabilities(
+        self, calibration: np.ndarray, labels: Any, margin: Any, n_examples: int
+    ) -> dict[Any, float]:
+        """Return {label: probability} of a margin, or of a list of scores."""
+
+    def probability_columns(
+        self, calibration: np.ndarray, labels: Any, margins: np.ndarray, n_examples: int
+    ) -> dict[Any, np.ndarray]:
+        """Return {label: float64 (n,)} of the margins of n rows."""
+
+    def losses(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return the hinge loss of each margin, or of each row of scores."""
+
+
+class BinaryOutput:
+    """One margin: above 0 for the positive one of two labels."""
+
+    def new_labels(self) -> Any:
+        """Return the labels before any is known."""
+        return BinaryLabels()
+
+    def new_calibration(self) -> np.ndarray:
+        """Return slope, offset and curvature: see `calibration.new_calibration`."""
+        return platt.new_calibration()
+
+    def calibrate(
+        self, calibration: np.ndarray, labels: Any, margins: np.ndarray, signs: np.ndarray
+    ) -> None:
+        """Update the calibration by margins, float64 (n,), with signs +1 and -1."""
+        platt.update_calibration(calibration, margins, signs)
+
+    def zeros(self, labels: Any, n: int) -> np.ndarray:
+        """Return the margins of n rows, all 0."""
+        return np.zeros(n)
+
+    def decision(self, labels: Any, margin: Any) -> Any:
+        """Return the margin."""
+        return float(margin)
+
+    def probabilities(
+        self, calibration: np.ndarray, labels: Any, margin: Any, n_examples: int
+    ) -> dict[Any, float]:
+        """Return {label: probability}; before any label False and True, at one half each."""
+        p = float(platt.probability(calibration, margin))
+        found: dict[Any, float] = labels.probabilities(p, n_examples)
+        return found
+
+    def probability_columns(
+        self, calibration: np.ndarray, labels: Any, margins: np.ndarray, n_examples: int
+    ) -> dict[Any, np.ndarray]:
+        """Return {label: float64 (n,)} of the margins of n rows."""
+        p = [float(platt.probability(calibration, margin)) for margin in margins]
+        rows = [labels.probabilities(value, n_examples) for value in p]
+        keys = list(labels.probabilities(0.5, 0))
+        return {key: np.array([row[key] for row in rows]) for key in keys}
+
+    def losses(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return the hinge loss of each margin."""
+        return np.maximum(0.0, 1.0 - signs * margins)
+
+
+class MulticlassOutput:
+    """A score for each class; the highest is predicted."""
+
+    def new_labels(self) -> Any:
+        """Return the labels before any is known."""
+        return ClassLabels()
+
+    def new_calibration(self) -> np.ndarray:
+        """Return slope and curvature: see `calibration.new_temperature`."""
+        return platt.new_temperature()
+
+    def calibrate(
+        self, calibration: np.ndarray, labels: Any, margins: np.ndarray, signs: np.ndarray
+    ) -> None:
+        """Update the calibration by scores, float64 (n, classes), of examples of these classes."""
+        platt.update_temperature(calibration, margins, signs)
+
+    def zeros(self, labels: Any, n: int) -> np.ndarray:
+        """Return the scores of n rows, all 0."""
+        return np.zeros((n, len(labels.seen)))
+
+    def decision(self, labels: Any, margin: Any) -> Any:
+        """Return {label: score}."""
+        return dict(zip(labels.seen, margin, strict=True))
+
+    def probabilities(
+        self, calibration: np.ndarray, labels: Any, margin: Any, n_examples: int
+    ) -> dict[Any, float]:
+        """Return {label: probability}; {} before any label."""
+        seen = labels.seen
+        if not seen:
+            return {}
+        p = platt.softmax(calibration, np.array(margin, np.float64)[: len(seen)])
+        return dict(zip(seen, p.tolist(), strict=False))
+
+    def probability_columns(
+        self, calibration: np.ndarray, labels: Any, margins: np.ndarray, n_examples: int
+    ) -> dict[Any, np.ndarray]:
+        """Return {label: float64 (n,)} of the scores of n rows."""
+        p = np.array([platt.softmax(calibration, scores) for scores in margins])
+        return dict(zip(labels.seen, p.reshape(margins.shape).T, strict=True))
+
+    def losses(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return how far each row's own score is from 1 above the best other one."""
+        rows, own = np.arange(len(signs)), signs.astype(np.int64)
+        others = margins.copy()
+        others[rows, own] = -np.inf
+        best = others.max(axis=1, initial=-np.inf)
+        return np.maximum(0.0, np.where(np.isfinite(best), 1.0 - margins[rows, own] + best, 0.0))
+
+
+class GrowingOutput:
+    """One margin with up to two classes, and a score for each class with more."""
+
+    def new_labels(self) -> Any:
+        """Return the labels before any is known."""
+        return GrowingLabels()
+
+    def new_calibration(self) -> np.ndarray:
+        """Return the calibration of two classes: see `calibration.new_thinned`."""
+        return platt.new_thinned()
+
+    def calibrate(
+        self, calibration: np.ndarray, labels: Any, margins: np.ndarray, signs: np.ndarray
+    ) -> None:
+        """Update the calibration by margins; of two classes by some of them."""
+        if labels.is_binary:
+            platt.update_thinned(calibration, margins, signs)
+        else:
+            MULTICLASS.calibrate(calibration, labels, margins, signs)
+
+    def zeros(self, labels: Any, n: int) -> np.ndarray:
+        """Return the margins of n rows, all 0."""
+        return _of(labels).zeros(labels, n)
+
+    def decision(self, labels: Any, margin: Any) -> Any:
+        """Return the margin, or {label: score}."""
+        return _of(labels).decision(labels, margin)
+
+    def probabilities(
+        self, calibration: np.ndarray, labels: Any, margin: Any, n_examples: int
+    ) -> dict[Any, float]:
+        """Return {label: probability}."""
+        return _of(labels).probabilities(calibration, labels, margin, n_examples)
+
+    def probability_columns(
+        self, calibration: np.ndarray, labels: Any, margins: np.ndarray, n_examples: int
+    ) -> dict[Any, np.ndarray]:
+        """Return {label: float64 (n,)} of the margins of n rows."""
+        return _of(labels).probability_columns(calibration, labels, margins, n_examples)
+
+    def losses(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return the hinge loss of each margin, or of each row of scores."""
+        return (BINARY if margins.ndim == 1 else MULTICLASS).losses(signs, margins)
+
+
+BINARY = BinaryOutput()
+MULTICLASS = MulticlassOutput()
+GROWING = GrowingOutput()
+
+
+def _of(labels: Any) -> BinaryOutput | MulticlassOutput:
+    return BINARY if labels.is_binary else MULTICLASS

@@ -1,0 +1,92 @@
+"""Events of learners by one compiled call each: what is usual; the rest is the general path's."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from streamsvm.features.event_reader import Event, EventReader
+from streamsvm.features.names import Name
+from streamsvm.learners.bases.event_path import EventPath
+from streamsvm.learners.bases.training_observer import tell
+
+
+def _read(learner: Any, x: Mapping[Name, Any], learning: bool) -> Event | None:
+    """Return an event as packed numbers; code of a user's may run here."""
+    reader: EventReader = learner._reader
+    if reader.schema is not learner._schema:
+        reader = learner._reader = EventReader(learner._schema)
+    return reader.sparse(x, learning) if learner._sparse else reader.dense(x, learning)
+
+
+def _path_for(learner: Any, event: Event) -> EventPath | None:
+    """Return the path to the learner's state, None if the event cannot take it.
+
+    The code that ran while the event was read may have changed anything: all is looked at anew, and
+    nothing from here to the compiled call runs code of a user's.
+    """
+    if learner._state is None or len(learner._labels.seen) < 2:
+        return None
+    if event[1] - len(event[4]) != len(learner._schema) or bool(event[3]) != learner._sparse:
+        return None
+    path: EventPath | None = learner._event_path
+    bound = learner._bound()
+    if path is None or not path.is_bound_to(bound):
+        n_outputs = learner._output.zeros(learner._labels, 1).size
+        path = EventPath(bound, n_outputs, learner._room_for_features(), learner._sparse)
+        learner._event_path = path
+    return path if event[1] <= path.room else None
+
+
+def predict(learner: Any, x: Mapping[Name, Any]) -> EventPath | None:
+    """Predict an event; return the path, which has margin and label, or None to go on otherwise.
+
+    The learner's lock is held.
+    """
+    event = _read(learner, x, False)
+    path = None if event is None else _path_for(learner, event)
+    if event is None or path is None:
+        return None
+    return path if path.predict(event, learner._schema.buckets is not None) else None
+
+
+def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
+    """Learn an event of a known label; return False if nothing was done.
+
+    The learner's lock is held.
+    """
+    if (w.__class__ is not float and w.__class__ is not int) or not 0.0 < w < math.inf:
+        return False
+    signs = learner._labels.signs
+    try:
+        sign = signs.get(y)
+    except TypeError:
+        return False
+    if sign is None:
+        return False
+    event = _read(learner, x, True)
+    box = learner._box_of(y, sign) * w
+    path = None if event is None else _path_for(learner, event)
+    observer = learner._observer
+    if path is None or event is None or learner._labels.signs is not signs:
+        return False
+    if observer is not None and observer.asks_probabilities:
+        return False
+    began = time.perf_counter() if observer is not None else 0.0
+    number = learner._n_examples + 1
+    if not path.learn(event, learner._schema.buckets is not None, sign, box, w, number):
+        return False
+    if event[4]:
+        learner._schema.extend(event[4])
+    learner._n_examples = number
+    learner._after_event(path, event, sign, box)
+    if observer is not None:
+        seconds = time.perf_counter() - began
+        label = learner._labels.label_of_sign(sign)
+        predicted = learner._labels.ordered[path.best]
+        if not observer.note(label, predicted, seconds):
+            row = path.row(event)
+            tell(observer, row, sign, label, predicted, path.margin, w, number, seconds)
+    return True
