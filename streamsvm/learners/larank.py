@@ -19,6 +19,7 @@ from streamsvm.model_files import container as model_file
 from streamsvm.model_files import larank_file
 from streamsvm.monitor.certificate import Certificate, tracking_bound
 from streamsvm.monitor.gap import KeptGap, larank_gap
+from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.larank import events as events
 from streamsvm.solvers.larank import finish as larank_finish
 from streamsvm.solvers.larank import state as larank_state
@@ -155,8 +156,10 @@ class LaRankClassifier(SlotLearner):
             clock=float(bool(clock)),
             uniform=float(check_size("K", K) or 0),
             candidates=float(check_size("candidates", candidates) or 1),
-            window=float(check_size("window", window) or 0),
-            limit=float(check_size("max_support_patterns", max_support_patterns, 2) or np.inf),
+            bounds=bounds_of(
+                check_size("window", window),
+                check_size("max_support_patterns", max_support_patterns, 2),
+            ),
         )
         self._draws = new_draws(seed)
 

@@ -19,6 +19,7 @@ from streamsvm.model_files import container as model_file
 from streamsvm.model_files import lasvm_file
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.monitor.gap import KeptGap, lasvm_gap
+from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.lasvm import boxes
 from streamsvm.solvers.lasvm import events as events
 from streamsvm.solvers.lasvm import finish as lasvm_finish
@@ -159,9 +160,11 @@ class LASVMClassifier(SlotLearner):
             delta_max=np.inf if delta_max is None else check_positive("delta_max", delta_max),
             max_reprocess=check_number("max_reprocess", max_reprocess, 0),
             second_order=float(bool(second_order)),
-            window=float(check_size("window", window) or 0),
-            limit=float(check_size("max_support_vectors", max_support_vectors, 2) or np.inf),
-            policy=policy_of(budget, kernel),
+            bounds=bounds_of(
+                check_size("window", window),
+                check_size("max_support_vectors", max_support_vectors, 2),
+                policy_of(budget, kernel),
+            ),
         )
         self._counts = np.zeros(2)  # examples of the negative and the positive class
 

@@ -17,6 +17,7 @@ from streamsvm.model_files import container as model_file
 from streamsvm.model_files import tracking_file
 from streamsvm.monitor import gap
 from streamsvm.monitor.certificate import Certificate, papers_bound, steps_for, tracking_bound
+from streamsvm.solvers.bounds import Reservoir, bounds_of
 from streamsvm.solvers.tracking import events as events
 from streamsvm.solvers.tracking import finish as tracking_finish
 from streamsvm.solvers.tracking import linear as tracking_linear
@@ -211,7 +212,8 @@ class TrackingSVMClassifier(KernelLearner):
             per_r2 = 8.0 * largest / self.epsilon**2
         elif self.K is not None:
             steps = float(check_size("K", self.K) or 1)
-        limit = self.reservoir or self.max_support_vectors
+        policy = policy_of(self.budget, self.kernel)
+        bounds = bounds_of(self.window, self.max_support_vectors, policy)
         return tracking.Schedule(
             steps=steps,
             steps_per_r2=per_r2,
@@ -219,9 +221,7 @@ class TrackingSVMClassifier(KernelLearner):
             keep_zeros=float(self._gradients != "support"),
             averaged=float(bool(self.averaged)),
             tau=check_number("tau", self.tau, 0.0),
-            limit=float(limit) if limit else np.inf,
-            reservoir=float(self.reservoir is not None),
-            policy=policy_of(self.budget, self.kernel),
+            bounds=Reservoir(float(self.reservoir)) if self.reservoir else bounds,
         )
 
     # The solver

@@ -24,15 +24,12 @@ import math
 import numpy as np
 
 from streamsvm._compile import compiled
+from streamsvm.solvers.bounds import MERGE, PROJECT, REMOVE, SMALLEST
 from streamsvm.solvers.tracking.state import add_scaled, enter, leave, shift
 from streamsvm.support import fresh_block, row_cache, stores
 from streamsvm.support.draws import below
 from streamsvm.support.kernel_diagonal import own_value
 from streamsvm.support.kernel_values import expansion
-
-REMOVE, SMALLEST, PROJECT, MERGE, MERGE_MEAN = 0.0, 1.0, 2.0, 3.0, 4.0
-"""Policies: the least harmful leaves; the smallest coefficient leaves; the others see above, the
-last for kernels that are not RBF."""
 
 CANDIDATES = 4
 """Members drawn as candidates for a merge, beside the least harmful one: heavy vectors that lie
@@ -238,7 +235,7 @@ def make_room(state, kernel, wanted, policy, d):
         Whether a step on the fresh example would raise the dual. If not, it enters only in the
         place of one that is not missed.
     policy
-        One of `REMOVE`, `SMALLEST`, `PROJECT`, `MERGE`, `MERGE_MEAN`.
+        One of the policies of a `Budget`.
     d
         Number of features.
 

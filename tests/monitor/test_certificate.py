@@ -11,7 +11,7 @@ from streamsvm import kernels
 from streamsvm.errors import ParameterError
 from streamsvm.monitor.certificate import mu, nu, papers_bound, steps_for, tracking_bound
 from streamsvm.monitor.gap import tracking_gap
-from streamsvm.solvers.budget import MERGE
+from streamsvm.solvers.bounds import Budget, Reservoir
 from streamsvm.solvers.tracking.state import INFO
 from streamsvm.solvers.tracking.step import exact_step
 from tests.kernels.test_values import expected
@@ -148,8 +148,8 @@ def test_the_lemma_needs_the_width_of_unequal_boxes():
         (RBF, {}, 0),
         (kernels.Polynomial(degree=2, gamma=0.3), {}, 0),
         (RBF, {}, 40),
-        (RBF, {"limit": 40.0, "reservoir": 1.0}, 0),
-        (RBF, {"limit": 30.0, "policy": MERGE}, 0),
+        (RBF, {"bounds": Reservoir(40.0)}, 0),
+        (RBF, {"bounds": Budget(30.0)}, 0),
         (RBF, {"keep_zeros": 0.0, "tau": 0.01}, 0),
     ],
 )

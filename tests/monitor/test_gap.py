@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from streamsvm import kernels
 from streamsvm.monitor import gap
-from streamsvm.solvers import budget
+from streamsvm.solvers.bounds import PROJECT, Budget, bounds_of
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.solvers.tracking import linear as tracking_linear
 from tests.reference.tracking_stream import PLAIN, TrackingStream, problem, unequal
@@ -34,9 +34,7 @@ def from_scratch(K, y, box, alpha):
     st.integers(1, 60),
     st.sampled_from(ALL),
     st.sampled_from([0.05, 2.0, 50.0]),
-    st.sampled_from(
-        [{}, {"keep_zeros": 0.0}, {"limit": 15.0, "policy": budget.PROJECT}, {"process": 0.0}]
-    ),
+    st.sampled_from([{}, {"keep_zeros": 0.0}, {"bounds": Budget(15.0, PROJECT)}, {"process": 0.0}]),
     st.sampled_from([0, 20]),
 )
 def test_the_gap_of_kernels_averaged_and_not(seed, n, kernel, C, changes, window):
@@ -121,13 +119,13 @@ def gap_at(state, b):
     st.integers(2, 60),
     st.sampled_from(ALL),
     st.sampled_from([0.05, 2.0, 50.0]),
-    st.sampled_from([np.inf, 8.0]),
+    st.sampled_from([None, 8]),
     st.booleans(),
 )
 def test_the_gap_of_lasvm_is_the_least_over_the_bias(seed, n, kernel, C, limit, finished):
     x, y = problem(seed, n, 2)
     y[:2] = [1.0, -1.0]
-    schedule = lasvm.Schedule(1e-3, 1.0, np.inf, 0.0, 1.0, limit=limit, policy=budget.PROJECT)
+    schedule = lasvm.Schedule(1e-3, 1.0, np.inf, 0.0, 1.0, bounds=bounds_of(None, limit, PROJECT))
     stream = Stream(x, y, unequal(seed, n, C), kernel, schedule).all()
     if finished:
         stream.finish()

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from streamsvm.solvers import budget
+from streamsvm.solvers.bounds import Unbounded, Window
 from streamsvm.solvers.tracking import state as tracking_state
 from streamsvm.solvers.tracking import step as tracking
 from streamsvm.support.dense_store import rows_of
@@ -16,7 +16,6 @@ from tests.kernels.test_values import values
 
 PLAIN = tracking.Schedule(
     steps=5.0, steps_per_r2=0.0, process=1.0, keep_zeros=1.0, averaged=1.0, tau=0.0,
-    limit=np.inf, reservoir=0.0, policy=budget.REMOVE,
 )  # fmt: skip
 
 
@@ -56,6 +55,8 @@ class TrackingStream:
         self.diagonal = diagonal_of(kernel, x)
         self.state = tracking_state.new_state(x.shape[1], cache_bytes, window, seed, capacity)
         self.margins = np.full(len(y), np.nan)
+        if window and isinstance(schedule.bounds, Unbounded):
+            self.schedule = schedule._replace(bounds=Window(float(window)))
 
     @cached_property
     def gram(self):

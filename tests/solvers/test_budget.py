@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from streamsvm import kernels
 from streamsvm.solvers import budget
+from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, PROJECT, REMOVE, SMALLEST, Budget
 from streamsvm.solvers.tracking.state import settle, shift
 from streamsvm.support.dense_store import rows_of
 from tests.kernels.test_values import expected, values
@@ -14,8 +15,8 @@ from tests.reference.tracking_stream import PLAIN, TrackingStream, problem, uneq
 
 RBF = kernels.RBF(gamma=0.5)
 ALL = (kernels.Linear(scale=0.7), kernels.Polynomial(degree=2, gamma=0.3), RBF)
-POLICIES = (budget.REMOVE, budget.SMALLEST, budget.PROJECT, budget.MERGE, budget.MERGE_MEAN)
-MERGES = (budget.MERGE, budget.MERGE_MEAN)
+POLICIES = (REMOVE, SMALLEST, PROJECT, MERGE, MERGE_MEAN)
+MERGES = (MERGE, MERGE_MEAN)
 
 
 def learnt(seed=0, n=40, kernel=RBF, C=2.0, d=3, **schedule):
@@ -134,21 +135,21 @@ def test_among_useless_ones_the_least_needed_leaves():
     st.sampled_from([0.05, 2.0, 50.0]),
 )
 def test_making_room_again_and_again(seed, n, d, kernel, policy, C):
-    if policy == budget.MERGE:
+    if policy == MERGE:
         kernel = RBF
     stream = learnt(seed, n, kernel, C, d)
     while len(stream.members) > 2:
         m, (boxes, weights) = len(stream.members), sums(stream)
         found, loss = budget.least_harmful(stream.state)
         gone = float(stream.state.box[found])
-        needed = policy in (budget.PROJECT, *MERGES) and loss > 0.0
+        needed = policy in (PROJECT, *MERGES) and loss > 0.0
         has_neighbour = pair(stream)[1] >= 0
         made, _ = make_room(stream, policy)
         assert made and len(stream.members) == m - 1
         if needed and has_neighbour:
             # Somebody stands for one more.
             assert sums(stream) == pytest.approx((boxes, weights), rel=1e-12)
-        elif policy != budget.SMALLEST:
+        elif policy != SMALLEST:
             assert sums(stream) == pytest.approx((boxes - gone, weights - gone), rel=1e-9, abs=1e-9)
 
 
@@ -158,7 +159,7 @@ def test_the_smallest_coefficient_leaves():
         budget.remove(stream.state, RBF, slot, 3)
     sizes = np.abs(stream.state.alpha[stream.members])
     number = stream.state.store.entered[stream.members[np.argmin(sizes)]]
-    make_room(stream, budget.SMALLEST)
+    make_room(stream, SMALLEST)
     assert number not in stream.state.store.entered
 
 
@@ -191,7 +192,7 @@ def test_a_row_with_a_large_margin_is_not_entered(policy):
     slot = stream.members[np.argmax(margins)]
     assert margins.max() > 1.0
     stream.x[40], stream.y[40] = row_of(stream, slot), stream.state.y[slot]
-    stream.schedule = stream.schedule._replace(limit=float(len(stream.members)), policy=policy)
+    stream.schedule = stream.schedule._replace(bounds=Budget(float(len(stream.members)), policy))
     numbers = set(stream.state.store.entered[stream.members].tolist())
     seen = int(stream.info.n_seen)
     stream.learn([40])
@@ -248,7 +249,7 @@ def test_projection_gives_the_neighbour_what_lies_along_it():
         alpha = state.alpha.copy()
         part = abs(alpha[i]) * K[own, other] / K[other, other]
         room = state.box[i] + state.box[j] - abs(alpha[j])
-        make_room(stream, budget.PROJECT)
+        make_room(stream, PROJECT)
         alpha[j] += state.y[j] * min(part, room)
         alpha[i] = 0.0
         np.testing.assert_allclose(state.alpha, alpha, rtol=1e-12, atol=1e-15)
@@ -257,7 +258,7 @@ def test_projection_gives_the_neighbour_what_lies_along_it():
 
 
 @pytest.mark.parametrize(
-    ("policy", "kernel"), [(budget.MERGE, RBF), *((budget.MERGE_MEAN, kernel) for kernel in ALL)]
+    ("policy", "kernel"), [(MERGE, RBF), *((MERGE_MEAN, kernel) for kernel in ALL)]
 )
 def test_a_merged_vector_lies_between_two_and_takes_their_part_over(policy, kernel):
     done = 0
@@ -289,7 +290,7 @@ def test_a_merged_vector_lies_between_two_and_takes_their_part_over(policy, kern
         for s, alpha in rest.items():
             assert state.alpha[s] == alpha
         done += 1
-        if policy == budget.MERGE_MEAN:
+        if policy == MERGE_MEAN:
             assert h == pytest.approx(a[0] / a.sum(), abs=1e-5)
             continue
         # No other point of the line takes more of their part of w over.
@@ -319,7 +320,7 @@ def test_the_best_point_is_the_best_of_a_fine_grid(kappa, a_i, a_j):
 def test_the_limit_holds_and_all_is_booked(seed, policy, limit, process, keep_zeros):
     x, y = problem(seed, 80, 2)
     schedule = PLAIN._replace(
-        limit=float(limit), policy=policy, process=process, keep_zeros=keep_zeros
+        bounds=Budget(float(limit), policy), process=process, keep_zeros=keep_zeros
     )
     stream = TrackingStream(x, y, unequal(seed, 80, 5.0), RBF, schedule, seed)
     gained = 0.0
@@ -335,10 +336,10 @@ def test_the_limit_holds_and_all_is_booked(seed, policy, limit, process, keep_ze
         assert booked == pytest.approx(info.dual, abs=1e-9 * scale)
 
 
-@pytest.mark.parametrize("policy", [budget.PROJECT, *MERGES])
+@pytest.mark.parametrize("policy", [PROJECT, *MERGES])
 def test_all_is_right_after_many_rows(policy):
     x, y = problem(0, 20_000, 3)
-    schedule = PLAIN._replace(limit=60.0, policy=policy)
+    schedule = PLAIN._replace(bounds=Budget(60.0, policy))
     stream = TrackingStream(x, y, 5.0, RBF, schedule).all()
     assert len(stream.members) == 60
     # The more rows a vector stands for, the larger its box and the rounding of large terms.
@@ -349,7 +350,7 @@ def test_all_is_right_after_many_rows(policy):
 @pytest.mark.parametrize("policy", MERGES)
 def test_a_merged_row_may_come_again(policy):
     x, y = problem(0, 100, 3)
-    schedule = PLAIN._replace(limit=20.0, policy=policy)
+    schedule = PLAIN._replace(bounds=Budget(20.0, policy))
     stream = TrackingStream(x, y, 1.0, RBF, schedule)
     for _ in range(3):
         stream.all().check()
@@ -358,7 +359,7 @@ def test_a_merged_row_may_come_again(policy):
 @pytest.mark.parametrize("policy", MERGES)
 def test_merged_vectors_leave_the_window_too(policy):
     x, y = problem(0, 200, 3)
-    schedule = PLAIN._replace(limit=15.0, policy=policy)
+    schedule = PLAIN._replace(bounds=Budget(15.0, policy, 20.0))
     stream = TrackingStream(x, y, 1.0, RBF, schedule, window=20)
     for k in range(200):
         stream.learn([k])
@@ -368,7 +369,7 @@ def test_merged_vectors_leave_the_window_too(policy):
 
 def test_projected_rows_may_come_again():
     x, y = problem(0, 100, 3)
-    schedule = PLAIN._replace(limit=20.0, policy=budget.PROJECT)
+    schedule = PLAIN._replace(bounds=Budget(20.0, PROJECT))
     stream = TrackingStream(x, y, 1.0, RBF, schedule)
     for _ in range(3):
         stream.all().check()
@@ -377,6 +378,6 @@ def test_projected_rows_may_come_again():
 
 def test_algorithm_1_goes_on_learning_within_a_budget():
     x, y = problem(0, 400, 2)
-    schedule = PLAIN._replace(process=0.0, limit=10.0, steps=20.0)
+    schedule = PLAIN._replace(process=0.0, bounds=Budget(10.0, REMOVE), steps=20.0)
     stream = TrackingStream(x, y, 1.0, RBF, schedule).all()
     assert stream.state.store.entered[stream.members].max() > 50

@@ -6,13 +6,13 @@ from typing import Any
 
 from streamsvm import kernels
 from streamsvm.errors import ParameterError
-from streamsvm.solvers import budget
+from streamsvm.solvers import bounds
 
 POLICIES = {
-    "merge": budget.MERGE,
-    "project": budget.PROJECT,
-    "remove": budget.REMOVE,
-    "smallest": budget.SMALLEST,
+    "merge": bounds.MERGE,
+    "project": bounds.PROJECT,
+    "remove": bounds.REMOVE,
+    "smallest": bounds.SMALLEST,
 }
 """Ways to make room within a budget of support vectors."""
 
@@ -33,4 +33,4 @@ def policy_of(name: str | None, kernel: Any) -> float:
         names = ", ".join(map(repr, POLICIES))
         raise ParameterError(f"budget={name!r}: use None or one of {names}")
     is_rbf = kernel is None or isinstance(kernel, kernels.RBF)
-    return budget.MERGE_MEAN if name == "merge" and not is_rbf else POLICIES[name]
+    return bounds.MERGE_MEAN if name == "merge" and not is_rbf else POLICIES[name]

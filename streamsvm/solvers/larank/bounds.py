@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import chosen_by, compiled
+from streamsvm.solvers.bounds import Budget, Unbounded, Window
 from streamsvm.solvers.larank.state import beta, forget, set_beta
 from streamsvm.solvers.tracking.state import add_scaled
 from streamsvm.support.row_cache import kernel_row
@@ -60,18 +63,33 @@ def hand_over(state, kernel, s, d):
 
 
 @compiled
-def stay_within(state, kernel, window, limit, number, d):
-    """Let examples go that are older than a window, and the least ones beyond a limit."""
+def _remove_none(bounds, state, kernel, number, d):
+    pass
+
+
+@compiled
+def remove_older(state, kernel, oldest, d):
+    """Remove examples with a number of at most `oldest`."""
+    j = 0
+    while j < state.info[0].n_alive:
+        s = state.alive[j]
+        if state.store.entered[s] <= oldest:
+            remove(state, kernel, s, d)
+        else:
+            j += 1
+
+
+@compiled
+def _remove_old(bounds, state, kernel, number, d):
+    remove_older(state, kernel, number - bounds.size, d)
+
+
+@compiled
+def _make_room(bounds, state, kernel, number, d):
     info = state.info[0]
-    if window > 0.0:
-        j = 0
-        while j < info.n_alive:
-            s = state.alive[j]
-            if state.store.entered[s] <= number - window:
-                remove(state, kernel, s, d)
-            else:
-                j += 1
-    while info.n_alive > limit:
+    if bounds.window > 0.0:
+        remove_older(state, kernel, number - bounds.window, d)
+    while info.n_alive > bounds.limit:
         least, size = state.alive[0], np.inf
         for j in range(info.n_alive):
             s = state.alive[j]
@@ -83,3 +101,8 @@ def stay_within(state, kernel, window, limit, number, d):
             if norm < size and state.store.entered[s] != number:
                 least, size = s, norm
         hand_over(state, kernel, least, d)
+
+
+stay_within: Any = chosen_by(0, {Unbounded: _remove_none, Window: _remove_old, Budget: _make_room})
+"""stay_within(bounds, state, kernel, number, d): remove examples that left the window when example
+`number` came, and the least ones beyond the limit (`hand_over`, whatever the policy)."""

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_leaf, compiled_within, prefetch
+from streamsvm.solvers.bounds import UNBOUNDED, Bounds
 from streamsvm.solvers.larank.bounds import stay_within
 from streamsvm.solvers.larank.rates import begin, charge, rate
 from streamsvm.solvers.larank.state import ABSENT, BLOCK, beta, forget, set_beta, squeeze
@@ -46,7 +47,7 @@ _TOGETHER = 16
 
 
 class Schedule(NamedTuple):
-    """When to step; floats all, so that one compiled version serves every schedule."""
+    """When to step, and what to keep within; `learn_rows` is compiled once a type of `bounds`."""
 
     tau: float  # a pair that violates by less is left alone
     reprocess: float  # REPROCESS combinations after each example; below 0: the adaptive schedule
@@ -56,8 +57,7 @@ class Schedule(NamedTuple):
     clock: float = 0.0  # 1: the adaptive schedule asks a clock what operations cost
     uniform: float = 0.0  # if above 0: so many block steps on uniformly random examples instead
     candidates: float = 1.0  # patterns that OPTIMIZE picks from, by what a step would gain
-    window: float = 0.0  # examples older than so many leave; 0: none does
-    limit: float = np.inf  # most support patterns
+    bounds: Bounds = UNBOUNDED  # which support patterns leave; not a `Reservoir`
 
 
 @compiled_leaf
@@ -366,7 +366,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
                 )  # fmt: skip
                 charge(state, d, n, 0)
                 info.rate_new = rate(state, schedule.clock, info.rate_new)
-                stay_within(state, kernel, schedule.window, schedule.limit, numbers[at], d)
+                stay_within(schedule.bounds, state, kernel, numbers[at], d)
                 if schedule.uniform > 0.0:
                     uniform_steps(state, kernel, schedule.uniform, schedule.tau, d)
                 elif schedule.reprocess < 0.0:

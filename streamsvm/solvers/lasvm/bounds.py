@@ -14,13 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_leaf
-from streamsvm.solvers.budget import CANDIDATES, PROJECT, SMALLEST, pair_cost, weight_of
+from streamsvm._compile import chosen_by, compiled, compiled_leaf
+from streamsvm.solvers.bounds import PROJECT, SMALLEST, Budget, Unbounded, Window
+from streamsvm.solvers.budget import CANDIDATES, pair_cost, weight_of
 from streamsvm.solvers.lasvm.extremes import update_gradient
-from streamsvm.solvers.lasvm.state import bias, refresh_extremes
+from streamsvm.solvers.lasvm.state import BLOCK, bias, refresh_extremes
 from streamsvm.support import row_cache, stores
 from streamsvm.support.kernel_diagonal import own_value
 from streamsvm.support.kernel_values import expansion
+from streamsvm.support.rows import count, part, width
 
 NONE = -1
 _GOLDEN = 0.5 * (5.0**0.5 - 1.0)
@@ -97,8 +99,8 @@ def remove(state, kernel, s, d):
 
 
 @compiled
-def slide(state, kernel, old, d):
-    """Let example number `old`, and merged vectors of which it is the newest part, go.
+def remove_number(state, kernel, old, d):
+    """Remove example number `old`, and merged vectors of which it is the newest part.
 
     Returns whether there was any.
     """
@@ -272,7 +274,7 @@ def make_room(state, kernel, policy, d):
     state, kernel
         The state and its kernel.
     policy
-        One of the policies of `budget`.
+        One of the policies of a `Budget`.
     d
         Number of features.
 
@@ -293,3 +295,74 @@ def make_room(state, kernel, policy, d):
         return np.int64(NONE)
     _merge(state, kernel, i, j, policy, d)
     return j
+
+
+@compiled
+def _slide_unbounded(bounds, state, kernel, number, d):
+    return False
+
+
+@compiled
+def _slide_window(bounds, state, kernel, number, d):
+    return remove_number(state, kernel, number - np.int64(bounds.size), d)
+
+
+@compiled
+def _slide_budget(bounds, state, kernel, number, d):
+    if bounds.window <= 0.0:
+        return False
+    return remove_number(state, kernel, number - np.int64(bounds.window), d)
+
+
+slide: Any = chosen_by(
+    0, {Unbounded: _slide_unbounded, Window: _slide_window, Budget: _slide_budget}
+)
+"""slide(bounds, state, kernel, number, d): remove what leaves the window when example `number`
+comes; whether there was any."""
+
+
+@compiled
+def _no_rows(bounds, state, x):
+    return state.store
+
+
+@compiled
+def _rows_in_store(bounds, state, x):
+    size, n_live = count(x), state.info[0].n - state.info[0].n_dead
+    n = size if size > 1 and n_live + size > bounds.limit else np.int64(0)
+    spare = stores.spare_of(state.store, n, width(x))
+    return stores.of_rows(spare, part(x, np.int64(0), n))
+
+
+kept_rows: Any = chosen_by(0, {Unbounded: _no_rows, Window: _no_rows, Budget: _rows_in_store})
+"""kept_rows(bounds, state, x): the rows x of a block as a store, for `stay_within`; no row if none
+of them can make S too large."""
+
+
+@compiled
+def _need_no_room(bounds, state, kernel, fresh, r, size, n_block, d):
+    pass
+
+
+@compiled
+def _make_all_room(bounds, state, kernel, fresh, r, size, n_block, d):
+    info = state.info[0]
+    while info.n - info.n_dead > bounds.limit:
+        slot = make_room(state, kernel, bounds.policy, d)
+        if slot >= 0 and slot < n_block and r + 1 < size:
+            z = stores.row_of(state.store, slot, state.cache.row, d)
+            column = np.empty((1, BLOCK), np.float32)
+            stores.values(kernel, fresh, z, np.int64(1), d, np.int64(0), size, column)
+            for later in range(r + 1, size):
+                state.block[later, slot] = column[0, later]
+
+
+stay_within: Any = chosen_by(
+    0, {Unbounded: _need_no_room, Window: _need_no_room, Budget: _make_all_room}
+)
+"""stay_within(bounds, state, kernel, fresh, r, size, n_block, d): make room while S is over its
+limit, and keep the values of the block's rows after r right.
+
+`fresh` is what `kept_rows` returned for the `size` rows of the block, whose values with the first
+`n_block` slots are in `state.block`.
+"""

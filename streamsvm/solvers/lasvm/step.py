@@ -26,8 +26,8 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_leaf, compiled_within
-from streamsvm.solvers.budget import MERGE
-from streamsvm.solvers.lasvm import bounds as lasvm_bounds
+from streamsvm.solvers.bounds import UNBOUNDED, Bounds
+from streamsvm.solvers.lasvm.bounds import kept_rows, slide, stay_within
 from streamsvm.solvers.lasvm.extremes import best_partner, update_gradient
 from streamsvm.solvers.lasvm.state import BLOCK, bias, refresh_extremes, squeeze
 from streamsvm.support import stores
@@ -44,16 +44,14 @@ _TINY = 1e-12
 
 
 class Schedule(NamedTuple):
-    """When to step; floats all, so that one compiled version serves every schedule."""
+    """When to step, and what to keep within; `learn_rows` is compiled once a type of `bounds`."""
 
     tau: float  # a pair that violates by less is left alone
     reprocess: float  # REPROCESS calls after each PROCESS
     delta_max: float  # more of them until delta <= delta_max, ...
     max_reprocess: float  # ... but at most so many an example
     second_order: float  # 1: partner by gain, 0: by gradient (the papers')
-    window: float = 0.0  # examples older than so many leave; 0: none does
-    limit: float = np.inf  # most examples in S
-    policy: float = MERGE  # what makes room within the limit: see `budget`
+    bounds: Bounds = UNBOUNDED  # which examples leave S; not a `Reservoir`
 
 
 @compiled_leaf
@@ -233,23 +231,6 @@ def reprocess_some(state, kernel, schedule, d):
         remove_blatant(state)
 
 
-@compiled_within
-def _stay_within(state, kernel, schedule, fresh, r, size, n_block, d):
-    """Make room while S is over its limit; keep the block's values of rows after r right.
-
-    `fresh` is a store of the `size` rows of the block, where there is room to be made.
-    """
-    info = state.info[0]
-    while info.n - info.n_dead > schedule.limit:
-        slot = lasvm_bounds.make_room(state, kernel, schedule.policy, d)
-        if slot >= 0 and slot < n_block and r + 1 < size:
-            z = stores.row_of(state.store, slot, state.cache.row, d)
-            column = np.empty((1, BLOCK), np.float32)
-            stores.values(kernel, fresh, z, np.int64(1), d, np.int64(0), size, column)
-            for later in range(r + 1, size):
-                state.block[later, slot] = column[0, later]
-
-
 @compiled
 def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
     """Learn rows one after the other, with the kernel values of a block computed together.
@@ -285,11 +266,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
         if not (n_rows == size and state.info[0].ready == -n_block < 0):
             stores.values(kernel, state.store, rows, size, d, np.int64(0), n_block, state.block)
         state.info[0].ready = 0
-        # A store of the block's rows, of none if none of them can make S too large.
-        n_live = state.info[0].n - state.info[0].n_dead
-        n_fresh = size if size > 1 and n_live + size > schedule.limit else np.int64(0)
-        spare = stores.spare_of(state.store, n_fresh, d)
-        in_store = stores.of_rows(spare, part(rows, np.int64(0), n_fresh))
+        block_rows = kept_rows(schedule.bounds, state, rows)
         for r in range(size):
             info = state.info[0]
             at = start + r
@@ -307,9 +284,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
             state.info[0].n_values += n
             f = expansion(state.alpha, row, n)
             margins[at] = f + bias(state)
-            if schedule.window > 0.0 and lasvm_bounds.slide(
-                state, kernel, numbers[at] - np.int64(schedule.window), d
-            ):
+            if slide(schedule.bounds, state, kernel, numbers[at], d):
                 f = expansion(state.alpha, row, n)
             # An example without weight is passed over.
             if box[at] > 0.0:
@@ -317,7 +292,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
                     state, kernel, fresh, y[at], box[at], weight[at], numbers[at], row, f,
                     diagonal[at], schedule,
                 )  # fmt: skip
-                _stay_within(state, kernel, schedule, in_store, r, size, n_block, d)
+                stay_within(schedule.bounds, state, kernel, block_rows, r, size, n_block, d)
                 reprocess_some(state, kernel, schedule, d)
         start += size
     return n_rows

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import borrowed, chosen_by, compiled, compiled_leaf, compiled_within
+from streamsvm.solvers.bounds import Reservoir, Unbounded, Window
 from streamsvm.solvers.tracking.state import INFO, account, enter, leave, settle, slot_of, touch
 from streamsvm.solvers.tracking.step import NONE, exact_step
 from streamsvm.support import active_set, row_store, sparse_store, stores
@@ -240,17 +241,45 @@ def _remove(state, scale, i, d):
     leave(state, i)
 
 
-@compiled_within
-def _make_room(state, scale, schedule, d):
-    """Let go who must when one more example comes; return whether it may enter."""
+@compiled
+def _enter_freely(bounds, state, scale, d):
+    return True
+
+
+@compiled
+def _enter_sample(bounds, state, scale, d):
     counts = state.active.counts[0]
-    if counts.n_members < schedule.limit:
+    if counts.n_members < bounds.limit:
         return True
     place = below(state.draws, counts.n_offered)
     if place >= counts.n_members:
         return False
     _remove(state, scale, state.active.members[place], d)
     return True
+
+
+_make_room: Any = chosen_by(
+    0, {Unbounded: _enter_freely, Window: _enter_freely, Reservoir: _enter_sample}
+)
+"""_make_room(bounds, state, scale, d): remove what must leave when one more example comes; whether
+it may enter."""
+
+
+@compiled
+def _never_expire(bounds, state, scale, slot, d):
+    pass
+
+
+@compiled
+def _expire(bounds, state, scale, slot, d):
+    old = active_set.expired(state.active)
+    if old != NONE and old != slot:
+        _remove(state, scale, old, d)
+
+
+_slide: Any = chosen_by(0, {Unbounded: _never_expire, Window: _expire, Reservoir: _never_expire})
+"""_slide(bounds, state, scale, slot, d): remove the example that leaves the window, if there is
+one, and it is not that in `slot`, which came again."""
 
 
 @compiled_within
@@ -264,12 +293,10 @@ def _learn_row(state, scale, block, y, box, weight, number, schedule):
     counts = state.active.counts[0]
     counts.n_offered += 1
     slot = slot_of(state, number)
-    old = active_set.expired(state.active)
-    if old != NONE and old != slot:
-        _remove(state, scale, old, d)
+    _slide(schedule.bounds, state, scale, slot, d)
     if slot != NONE:
         active_set.renew(state.active, slot)
-    elif _make_room(state, scale, schedule, d):
+    elif _make_room(schedule.bounds, state, scale, d):
         slot = enter(state, y, box, weight, number, counts.n_offered, scale * _square(x))
         stores.put(state.store, slot, block)
     if slot != NONE:
@@ -304,7 +331,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
     state = borrowed(state)
     for r in range(count(x)):
         row = part(x, r, r + 1)
-        full = active_set.is_full(state.active, schedule.limit)
+        full = active_set.is_full(state.active, schedule.bounds.limit)
         if full or not stores.has_room(state.store, row):
             return r
         margins[r] = _learn_row(

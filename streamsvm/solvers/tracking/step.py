@@ -23,12 +23,13 @@ entered again.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled, compiled_within
+from streamsvm._compile import borrowed, chosen_by, compiled, compiled_within
 from streamsvm.solvers import budget
+from streamsvm.solvers.bounds import UNBOUNDED, Bounds, Budget, Reservoir, Unbounded, Window
 from streamsvm.solvers.tracking.state import account, add_scaled, enter, settle, slot_of, touch
 from streamsvm.support import active_set, fresh_block, row_cache, stores
 from streamsvm.support.draws import below
@@ -41,7 +42,7 @@ TINY = 1e-30
 
 
 class Schedule(NamedTuple):
-    """How to step and what to keep; floats all, so that one compiled version serves all."""
+    """How to step, and what to keep within; `learn_rows` is compiled once a type of `bounds`."""
 
     steps: float  # K, or the least K with `steps_per_r2`
     steps_per_r2: float  # K = ceil(steps_per_r2 R2) if that is more (Corollary 4)
@@ -49,9 +50,7 @@ class Schedule(NamedTuple):
     keep_zeros: float  # 1: examples with a_i = 0 stay; 0: they leave
     averaged: float  # 1: margins are those of the averaged classifier
     tau: float  # steps with |g_i| <= tau are left out
-    limit: float  # most examples in the active set, or inf
-    reservoir: float  # 1: beyond the limit, A_t is a uniform sample
-    policy: float  # what makes room within a budget: see `budget`
+    bounds: Bounds = UNBOUNDED  # which examples leave; those of the state's window must be here
 
 
 @compiled
@@ -137,19 +136,60 @@ def process(state, slot, row):
         row_cache.keep(state.cache, slot, row, n)
 
 
-@compiled_within
-def _make_room(state, kernel, f, y, schedule, d):
-    """Let go who must when one more example comes; return whether it may enter."""
+@compiled
+def _enter_freely(bounds, state, kernel, wanted, d):
+    return True
+
+
+@compiled
+def _enter_sample(bounds, state, kernel, wanted, d):
     counts = state.active.counts[0]
-    if counts.n_members < schedule.limit:
+    if counts.n_members < bounds.limit:
         return True
-    if schedule.reservoir > 0.0:
-        place = below(state.draws, counts.n_offered)
-        if place >= counts.n_members:
-            return False
-        budget.remove(state, kernel, state.active.members[place], d)
+    place = below(state.draws, counts.n_offered)
+    if place >= counts.n_members:
+        return False
+    budget.remove(state, kernel, state.active.members[place], d)
+    return True
+
+
+@compiled
+def _enter_budget(bounds, state, kernel, wanted, d):
+    if state.active.counts[0].n_members < bounds.limit:
         return True
-    return budget.make_room(state, kernel, y * f < 1.0, schedule.policy, d)
+    return budget.make_room(state, kernel, wanted, bounds.policy, d)
+
+
+_make_room: Any = chosen_by(
+    0,
+    {
+        Unbounded: _enter_freely,
+        Window: _enter_freely,
+        Reservoir: _enter_sample,
+        Budget: _enter_budget,
+    },
+)
+"""_make_room(bounds, state, kernel, wanted, d): remove what must leave when one more example comes;
+whether it may enter. `wanted`: whether a step on it would raise the dual."""
+
+
+@compiled
+def _never_expire(bounds, state, kernel, slot, d):
+    pass
+
+
+@compiled
+def _expire(bounds, state, kernel, slot, d):
+    old = active_set.expired(state.active)
+    if old != NONE and old != slot:
+        budget.remove(state, kernel, old, d)
+
+
+_slide: Any = chosen_by(
+    0, {Unbounded: _never_expire, Window: _expire, Reservoir: _never_expire, Budget: _expire}
+)
+"""_slide(bounds, state, kernel, slot, d): remove the example that leaves the window, if there is
+one, and it is not that in `slot`, which came again."""
 
 
 @compiled_within
@@ -210,14 +250,12 @@ def _learn_row(state, kernel, x, r, y, box, weight, number, diagonal, schedule):
     settle(state, schedule.keep_zeros > 0.0)
     state.active.counts[0].n_offered += 1
     slot = slot_of(state, number)
-    old = active_set.expired(state.active)
-    if old != NONE and old != slot:
-        budget.remove(state, kernel, old, d)
+    _slide(schedule.bounds, state, kernel, slot, d)
     if slot != NONE:
         active_set.renew(state.active, slot)
     else:
         f = expansion(state.alpha, row, state.active.counts[0].n)
-        if _make_room(state, kernel, f, y, schedule, d):
+        if _make_room(schedule.bounds, state, kernel, y * f < 1.0, d):
             # A merge may have given a slot another row.
             row = fresh_block.values_of(state.block, kernel, state.store, x, r)
             slot = _enter(state, part(x, r, r + 1), y, box, weight, number, diagonal, row, r)
@@ -271,7 +309,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
         r = 0
         while r < size and fresh_block.has_room(state.block):
             at = start + r
-            if active_set.is_full(state.active, schedule.limit) or not stores.has_room(
+            if active_set.is_full(state.active, schedule.bounds.limit) or not stores.has_room(
                 state.store, part(x, at, at + 1)
             ):
                 return at

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from streamsvm import kernels
 from streamsvm.monitor.certificate import tracking_bound
 from streamsvm.monitor.gap import larank_gap
+from streamsvm.solvers.bounds import Budget, bounds_of
 from streamsvm.solvers.larank import finish as larank_finish
 from streamsvm.solvers.larank import state as larank_state
 from streamsvm.solvers.larank import step as larank
@@ -133,7 +134,9 @@ def check(stream):
     st.integers(0, 10_000),
     st.integers(2, 6),
     st.sampled_from([0.1, 1.0, 30.0]),
-    st.sampled_from([ADAPTIVE, ADAPTIVE._replace(reprocess=2.0), ADAPTIVE._replace(limit=9.0)]),
+    st.sampled_from(
+        [ADAPTIVE, ADAPTIVE._replace(reprocess=2.0), ADAPTIVE._replace(bounds=Budget(9.0))]
+    ),
 )
 def test_invariants_hold_and_the_dual_never_falls(seed, k, C, schedule):
     x, y = problem(seed, 90, k)
@@ -153,7 +156,7 @@ def test_process_new_and_bounds_do_what_the_slow_twin_does(bounds):
     x, y = problem(3, 120, 4)
     box = np.random.default_rng(3).uniform(0.5, 3.0, 120)
     schedule = larank.Schedule(7e-4, 0.0, 0.0)
-    schedule = schedule._replace(**{name: float(value) for name, value in bounds.items()})
+    schedule = schedule._replace(bounds=bounds_of(bounds.get("window"), bounds.get("limit")))
     stream = Stream(x, y, box, schedule, seed=5)
     twin = SlowLaRank(gram_of(x), y, box.copy(), new_draws(5)[0], tau=7e-4, **bounds)
     for i in range(120):

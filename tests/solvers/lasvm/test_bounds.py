@@ -6,7 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm import kernels
-from streamsvm.solvers import budget
+from streamsvm.solvers.bounds import (
+    MERGE,
+    MERGE_MEAN,
+    PROJECT,
+    REMOVE,
+    SMALLEST,
+    Window,
+    bounds_of,
+)
 from streamsvm.solvers.lasvm import bounds as lasvm_bounds
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
@@ -16,21 +24,30 @@ from tests.solvers.lasvm.test_step import Stream, problem
 
 RBF = kernels.RBF(gamma=0.5)
 LINEAR = kernels.Linear(scale=0.7)
-POLICIES = (budget.REMOVE, budget.SMALLEST, budget.PROJECT, budget.MERGE, budget.MERGE_MEAN)
+POLICIES = (REMOVE, SMALLEST, PROJECT, MERGE, MERGE_MEAN)
 PLAIN = lasvm.Schedule(1e-3, 1.0, np.inf, 0.0, 1.0)
 EAGER = lasvm.Schedule(1e-3, 1.0, 0.5, 50.0, 0.0)
 
 
-def within(window=0, limit=np.inf, policy=budget.MERGE, schedule=PLAIN):
-    return schedule._replace(window=float(window), limit=float(limit), policy=policy)
+def within(window=None, limit=None, policy=MERGE, schedule=PLAIN):
+    return schedule._replace(bounds=bounds_of(window, limit, policy))
+
+
+def policy_of(schedule):
+    return getattr(schedule.bounds, "policy", None)
+
+
+def window_of(schedule):
+    bounds = schedule.bounds
+    return bounds.size if isinstance(bounds, Window) else bounds.window
 
 
 WAYS = [
     within(window=20),
     within(window=2, schedule=EAGER),
-    within(window=25, limit=10, policy=budget.PROJECT),
-    within(window=25, limit=10, policy=budget.MERGE),
-    within(window=25, limit=10, policy=budget.MERGE_MEAN),
+    within(window=25, limit=10, policy=PROJECT),
+    within(window=25, limit=10, policy=MERGE),
+    within(window=25, limit=10, policy=MERGE_MEAN),
     *(within(limit=12, policy=policy) for policy in POLICIES),
     *(within(limit=3, policy=policy, schedule=EAGER) for policy in POLICIES),
 ]
@@ -106,7 +123,7 @@ def test_invariants_after_every_row(schedule, seed, n, d, C, weighted, linear):
     x, y = problem(seed, n, d)
     box = C * (np.random.default_rng(seed).uniform(0.2, 2, n) if weighted else np.ones(n))
     # Merging is for RBF kernels.
-    kernel = LINEAR if linear and schedule.policy != budget.MERGE else RBF
+    kernel = LINEAR if linear and policy_of(schedule) != MERGE else RBF
     stream = Stream(x, y, box, kernel, schedule)
     gained = 0.0
     for k in range(n):
@@ -114,9 +131,9 @@ def test_invariants_after_every_row(schedule, seed, n, d, C, weighted, linear):
         check(stream)
         state, info = stream.state, stream.state.info[0]
         live = live_of(state)
-        assert len(live) <= schedule.limit
-        if schedule.window:
-            assert (np.abs(state.store.entered[live]) > k + 1 - schedule.window).all()
+        assert len(live) <= schedule.bounds.limit
+        if window_of(schedule):
+            assert (np.abs(state.store.entered[live]) > k + 1 - window_of(schedule)).all()
         # Steps raise the dual; what it falls by was booked.
         rise = float(info.dual + info.lost) - gained
         assert rise >= -1e-9 * (1.0 + abs(gained) + abs(info.lost))
@@ -165,10 +182,10 @@ def test_making_room_again_and_again(seed, policy, C):
         assert info.lost - lost == pytest.approx(change, rel=1e-6, abs=1e-9 * scale)
         now = (state.upper - state.lower).sum(), state.store.weight[live].sum()
         if slot >= 0:
-            assert policy in (budget.MERGE, budget.MERGE_MEAN) and slot in live
-        if policy in (budget.REMOVE, budget.SMALLEST):
+            assert policy in (MERGE, MERGE_MEAN) and slot in live
+        if policy in (REMOVE, SMALLEST):
             assert now[0] < boxes and now[1] == weights - 1.0
-        elif slot >= 0 or (policy == budget.PROJECT and now[1] == weights):
+        elif slot >= 0 or (policy == PROJECT and now[1] == weights):
             # Somebody stands for one more.
             assert now == pytest.approx((boxes, weights))
 
@@ -177,12 +194,12 @@ def test_the_smallest_and_the_least_harmful_leave():
     compared = 0
     for seed in range(20):
         x, y = problem(seed, 40, 2)
-        for policy in (budget.REMOVE, budget.SMALLEST):
+        for policy in (REMOVE, SMALLEST):
             stream = Stream(x, y, np.full(40, 5.0), RBF, PLAIN).all()
             state, b = stream.state, lasvm.bias(stream.state)
             live = live_of(state)
             a = np.abs(state.alpha[live])
-            if policy == budget.REMOVE:
+            if policy == REMOVE:
                 a = a * state.y[live] * (state.gradient[live] - b) + 0.5 * a * a
             number = state.store.entered[live[np.argmin(a)]]
             lasvm_bounds.make_room(state, RBF, policy, 2)
@@ -200,7 +217,7 @@ def test_a_merged_vector_keeps_the_sum_and_lies_between_two():
         for _ in range(10):
             live = live_of(state)
             before = {int(s): (state.alpha[s], rows_of(state.store, s + 1, 2)[s]) for s in live}
-            slot = lasvm_bounds.make_room(state, RBF, budget.MERGE, 2)
+            slot = lasvm_bounds.make_room(state, RBF, MERGE, 2)
             if slot < 0:
                 continue
             (gone,) = set(before) - set(live_of(state).tolist())

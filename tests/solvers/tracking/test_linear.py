@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm import kernels
+from streamsvm.solvers.bounds import Reservoir
 from streamsvm.solvers.tracking import finish as tracking_finish
 from streamsvm.solvers.tracking import linear as tracking_linear
 from streamsvm.solvers.tracking import step as tracking
@@ -19,7 +20,7 @@ from tests.reference.tracking_stream import (
 )
 
 KERNEL = kernels.Linear(scale=0.7)
-SAMPLE = PLAIN._replace(limit=20.0, reservoir=1.0)
+SAMPLE = PLAIN._replace(bounds=Reservoir(20.0))
 SUPPORT = PLAIN._replace(keep_zeros=0.0)
 # (schedule, window)
 WAYS = [
@@ -155,7 +156,7 @@ def test_invariants_after_every_row(seed, n, d, C, way):
         gained = float(info.dual + info.lost)
         booked = info.process_gain + schedule.steps * info.mean_gain - info.skipped - info.lost
         assert booked == pytest.approx(info.dual, rel=1e-9, abs=1e-9 * (1.0 + abs(info.lost)))
-        assert len(stream.members) <= min(schedule.limit, window or np.inf)
+        assert len(stream.members) <= min(schedule.bounds.limit, window or np.inf)
 
 
 @pytest.mark.parametrize("window", [0, 300])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm import kernels
-from streamsvm.solvers import budget
+from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, PROJECT, REMOVE, SMALLEST, Budget, Reservoir
 from streamsvm.solvers.tracking import finish as tracking_finish
 from streamsvm.solvers.tracking import state as tracking_state
 from streamsvm.solvers.tracking import step as tracking
@@ -16,12 +16,12 @@ from tests.reference.tracking_stream import PLAIN, TrackingStream, problem, uneq
 
 RBF = kernels.RBF(gamma=0.5)
 ALL = (kernels.Linear(scale=0.7), kernels.Polynomial(degree=2, gamma=0.3), RBF)
-SAMPLE = PLAIN._replace(limit=20.0, reservoir=1.0)
+SAMPLE = PLAIN._replace(bounds=Reservoir(20.0))
 SUPPORT = PLAIN._replace(keep_zeros=0.0)
 
 
 def limited(policy, limit=15.0):
-    return PLAIN._replace(limit=limit, policy=policy)
+    return PLAIN._replace(bounds=Budget(limit, policy))
 
 
 # (schedule, window)
@@ -31,11 +31,11 @@ WAYS = [
     (SUPPORT, 0),
     (SUPPORT._replace(process=0.0, tau=0.05), 25),
     (SAMPLE, 0),
-    *((limited(policy), 0) for policy in (budget.REMOVE, budget.SMALLEST, budget.PROJECT)),
-    (limited(budget.PROJECT), 25),
-    (limited(budget.MERGE), 0),
-    (limited(budget.MERGE), 25),
-    (limited(budget.MERGE_MEAN), 25),
+    *((limited(policy), 0) for policy in (REMOVE, SMALLEST, PROJECT)),
+    (limited(PROJECT), 25),
+    (limited(MERGE), 0),
+    (limited(MERGE), 25),
+    (limited(MERGE_MEAN), 25),
 ]
 
 
@@ -73,7 +73,7 @@ def test_the_twins_draws_are_the_compiled_ones():
 @pytest.mark.parametrize("process", [0.0, 1.0])
 @pytest.mark.parametrize("K", [1, 5, 20])
 def test_each_row_does_what_the_slow_twin_does(kernel, window, schedule, process, K):
-    if window and schedule.reservoir:
+    if window and schedule is SAMPLE:
         return
     x, y = problem(K, 90, 3)
     tau = 0.03 if K == 5 else 0.0
@@ -158,7 +158,7 @@ def test_margins_are_the_averaged_classifiers_or_the_last_ones():
 def test_invariants_after_every_row(seed, n, d, kernel, C, way, weighted):
     x, y = problem(seed, n, d)
     schedule, window = way
-    if schedule.policy == budget.MERGE:
+    if getattr(schedule.bounds, "policy", None) == MERGE:
         kernel = RBF
     box = unequal(seed, n, C) if weighted else C
     stream = TrackingStream(x, y, box, kernel, schedule, seed, window)
@@ -173,7 +173,7 @@ def test_invariants_after_every_row(seed, n, d, kernel, C, way, weighted):
         gained = float(info.dual + info.lost)
         booked = info.process_gain + schedule.steps * info.mean_gain - info.skipped - info.lost
         assert booked == pytest.approx(info.dual, rel=1e-9, abs=1e-9 * (1.0 + abs(info.lost)))
-        assert len(stream.members) <= min(schedule.limit, window or np.inf)
+        assert len(stream.members) <= min(schedule.bounds.limit, window or np.inf)
 
 
 @settings(max_examples=200, deadline=None)

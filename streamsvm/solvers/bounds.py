@@ -1,0 +1,69 @@
+"""What a kernel solver keeps within, as types: a solver is compiled without what it does not use.
+
+Every `Schedule` of a kernel solver has a field ``bounds``, one of the types below. Functions that
+depend on it are chosen by its type (`chosen_by`) when their caller is compiled.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+REMOVE, SMALLEST, PROJECT, MERGE, MERGE_MEAN = 0.0, 1.0, 2.0, 3.0, 4.0
+"""Policies of a `Budget`: the least harmful leaves; the smallest coefficient leaves; one gives its
+coefficient to a neighbour; two are merged into one, the last for kernels that are not RBF."""
+
+
+class Unbounded(NamedTuple):
+    """No example leaves for its age, nor because there are too many."""
+
+    limit: float = np.inf  # most examples kept
+
+
+class Window(NamedTuple):
+    """The last examples only."""
+
+    size: float  # older ones than so many leave; at least 1
+    limit: float = np.inf  # most examples kept
+
+
+class Reservoir(NamedTuple):
+    """A uniform sample of all examples."""
+
+    limit: float  # most examples kept; at least 1
+
+
+class Budget(NamedTuple):
+    """At most so many examples, within a window if wanted."""
+
+    limit: float  # most examples kept; at least 2
+    policy: float = MERGE  # what makes room: `REMOVE` and so on
+    window: float = 0.0  # examples older than so many leave; 0: none does
+
+
+Bounds = Unbounded | Window | Reservoir | Budget
+
+UNBOUNDED = Unbounded()
+
+
+def bounds_of(window: int | None, limit: int | None, policy: float = MERGE) -> Bounds:
+    """Return the bounds of a learner.
+
+    Parameters
+    ----------
+    window
+        Keep the last so many examples, at least 1; None: no window.
+    limit
+        Keep at most so many examples, at least 2; None: no limit.
+    policy
+        What makes room within the limit.
+
+    Returns
+    -------
+    `Unbounded`, a `Window` or a `Budget`.
+
+    """
+    if limit is not None:
+        return Budget(float(limit), policy, float(window or 0))
+    return UNBOUNDED if window is None else Window(float(window))
