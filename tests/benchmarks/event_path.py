@@ -1,0 +1,105 @@
+"""What an event costs above the compiled step: ``python -m tests.benchmarks.event_path``.
+
+For each learner and number of features, microseconds of ``predict_one`` and ``learn_one`` together;
+of the compiled calls in them alone, which get the values packed; and of the difference, which is
+what Python does: read the dict, hold the lock, look up the label. Medians of several rounds over the
+same events, after warming up. ``native`` is with machine code that reads dicts itself, which linear
+learners have.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+
+import numpy as np
+
+from streamsvm import (
+    LaRankClassifier,
+    LASVMClassifier,
+    SGDQNClassifier,
+    SVMSGDClassifier,
+    TrackingMonitor,
+    TrackingSVMClassifier,
+    kernels,
+)
+from streamsvm.learners.bases import events
+
+ROUNDS, N = 7, 2000
+RBF = kernels.RBF(gamma=0.02)
+LEARNERS = {
+    "LASVM, 100 SV": lambda: LASVMClassifier(RBF, max_support_vectors=100),
+    "LASVM, weighted": lambda: LASVMClassifier(RBF, max_support_vectors=100),
+    "LASVM, sparse": lambda: LASVMClassifier(RBF, max_support_vectors=100, sparse=True),
+    "LASVM, monitored": lambda: LASVMClassifier(RBF, max_support_vectors=100),
+    "LaRank, window": lambda: LaRankClassifier(RBF, window=100, seed=0),
+    "tracking, window": lambda: TrackingSVMClassifier(RBF, window=100, K=1, seed=0),
+    "SGD": lambda: SVMSGDClassifier(t0=100.0, sparse=False),
+    "SGD, three classes": lambda: SVMSGDClassifier(t0=100.0, sparse=False),
+    "SGD-QN": lambda: SGDQNClassifier(t0=100.0, sparse=False),
+}
+
+
+def stream(d: int, n_classes: int, seed: int = 0) -> list[tuple[dict[str, float], int]]:
+    """Return events of d features."""
+    draws = np.random.default_rng(seed)
+    rows = draws.normal(size=(N, d))
+    score = rows[:, 0] + 0.5 * draws.normal(size=N)
+    y = (score > 0.0).astype(int) + (n_classes > 2) * (score > 0.7)
+    names = [f"feature {c}" for c in range(d)]
+    return [
+        (dict(zip(names, row, strict=True)), c)
+        for row, c in zip(rows.tolist(), y.tolist(), strict=False)
+    ]
+
+
+def whole(model, data, weight: float) -> float:
+    """Return microseconds an event of `predict_one` and `learn_one`."""
+    start = time.perf_counter()
+    for x, y in data:
+        model.predict_one(x)
+        model.learn_one(x, y, weight)
+    return 1e6 * (time.perf_counter() - start) / len(data)
+
+
+def step(model, data, weight: float) -> float:
+    """Return microseconds an event of the compiled calls alone."""
+    read, signs = events._read, model._labels.signs
+    packed = [(read(model, x, True), signs[y]) for x, y in data]
+    path = events._path_for(model, packed[0][0])
+    assert path is not None
+    number = model.n_examples
+    start = time.perf_counter()
+    for event, sign in packed:
+        path.predict(event, False)
+        number += 1
+        assert path.learn(event, False, sign, weight, weight, number)
+    seconds = time.perf_counter() - start
+    model._n_examples = number
+    return 1e6 * seconds / len(packed)
+
+
+def measured(name: str, d: int) -> tuple[float, float]:
+    """Return microseconds an event: in all, and of the compiled step."""
+    model = LEARNERS[name]()
+    monitor = TrackingMonitor(model, every=10**9) if "monitored" in name else None
+    weight = 2.0 if "weighted" in name else 1.0
+    data = stream(d, 3 if "three" in name or "LaRank" in name else 2)
+    for _ in range(2):
+        whole(model, data, weight)
+    pairs = [(whole(model, data, weight), step(model, data, weight)) for _ in range(ROUNDS)]
+    assert monitor is None or monitor.last() is not None
+    return statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs)
+
+
+def main() -> None:
+    """Print the table."""
+    print(f"{'microseconds an event':24}{'features':>9}{'in all':>9}{'step':>9}{'above it':>10}")
+    for name in LEARNERS:
+        for d in (8, 20, 100):
+            total, alone = measured(name, d)
+            print(f"{name:24}{d:9}{total:9.2f}{alone:9.2f}{total - alone:10.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
