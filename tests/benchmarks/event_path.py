@@ -2,9 +2,9 @@
 
 For each learner and number of features, microseconds of ``predict_one`` and ``learn_one`` together;
 of the compiled calls in them alone, which get the values packed; and of the difference, which is
-what Python does: read the dict, hold the lock, look up the label. Medians of several rounds over the
-same events, after warming up. ``native`` is with machine code that reads dicts itself, which linear
-learners have.
+what Python does: read the dict, hold the lock, look up the label. Medians of several rounds over
+the same events, after warming up. Linear learners read dicts by machine code, unless
+``STREAMSVM_NATIVE_EVENTS=0`` is set.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from streamsvm import (
     TrackingSVMClassifier,
     kernels,
 )
-from streamsvm.learners.bases import events
+from streamsvm.learners.bases import events as event_functions
 
 ROUNDS, N = 7, 2000
 RBF = kernels.RBF(gamma=0.02)
@@ -64,9 +64,9 @@ def whole(model, data, weight: float) -> float:
 
 def step(model, data, weight: float) -> float:
     """Return microseconds an event of the compiled calls alone."""
-    read, signs = events._read, model._labels.signs
+    read, signs = event_functions._read, model._labels.signs
     packed = [(read(model, x, True), signs[y]) for x, y in data]
-    path = events._path_for(model, packed[0][0])
+    path = event_functions._path_for(model, packed[0][0])
     assert path is not None
     number = model.n_examples
     start = time.perf_counter()
