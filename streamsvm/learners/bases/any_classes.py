@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.features.names import Name
-from streamsvm.labels.calibration import new_thinned, update_thinned
+from streamsvm.labels.calibration import new_temperature, new_thinned, update_thinned
 from streamsvm.labels.growing_labels import GrowingLabels
 from streamsvm.learners.bases.binary_learner import BinaryLearner
 from streamsvm.learners.bases.multiclass_learner import MulticlassLearner
@@ -25,7 +25,7 @@ class AnyClassesLearner(BinaryLearner, MulticlassLearner):
         return BinaryLearner if self._labels.is_binary else MulticlassLearner
 
     def _new_calibration(self) -> np.ndarray:
-        return new_thinned()
+        return new_thinned() if self._labels.is_binary else new_temperature()
 
     def _calibrate(self, margins: np.ndarray, signs: np.ndarray) -> None:
         if self._labels.is_binary:
