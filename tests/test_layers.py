@@ -23,7 +23,7 @@ LAYERS = [
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 READERS = {"cli", "run"}
-RIVERS = {"learners", "preprocessing", "model_files", "run", "cli"}
+RIVERS = {"learners", "preprocessing", "run", "cli"}
 FACES = {"__init__", "__main__"}
 SOURCES = sorted((ROOT / "streamsvm").rglob("*.py"))
 CONNECTORS = sorted((ROOT / "connectors").rglob("*.py"))

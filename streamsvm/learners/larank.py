@@ -13,19 +13,20 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.labels import outputs
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.parameter_checks import check_number, check_positive, check_size
+from streamsvm.learners.bases.registry import register_learner
 from streamsvm.learners.bases.slot_learner import SlotLearner
 from streamsvm.learners.bases.support_vectors import as_matrix
-from streamsvm.model_files import container as model_file
-from streamsvm.model_files import larank_file
 from streamsvm.monitor.certificate import Certificate, tracking_bound
-from streamsvm.monitor.gap import KeptGap, larank_gap
 from streamsvm.solvers.bounds import bounds_of
+from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.larank import events as events
 from streamsvm.solvers.larank import finish as larank_finish
 from streamsvm.solvers.larank import state as larank_state
 from streamsvm.solvers.larank import step as larank
+from streamsvm.solvers.larank.gap import larank_gap
 from streamsvm.solvers.larank.state import LaRankState
-from streamsvm.support import stores
+from streamsvm.support import states, stores
+from streamsvm.support.declaration import Field, Range
 from streamsvm.support.draws import new_draws
 from streamsvm.support.rows import Rows
 
@@ -202,8 +203,8 @@ class LaRankClassifier(SlotLearner):
         state: LaRankState = super()._state_for(n_features)
         n_classes = len(self._labels.seen)
         if n_classes > state.n_vectors.size:
-            capacity, d = state.box.size, self._states.n_columns(state)
-            state = larank_state.grown(state, capacity, d, self._cache_bytes, 2 * n_classes)
+            capacity, d = state.box.size, states.n_columns(state)
+            state = states.grown(state, capacity, d, self._cache_bytes, 2 * n_classes)
             self._state = state
         state.info[0].n_classes = n_classes
         return state
@@ -313,4 +314,8 @@ _NO_CERTIFICATE = (
 _BOUNDED = "no certificate: because examples are removed (max_support_patterns)"
 
 
-model_file.register(LaRankClassifier, larank_file)
+register_learner(
+    LaRankClassifier,
+    "larank",
+    attributes={"draws": ("_draws", Field((1,), np.uint64, range=Range(1)))},
+)

@@ -14,19 +14,20 @@ from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.bounds import policy_of
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.parameter_checks import check_number, check_positive, check_size
+from streamsvm.learners.bases.registry import register_learner
 from streamsvm.learners.bases.slot_learner import SlotLearner
-from streamsvm.model_files import container as model_file
-from streamsvm.model_files import lasvm_file
 from streamsvm.monitor.certificate import Certificate
-from streamsvm.monitor.gap import KeptGap, lasvm_gap
 from streamsvm.solvers.bounds import bounds_of
+from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.lasvm import boxes
 from streamsvm.solvers.lasvm import events as events
 from streamsvm.solvers.lasvm import finish as lasvm_finish
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
+from streamsvm.solvers.lasvm.gap import lasvm_gap
 from streamsvm.solvers.lasvm.state import LASVMState
 from streamsvm.support import stores
+from streamsvm.support.declaration import NOT_NEGATIVE, Field
 from streamsvm.support.rows import Rows
 
 _FINISH_STEPS = 20_000
@@ -310,4 +311,8 @@ _NO_CERTIFICATE = (
 )
 
 
-model_file.register(LASVMClassifier, lasvm_file)
+register_learner(
+    LASVMClassifier,
+    "lasvm",
+    attributes={"counts": ("_counts", Field((2,), range=NOT_NEGATIVE))},
+)

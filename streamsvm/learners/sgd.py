@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases import linear_file
+from streamsvm.learners.bases.linear_file import LINEAR_FILE
 from streamsvm.learners.bases.linear_learner import LinearLearner
 from streamsvm.learners.bases.parameter_checks import check_number
-from streamsvm.model_files import container as model_file
+from streamsvm.learners.bases.registry import register_learner
 from streamsvm.solvers.linear import sgd
 
 
@@ -124,4 +124,4 @@ class SVMSGDClassifier(LinearLearner):
         return None if self.averaged is False else 0.0
 
 
-model_file.register(SVMSGDClassifier, linear_file)
+register_learner(SVMSGDClassifier, "sgd", **LINEAR_FILE)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases import linear_file
+from streamsvm.learners.bases.linear_file import LINEAR_FILE
 from streamsvm.learners.bases.linear_learner import LinearLearner
 from streamsvm.learners.bases.parameter_checks import check_number
-from streamsvm.model_files import container as model_file
+from streamsvm.learners.bases.registry import register_learner
 from streamsvm.solvers.linear import sgdqn
 
 
@@ -95,4 +95,4 @@ class SGDQNClassifier(LinearLearner):
         return 1.0 / self._schedule.lam
 
 
-model_file.register(SGDQNClassifier, linear_file)
+register_learner(SGDQNClassifier, "sgdqn", **LINEAR_FILE)

@@ -13,13 +13,13 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.bounds import policy_of
 from streamsvm.learners.bases.kernel_learner import KernelLearner
 from streamsvm.learners.bases.parameter_checks import check_number, check_size
-from streamsvm.model_files import container as model_file
-from streamsvm.model_files import tracking_file
-from streamsvm.monitor import gap
+from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate, papers_bound, steps_for, tracking_bound
 from streamsvm.solvers.bounds import Reservoir, bounds_of
+from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.tracking import events as events
 from streamsvm.solvers.tracking import finish as tracking_finish
+from streamsvm.solvers.tracking import gap
 from streamsvm.solvers.tracking import linear as tracking_linear
 from streamsvm.solvers.tracking import state as tracking_state
 from streamsvm.solvers.tracking import step as tracking
@@ -351,7 +351,7 @@ class TrackingSVMClassifier(KernelLearner):
         members = self._state.active.members[: self.n_kept]
         return np.asarray(self._state.store.entered[members])
 
-    def _kept_gap(self) -> gap.KeptGap:
+    def _kept_gap(self) -> KeptGap:
         measure = gap.linear_gap if self._gradients == "fresh" else gap.tracking_gap
         return measure(self._state, self.kernel_, len(self._schema), bool(self.averaged))
 
@@ -386,4 +386,4 @@ _CERTIFIED = {
 }
 
 
-model_file.register(TrackingSVMClassifier, tracking_file)
+register_learner(TrackingSVMClassifier, "tracking")

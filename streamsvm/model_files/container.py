@@ -13,12 +13,12 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from river import compose
 
 from streamsvm.errors import (
     DamagedModelFileError,
@@ -27,6 +27,9 @@ from streamsvm.errors import (
     NotAModelFileError,
     UnwritableModelFileError,
 )
+from streamsvm.model_files import codec
+from streamsvm.model_files.json_values import checked
+from streamsvm.support.declaration import as_int
 
 FORMAT = 1
 """The newest format that this release reads and the one that it writes."""
@@ -35,26 +38,16 @@ _MAGIC = b"ARROW1"
 _KEY = b"streamsvm.sha256."
 _ZEROS = b"0" * 64
 _FURTHER = "further"
+_DTYPES = ("<f8", "<f4", "<i8", "<i4", "<u8", "|u1")
+_MOST_AXES = 3
 
 
-class PartFile(Protocol):
-    """A module that turns one class into JSON values and arrays, and back."""
-
-    @staticmethod
-    def to_file(part: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return JSON content and arrays."""
-
-    @staticmethod
-    def from_file(cls: type, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-        """Return the object; ValueError if the arrays do not fit together."""
+_pipelines: list[Callable[..., Any]] = []
 
 
-_parts: dict[str, tuple[type, PartFile]] = {}
-
-
-def register(cls: type, part_file: Any) -> None:
-    """Let model files hold objects of a class, by the functions of a module."""
-    _parts[cls.__name__] = (cls, part_file)
+def register_pipeline(make: Callable[..., Any]) -> None:
+    """Say how a pipeline is made of its steps: make(*steps) has them as ``steps``, by name."""
+    _pipelines[:] = [make]
 
 
 def save(model: Any, path: str | Path) -> None:
@@ -80,7 +73,8 @@ def save(model: Any, path: str | Path) -> None:
 
 def steps_of(model: Any) -> list[Any]:
     """Return the steps of a pipeline, or the model itself, in a list."""
-    return list(model.steps.values()) if isinstance(model, compose.Pipeline) else [model]
+    steps = getattr(model, "steps", None)
+    return list(steps.values()) if isinstance(steps, dict) else [model]
 
 
 def encoded(
@@ -106,21 +100,22 @@ def encoded(
 
     """
     steps = steps_of(model)
+    known = codec.registered()
     for step in steps:
         name = type(step).__name__
-        if name not in _parts or type(step) is not _parts[name][0]:
+        if name not in known or type(step) is not known[name].cls:
             raise ModelFileError(
-                f"a {name} cannot be saved: model files hold {', '.join(sorted(_parts))} and "
+                f"a {name} cannot be saved: model files hold {', '.join(sorted(known))} and "
                 "pipelines of them (pickle the others)"
             )
     described: list[dict[str, Any]] = []
     arrays: dict[str, np.ndarray] = {}
     with contextlib.ExitStack() as held:
-        # In one order for all, so that nobody waits for somebody who waits for him.
+        # In one order for all, so that two threads never wait for each other.
         for step in sorted({id(step): step for step in steps}.values(), key=id):
             held.enter_context(step._lock)
         for i, step in enumerate(steps):
-            content, own = _parts[type(step).__name__][1].to_file(step)
+            content, own = codec.to_file(step)
             described.append({"class": type(step).__name__, **content})
             arrays |= {f"{i}.{key}": array for key, array in own.items()}
         arrays |= {f"{_FURTHER}.{key}": array for key, array in (further or {}).items()}
@@ -234,41 +229,69 @@ def read(path: str | Path) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
             f"{path} is damaged: its checksum does not match (truncated or altered); "
             "restore it from a copy"
         )
+    try:
+        return _decoded(content)
+    except NewerModelFileError as error:
+        raise NewerModelFileError(f"{path} {error}") from None
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from error
+    except Exception as error:
+        # Whatever a stranger wrote: to the user all of it is a file that cannot be read.
+        raise DamagedModelFileError(
+            f"{path} does not hold together: {error or type(error).__name__}"
+        ) from error
+
+
+def _decoded(content: bytes) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
+    """Return what `read` does; any error means that the content is no model."""
     with pa.ipc.open_file(content) as reader:
         metadata = {k.decode(): v.decode() for k, v in (reader.schema.metadata or {}).items()}
         if int(metadata["streamsvm.format"]) > FORMAT:
             raise NewerModelFileError(
-                f"{path} was written by streamsvm {metadata['streamsvm.version']} in format "
+                f"was written by streamsvm {metadata['streamsvm.version']:.20} in format "
                 f"{metadata['streamsvm.format']}; this release reads up to {FORMAT}: upgrade"
             )
+        if any(field.type != pa.large_binary() for field in reader.schema):
+            raise ValueError("a column is not binary")
+        if reader.num_record_batches != 1:
+            raise ValueError("there is not one batch")
         batch = reader.get_batch(0)
-    model = _rebuilt(path, json.loads(metadata["streamsvm.parts"]), batch)
-    about = json.loads(metadata.get("streamsvm.about", "{}"))
-    return model, about, _arrays_of(batch, _FURTHER)
-
-
-def _arrays_of(batch: pa.RecordBatch, part: str) -> dict[str, np.ndarray]:
-    """Return the arrays of one part by name."""
-    own = {}
-    for field, column in zip(batch.schema, batch.columns, strict=True):
-        owner, _, key = field.name.partition(".")
-        if owner == part:
-            dtype = np.dtype(field.metadata[b"dtype"].decode())
-            shape = json.loads(field.metadata[b"shape"])
-            own[key] = np.frombuffer(column[0].as_py(), dtype).reshape(shape).copy()
-    return own
-
-
-def _rebuilt(path: str | Path, described: list[dict[str, Any]], batch: pa.RecordBatch) -> Any:
+    # Before anything is read: offsets that lie outside would be followed.
+    batch.validate(full=True)
+    if batch.num_rows != 1:
+        raise ValueError("there is not one row")
+    described = checked(json.loads(metadata["streamsvm.parts"]), list, "the parts")
+    arrays = _arrays_of(batch)
     steps = []
-    for i, content in enumerate(described):
-        if content["class"] not in _parts:
-            raise ModelFileError(f"{path} holds a {content['class']!r}, unknown to this release")
-        cls, part_file = _parts[content["class"]]
-        try:
-            steps.append(part_file.from_file(cls, content, _arrays_of(batch, str(i))))
-        except (KeyError, ValueError, TypeError) as error:
-            if isinstance(error, ModelFileError):
-                raise
-            raise DamagedModelFileError(f"{path} does not hold together: {error}") from error
-    return steps[0] if len(steps) == 1 else compose.Pipeline(*steps)
+    for i, part in enumerate(described):
+        name = checked(checked(part, dict, "a part").get("class"), str, "the class")
+        if name not in codec.registered():
+            raise ModelFileError(f"it holds a {name!r:.60}, unknown to this release")
+        steps.append(codec.from_file(part, arrays.pop(str(i), {})))
+    further = arrays.pop(_FURTHER, {})
+    if not steps or arrays:
+        raise ValueError("there are no parts, or arrays that belong to none")
+    if any(hasattr(step, "predict_one") for step in steps[:-1]):
+        raise ValueError("a learner is not the last step")
+    about = checked(json.loads(metadata.get("streamsvm.about", "{}")), dict, "streamsvm.about")
+    return (steps[0] if len(steps) == 1 else _pipelines[0](*steps)), about, further
+
+
+def _arrays_of(batch: pa.RecordBatch) -> dict[str, dict[str, np.ndarray]]:
+    """Return the arrays by the part that they belong to, and by name."""
+    found: dict[str, dict[str, np.ndarray]] = {}
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        owner, _, name = field.name.partition(".")
+        dtype = field.metadata[b"dtype"].decode()
+        if dtype not in _DTYPES:
+            raise ValueError(f"{field.name} is of dtype {dtype!r:.20}")
+        shape = checked(json.loads(field.metadata[b"shape"]), list, "a shape")
+        lengths = [as_int("a length", length, 0) for length in shape]
+        buffer = column[0].as_buffer()
+        if buffer is None or len(lengths) > _MOST_AXES:
+            raise ValueError(f"{field.name} is null, or has too many axes")
+        parts = found.setdefault(owner, {})
+        if name in parts:
+            raise ValueError(f"{field.name} is there twice")
+        parts[name] = np.frombuffer(buffer, dtype).reshape(lengths).copy()
+    return found

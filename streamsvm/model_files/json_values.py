@@ -1,13 +1,17 @@
-"""Names, labels and kernels as JSON values."""
+"""Parameters, names, labels and kernels as JSON values, and back, not trusted."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from streamsvm import kernels
 from streamsvm.errors import ModelFileError
+
+_CLASS_WEIGHT, _KERNEL = "class_weight", "kernel"
 
 
 def as_json(value: Any, what: str) -> Any:
@@ -25,26 +29,133 @@ def as_json(value: Any, what: str) -> Any:
     raise ModelFileError(f"{what} {value!r} cannot be saved: use strings, numbers or booleans")
 
 
+def parameters_as_json(part: Any) -> dict[str, Any]:
+    """Return the parameters of the signature of an object's class.
+
+    Raises
+    ------
+    ModelFileError
+        One of them is of a type that a file cannot hold.
+
+    """
+    content: dict[str, Any] = {"parameters": {}}
+    for name in inspect.signature(type(part)).parameters:
+        value = getattr(part, name)
+        if name == _KERNEL:
+            content[name] = kernel_as_json(value)
+        elif name == _CLASS_WEIGHT:
+            content[name] = _weights_as_json(value)
+        else:
+            content["parameters"][name] = as_json(value, name)
+    return content
+
+
+def parameters_from_json(
+    cls: type, content: dict[str, Any], renamed: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the parameters of a class by name; older names are those that `renamed` says.
+
+    Raises
+    ------
+    ValueError
+        One is unknown, or of a type that no parameter has.
+
+    """
+    known = inspect.signature(cls).parameters
+    found = {}
+    for name, value in checked(content.get("parameters", {}), dict, "parameters").items():
+        name = renamed.get(name, name)
+        if name not in known or name in (_KERNEL, _CLASS_WEIGHT):
+            raise ValueError(f"{cls.__name__} has no parameter {name!r:.40}")
+        found[name] = checked_scalar(value, name)
+    if _KERNEL in known:
+        found[_KERNEL] = kernel_from_json(content.get(_KERNEL))
+    if _CLASS_WEIGHT in known:
+        found[_CLASS_WEIGHT] = _weights_from_json(content.get(_CLASS_WEIGHT))
+    return found
+
+
+def _weights_as_json(weight: Any) -> Any:
+    if not isinstance(weight, dict):
+        return as_json(weight, _CLASS_WEIGHT)
+    return [[as_json(label, "the label"), float(factor)] for label, factor in weight.items()]
+
+
+def _weights_from_json(value: Any) -> Any:
+    if not isinstance(value, list):
+        return checked_scalar(value, _CLASS_WEIGHT)
+    pairs = [checked(pair, list, "a pair of class_weight") for pair in value]
+    return {checked_scalar(label, "a label"): factor for label, factor in pairs}
+
+
 def kernel_as_json(kernel: Any) -> dict[str, Any] | None:
     """Return a kernel's type name and parameters."""
     return None if kernel is None else {"type": type(kernel).__name__, "values": list(kernel)}
 
 
-def kernel_from_json(value: dict[str, Any] | None) -> Any:
+def kernel_from_json(value: Any) -> Any:
     """Return the kernel; its type must be registered.
 
     Raises
     ------
     ModelFileError
         No kernel type of that name is registered in this process.
+    ValueError
+        This is no kernel.
 
     """
     if value is None:
         return None
+    name = checked(checked(value, dict, "the kernel").get("type"), str, "the kernel's type")
     known = kernels.registered()
-    if value["type"] not in known:
+    if name not in known:
         raise ModelFileError(
-            f"the model uses the kernel {value['type']!r}, which is not registered here: import "
+            f"the model uses the kernel {name!r:.60}, which is not registered here: import "
             "the module that registers it before loading"
         )
-    return known[value["type"]](*value["values"])
+    kernel = known[name](*checked(value.get("values"), list, "the kernel's values"))
+    kernels.check_kernel(kernel)
+    return kernel
+
+
+def checked(value: Any, kind: type, what: str) -> Any:
+    """Return a JSON value of a type.
+
+    Raises
+    ------
+    ValueError
+        It is of another type.
+
+    """
+    if not isinstance(value, kind):
+        raise ValueError(f"{what} is {type(value).__name__}, wanted {kind.__name__}")
+    return value
+
+
+def checked_scalar(value: Any, what: str) -> Any:
+    """Return a JSON value that is text, a number, a boolean or None.
+
+    Raises
+    ------
+    ValueError
+        It is a list or an object.
+
+    """
+    if isinstance(value, (list, dict)):
+        raise ValueError(f"{what} is {type(value).__name__}, wanted one value")
+    return value
+
+
+def distinct(values: Any, what: str) -> list[Any]:
+    """Return a JSON list of labels or names, no two of them equal.
+
+    Raises
+    ------
+    ValueError
+        It is no such list.
+
+    """
+    found = [checked_scalar(value, what) for value in checked(values, list, what)]
+    if len(set(found)) != len(found) or any(value != value for value in found):
+        raise ValueError(f"{what}: two are equal, or one is NaN")
+    return found

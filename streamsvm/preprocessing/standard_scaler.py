@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from river import base
+from river import base, compose
 
 from streamsvm._compile import compiled
 from streamsvm.errors import FeatureError
@@ -16,11 +16,12 @@ from streamsvm.features import frames
 from streamsvm.features.matrices import Matrix, SparseMatrix
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema, check_number_feature
-from streamsvm.model_files import container as model_file
-from streamsvm.model_files import scaler_file
+from streamsvm.model_files.codec import register
+from streamsvm.model_files.container import register_pipeline
 from streamsvm.native_events.event_reader import LONGEST
 from streamsvm.native_events.path_table import FALL_BACK, POSSIBLE
 from streamsvm.native_events.scaler_path import ScalerFastPath, learn_value, scaled
+from streamsvm.support.declaration import Field
 from streamsvm.support.locked import Locked
 from streamsvm.support.rows import LARGEST
 
@@ -237,4 +238,15 @@ def _matrix_of_event(x: Mapping[Name, Any]) -> Matrix:
     return Matrix(list(x), values.reshape(1, len(x)), None)
 
 
-model_file.register(StandardScaler, scaler_file)
+def _check(scaler: StandardScaler) -> None:
+    if (scaler._statistics[[0, 2]] < 0.0).any():
+        raise ValueError("statistics: a count or variance is below 0")
+
+
+register(
+    StandardScaler,
+    attributes={"statistics": ("_statistics", Field((3, "features")))},
+    prepare=StandardScaler._fitted,
+    check=_check,
+)
+register_pipeline(compose.Pipeline)

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled_within
+from streamsvm.support import states
+from streamsvm.support.declaration import COUNT, Field, Record, count_of, index_of
+from streamsvm.support.states import declare
 
 NONE = -1
 
@@ -27,34 +30,46 @@ COUNTS = np.dtype(
 class ActiveSet(NamedTuple):
     """Members, free slots and arrivals, for `capacity` slots."""
 
-    members: np.ndarray  # int64 (capacity,) the slots of the active set, the first n_members
-    place: np.ndarray  # int64 (capacity,) where in `members` a slot stands, or -1
-    free: np.ndarray  # int64 (capacity,) a stack of free slots, the first n_free
-    arrival: np.ndarray  # int64 (capacity,) n_offered when the slot's example came
-    ring: np.ndarray  # int64 (window,) slot of the example that came at a time modulo window
+    members: np.ndarray  # the slots of the active set, the first n_members
+    place: np.ndarray  # where in `members` a slot stands, or -1
+    free: np.ndarray  # a stack of free slots, the first n_free
+    arrival: np.ndarray  # n_offered when the slot's example came
+    ring: np.ndarray  # slot of the example that came at a time modulo window
     counts: Any  # record array (1,) of COUNTS
+
+
+def _check(active: ActiveSet, sizes: dict[str, int]) -> None:
+    """Refuse members and free slots that contradict each other."""
+    counts, n = active.counts[0], sizes["slots"]
+    members, free = active.members[: counts.n_members], active.free[: counts.n_free]
+    slots = np.concatenate([members, free])
+    # Every slot in use is either a member or free.
+    fits = len(slots) == n and len(np.unique(slots)) == n
+    fits = fits and bool((active.place[members] == np.arange(len(members))).all())
+    if not fits or (active.place[free] != NONE).any():
+        raise ValueError("members, places and free slots contradict each other")
+
+
+FIELDS = declare(
+    ActiveSet,
+    {
+        "members": Field(("slots",), np.int64, range=index_of("slots"), n_used="n_members"),
+        "place": Field(("slots",), np.int64, NONE, index_of("slots", NONE)),
+        "free": Field(("slots",), np.int64, range=index_of("slots"), n_used="n_free"),
+        "arrival": Field(("slots",), np.int64, range=COUNT),
+        "ring": Field(("window",), np.int64, NONE, index_of("slots", NONE)),
+        "counts": Record(
+            COUNTS, ranges={"n_members": count_of("slots"), "n_free": count_of("slots")}
+        ),
+    },
+    _check,
+)
 
 
 def new_set(capacity: int, window: int) -> ActiveSet:
     """Return an empty active set; `window` is 0 for one that does not slide."""
-    return ActiveSet(
-        members=np.zeros(capacity, np.int64),
-        place=np.full(capacity, NONE),
-        free=np.zeros(capacity, np.int64),
-        arrival=np.zeros(capacity, np.int64),
-        ring=np.full(window, NONE),
-        counts=np.zeros(1, COUNTS).view(np.recarray),
-    )
-
-
-def grown(active: ActiveSet, capacity: int) -> ActiveSet:
-    """Return the same set with room for more slots."""
-    new = new_set(capacity, active.ring.size)
-    for name in ("members", "place", "free", "arrival", "ring"):
-        old = getattr(active, name)
-        getattr(new, name)[: old.size] = old
-    new.counts[:] = active.counts
-    return new
+    active: ActiveSet = states.new(ActiveSet, {"slots": capacity, "window": window})
+    return active
 
 
 @compiled_within

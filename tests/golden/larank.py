@@ -14,7 +14,7 @@ from river import datasets
 
 from streamsvm import LaRankClassifier, StandardScaler
 from streamsvm.monitor.certificate import tracking_bound
-from streamsvm.monitor.gap import larank_gap
+from streamsvm.solvers.larank.gap import larank_gap
 from streamsvm.solvers.larank.uniform import account, uniform_step
 from tests.golden import problems
 

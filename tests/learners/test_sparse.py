@@ -13,7 +13,7 @@ from river import feature_extraction
 import streamsvm
 from streamsvm import LASVMClassifier, TrackingMonitor, TrackingSVMClassifier, kernels
 from streamsvm.errors import FeatureError, ModelFileError, ParameterError
-from streamsvm.model_files import lasvm_file
+from streamsvm.model_files import codec
 
 N, D = 300, 200
 LEARNERS = {
@@ -194,13 +194,13 @@ def test_save_and_load_is_never_saved(name, tmp_path):
 )
 def test_tampered_rows_are_refused(spoil, tmp_path, monkeypatch):
     model = learnt(LEARNERS["lasvm"])
-    to_file = lasvm_file.to_file
+    to_file = codec.to_file
 
     def spoiled(model):
         content, arrays = to_file(model)
         return content, arrays | {name: change(arrays[name]) for name, change in spoil.items()}
 
-    monkeypatch.setattr(lasvm_file, "to_file", spoiled)
+    monkeypatch.setattr(codec, "to_file", spoiled)
     model.save(tmp_path / "model")
     with pytest.raises(ModelFileError):
         streamsvm.load(tmp_path / "model")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from streamsvm import kernels
 from streamsvm.errors import ParameterError
 from streamsvm.monitor.certificate import mu, nu, papers_bound, steps_for, tracking_bound
-from streamsvm.monitor.gap import tracking_gap
 from streamsvm.solvers.bounds import Budget, Reservoir
+from streamsvm.solvers.tracking.gap import tracking_gap
 from streamsvm.solvers.tracking.state import INFO
 from streamsvm.solvers.tracking.step import exact_step
 from tests.kernels.test_values import expected

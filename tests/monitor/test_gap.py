@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 from streamsvm import kernels
 from streamsvm.monitor import gap
 from streamsvm.solvers.bounds import PROJECT, Budget, bounds_of
+from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.lasvm import step as lasvm
+from streamsvm.solvers.lasvm.gap import lasvm_gap
 from streamsvm.solvers.tracking import linear as tracking_linear
+from streamsvm.solvers.tracking.gap import linear_gap, tracking_gap
 from tests.reference.tracking_stream import PLAIN, TrackingStream, problem, unequal
 from tests.solvers.lasvm.test_bounds import check, kernel_of_slots, live_of
 from tests.solvers.lasvm.test_step import Stream
@@ -47,7 +50,7 @@ def test_the_gap_of_kernels_averaged_and_not(seed, n, kernel, C, changes, window
     for averaged, coefficients in ((True, state.average), (False, state.alpha)):
         truth = from_scratch(K, state.y[members], box, coefficients[members])
         scale = 1.0 + box.sum() * (1.0 + np.abs(K).max() * box.sum())
-        kept = gap.tracking_gap(state, kernel, 3, averaged=averaged)
+        kept = tracking_gap(state, kernel, 3, averaged=averaged)
         assert kept.total == pytest.approx(truth, rel=1e-9, abs=1e-12 * scale)
         assert kept.box == pytest.approx(box.sum()) and kept.shift == 0.0
         assert kept.total >= -1e-12 * scale
@@ -58,9 +61,9 @@ def test_the_gap_of_kernels_averaged_and_not(seed, n, kernel, C, changes, window
 def test_the_averaged_classifier_is_meant_unless_the_last_is_asked_for():
     x, y = problem(1, 60, 3)
     stream = TrackingStream(x, y, 5.0, RBF).all()
-    averaged = gap.tracking_gap(stream.state, RBF, 3).total
-    assert averaged == gap.tracking_gap(stream.state, RBF, 3, averaged=True).total
-    assert averaged != gap.tracking_gap(stream.state, RBF, 3, averaged=False).total
+    averaged = tracking_gap(stream.state, RBF, 3).total
+    assert averaged == tracking_gap(stream.state, RBF, 3, averaged=True).total
+    assert averaged != tracking_gap(stream.state, RBF, 3, averaged=False).total
 
 
 @settings(max_examples=30, deadline=None)
@@ -78,7 +81,7 @@ def test_the_gap_of_explicit_w(seed, n, C, window):
     K, box = KERNEL.scale * rows @ rows.T, state.box[members]
     for averaged, coefficients in ((True, state.average), (False, state.alpha)):
         truth = from_scratch(K, state.y[members], box, coefficients[members])
-        kept = gap.linear_gap(state, KERNEL, 3, averaged=averaged)
+        kept = linear_gap(state, KERNEL, 3, averaged=averaged)
         assert kept.total == pytest.approx(truth, rel=1e-9, abs=1e-9 * (1.0 + box.sum() ** 2))
         assert kept.box == pytest.approx(box.sum()) and kept.shift == 0.0
 
@@ -96,12 +99,12 @@ def test_the_gap_of_very_many_rows_is_an_unbiased_estimate():
     truth = 0.5 * average @ f + state.box[members] @ np.maximum(0.0, g)
     truth -= state.y[members] @ average - 0.5 * average @ f
     draws = np.random.default_rng(0)
-    estimates = [gap.linear_gap(state, KERNEL, 3, draws=draws) for _ in range(40)]
+    estimates = [linear_gap(state, KERNEL, 3, draws=draws) for _ in range(40)]
     totals = np.array([kept.total for kept in estimates])
     assert totals.std() > 0.0
     assert abs(totals.mean() - truth) <= 5 * totals.std() / math.sqrt(40)
     assert np.mean([k.box for k in estimates]) == pytest.approx(state.box[members].sum(), rel=0.01)
-    assert gap.linear_gap(state, KERNEL, 3) == gap.linear_gap(state, KERNEL, 3)
+    assert linear_gap(state, KERNEL, 3) == linear_gap(state, KERNEL, 3)
 
 
 def gap_at(state, b):
@@ -133,7 +136,7 @@ def test_the_gap_of_lasvm_is_the_least_over_the_bias(seed, n, kernel, C, limit, 
     state = stream.state
     live = live_of(state)
     bias = float(lasvm.bias(state))
-    kept = gap.lasvm_gap(state, bias)
+    kept = lasvm_gap(state, bias)
     box = (state.upper - state.lower)[live]
     candidates = np.r_[state.gradient[live], bias, np.linspace(-3, 3, 25)]
     least = min(gap_at(state, b) for b in candidates)
@@ -150,7 +153,7 @@ def test_lasvms_gap_vanishes_at_the_optimum():
     stream = Stream(x, y, np.full(60, 2.0), RBF, schedule)
     for _ in range(20):
         stream.all().finish()
-    assert gap.lasvm_gap(stream.state, float(lasvm.bias(stream.state))).total < 1e-5
+    assert lasvm_gap(stream.state, float(lasvm.bias(stream.state))).total < 1e-5
 
 
 @pytest.mark.parametrize("y", [1.0, -1.0])
@@ -159,15 +162,15 @@ def test_one_class_alone_has_no_gap(y):
     stream = Stream(x, np.full(20, y), np.ones(20), RBF, lasvm.Schedule(1e-3, 1.0, np.inf, 0, 0))
     bias = float(lasvm.bias(stream.all().state))
     assert bias == y
-    assert gap.lasvm_gap(stream.state, bias).total == 0.0
+    assert lasvm_gap(stream.state, bias).total == 0.0
 
 
 def test_an_empty_state_has_no_gap():
     x, y = problem(4, 1, 2)
     stream = Stream(x, y, np.ones(1), RBF, lasvm.Schedule(1e-3, 1.0, np.inf, 0.0, 0.0))
-    assert gap.lasvm_gap(stream.state, 0.0) == gap.KeptGap(0.0, 0.0, 0.0)
+    assert lasvm_gap(stream.state, 0.0) == KeptGap(0.0, 0.0, 0.0)
     empty = TrackingStream(x, y, 1.0, RBF)
-    assert gap.tracking_gap(empty.state, RBF, 2) == gap.KeptGap(0.0, 0.0, 0.0)
+    assert tracking_gap(empty.state, RBF, 2) == KeptGap(0.0, 0.0, 0.0)
 
 
 def test_no_example_left_out_and_none_sampled():

@@ -10,6 +10,7 @@ import pytest
 from streamsvm.solvers.bounds import Unbounded, Window
 from streamsvm.solvers.tracking import state as tracking_state
 from streamsvm.solvers.tracking import step as tracking
+from streamsvm.support import states
 from streamsvm.support.dense_store import rows_of
 from streamsvm.support.kernel_diagonal import diagonal_of
 from tests.kernels.test_values import values
@@ -78,7 +79,7 @@ class TrackingStream:
 
     def grow(self, capacity):
         d = self.x.shape[1]
-        self.state = tracking_state.grown(self.state, capacity, d, self.cache_bytes)
+        self.state = states.grown(self.state, capacity, d, self.cache_bytes)
 
     def all(self):
         return self.learn(np.arange(len(self.y)))

@@ -13,7 +13,7 @@ from streamsvm.features import density
 from streamsvm.features.event_reader import Event
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases import auto_gamma, memory_parts, threads
+from streamsvm.learners.bases import auto_gamma, threads
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.parameter_checks import (
@@ -24,8 +24,8 @@ from streamsvm.learners.bases.parameter_checks import (
 )
 from streamsvm.learners.bases.support_vectors import SupportVectors, as_matrix, in_order
 from streamsvm.monitor.certificate import Certificate
-from streamsvm.monitor.gap import KeptGap
-from streamsvm.support import kernel_diagonal, stores
+from streamsvm.solvers.gap import KeptGap
+from streamsvm.support import kernel_diagonal, states, stores
 from streamsvm.support.fresh_block import BLOCK
 from streamsvm.support.kernel_diagonal import LARGEST_DIAGONAL
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape, sparse
@@ -74,7 +74,7 @@ class KernelLearner(Learner):
     # What a subclass gives
 
     _states: Any
-    """The module of the state: `grown`, `rebuild`, `made_sparse`, `without_cache`, `with_cache`."""
+    """The module of the state: `rebuild`."""
 
     @abc.abstractmethod
     def _new_state(self, n_features: int) -> Any:
@@ -144,7 +144,7 @@ class KernelLearner(Learner):
         return self._state, self.kernel_, self._schedule_now(), self._calibration
 
     def _room_for_features(self) -> int:
-        return 0 if self._state is None else int(self._states.n_columns(self._state))
+        return 0 if self._state is None else int(states.n_columns(self._state))
 
     def _box_of(self, label: Any, sign: float) -> float:
         if self.class_weight is None:
@@ -200,7 +200,7 @@ class KernelLearner(Learner):
             shared = (
                 n > 1
                 and self._n_threads > 1
-                and threads.are_worth_it(state.store, self._states.n_slots(state), d)
+                and threads.are_worth_it(state.store, states.n_computed(state), d)
             )
             stop = min(n, done + BLOCK) if shared else n
             fresh = cut(x, done, stop)
@@ -210,17 +210,17 @@ class KernelLearner(Learner):
             done += self._solve(state, left, margins[done:stop])
             if done < stop:
                 capacity = state.store.entered.size * (1 if stores.wants_pairs(state.store) else 2)
-                self._grow(capacity, self._states.n_columns(state))
+                self._grow(capacity, states.n_columns(state))
                 state = self._state
 
     def _fill_block(self, state: Any, x: Rows) -> None:
         """Compute the kernel values of at most `BLOCK` fresh rows, by several threads."""
-        n = self._states.n_slots(state)
+        n = states.n_computed(state)
         parts = threads.ranges(n, self._n_threads, PANEL)
-        states = [state] + [self._states.with_scratch(state, False) for _ in parts[1:]]
+        own_states = [state] + [states.with_scratch(state, False) for _ in parts[1:]]
         threads.run(
             self._solver.fill_block,
-            [(own, self.kernel_, x, *part) for own, part in zip(states, parts, strict=True)],
+            [(own, self.kernel_, x, *part) for own, part in zip(own_states, parts, strict=True)],
         )
         state.info[0].ready = -n
 
@@ -233,15 +233,15 @@ class KernelLearner(Learner):
         shared = (
             n > BLOCK
             and self._n_threads > 1
-            and threads.are_worth_it(state.store, self._states.n_slots(state), d)
+            and threads.are_worth_it(state.store, states.n_computed(state), d)
         )
         parts = threads.ranges(n, self._n_threads if shared else 1, BLOCK)
-        states = [state] + [self._states.with_scratch(state, True) for _ in parts[1:]]
+        own_states = [state] + [states.with_scratch(state, True) for _ in parts[1:]]
         threads.run(
             self._write_margins,
             [
                 (own, cut(x, *part), margins[slice(*part)])
-                for own, part in zip(states, parts, strict=True)
+                for own, part in zip(own_states, parts, strict=True)
             ],
         )
         return margins
@@ -250,8 +250,8 @@ class KernelLearner(Learner):
         """Return the state, made or widened to hold so many features."""
         if self._state is None:
             self._state = self._new_state(n_features)
-        elif self._states.n_columns(self._state) < n_features:
-            room = max(n_features, 2 * self._states.n_columns(self._state))
+        elif states.n_columns(self._state) < n_features:
+            room = max(n_features, 2 * states.n_columns(self._state))
             self._grow(
                 self._state.store.entered.size, min(room, max(n_features, self._schema.limit))
             )
@@ -260,7 +260,7 @@ class KernelLearner(Learner):
         return self._state
 
     def _grow(self, capacity: int, n_features: int) -> None:
-        self._state = self._states.grown(self._state, capacity, n_features, self._cache_bytes)
+        self._state = states.grown(self._state, capacity, n_features, self._cache_bytes)
 
     def _rebuild(self) -> None:
         """Compute everything that depends on the kernel anew."""
@@ -276,7 +276,7 @@ class KernelLearner(Learner):
         self._sparse = True
         self._moments = auto_gamma.sums_of(self._moments, n)
         if self._state is not None:
-            self._state = self._states.made_sparse(self._state, self._cache_bytes)
+            self._state = states.made_sparse(self._state, self._cache_bytes)
 
     def _spare(self, d: int) -> SparseStore | None:
         """Return a sparse store that can lend its scratch for rows of d features, if there is."""
@@ -334,7 +334,7 @@ class KernelLearner(Learner):
         """Keep nonzero features only before zeros fill the memory."""
         if self.sparse is not None or self._sparse or self._state is None:
             return
-        if n_features > self._states.n_columns(self._state):
+        if n_features > states.n_columns(self._state):
             capacity = self._state.store.entered.size
             if density.may_be_too_many(capacity, n_features) and density.are_mostly_zero(
                 dense(self._expansion()[0]), n_features
@@ -377,7 +377,7 @@ class KernelLearner(Learner):
     @property
     def memory_parts(self) -> dict[str, int]:
         """Bytes of the ``support_vectors``, of the kernel row ``cache``, and of ``scratch``."""
-        return memory_parts.parts_of(self._state)
+        return states.memory_parts(self._state)
 
     def support_vectors(self) -> SupportVectors:
         """Return the support vectors, in the order in which they entered."""
@@ -394,10 +394,10 @@ class KernelLearner(Learner):
         # Cached rows are recomputed to the last bit: they need not travel.
         contents = super().__getstate__()
         if self._state is not None:
-            contents["_state"] = self._states.without_cache(self._state)
+            contents["_state"] = states.without_cache(self._state)
         return contents
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
         super().__setstate__(contents)
         if self._state is not None:
-            self._state = self._states.with_cache(self._state, self._cache_bytes)
+            self._state = states.with_cache(self._state, self._cache_bytes)

@@ -7,8 +7,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_within
-from streamsvm.support import row_cache, stores
+from streamsvm.support import row_cache, states, stores
+from streamsvm.support.declaration import (
+    NOT_NEGATIVE,
+    Field,
+    Range,
+    Record,
+    count_of,
+    index_of,
+)
 from streamsvm.support.row_cache import RowCache
+from streamsvm.support.state_parts import CACHE, STORE
+from streamsvm.support.states import declare
 from streamsvm.support.stores import Store
 from streamsvm.support.tiles import PANEL
 
@@ -51,54 +61,82 @@ class LaRankState(NamedTuple):
 
     store: Store
     cache: RowCache
-    gradient: np.ndarray  # float64 (classes, capacity) g_{s,c} = [c = y_s] - f_c(x_s)
-    coefficient: np.ndarray  # float64 (classes, capacity): those of class c, one after the other
-    slot: np.ndarray  # int32 (classes, capacity) the slots that they are of
-    place: np.ndarray  # int32 (classes, capacity) where the one of a slot is, or ABSENT
-    n_vectors: np.ndarray  # int64 (classes,) how many coefficients of a class are not 0
-    own: np.ndarray  # int32 (capacity, classes): the classes whose coefficients are not 0, ...
-    n_own: np.ndarray  # int64 (capacity,) ... and how many
-    y: np.ndarray  # int64 (capacity,) class of the example
-    box: np.ndarray  # float64 (capacity,) C_s; 0 marks dead and unused slots
-    diagonal: np.ndarray  # float32 (capacity,) k(x_s, x_s)
-    alive: np.ndarray  # int64 (capacity,) the slots of support patterns, in no order
-    where: np.ndarray  # int64 (capacity,) place of a slot among them
-    draws: np.ndarray  # uint64 (1,) see `draws`
+    gradient: np.ndarray  # g_{s,c} = [c = y_s] - f_c(x_s)
+    coefficient: np.ndarray  # those of class c, one after the other
+    slot: np.ndarray  # the slots that they are of
+    place: np.ndarray  # where the one of a slot is, or ABSENT
+    n_vectors: np.ndarray  # how many coefficients of a class are not 0
+    own: np.ndarray  # the classes whose coefficients are not 0, ...
+    n_own: np.ndarray  # ... and how many
+    y: np.ndarray  # class of the example
+    box: np.ndarray  # C_s; 0 marks dead and unused slots
+    diagonal: np.ndarray  # k(x_s, x_s)
+    alive: np.ndarray  # the slots of support patterns, in no order
+    where: np.ndarray  # place of a slot among them
+    draws: np.ndarray  # see `draws`
     info: Any  # record array (1,) of INFO
-    block: np.ndarray  # float32 (BLOCK, capacity) scratch: kernel values of fresh rows
-    scores: np.ndarray  # float64 (classes,) scratch
-    order: np.ndarray  # int64 (capacity,) scratch
+    block: np.ndarray  # scratch: kernel values of fresh rows
+    scores: np.ndarray  # scratch
+    order: np.ndarray  # scratch
 
 
-_BY_SLOT = ("n_own", "y", "box", "diagonal", "alive", "where")
-_BY_CLASS = ("gradient", "coefficient", "slot", "place")
+_BY_CLASS = ("classes", "slots")
+_A_SLOT = index_of("slots")
 
 
-def _allocate(store: Store, cache: RowCache, n_classes: int, draws: np.ndarray) -> LaRankState:
-    capacity = store.entered.size
-    info = np.zeros(1, INFO).view(np.recarray)
-    info[0].rate_new = info[0].rate_old = info[0].rate_optimize = 1.0
-    return LaRankState(
-        store=store,
-        cache=cache,
-        gradient=np.zeros((n_classes, capacity)),
-        coefficient=np.zeros((n_classes, capacity)),
-        slot=np.zeros((n_classes, capacity), np.int32),
-        place=np.full((n_classes, capacity), ABSENT, np.int32),
-        n_vectors=np.zeros(n_classes, np.int64),
-        own=np.zeros((capacity, n_classes), np.int32),
-        n_own=np.zeros(capacity, np.int64),
-        y=np.zeros(capacity, np.int64),
-        box=np.zeros(capacity),
-        diagonal=np.zeros(capacity, np.float32),
-        alive=np.zeros(capacity, np.int64),
-        where=np.zeros(capacity, np.int64),
-        draws=draws,
-        info=info,
-        block=np.zeros((BLOCK, capacity), np.float32),
-        scores=np.zeros(n_classes),
-        order=np.zeros(capacity, np.int64),
-    )
+def _check(state: LaRankState, sizes: dict[str, int]) -> None:
+    """Refuse places, slots and classes that contradict each other: compiled code follows them."""
+    n, k, info = sizes["slots"], sizes["classes"], state.info[0]
+    own, n_own = state.own[:n, :k], state.n_own[:n]
+    fits = bool((own[np.arange(k) < n_own[:, None]] < k).all())
+    alive = state.alive[: int(info.n_alive)]
+    fits = fits and bool((state.where[alive] == np.arange(len(alive))).all())
+    fits = fits and len(alive) == np.count_nonzero(state.box[:n])
+    # Each coefficient's place leads back to its slot, and there are as many as there should be.
+    for c in range(k):
+        places = state.place[c, :n]
+        held = np.flatnonzero(places >= 0)
+        fits = fits and len(held) == state.n_vectors[c] and bool((places < len(held)).all())
+        fits = fits and bool((state.slot[c, places[held]] == held).all())
+        fits = fits and all(c in own[s, : n_own[s]] for s in held)
+    if not fits or n_own.sum() != state.n_vectors[:k].sum():
+        raise ValueError("a slot, class or place contradicts another")
+
+
+declare(
+    LaRankState,
+    {
+        "store": STORE,
+        "cache": CACHE,
+        "gradient": Field(_BY_CLASS),
+        "coefficient": Field(_BY_CLASS),
+        "slot": Field(_BY_CLASS, np.int32),
+        "place": Field(_BY_CLASS, np.int32, ABSENT, index_of("slots", none=ABSENT)),
+        "n_vectors": Field(("classes",), np.int64, range=count_of("slots")),
+        "own": Field(("slots", "classes"), np.int32),
+        "n_own": Field(("slots",), np.int64, range=count_of("classes")),
+        "y": Field(("slots",), np.int64, range=index_of("classes")),
+        "box": Field(("slots",), range=NOT_NEGATIVE),
+        "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
+        "alive": Field(("slots",), np.int64, range=_A_SLOT, n_used="n_alive"),
+        "where": Field(("slots",), np.int64),
+        "draws": Field((1,), np.uint64, range=Range(1)),
+        "info": Record(
+            INFO,
+            initial={"rate_new": 1.0, "rate_old": 1.0, "rate_optimize": 1.0},
+            ranges={
+                "n_alive": count_of("slots"),
+                "n_classes": count_of("classes"),
+                "began": Range(),
+            },
+            reset=("ready",),
+        ),
+        "block": Field((BLOCK, "slots"), np.float32, scratch=True),
+        "scores": Field(("classes",), scratch=True),
+        "order": Field(("slots",), np.int64, scratch=True),
+    },
+    _check,
+)
 
 
 def new_state(
@@ -110,76 +148,11 @@ def new_state(
     sparse: bool = False,
 ) -> LaRankState:
     """Return an empty state with room for some classes."""
-    store = stores.new_store(capacity, n_features, sparse)
-    cache = row_cache.new_cache(store.entered.size, stores.scratch_width(store), cache_bytes)
-    return _allocate(store, cache, n_classes, draws)
-
-
-def grown(
-    state: LaRankState,
-    capacity: int,
-    n_features: int,
-    cache_bytes: int,
-    n_classes: int | None = None,
-) -> LaRankState:
-    """Return a state with room for more slots, features or classes, and the same content."""
-    store = stores.grown(state.store, capacity, n_features)
-    cache = row_cache.resized(
-        state.cache, store.entered.size, stores.scratch_width(store), cache_bytes
+    sizes = {"slots": capacity, "features": n_features, "classes": n_classes}
+    state: LaRankState = states.new(
+        LaRankState, sizes, sparse=sparse, cache_bytes=cache_bytes, draws=draws
     )
-    k = state.n_vectors.size
-    new = _allocate(store, cache, n_classes or k, state.draws)
-    for name in _BY_SLOT:
-        old = getattr(state, name)
-        getattr(new, name)[: old.size] = old
-    for name in _BY_CLASS:
-        old = getattr(state, name)
-        getattr(new, name)[:k, : old.shape[1]] = old
-    new.own[: len(state.own), :k] = state.own
-    new.n_vectors[:k] = state.n_vectors
-    new.info[:] = state.info
-    new.info[0].ready = 0
-    return new
-
-
-def n_columns(state: LaRankState) -> int:
-    """Return for how many features there is room."""
-    return stores.n_columns(state.store)
-
-
-def n_slots(state: LaRankState) -> int:
-    """Return how many slots are in use."""
-    return int(state.info[0].n)
-
-
-def without_cache(state: LaRankState) -> LaRankState:
-    """Return the state with an empty row cache: what is worth storing or sending."""
-    capacity = state.store.entered.size
-    return state._replace(
-        cache=row_cache.new_cache(capacity, 1, 0), block=np.empty((BLOCK, 0), np.float32)
-    )
-
-
-def with_cache(state: LaRankState, cache_bytes: int) -> LaRankState:
-    """Return a state that `without_cache` stripped, ready to learn again."""
-    return grown(state, state.store.entered.size, stores.n_columns(state.store), cache_bytes)
-
-
-def with_scratch(state: LaRankState, block: bool) -> LaRankState:
-    """Return a state for another thread: the same content, scratch of its own; `block`, too."""
-    return state._replace(
-        store=stores.with_scratch(state.store),
-        scores=np.empty_like(state.scores),
-        block=np.empty_like(state.block) if block else state.block,
-    )
-
-
-def made_sparse(state: LaRankState, cache_bytes: int) -> LaRankState:
-    """Return the state with rows by their nonzero features, and an empty cache."""
-    store = stores.made_sparse(state.store)  # type: ignore[arg-type]
-    cache = row_cache.new_cache(store.entered.size, 1, cache_bytes)
-    cache.counts[:] = state.cache.counts
-    return state._replace(store=store, cache=cache)
+    return state
 
 
 def coefficients(state: LaRankState) -> np.ndarray:

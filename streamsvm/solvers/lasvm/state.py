@@ -9,8 +9,18 @@ import numpy as np
 from streamsvm._compile import compiled
 from streamsvm.solvers.lasvm.extreme_lanes import LANES
 from streamsvm.solvers.lasvm.extremes import update_gradient
-from streamsvm.support import row_cache, stores
+from streamsvm.support import row_cache, states, stores
+from streamsvm.support.declaration import (
+    NOT_NEGATIVE,
+    Field,
+    Range,
+    Record,
+    count_of,
+    index_of,
+)
 from streamsvm.support.row_cache import RowCache
+from streamsvm.support.state_parts import CACHE, STORE
+from streamsvm.support.states import declare
 from streamsvm.support.stores import Store
 from streamsvm.support.tiles import PANEL
 
@@ -42,108 +52,60 @@ class LASVMState(NamedTuple):
 
     store: Store
     cache: RowCache
-    alpha: np.ndarray  # float64 (capacity,) signed coefficients, A <= alpha <= B, sum 0
-    gradient: np.ndarray  # float64 (capacity,) g_s = y_s - sum_i alpha_i k(x_i, x_s)
-    lower: np.ndarray  # float64 (capacity,) A = min(0, C y)
-    upper: np.ndarray  # float64 (capacity,) B = max(0, C y); A = B marks dead and unused slots
-    y: np.ndarray  # float64 (capacity,) +1 or -1
-    diagonal: np.ndarray  # float32 (capacity,) k(x_s, x_s)
+    alpha: np.ndarray  # signed coefficients, A <= alpha <= B, sum 0
+    gradient: np.ndarray  # g_s = y_s - sum_i alpha_i k(x_i, x_s)
+    lower: np.ndarray  # A = min(0, C y)
+    upper: np.ndarray  # B = max(0, C y); A = B marks dead and unused slots
+    y: np.ndarray  # +1 or -1
+    diagonal: np.ndarray  # k(x_s, x_s)
     info: Any  # record array (1,) of INFO
-    block: np.ndarray  # float32 (BLOCK, capacity) scratch: kernel values of fresh rows
-    order: np.ndarray  # int64 (capacity,) scratch
-    lanes: np.ndarray  # float64 (2, LANES) scratch of the reductions: values
-    groups: np.ndarray  # int64 (2, LANES) scratch of the reductions: where they are
+    block: np.ndarray  # scratch: kernel values of fresh rows
+    order: np.ndarray  # scratch
+    lanes: np.ndarray  # scratch of the reductions: values
+    groups: np.ndarray  # scratch of the reductions: where they are
 
 
-_SLOTWISE = ("alpha", "gradient", "lower", "upper", "y", "diagonal")
+_A_SLOT = index_of("slots", none=-1)
 
-
-def _allocate(store: Store, cache: RowCache) -> LASVMState:
-    capacity = store.entered.size
-    info = np.zeros(1, INFO).view(np.recarray)
-    info[0].i = info[0].j = -1
-    info[0].g_max, info[0].g_min = -np.inf, np.inf
-    return LASVMState(
-        store=store,
-        cache=cache,
-        alpha=np.zeros(capacity),
-        gradient=np.zeros(capacity),
-        lower=np.zeros(capacity),
-        upper=np.zeros(capacity),
-        y=np.zeros(capacity),
-        diagonal=np.zeros(capacity, np.float32),
-        info=info,
-        block=np.zeros((BLOCK, capacity), np.float32),
-        order=np.zeros(capacity, np.int64),
-        lanes=np.zeros((2, LANES)),
-        groups=np.zeros((2, LANES), np.int64),
-    )
+declare(
+    LASVMState,
+    {
+        "store": STORE,
+        "cache": CACHE,
+        "alpha": Field(("slots",)),
+        "gradient": Field(("slots",)),
+        "lower": Field(("slots",), range=Range(high=0.0)),
+        "upper": Field(("slots",), range=NOT_NEGATIVE),
+        "y": Field(("slots",), range=Range(-1.0, 1.0)),
+        "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
+        "info": Record(
+            INFO,
+            initial={"i": -1, "j": -1, "g_max": -np.inf, "g_min": np.inf},
+            ranges={
+                "n_dead": count_of("slots"),
+                "n_zero": count_of("slots"),
+                "i": _A_SLOT,
+                "j": _A_SLOT,
+                "g_max": Range(infinite=True),
+                "g_min": Range(infinite=True),
+            },
+            reset=("ready",),
+        ),
+        "block": Field((BLOCK, "slots"), np.float32, scratch=True),
+        "order": Field(("slots",), np.int64, scratch=True),
+        "lanes": Field((2, LANES), scratch=True),
+        "groups": Field((2, LANES), np.int64, scratch=True),
+    },
+)
 
 
 def new_state(
     n_features: int, cache_bytes: int, capacity: int = 2 * PANEL, sparse: bool = False
 ) -> LASVMState:
     """Return an empty state."""
-    store = stores.new_store(capacity, n_features, sparse)
-    cache = row_cache.new_cache(store.entered.size, stores.scratch_width(store), cache_bytes)
-    return _allocate(store, cache)
-
-
-def grown(state: LASVMState, capacity: int, n_features: int, cache_bytes: int) -> LASVMState:
-    """Return a state with room for more slots or features and the same content.
-
-    A new feature is zero in all rows, so that no kernel value of a dot product or a distance
-    changes; kernels of ``"vectors"`` must be rebuilt (see `rebuild`).
-    """
-    store = stores.grown(state.store, capacity, n_features)
-    cache = row_cache.resized(
-        state.cache, store.entered.size, stores.scratch_width(store), cache_bytes
-    )
-    new = _allocate(store, cache)
-    for name in _SLOTWISE:
-        old = getattr(state, name)
-        getattr(new, name)[: old.size] = old
-    new.info[:] = state.info
-    new.info[0].ready = 0
-    return new
-
-
-def n_columns(state: LASVMState) -> int:
-    """Return for how many features there is room."""
-    return stores.n_columns(state.store)
-
-
-def without_cache(state: LASVMState) -> LASVMState:
-    """Return the state with an empty row cache: what is worth storing or sending."""
-    capacity = state.store.entered.size
-    return state._replace(
-        cache=row_cache.new_cache(capacity, 1, 0),
-        block=np.empty((BLOCK, 0), np.float32),
-    )
-
-
-def with_cache(state: LASVMState, cache_bytes: int) -> LASVMState:
-    """Return a state that `without_cache` stripped, ready to learn again."""
-    return grown(state, state.store.entered.size, stores.n_columns(state.store), cache_bytes)
-
-
-def with_scratch(state: LASVMState, block: bool) -> LASVMState:
-    """Return a state for another thread: the same content, scratch of its own; `block`, too."""
-    own = stores.with_scratch(state.store)
-    return state._replace(store=own, block=np.empty_like(state.block) if block else state.block)
-
-
-def n_slots(state: LASVMState) -> int:
-    """Return how many slots are in use."""
-    return int(state.info[0].n)
-
-
-def made_sparse(state: LASVMState, cache_bytes: int) -> LASVMState:
-    """Return the state with rows by their nonzero features, and an empty cache."""
-    store = stores.made_sparse(state.store)  # type: ignore[arg-type]
-    cache = row_cache.new_cache(store.entered.size, 1, cache_bytes)
-    cache.counts[:] = state.cache.counts
-    return state._replace(store=store, cache=cache)
+    sizes = {"slots": capacity, "features": n_features}
+    state: LASVMState = states.new(LASVMState, sizes, sparse=sparse, cache_bytes=cache_bytes)
+    return state
 
 
 @compiled

@@ -13,7 +13,10 @@ import numpy as np
 
 from streamsvm._compile import borrowed, chosen_by, compiled, compiled_leaf, compiled_within
 from streamsvm.losses import SQUARED_HINGE, value
+from streamsvm.support import states
+from streamsvm.support.declaration import Field, Range
 from streamsvm.support.rows import SparseRows, count
+from streamsvm.support.states import declare
 
 SCALE, P, Q, BIAS, AVERAGE_BIAS, LOSS, AVERAGE_LOSS = range(7)
 T, COUNT, R, UPDATE, N_UPDATES, N_VALUES, WIDTH = range(7, 14)
@@ -32,8 +35,15 @@ class LinearState(NamedTuple):
     record array or an object that holds them ten times that.
     """
 
-    weights: np.ndarray  # float64 (outputs, parts, feature capacity): v; u if averaged, or B if QN
-    info: np.ndarray  # float64 (outputs, N_INFO)
+    weights: np.ndarray  # v; u if averaged, or B if QN
+    info: np.ndarray  # the numbers of each output
+
+
+FIELDS = {
+    "weights": Field(("outputs", "parts", "features"), range=Range(infinite=True)),
+    "info": Field(("outputs", N_INFO), range=Range(infinite=True)),
+}
+declare(LinearState, FIELDS)
 
 
 class Schedule(NamedTuple):
@@ -60,12 +70,13 @@ def new_state(outputs: int, n_features: int, second: float | None = None) -> Lin
         Where the second part begins: 0 for u, 1 / lambda for B; None: there is none.
 
     """
-    weights = np.zeros((outputs, 1 if second is None else 2, max(1, n_features)))
+    sizes = {"outputs": outputs, "parts": 1 if second is None else 2, "features": n_features}
+    state: LinearState = states.new(LinearState, sizes)
+    weights, info = state
     if second is not None:
         weights[:, 1] = second
-    info = np.zeros((outputs, N_INFO))
     info[:, SCALE] = info[:, P] = 1.0
-    return LinearState(weights, info)
+    return state
 
 
 @compiled
@@ -85,8 +96,7 @@ def grown(
 ) -> LinearState:
     """Return a state with room for more outputs or features, and the same content."""
     new = new_state(outputs, n_features, second)
-    k, _, d = state.weights.shape
-    new.weights[:k, :, :d], new.info[:k] = state.weights, state.info
+    states.copy_arrays(state, new)
     return new
 
 

@@ -14,14 +14,26 @@ import numpy as np
 
 from streamsvm._compile import borrowed, chosen_by, compiled, compiled_leaf, compiled_within
 from streamsvm.solvers.bounds import Reservoir, Unbounded, Window
-from streamsvm.solvers.tracking.state import INFO, account, enter, leave, settle, slot_of, touch
+from streamsvm.solvers.tracking.state import (
+    SHARED,
+    account,
+    check_touched,
+    enter,
+    leave,
+    settle,
+    slot_of,
+    touch,
+)
 from streamsvm.solvers.tracking.step import NONE, exact_step
-from streamsvm.support import active_set, row_store, sparse_store, stores
+from streamsvm.support import active_set, sparse_store, states, stores
 from streamsvm.support.active_set import ActiveSet
+from streamsvm.support.declaration import NOT_NEGATIVE, Field
 from streamsvm.support.draws import below, new_draws
 from streamsvm.support.row_store import RowStore
 from streamsvm.support.rows import SparseRows, count, part, width
 from streamsvm.support.sparse_store import SparseStore
+from streamsvm.support.state_parts import ROWS
+from streamsvm.support.states import declare
 
 
 class LinearTrackingState(NamedTuple):
@@ -29,98 +41,43 @@ class LinearTrackingState(NamedTuple):
 
     store: RowStore | SparseStore
     active: ActiveSet
-    w: np.ndarray  # float64 (feature capacity,)
-    w_average: np.ndarray  # float64 (feature capacity,) its mean over the last iterates
-    alpha: np.ndarray  # float64 (capacity,) signed coefficients
-    average: np.ndarray  # float64 (capacity,) their mean over the last iterates
-    box: np.ndarray  # float64 (capacity,) C_s
-    y: np.ndarray  # float64 (capacity,) +1 or -1
-    diagonal: np.ndarray  # float64 (capacity,) k(x_s, x_s)
-    touched: np.ndarray  # int64 (capacity,) slots where `average` differs from `alpha`
-    is_touched: np.ndarray  # uint8 (capacity,)
-    draws: np.ndarray  # uint64 (1,) the random generator
+    w: np.ndarray  # sum_i alpha_i x_i
+    w_average: np.ndarray  # its mean over the last iterates
+    alpha: np.ndarray  # signed coefficients
+    average: np.ndarray  # their mean over the last iterates
+    box: np.ndarray  # C_s
+    y: np.ndarray  # +1 or -1
+    diagonal: np.ndarray  # k(x_s, x_s)
+    touched: np.ndarray  # slots where `average` differs from `alpha`
+    is_touched: np.ndarray  # 1 for those
+    draws: np.ndarray  # the random generator, see `draws`
     info: Any  # record array (1,) of INFO
 
 
-SLOTWISE = ("alpha", "average", "box", "y", "diagonal", "touched", "is_touched")
+declare(
+    LinearTrackingState,
+    {
+        "store": ROWS,
+        "active": active_set.FIELDS,
+        "w": Field(("features",)),
+        "w_average": Field(("features",)),
+        "alpha": Field(("slots",)),
+        "average": Field(("slots",)),
+        **SHARED,
+        "diagonal": Field(("slots",), range=NOT_NEGATIVE),
+    },
+    check_touched,
+)
 
 
 def new_state(
     n_features: int, window: int, seed: int | None, capacity: int = 64, sparse: bool = False
 ) -> LinearTrackingState:
     """Return an empty state; `window` is 0 for an active set that does not slide."""
-    make = sparse_store.new_store if sparse else row_store.new_store
-    return _allocate(make(capacity, n_features), n_features, window, seed)
-
-
-def _allocate(store: Any, n_features: int, window: int, seed: int | None) -> LinearTrackingState:
-    capacity = store.entered.size
-    return LinearTrackingState(
-        store=store,
-        active=active_set.new_set(capacity, window),
-        w=np.zeros(max(1, n_features)),
-        w_average=np.zeros(max(1, n_features)),
-        alpha=np.zeros(capacity),
-        average=np.zeros(capacity),
-        box=np.zeros(capacity),
-        y=np.zeros(capacity),
-        diagonal=np.zeros(capacity),
-        touched=np.zeros(capacity, np.int64),
-        is_touched=np.zeros(capacity, np.uint8),
-        draws=new_draws(seed),
-        info=np.zeros(1, INFO).view(np.recarray),
+    sizes = {"slots": capacity, "features": n_features, "window": window}
+    state: LinearTrackingState = states.new(
+        LinearTrackingState, sizes, sparse=sparse, draws=new_draws(seed)
     )
-
-
-def grown(
-    state: LinearTrackingState, capacity: int, n_features: int, cache_bytes: int
-) -> LinearTrackingState:
-    """Return a state with room for more slots or features and the same content."""
-    del cache_bytes
-    module = sparse_store if isinstance(state.store, SparseStore) else row_store
-    store = module.grown(state.store, capacity, n_features)  # type: ignore[arg-type]
-    capacity = store.entered.size
-    new = _allocate(store, n_features, 0, 0)._replace(
-        active=active_set.grown(state.active, capacity), draws=state.draws
-    )
-    for name in (*SLOTWISE, "w", "w_average"):
-        old = getattr(state, name)
-        getattr(new, name)[: old.size] = old
-    new.info[:] = state.info
-    return new
-
-
-def with_scratch(state: LinearTrackingState, block: bool) -> LinearTrackingState:
-    """Return the state: it has no scratch."""
-    del block
-    return state
-
-
-def n_slots(state: LinearTrackingState) -> int:
-    """Return 0: no kernel values are computed ahead."""
-    del state
-    return 0
-
-
-def made_sparse(state: LinearTrackingState, cache_bytes: int) -> LinearTrackingState:
-    """Return the state with rows by their nonzero features."""
-    del cache_bytes
-    return state._replace(store=stores.made_sparse(state.store))  # type: ignore[arg-type]
-
-
-def n_columns(state: LinearTrackingState) -> int:
-    """Return for how many features there is room."""
-    return state.w.size
-
-
-def without_cache(state: LinearTrackingState) -> LinearTrackingState:
-    """Return the state: it has no cache."""
-    return state
-
-
-def with_cache(state: LinearTrackingState, cache_bytes: int) -> LinearTrackingState:
-    """Return the state: it has no cache."""
-    del cache_bytes
     return state
 
 

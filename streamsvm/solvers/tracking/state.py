@@ -7,12 +7,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_leaf, compiled_within
-from streamsvm.support import active_set, fresh_block, row_cache, stores
+from streamsvm.support import active_set, row_cache, states, stores
 from streamsvm.support.active_set import ActiveSet
+from streamsvm.support.declaration import (
+    FLAG,
+    NOT_NEGATIVE,
+    Field,
+    Range,
+    Record,
+    count_of,
+    index_of,
+)
 from streamsvm.support.draws import new_draws
 from streamsvm.support.fresh_block import FreshBlock
 from streamsvm.support.row_cache import RowCache
-from streamsvm.support.sparse_store import SparseStore
+from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
+from streamsvm.support.states import declare
 from streamsvm.support.stores import Store
 from streamsvm.support.tiles import PANEL
 
@@ -46,41 +56,53 @@ class TrackingState(NamedTuple):
     cache: RowCache
     active: ActiveSet
     block: FreshBlock
-    alpha: np.ndarray  # float64 (capacity,) signed coefficients, 0 <= y alpha <= C
-    average: np.ndarray  # float64 (capacity,) their mean over the iterates since the last example
-    f: np.ndarray  # float64 (capacity,) sum_i alpha_i k(x_i, x_s)
-    box: np.ndarray  # float64 (capacity,) C_s
-    y: np.ndarray  # float64 (capacity,) +1 or -1
-    diagonal: np.ndarray  # float32 (capacity,) k(x_s, x_s)
-    touched: np.ndarray  # int64 (capacity,) slots where `average` differs from `alpha`
-    is_touched: np.ndarray  # uint8 (capacity,)
-    draws: np.ndarray  # uint64 (1,) the random generator
+    alpha: np.ndarray  # signed coefficients, 0 <= y alpha <= C
+    average: np.ndarray  # their mean over the iterates since the last example
+    f: np.ndarray  # sum_i alpha_i k(x_i, x_s)
+    box: np.ndarray  # C_s
+    y: np.ndarray  # +1 or -1
+    diagonal: np.ndarray  # k(x_s, x_s)
+    touched: np.ndarray  # slots where `average` differs from `alpha`
+    is_touched: np.ndarray  # 1 for those
+    draws: np.ndarray  # the random generator, see `draws`
     info: Any  # record array (1,) of INFO
 
 
-SLOTWISE = ("alpha", "average", "f", "box", "y", "diagonal", "touched", "is_touched")
+SCALARS = Record(INFO, ranges={"n_touched": count_of("slots")}, reset=("ready",))
+SHARED = {
+    "box": Field(("slots",), range=NOT_NEGATIVE),
+    "y": Field(("slots",), range=Range(-1.0, 1.0)),
+    "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
+    "touched": Field(("slots",), np.int64, range=index_of("slots"), n_used="n_touched"),
+    "is_touched": Field(("slots",), np.uint8, range=FLAG),
+    "draws": Field((1,), np.uint64, range=Range(1)),
+    "info": SCALARS,
+}
+"""What both states of averaged tracking have alike."""
 
 
-def _allocate(
-    store: Store, cache: RowCache, active: ActiveSet, n_features: int, draws: np.ndarray
-) -> TrackingState:
-    capacity = store.entered.size
-    return TrackingState(
-        store=store,
-        cache=cache,
-        active=active,
-        block=fresh_block.new_block(capacity, n_features, isinstance(store, SparseStore)),
-        alpha=np.zeros(capacity),
-        average=np.zeros(capacity),
-        f=np.zeros(capacity),
-        box=np.zeros(capacity),
-        y=np.zeros(capacity),
-        diagonal=np.zeros(capacity, np.float32),
-        touched=np.zeros(capacity, np.int64),
-        is_touched=np.zeros(capacity, np.uint8),
-        draws=draws,
-        info=np.zeros(1, INFO).view(np.recarray),
-    )
+def check_touched(state: Any, sizes: dict[str, int]) -> None:
+    """Refuse a list of touched slots that contradicts the flags."""
+    touched = state.touched[: state.info[0].n_touched]
+    flags = np.flatnonzero(state.is_touched[: sizes["slots"]])
+    if len(touched) != len(flags) or not np.array_equal(np.sort(touched), flags):
+        raise ValueError("touched slots contradict their flags")
+
+
+declare(
+    TrackingState,
+    {
+        "store": STORE,
+        "cache": CACHE,
+        "active": active_set.FIELDS,
+        "block": BLOCK_SCRATCH,
+        "alpha": Field(("slots",)),
+        "average": Field(("slots",)),
+        "f": Field(("slots",)),
+        **SHARED,
+    },
+    check_touched,
+)
 
 
 def new_state(
@@ -92,77 +114,11 @@ def new_state(
     sparse: bool = False,
 ) -> TrackingState:
     """Return an empty state; `window` is 0 for an active set that does not slide."""
-    store = stores.new_store(capacity, n_features, sparse)
-    capacity = store.entered.size
-    return _allocate(
-        store,
-        row_cache.new_cache(capacity, stores.scratch_width(store), cache_bytes),
-        active_set.new_set(capacity, window),
-        n_features,
-        new_draws(seed),
+    sizes = {"slots": capacity, "features": n_features, "window": window}
+    state: TrackingState = states.new(
+        TrackingState, sizes, sparse=sparse, cache_bytes=cache_bytes, draws=new_draws(seed)
     )
-
-
-def grown(state: TrackingState, capacity: int, n_features: int, cache_bytes: int) -> TrackingState:
-    """Return a state with room for more slots or features and the same content."""
-    store = stores.grown(state.store, capacity, n_features)
-    capacity = store.entered.size
-    new = _allocate(
-        store,
-        row_cache.resized(state.cache, capacity, stores.scratch_width(store), cache_bytes),
-        active_set.grown(state.active, capacity),
-        n_features,
-        state.draws,
-    )
-    for name in SLOTWISE:
-        old = getattr(state, name)
-        getattr(new, name)[: old.size] = old
-    new.info[:] = state.info
-    new.info[0].ready = 0
-    return new
-
-
-def n_columns(state: TrackingState) -> int:
-    """Return for how many features there is room."""
-    return stores.n_columns(state.store)
-
-
-def without_cache(state: TrackingState) -> TrackingState:
-    """Return the state with an empty row cache and no scratch: what is worth sending."""
-    capacity = state.store.entered.size
-    return state._replace(
-        cache=row_cache.new_cache(capacity, 1, 0),
-        block=fresh_block.new_block(0, 0, isinstance(state.store, SparseStore)),
-    )
-
-
-def with_cache(state: TrackingState, cache_bytes: int) -> TrackingState:
-    """Return a state that `without_cache` stripped, ready to learn again."""
-    return grown(state, state.store.entered.size, stores.n_columns(state.store), cache_bytes)
-
-
-def with_scratch(state: TrackingState, block: bool) -> TrackingState:
-    """Return a state for another thread: the same content, scratch of its own; `block`, too."""
-    store = stores.with_scratch(state.store)
-    fresh = state.block._replace(rows=stores.with_scratch(state.block.rows))
-    if block:
-        fresh = fresh._replace(values=np.empty_like(fresh.values))
-    return state._replace(store=store, block=fresh)
-
-
-def n_slots(state: TrackingState) -> int:
-    """Return how many slots are in use or were."""
-    return int(state.active.counts[0].n)
-
-
-def made_sparse(state: TrackingState, cache_bytes: int) -> TrackingState:
-    """Return the state with rows by their nonzero features, and an empty cache."""
-    store = stores.made_sparse(state.store)  # type: ignore[arg-type]
-    capacity, d = store.entered.size, stores.n_columns(store)
-    cache = row_cache.new_cache(capacity, 1, cache_bytes)
-    cache.counts[:] = state.cache.counts
-    block = fresh_block.new_block(capacity, d, True)
-    return state._replace(store=store, cache=cache, block=block)
+    return state
 
 
 @compiled_leaf

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from streamsvm import kernels
 from streamsvm.monitor.certificate import tracking_bound
-from streamsvm.monitor.gap import larank_gap
 from streamsvm.solvers.bounds import Budget, bounds_of
 from streamsvm.solvers.larank import finish as larank_finish
 from streamsvm.solvers.larank import state as larank_state
 from streamsvm.solvers.larank import step as larank
+from streamsvm.solvers.larank.gap import larank_gap
 from streamsvm.solvers.larank.state import coefficients
 from streamsvm.solvers.larank.uniform import block_step, shift_onto
+from streamsvm.support import states
 from streamsvm.support.draws import new_draws
 from tests.golden.larank import step_and_measure, theorem
 from tests.reference.slow_larank import SlowLaRank, batch_optimum, dual_of
@@ -82,7 +83,7 @@ class Stream:
 
     def grow(self, capacity, n_classes):
         d = self.x.shape[1]
-        self.state = larank_state.grown(self.state, capacity, d, self.cache, n_classes)
+        self.state = states.grown(self.state, capacity, d, self.cache, n_classes)
         return self.state
 
     def beta(self):

@@ -10,6 +10,7 @@ from streamsvm import kernels
 from streamsvm.solvers.lasvm import finish as lasvm_finish
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
+from streamsvm.support import states
 from streamsvm.support.dense_store import rows_of
 from tests.kernels.test_values import expected, values
 from tests.reference.slow_lasvm import SlowLASVM
@@ -41,7 +42,7 @@ class Stream:
                 numbers[part], diagonal[part], self.schedule, self.margins[part],
             )  # fmt: skip
             if start < stop:
-                self.state = lasvm_state.grown(
+                self.state = states.grown(
                     self.state, 2 * self.state.alpha.size, self.x.shape[1], self.cache_bytes
                 )
         return self

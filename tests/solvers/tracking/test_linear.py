@@ -10,6 +10,7 @@ from streamsvm.solvers.bounds import Reservoir
 from streamsvm.solvers.tracking import finish as tracking_finish
 from streamsvm.solvers.tracking import linear as tracking_linear
 from streamsvm.solvers.tracking import step as tracking
+from streamsvm.support import states
 from tests.reference.slow_tracking import SlowTracking, optimum
 from tests.reference.tracking_stream import (
     PLAIN,
@@ -55,7 +56,7 @@ class LinearStream(TrackingStream):
             )  # fmt: skip
             if done < len(rows):
                 capacity = 2 * self.state.alpha.size
-                self.state = tracking_linear.grown(self.state, capacity, self.x.shape[1], 0)
+                self.state = states.grown(self.state, capacity, self.x.shape[1], 0)
         self.margins[rows] = margins
         return self
 
@@ -203,7 +204,7 @@ def test_more_features_are_zero_so_far():
     narrow.x, all_x = np.ascontiguousarray(x[:, :3]), x
     narrow.state = tracking_linear.new_state(3, 0, 0)
     narrow.learn(np.arange(50))
-    narrow.x, narrow.state = all_x, tracking_linear.grown(narrow.state, 256, 5, 0)
+    narrow.x, narrow.state = all_x, states.grown(narrow.state, 256, 5, 0)
     narrow.learn(np.arange(50, 100)).check()
     wide = LinearStream(x, y, 1.0).all()
     np.testing.assert_allclose(narrow.state.w, wide.state.w, rtol=1e-9)

@@ -11,6 +11,7 @@ from streamsvm.solvers.tracking import finish as tracking_finish
 from streamsvm.solvers.tracking import state as tracking_state
 from streamsvm.solvers.tracking import step as tracking
 from streamsvm.solvers.tracking.step import exact_step
+from streamsvm.support import states
 from tests.reference.slow_tracking import SlowDraws, SlowTracking, optimum
 from tests.reference.tracking_stream import PLAIN, TrackingStream, problem, unequal
 
@@ -245,7 +246,7 @@ def test_a_state_that_was_sent_goes_on_as_if_it_had_stayed():
     x, y = problem(6, 120, 3)
     stay = TrackingStream(x, y, 2.0, RBF, SUPPORT, window=50).all()
     sent = TrackingStream(x, y, 2.0, RBF, SUPPORT, window=50).learn(np.arange(70))
-    sent.state = tracking_state.with_cache(tracking_state.without_cache(sent.state), 10**6)
+    sent.state = states.with_cache(states.without_cache(sent.state), 10**6)
     sent.learn(np.arange(70, 120))
     assert_same_bits(sent, stay)
 

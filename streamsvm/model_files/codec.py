@@ -1,0 +1,188 @@
+"""Learners and scalers as JSON values and arrays, and back: one codec for all.
+
+Parameters are those of the constructor's signature, states follow from their declarations; what
+else a class keeps is named where it is registered. Nothing that comes from a file is trusted: a
+ValueError says what does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm.features.schema import LIMIT, Schema
+from streamsvm.model_files.json_values import (
+    as_json,
+    checked,
+    distinct,
+    kernel_as_json,
+    kernel_from_json,
+    parameters_as_json,
+    parameters_from_json,
+)
+from streamsvm.support.declaration import Field, NamedArrays, as_int
+from streamsvm.support.state_arrays import as_arrays, from_arrays
+
+Content = tuple[dict[str, Any], dict[str, np.ndarray]]
+"""JSON values and arrays, by name."""
+
+
+def _nothing_to_do(part: Any) -> None:
+    pass
+
+
+def _nothing_more(part: Any) -> Content:
+    return {}, {}
+
+
+def _read_nothing_more(part: Any, content: dict[str, Any], arrays: NamedArrays) -> None:
+    pass
+
+
+class FileClass(NamedTuple):
+    """How objects of a class are written and read."""
+
+    cls: type
+    attributes: Mapping[str, tuple[str, Field]] = {}
+    """Arrays that the class keeps beside its state: {name in the file: (attribute, declaration)}.
+
+    Axes of the declaration may be "features" and "classes".
+    """
+    renamed: Mapping[str, str] = {}
+    """Parameters that older files have under other names: {older: today's}."""
+    prepare: Callable[[Any], Any] = _nothing_to_do
+    """Called with the object, its lock held, before it is written."""
+    more: Callable[[Any], Content] = _nothing_more
+    """Returns what else is written: more(part)."""
+    read_more: Callable[[Any, dict[str, Any], NamedArrays], None] = _read_nothing_more
+    """Takes that from a file: read_more(part, content, arrays)."""
+    check: Callable[[Any], None] = _nothing_to_do
+    """Refuses an object from a file that contradicts itself, by a ValueError."""
+
+
+_classes: dict[str, FileClass] = {}
+
+
+def register(cls: type, **how: Any) -> None:
+    """Let model files hold objects of a class.
+
+    Parameters
+    ----------
+    cls
+        The class. Its parameters are kept under their names.
+    how
+        The fields of `FileClass`.
+
+    """
+    _classes[cls.__name__] = FileClass(cls, **how)
+
+
+def registered() -> dict[str, FileClass]:
+    """Return the classes that a file can hold, by name."""
+    return dict(_classes)
+
+
+def to_file(part: Any) -> Content:
+    """Return JSON values and arrays of an object whose lock is held: views of its own.
+
+    Raises
+    ------
+    ModelFileError
+        A parameter, name or label is of a type that a file cannot hold.
+
+    """
+    how = _classes[type(part).__name__]
+    how.prepare(part)
+    content = parameters_as_json(part)
+    content["features"] = [as_json(name, "the feature name") for name in part._schema.names]
+    arrays = {name: getattr(part, attribute) for name, (attribute, _) in how.attributes.items()}
+    if hasattr(part, "_labels"):
+        content |= {
+            "n_ignored": part._schema.n_ignored,
+            "is_sparse": part._sparse,
+            "labels": [as_json(label, "the label") for label in part._labels.seen],
+            "n_examples": part._n_examples,
+        }
+        arrays["calibration"] = part._calibration
+    if hasattr(part, "kernel_"):
+        content["kernel_"] = kernel_as_json(part.kernel_)
+        arrays["moments"] = part._moments
+        if part._state is not None:
+            records, own = as_arrays(part._state, _sizes(part))
+            content, arrays = content | records, arrays | own
+    more, further = how.more(part)
+    return content | more, arrays | further
+
+
+def from_file(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
+    """Return the object that `to_file` was given.
+
+    Raises
+    ------
+    ModelFileError
+        The object's kernel is not registered in this process.
+    ValueError, TypeError, OverflowError, MemoryError
+        Something does not fit; of what a stranger may write other errors are thinkable, too.
+
+    """
+    how, left = _classes[content["class"]], NamedArrays(arrays)
+    part: Any = how.cls(**parameters_from_json(how.cls, content, how.renamed))
+    names = distinct(content.get("features"), "features")
+    if hasattr(part, "_labels"):
+        _read_learner(part, content, names, left)
+    else:
+        part._schema = Schema(names)
+    for name, (attribute, declared) in how.attributes.items():
+        setattr(part, attribute, left.take(name, declared, _sizes(part)))
+    if hasattr(part, "kernel_"):
+        _read_kernel_learner(part, content, left, how)
+    how.read_more(part, content, left)
+    left.check_all_taken()
+    how.check(part)
+    return part
+
+
+def _sizes(part: Any) -> dict[str, int]:
+    labels = part._labels.seen if hasattr(part, "_labels") else ()
+    return {"features": len(part._schema), "classes": len(labels)}
+
+
+def _read_learner(
+    part: Any, content: dict[str, Any], names: list[Any], arrays: NamedArrays
+) -> None:
+    """Fill in what all learners have."""
+    if len(names) > (part.max_features or LIMIT):
+        raise ValueError("there are more features than max_features")
+    if names and part.hashing is not None:
+        raise ValueError("features: a learner that hashes names keeps none")
+    part._schema = Schema(names, part.max_features or LIMIT, part.hashing)
+    part._schema.n_ignored = as_int("n_ignored", content.get("n_ignored", 0), 0)
+    part._sparse = checked(content.get("is_sparse", False), bool, "is_sparse")
+    if part.hashing is not None and not part._sparse:
+        raise ValueError("is_sparse is false, but rows of hashed features are sparse")
+    labels = distinct(content.get("labels"), "labels")
+    if None in labels or (part.most_classes is not None and len(labels) > part.most_classes):
+        raise ValueError("there are more labels than the learner takes, or one is null")
+    part._labels = type(part._labels)(labels)
+    part._n_examples = as_int("n_examples", content.get("n_examples"), 0)
+    # Now that the labels are known: of several classes it is another one.
+    new = part._new_calibration()
+    part._calibration = arrays.take("calibration", Field(new.shape, new.dtype), {})
+
+
+def _read_kernel_learner(
+    part: Any, content: dict[str, Any], arrays: NamedArrays, how: FileClass
+) -> None:
+    """Fill in what kernel learners have: kernel, moments and state."""
+    part.kernel_ = kernel_from_json(checked(content.get("kernel_"), dict, "kernel_"))
+    n_known = arrays.length_of("moments", 1)
+    if n_known > len(part._schema):
+        raise ValueError("moments are of more features than there are")
+    part._moments = arrays.take("moments", Field((2, n_known)), {})
+    if "info" in content:
+        empty = part._new_state(len(part._schema))
+        part._state = from_arrays(
+            empty, content, arrays, _sizes(part), part._cache_bytes, tuple(how.attributes)
+        )

@@ -1,0 +1,16 @@
+"""The measured duality gap on the examples that a solver keeps, from the gradients it has of them.
+
+The gap of each family stands beside its solver: `lasvm.gap`, `larank.gap`, `tracking.gap`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class KeptGap(NamedTuple):
+    """The gap on the examples kept, not normalised."""
+
+    total: float  # P - D over the examples kept
+    box: float  # sum of their C_i
+    shift: float  # what to add to the learner's margins for the bias at which this was measured

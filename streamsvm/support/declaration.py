@@ -1,0 +1,289 @@
+"""How arrays are declared once: axes, dtype, range; and the checks that follow from that.
+
+A declaration says of each field of a state which axes it has, with which dtype and which values it
+may hold. `states` allocates, grows and strips states by it; model files are written and checked by
+it, as compiled code trusts sizes and indices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm.support.rows import Rows, SparseRows
+
+_LARGEST_COUNT = 2**62
+
+Sizes = Mapping[str, int]
+"""The length of each named axis: "slots", "features", "classes", "window", ..."""
+
+
+class Range(NamedTuple):
+    """The values that an array or a scalar may hold; never NaN."""
+
+    low: float = -math.inf
+    high: float = math.inf
+    axis: str | None = None  # `high` is added to the length of this axis
+    infinite: bool = False  # whether infinities may occur within low .. high
+
+    def check(self, what: str, values: Any, sizes: Sizes) -> None:
+        """Refuse values outside of the range.
+
+        Raises
+        ------
+        ValueError
+            One of them is outside.
+
+        """
+        high = self.high if self.axis is None else sizes[self.axis] + self.high
+        array = np.asarray(values)
+        good = (array >= self.low) & (array <= high)
+        if not self.infinite and array.dtype.kind == "f":
+            good &= np.isfinite(array)
+        if not good.all():
+            worst = array[~good].flat[0]
+            raise ValueError(f"{what}: {worst} is not within {self.low:g} .. {high:g}")
+
+
+FINITE = Range()
+NOT_NEGATIVE = Range(0)
+COUNT = Range(0, _LARGEST_COUNT)
+FLAG = Range(0, 1)
+
+
+def index_of(axis: str, none: int = 0) -> Range:
+    """Return the range of indices along an axis; `none` is -1 if -1 stands for no index."""
+    return Range(none, -1, axis)
+
+
+def count_of(axis: str) -> Range:
+    """Return the range of a number of entries along an axis."""
+    return Range(0, 0, axis)
+
+
+class Field(NamedTuple):
+    """One array of a state."""
+
+    axes: tuple[int | str, ...]
+    dtype: Any = np.float64
+    fill: float = 0  # what it holds where nothing was written
+    range: Range = FINITE
+    n_used: str | None = None  # scalar that tells how many first entries mean anything
+    scratch: bool = False  # holds nothing between two calls
+
+    def shape(self, sizes: Sizes) -> tuple[int, ...]:
+        """Return the shape for axes of these lengths."""
+        return tuple(axis if isinstance(axis, int) else sizes[axis] for axis in self.axes)
+
+    def new(self, sizes: Sizes) -> np.ndarray:
+        """Allocate the array; there is room for one feature at least."""
+        lengths = {**sizes, "features": max(1, sizes.get("features", 0))}
+        if self.fill == 0:
+            # Memory that is written later, or never.
+            return np.zeros(self.shape(lengths), self.dtype)
+        return np.full(self.shape(lengths), self.fill, self.dtype)
+
+
+class Record(NamedTuple):
+    """A record array of one row: the scalars of a state."""
+
+    dtype: np.dtype
+    initial: Mapping[str, float] = {}  # others begin at 0
+    ranges: Mapping[str, Range] = {}  # of others: counts at least 0, numbers finite
+    reset: tuple[str, ...] = ()  # scalars about scratch: at `initial` again in each new state
+
+    def new(self) -> Any:
+        """Allocate the record."""
+        record: Any = np.zeros(1, self.dtype).view(np.recarray)
+        for name, value in self.initial.items():
+            record[0][name] = value
+        return record
+
+    def copy_of(self, old: Any) -> Any:
+        """Return a new record with the content of another one, but for what is `reset`."""
+        record = self.new()
+        for name in self.dtype.names or ():
+            if name not in self.reset:
+                record[0][name] = old[0][name]
+        return record
+
+    def as_json(self, record: Any) -> dict[str, Any]:
+        """Return the scalars by name, as JSON values."""
+        return {name: record[0][name].item() for name in self.dtype.names or ()}
+
+    def checked(self, what: str, values: Any, sizes: Sizes) -> dict[str, Any]:
+        """Return scalars from JSON values; those that an older file lacks are absent.
+
+        Raises
+        ------
+        ValueError
+            One is of another type, out of its range, or unknown.
+
+        """
+        if not isinstance(values, dict):
+            raise ValueError(f"{what} is no JSON object")
+        found = {}
+        for name, value in values.items():
+            if name not in (self.dtype.names or ()):
+                raise ValueError(f"{what}.{name} is unknown")
+            whole = self.dtype[name].kind == "i"
+            given = as_int(f"{what}.{name}", value) if whole else as_float(f"{what}.{name}", value)
+            if name not in self.reset:
+                wanted = self.ranges.get(name, COUNT if whole else FINITE)
+                wanted.check(f"{what}.{name}", given, sizes)
+                found[name] = given
+        return found
+
+
+def as_int(what: str, value: Any, low: int = -_LARGEST_COUNT, high: int = _LARGEST_COUNT) -> int:
+    """Return a JSON value that must be a whole number of 64 bits.
+
+    Raises
+    ------
+    ValueError
+        It is something else, or below `low`, or above `high`.
+
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise ValueError(f"{what}: {value!r:.40} is no whole number from {low} to {high}")
+    return value
+
+
+def as_float(what: str, value: Any) -> float:
+    """Return a JSON value that must be a number.
+
+    Raises
+    ------
+    ValueError
+        It is something else.
+
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > 1e308:
+        if not (isinstance(value, float) and math.isinf(value)):
+            raise ValueError(f"{what}: {value!r:.40} is no number")
+    return float(value)
+
+
+class NamedArrays:
+    """Arrays from a file, each taken once, checked against its declaration.
+
+    Parameters
+    ----------
+    arrays
+        The arrays by name.
+
+    """
+
+    def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
+        self._left = dict(arrays)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._left
+
+    def length_of(self, name: str, axis: int) -> int:
+        """Return the length of an axis of an array that is not taken yet.
+
+        Raises
+        ------
+        ValueError
+            There is no such array or axis.
+
+        """
+        if name not in self._left or self._left[name].ndim <= axis:
+            raise ValueError(f"the array {name!r} is missing, or has other axes")
+        return self._left[name].shape[axis]
+
+    def take(
+        self, name: str, field: Field, sizes: Sizes, scalars: Mapping[str, Any] | None = None
+    ) -> np.ndarray:
+        """Return an array.
+
+        Parameters
+        ----------
+        name, field
+            The array and what is declared of it.
+        sizes
+            The lengths of the axes, as far as they are in use.
+        scalars
+            The scalars that `Field.n_used` may name.
+
+        Returns
+        -------
+        The array; of a field with `n_used` so many first entries.
+
+        Raises
+        ------
+        ValueError
+            There is none, or its shape, dtype or a value is not as declared.
+
+        """
+        array = self._taken(name)
+        shape = field.shape(sizes)
+        if field.n_used is not None:
+            n = (scalars or {}).get(field.n_used, 0)
+            # Older files hold the entries that mean nothing, too.
+            if array.shape == shape and n <= len(array):
+                array = array[:n]
+            shape = (n, *shape[1:])
+        if array.dtype != np.dtype(field.dtype) or array.shape != shape:
+            raise ValueError(
+                f"{name} is {array.dtype} {array.shape}, wanted {np.dtype(field.dtype)} {shape}"
+            )
+        field.range.check(name, array, sizes)
+        return array
+
+    def take_rows(self, n: int, d: int) -> Rows:
+        """Return n stored rows of d features, see `rows_as_arrays`.
+
+        Raises
+        ------
+        ValueError
+            They are not as compiled code wants them.
+
+        """
+        if "rows" in self._left:
+            return self.take("rows", Field((n, d), np.float32), {})
+        start = self.take("row_start", Field((n + 1,), np.int64), {})
+        stop = int(start[-1])
+        if start[0] != 0 or (np.diff(start) < 0).any():
+            raise ValueError("row_start does not ascend from 0")
+        columns = self.take("columns", Field((stop,), np.int32, range=Range(0, d - 1)), {})
+        values = self.take("values", Field((stop,), np.float32), {})
+        descends = np.diff(columns) <= 0
+        # Only where a row begins may the columns go down.
+        begins = start[1:-1]
+        descends[begins[(begins > 0) & (begins < stop)] - 1] = False
+        if descends.any():
+            raise ValueError("the columns of a sparse row do not ascend")
+        return SparseRows(start, columns, values, d)
+
+    def _taken(self, name: str) -> np.ndarray:
+        if name not in self._left:
+            raise ValueError(f"the array {name!r} is missing")
+        return self._left.pop(name)
+
+    def check_all_taken(self) -> None:
+        """Refuse arrays that nobody asked for.
+
+        Raises
+        ------
+        ValueError
+            There are some.
+
+        """
+        if self._left:
+            raise ValueError(f"the array {next(iter(self._left))!r} belongs to nothing")
+
+
+def rows_as_arrays(rows: Rows) -> dict[str, np.ndarray]:
+    """Return rows as arrays by name, for `NamedArrays.take_rows`."""
+    if isinstance(rows, SparseRows):
+        return {"row_start": rows.start, "columns": rows.columns, "values": rows.values}
+    return {"rows": rows}
+
+
+Check = Callable[[Any, dict[str, Any]], None]
+"""check(state, sizes): ValueError if the parts of a state from a file contradict each other."""

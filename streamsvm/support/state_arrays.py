@@ -1,0 +1,176 @@
+"""States of solvers as JSON values and arrays, by their declarations, and back.
+
+What comes from a file is checked against the declaration before compiled code sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from streamsvm.support import stores
+from streamsvm.support.declaration import (
+    COUNT,
+    NOT_NEGATIVE,
+    Field,
+    NamedArrays,
+    Range,
+    Record,
+    Sizes,
+    rows_as_arrays,
+)
+from streamsvm.support.rows import SparseRows
+from streamsvm.support.sparse_store import SparseStore
+from streamsvm.support.states import (
+    Layout,
+    grown,
+    layout_of,
+    map_fields,
+    n_slots,
+    scalars_of,
+    sizes_of,
+)
+from streamsvm.support.tiles import PANEL
+
+_OF_STORE = {
+    "entered": Field(("slots",), np.int64, range=Range()),
+    "weight": Field(("slots",), range=NOT_NEGATIVE),
+}
+_CACHE_COUNTS = Field((4,), np.int64, range=COUNT)
+
+
+def as_arrays(state: Any, sizes: Sizes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the records of a state as JSON values, and its arrays, without cache and scratch.
+
+    Parameters
+    ----------
+    state
+        The state.
+    sizes
+        How many "features" (and "classes") are known; there may be room for more.
+
+    """
+    lengths = {**sizes_of(state), **sizes, "slots": n_slots(state)}
+    records: dict[str, Any] = {}
+    arrays: dict[str, np.ndarray] = {}
+    scalars = scalars_of(state)
+
+    def add(name: str, declared: Any, value: Any) -> Any:
+        if isinstance(declared, Record):
+            records[name] = declared.as_json(value)
+        elif isinstance(declared, Field) and not declared.scratch:
+            array = value[tuple(map(slice, declared.shape(lengths)))]
+            arrays[name] = array if declared.n_used is None else array[: scalars[declared.n_used]]
+        elif name == "cache":
+            arrays["cache_counts"] = value.counts
+        elif name == "store":
+            n = lengths["slots"]
+            arrays.update(rows_as_arrays(stores.rows_of(value, n, lengths["features"])))
+            arrays.update(entered=value.entered[:n], weight=value.weight[:n])
+        return value
+
+    map_fields(state, add)
+    return records, arrays
+
+
+def from_arrays(
+    empty: Any,
+    records: Mapping[str, Any],
+    arrays: NamedArrays,
+    sizes: Sizes,
+    cache_bytes: int,
+    given: Collection[str] = (),
+) -> Any:
+    """Return an empty state filled with what `as_arrays` gave.
+
+    Parameters
+    ----------
+    empty
+        A new state for so many features, classes, ... at least.
+    records, arrays
+        What a file holds, not trusted.
+    sizes
+        As for `as_arrays`.
+    cache_bytes
+        For cached kernel rows.
+    given
+        Fields that the empty state has from elsewhere already.
+
+    Raises
+    ------
+    ValueError
+        Something is missing, not as declared, or contradicts the rest.
+
+    """
+    lengths = {**sizes_of(empty), **sizes, "slots": 2**40}
+    checked = _records(empty, records, lengths)
+    scalars = {name: value for record in checked.values() for name, value in record.items()}
+    n = lengths["slots"] = int(scalars.get("n", 0))
+    # Again, now that it is known how many slots there are.
+    _records(empty, records, lengths)
+    taken = _arrays(empty, arrays, lengths, scalars, given)
+    rows = arrays.take_rows(n, lengths["features"])
+    if isinstance(rows, SparseRows) != isinstance(empty.store, SparseStore):
+        raise ValueError("the rows are of another kind than is_sparse says")
+    entered, weight = (arrays.take(k, f, lengths) for k, f in _OF_STORE.items())
+    capacity = max(2 * PANEL, 2 * n)
+    state = grown(empty, capacity, lengths["features"], cache_bytes)
+    state = state._replace(store=stores.filled(state.store, rows))
+    state.store.entered[:n], state.store.weight[:n] = entered, weight
+
+    def fill(name: str, declared: Any, value: Any) -> Any:
+        if isinstance(declared, Record):
+            for scalar, number in checked[name].items():
+                value[0][scalar] = number
+        elif name in taken:
+            value[tuple(map(slice, taken[name].shape))] = taken[name]
+        elif name == "cache":
+            value.counts[:] = taken["cache_counts"]
+        return value
+
+    map_fields(state, fill)
+    _check(state, lengths)
+    return state
+
+
+def _check(state: Any, sizes: dict[str, int]) -> None:
+    """Refuse a state whose parts contradict each other."""
+    layout = layout_of(state)
+    for name, declared in layout.fields.items():
+        if isinstance(declared, Layout):
+            _check(getattr(state, name), sizes)
+    layout.check(state, sizes)
+
+
+def _records(empty: Any, records: Mapping[str, Any], sizes: Sizes) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+
+    def add(name: str, declared: Any, value: Any) -> Any:
+        if isinstance(declared, Record):
+            found[name] = declared.checked(name, records.get(name), sizes)
+        return value
+
+    map_fields(empty, add)
+    return found
+
+
+def _arrays(
+    empty: Any,
+    arrays: NamedArrays,
+    sizes: Sizes,
+    scalars: Mapping[str, Any],
+    given: Collection[str],
+) -> dict[str, np.ndarray]:
+    found: dict[str, np.ndarray] = {}
+
+    def add(name: str, declared: Any, value: Any) -> Any:
+        if isinstance(declared, Field) and not declared.scratch and name not in given:
+            found[name] = arrays.take(name, declared, sizes, scalars)
+        elif name == "cache":
+            found["cache_counts"] = arrays.take("cache_counts", _CACHE_COUNTS, sizes)
+        return value
+
+    map_fields(empty, add)
+    return found

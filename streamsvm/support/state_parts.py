@@ -1,0 +1,94 @@
+"""The parts of a state that have functions of their own: rows, cached kernel rows, scratch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm.support import fresh_block, row_cache, row_store, sparse_store, stores
+from streamsvm.support.declaration import Sizes
+from streamsvm.support.row_cache import RowCache
+from streamsvm.support.row_store import RowStore
+from streamsvm.support.sparse_store import SparseStore
+
+
+class Part(NamedTuple):
+    """A field of a state that has functions of its own."""
+
+    new: Callable[[Sizes, bool, int], Any]  # (sizes, sparse, cache_bytes)
+    grown: Callable[[Any, Sizes, bool, int], Any]  # (part, sizes, sparse, cache_bytes)
+    stripped: Callable[[Any, Sizes, bool], Any]  # (part, sizes, sparse): what is worth sending
+    for_thread: Callable[[Any, bool], Any]  # (part, block): with scratch of its own
+    made_sparse: Callable[[Any, Sizes, int], Any]  # (part, sizes, cache_bytes)
+    kind: str | None = None  # what its memory is reported as; None: as what holds it
+
+
+def _new_cache(sizes: Sizes, sparse: bool, cache_bytes: int) -> RowCache:
+    return row_cache.new_cache(sizes["slots"], 1 if sparse else sizes["features"], cache_bytes)
+
+
+def _grown_cache(cache: RowCache, sizes: Sizes, sparse: bool, cache_bytes: int) -> RowCache:
+    width = 1 if sparse else sizes["features"]
+    return row_cache.resized(cache, sizes["slots"], width, cache_bytes)
+
+
+def _emptied_cache(cache: RowCache, sizes: Sizes, cache_bytes: int) -> RowCache:
+    new = row_cache.new_cache(sizes["slots"], 1, cache_bytes)
+    new.counts[:] = cache.counts
+    return new
+
+
+def _new_rows(sizes: Sizes, sparse: bool, cache_bytes: int) -> RowStore | SparseStore:
+    make: Any = sparse_store.new_store if sparse else row_store.new_store
+    store: RowStore | SparseStore = make(sizes["slots"], sizes["features"])
+    return store
+
+
+def grown_store(store: Any, sizes: Sizes, sparse: bool, cache_bytes: int) -> Any:
+    """Return a larger copy of the rows; `sparse` and `cache_bytes` are not used."""
+    grow: Any = row_store.grown if isinstance(store, RowStore) else stores.grown
+    return grow(store, sizes["slots"], sizes["features"])
+
+
+def _block_for_thread(block: Any, own_values: bool) -> Any:
+    own = block._replace(rows=stores.with_scratch(block.rows))
+    return own._replace(values=np.empty_like(own.values)) if own_values else own
+
+
+def _new_block(sizes: Sizes, sparse: bool) -> Any:
+    return fresh_block.new_block(sizes["slots"], sizes["features"], sparse)
+
+
+STORE = Part(
+    new=lambda sizes, sparse, _: stores.new_store(sizes["slots"], sizes["features"], sparse),
+    grown=grown_store,
+    stripped=lambda store, sizes, sparse: store,
+    for_thread=lambda store, block: stores.with_scratch(store),
+    made_sparse=lambda store, sizes, _: stores.made_sparse(store),
+)
+"""Rows in panels, or sparse rows: first of all fields, as it decides how many slots there are."""
+
+ROWS = STORE._replace(new=_new_rows)
+"""Dense rows one after the other, or sparse rows."""
+
+CACHE = Part(
+    new=_new_cache,
+    grown=_grown_cache,
+    stripped=lambda cache, sizes, sparse: row_cache.new_cache(sizes["slots"], 1, 0),
+    for_thread=lambda cache, block: cache,
+    made_sparse=_emptied_cache,
+    kind="cache",
+)
+"""Cached kernel rows."""
+
+BLOCK_SCRATCH = Part(
+    new=lambda sizes, sparse, _: _new_block(sizes, sparse),
+    grown=lambda block, sizes, sparse, _: _new_block(sizes, sparse),
+    stripped=lambda block, sizes, sparse: fresh_block.new_block(0, 0, sparse),
+    for_thread=_block_for_thread,
+    made_sparse=lambda block, sizes, _: _new_block(sizes, True),
+    kind="scratch",
+)
+"""Scratch for a block of fresh rows."""
