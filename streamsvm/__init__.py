@@ -9,6 +9,7 @@ from streamsvm.learners.tracking import TrackingSVMClassifier
 from streamsvm.model_files.container import load, save
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.preprocessing.standard_scaler import StandardScaler
+from streamsvm.run.warm import warm
 
 __all__ = [
     "LASVMClassifier",
@@ -21,5 +22,6 @@ __all__ = [
     "kernels",
     "load",
     "save",
+    "warm",
 ]
 __version__ = "0.1.0"

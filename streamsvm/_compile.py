@@ -16,7 +16,7 @@ import hashlib
 import inspect
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,18 +25,18 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils, config
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, NullCache
 from numba.core.ccallback import CFunc
 from numba.extending import intrinsic, overload
+
+from streamsvm._compiling import EntryLock, clock, compile_whole
+from streamsvm._compiling import watchers as watchers
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 JIT = not config.DISABLE_JIT  # type: ignore[attr-defined]
 BOUNDS_CHECKED = bool(config.BOUNDSCHECK)  # type: ignore[attr-defined]
 """Whether functions are compiled at all (``NUMBA_DISABLE_JIT=1`` runs them as plain Python)."""
-
-watchers: list[Callable[[str], None]] = []
-"""Called with the name of each function that was compiled, not found in the cache."""
 
 _compiled: list[Any] = []
 _registered: list[str] = []
@@ -101,6 +101,7 @@ class _StampedCache(FunctionCache):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self._plain_name = self._impl.filename_base
+        self.lock = EntryLock(Path(self._cache_path) / f"{self._plain_name}.lock")
         self.restamp()
 
     def restamp(self) -> None:
@@ -110,6 +111,15 @@ class _StampedCache(FunctionCache):
         self._cache_file = type(self._cache_file)(self._cache_path, name, own)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        found = self._load(sig, target_context)
+        if found is None:
+            clock.miss(self._cache_path)
+            self.lock.acquire()
+            # Another process may have compiled it meanwhile.
+            found = self._load(sig, target_context)
+        return found
+
+    def _load(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
         except Exception:
@@ -119,8 +129,7 @@ class _StampedCache(FunctionCache):
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        for watcher in watchers:
-            watcher(self._py_func.__name__)
+        clock.compiled(self._py_func.__name__)
         try:
             super().save_overload(sig, data)
         except Exception:
@@ -128,15 +137,38 @@ class _StampedCache(FunctionCache):
             self.disable()
 
 
+class _NoCache(NullCache):  # type: ignore[misc]
+    """In the place of the cache where no folder can be written: each process compiles anew."""
+
+    lock = None
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._name = function.__name__
+
+    def restamp(self) -> None:
+        """Do nothing: what is compiled anew is never stale."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> None:
+        clock.miss(None)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        clock.compiled(self._name)
+
+
+def _cache_of(function: Callable[..., Any]) -> _StampedCache | _NoCache:
+    try:
+        return _StampedCache(function)
+    except (RuntimeError, OSError, AttributeError):
+        # No folder can be written, or numba's internals moved.
+        return _NoCache(function)
+
+
 def _cached(function: Function, **options: Any) -> Function:
     dispatcher = numba.njit(error_model="numpy", **{"nogil": True, **options})(function)
     if JIT:
-        try:
-            dispatcher._cache = _StampedCache(function)
-        except (RuntimeError, OSError, AttributeError):
-            # No folder can be written, or numba's internals moved: compile in every process.
-            return dispatcher
+        dispatcher._cache = _cache_of(function)
         _compiled.append(dispatcher)
+        dispatcher.compile = partial(compile_whole, dispatcher.compile, lock=dispatcher._cache.lock)
     return dispatcher
 
 
@@ -170,9 +202,12 @@ class CFunction(CFunc):  # type: ignore[misc]
         self.n_arguments = len(inspect.signature(function).parameters)
         kinds = (types.int64,) * self.n_arguments
         super().__init__(function, (kinds, types.int64), {}, {"error_model": "numpy"})
-        with contextlib.suppress(RuntimeError, OSError, AttributeError):
-            self._cache = _StampedCache(function)
-            _compiled.append(self)
+        self._cache = _cache_of(function)
+        _compiled.append(self)
+
+    def compile(self) -> None:
+        """Compile it, or load it from the cache: then `address` is known."""
+        compile_whole(super().compile, lock=self._cache.lock)
 
 
 def compiled_for_c(function: Function) -> CFunction:

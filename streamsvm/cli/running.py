@@ -130,7 +130,7 @@ def run_shown(
     monitor = TrackingMonitor(model) if watched else None
     on_error = options.on_error if letters is None else letters
     bad = BadEvents(on_error, options.dead_letters, options.max_errors)
-    screen = Screen(title, total, quiet=options.quiet)
+    screen = Screen(title, total, quiet=options.quiet, learner=options.learner)
     with ExitStack() as stack:
         stack.enter_context(screen)
         stop = stack.enter_context(stop_on_signals())

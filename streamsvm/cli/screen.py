@@ -20,10 +20,21 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 from rich.text import Text
 
-from streamsvm import _compile
+from streamsvm import _compiling
 from streamsvm.run.report import Progress, RunReport
 
 _PLAIN_EVERY = 2.0
+_MENTIONED = 1.0
+"""Seconds of compiling above which the report mentions them."""
+
+_USUAL_FUNCTIONS = {
+    "larank": 120,
+    "lasvm": 130,
+    "sgd": 60,
+    "sgdqn": 60,
+    "tracking": 130,
+}
+"""How many functions a first replay compiles, about, by learner: counted with an empty cache."""
 
 
 def figures(now: Progress) -> str:
@@ -50,10 +61,14 @@ class Screen:
         Rows in all, if known.
     quiet
         Show nothing.
+    learner
+        The command's name of the learner: how much there is to compile depends on it.
 
     """
 
-    def __init__(self, title: str, total: int | None, *, quiet: bool = False) -> None:
+    def __init__(
+        self, title: str, total: int | None, *, quiet: bool = False, learner: str | None = None
+    ) -> None:
         self.console = Console(file=sys.stderr, quiet=quiet)
         self.title = title
         self._bar = Bar(
@@ -78,17 +93,18 @@ class Screen:
         self._is_live = self.console.is_terminal and not quiet
         self._said: dict[str, float] = {}
         self._compiled = 0
+        self._usual = _USUAL_FUNCTIONS.get(learner or "", 0)
 
     def __enter__(self) -> Screen:
         """Start showing."""
-        _compile.watchers.append(self.compiling)
+        _compiling.watchers.append(self.compiling)
         if self._is_live:
             self._live.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         """Stop showing."""
-        _compile.watchers.remove(self.compiling)
+        _compiling.watchers.remove(self.compiling)
         self._live.stop()
 
     def say(self, text: str) -> None:
@@ -104,9 +120,14 @@ class Screen:
         return True
 
     def compiling(self, name: str) -> None:
-        """Show that one more function was compiled."""
+        """Show that one more function was compiled, and of how many about.
+
+        Fewer are missing if another run, or another learner, has compiled a part of them.
+        """
         self._compiled += 1
         text = f"compiling for this machine, once: function {self._compiled}"
+        if self._compiled <= self._usual:
+            text += f" of about {self._usual}, or fewer"
         if self._is_live:
             self._figures = text
         elif self._is_due("compiling"):
@@ -128,13 +149,9 @@ class Screen:
 def report_table(report: RunReport, extra: dict[str, Any]) -> Table:
     """Return the final report."""
     table = Table(title="Report", title_justify="left", show_header=False, box=None, padding=(0, 2))
-    seconds = max(report.seconds, 1e-9)
     classes = ", ".join(f"{label} ({n:,})" for label, n in report.labels.items())
     rows = [
-        (
-            "rows",
-            f"{report.rows:,} in {report.seconds:.2f} s: {report.rows / seconds:,.0f} a second",
-        ),
+        ("rows", _rows(report)),
         ("classes", classes),
         (
             "progressive accuracy",
@@ -165,6 +182,15 @@ def report_table(report: RunReport, extra: dict[str, Any]) -> Table:
     for name, value in rows:
         table.add_row(name, escape(value))
     return table
+
+
+def _rows(report: RunReport) -> str:
+    """Return how many rows a second were learnt, without the time that compiling took."""
+    seconds = report.seconds - report.compile_seconds
+    text = f"{report.rows:,} in {seconds:.2f} s: {report.rows_per_second:,.0f} a second"
+    if report.compile_seconds > _MENTIONED:
+        text += f", after {report.compile_seconds:.1f} s of compiling for this machine"
+    return text
 
 
 def _memory(report: RunReport) -> str:

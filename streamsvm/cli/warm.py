@@ -5,21 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Hashable
 from typing import Any
 
-import numpy as np
+from streamsvm.cli.learners import KERNELS, LEARNERS
+from streamsvm.run.warm import WarmProgress, warm
 
-from streamsvm import (
-    LaRankClassifier,
-    LASVMClassifier,
-    SGDQNClassifier,
-    StandardScaler,
-    SVMSGDClassifier,
-    TrackingMonitor,
-    TrackingSVMClassifier,
-)
-from streamsvm.cli.learners import KERNELS
+_PLAIN_EVERY = 5.0
 
 
 def add_parser(subcommands: Any) -> None:
@@ -28,7 +19,14 @@ def add_parser(subcommands: Any) -> None:
         "warm",
         help="compile and cache the solvers for this machine",
         description="Compiles the solvers for each built-in kernel and keeps the machine code in "
-        "the cache, as a container's build or an installation may want.",
+        "the cache, as a container's build or an installation may want. Ctrl-C ends it; what was "
+        "compiled up to there is kept.",
+    )
+    parser.add_argument(
+        "--learner",
+        choices=sorted(LEARNERS),
+        action="append",
+        help="for this learner, and no others that are not named; default: all",
     )
     parser.add_argument(
         "--kernel",
@@ -40,59 +38,28 @@ def add_parser(subcommands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run every compiled path on a few rows; return the exit code."""
-    x = np.random.default_rng(0).normal(size=(200, 3))
-    y = x[:, 0] * x[:, 1] > 0
-    scaler = StandardScaler()
-    scaler.learn_many(x)
-    scaled = scaler.transform_many(x)
-    for name in options.kernel or KERNELS:
-        kernel = KERNELS[name]
-        for sparse in (False, True):
-            start = time.perf_counter()
-            _use(kernel, sparse, scaled, y)
-            kind = "sparse" if sparse else "dense"
-            print(
-                f"{name} kernel, {kind} rows: {time.perf_counter() - start:.1f} s", file=sys.stderr
-            )
+    """Compile what was asked for; return the exit code."""
     start = time.perf_counter()
-    _use_linear(scaled, y)
-    print(f"linear learners: {time.perf_counter() - start:.1f} s", file=sys.stderr)
+    learners = [LEARNERS[name] for name in options.learner] if options.learner else None
+    n = warm(learners, options.kernel, progress=_Lines())
+    print(f"done in {time.perf_counter() - start:.1f} s: {n} functions compiled", file=sys.stderr)
     return 0
 
 
-def _use_linear(x: np.ndarray, y: np.ndarray) -> None:
-    """Learn and predict with every linear learner: batches, and events past the first ones."""
-    many, labels = np.tile(x, (6, 1)), np.tile(y, 6)
-    for sparse in (False, True):
-        for model in (SVMSGDClassifier(sparse=sparse), SGDQNClassifier(sparse=sparse)):
-            model.learn_many(many, labels)
-            for _ in range(2):
-                event: dict[Hashable, float] = dict(enumerate(x[0].tolist()))
-                model.predict_one(event)
-                model.learn_one(event, y[0])
-            model.predict_proba_many(x)
+class _Lines:
+    """Says how far it is: a line a configuration, and one every few seconds within it."""
 
+    def __init__(self) -> None:
+        self._said = ("", 0.0)
 
-def _use(kernel: Any, sparse: bool, x: np.ndarray, y: np.ndarray) -> None:
-    """Learn, predict, finish and measure with every learner: batches, and one event."""
-    for model in (
-        LASVMClassifier(
-            kernel=kernel, class_weight="balanced", max_support_vectors=100, sparse=sparse
-        ),
-        LASVMClassifier(kernel=kernel, sparse=sparse),
-        TrackingSVMClassifier(kernel=kernel, max_support_vectors=100, sparse=sparse, seed=0),
-    ):
-        monitor = TrackingMonitor(model)
-        model.learn_many(x, y)
-        event: dict[Hashable, float] = dict(enumerate(x[0].tolist()))
-        model.predict_proba_one(event)
-        model.learn_one(event, y[0])
-        model.finish()
-        monitor.measure()
-    several = LaRankClassifier(kernel=kernel, sparse=sparse, max_support_patterns=50, seed=0)
-    watched = TrackingMonitor(several)
-    several.learn_many(x, (y + 2 * (x[:, 2] > 0)).tolist())
-    several.predict_proba_one(dict(enumerate(x[0].tolist())))
-    several.finish()
-    watched.measure()
+    def __call__(self, now: WarmProgress) -> None:
+        configuration, when = self._said
+        is_due = time.monotonic() - when >= _PLAIN_EVERY
+        if not now.configuration or (configuration == now.configuration and not is_due):
+            return
+        self._said = (now.configuration, time.monotonic())
+        print(
+            f"{now.done} of {now.total} configurations, {now.functions} functions compiled; now: "
+            f"{now.configuration}",
+            file=sys.stderr,
+        )

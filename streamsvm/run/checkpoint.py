@@ -272,6 +272,7 @@ def _state_of(run: Any) -> dict[str, Any]:
         "taken": run.taken,
         "learnt": report.learnt,
         "seconds": report.seconds,
+        "compile_seconds": report.compile_seconds,
         "history": report.history.state(),
         "pairs": [[_plain(y), _plain(p), n] for y, p, n in monitor_file.pairs_of(run.confusion)],
         "seen": [[_plain(y), n] for y, n in run.seen.items()],
@@ -286,6 +287,7 @@ def _plain(label: Any) -> Any:
 def _fill(run: Any, state: dict[str, Any]) -> None:
     report, bad = run.report, run.bad
     report.rows, report.learnt, report.seconds = state["rows"], state["learnt"], state["seconds"]
+    report.compile_seconds = state.get("compile_seconds", 0.0)
     # Releases before late labels had no such count: all that came were rows.
     run.taken = bad.n_events = state.get("taken", state["rows"])
     report.history.resume(state["history"])

@@ -20,6 +20,10 @@ def peak_memory() -> int | None:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
+def _rate(rows: int, seconds: float) -> float:
+    return rows / seconds if seconds > 0.0 else 0.0
+
+
 @dataclass
 class Progress:
     """Where a run is; also what its history is made of."""
@@ -37,11 +41,12 @@ class Progress:
     gap: float | None = None  # of the monitor's last record, as are the next two
     averaged_gap: float | None = None
     certificate: float | None = None
+    compile_seconds: float = 0.0  # of `seconds`
 
     @property
     def rows_per_second(self) -> float:
-        """Rows a second since the start."""
-        return self.rows / self.seconds if self.seconds > 0 else 0.0
+        """Rows a second since the start, without the time in which code was compiled."""
+        return _rate(self.rows, self.seconds - self.compile_seconds)
 
 
 @dataclass
@@ -54,6 +59,7 @@ class RunReport:
     late: dict[str, int] = field(default_factory=dict)  # what became of events held for labels
     epochs: int = 0
     seconds: float = 0.0
+    compile_seconds: float = 0.0  # of `seconds`: code was compiled, once for this machine
     finish_seconds: float = 0.0
     finished: bool = False
     interrupted: bool = False
@@ -69,6 +75,11 @@ class RunReport:
     counters: dict[str, int] = field(default_factory=dict)
     monitor: dict[str, Any] = field(default_factory=dict)  # its last record, and why no certificate
     history: History = field(default_factory=History, repr=False)
+
+    @property
+    def rows_per_second(self) -> float:
+        """Rows a second, without the time in which code was compiled."""
+        return _rate(self.rows, self.seconds - self.compile_seconds)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as JSON values, without the history."""

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from river import metrics
 
+from streamsvm._compiling import clock
 from streamsvm.errors import ParameterError
 from streamsvm.labels.class_labels import plain
 from streamsvm.labels.label_column import Pairs
@@ -127,7 +128,7 @@ class Run:
         self.taken = 0  # events and labels that came apart from them, good or bad
         self.checkpoint = checkpoint
         self.place = Place()
-        self._start = 0.0
+        self._start = self._compile_start = 0.0
 
     def execute(self) -> RunReport:
         """Run, and return the report.
@@ -145,6 +146,7 @@ class Run:
         if self.checkpoint is not None:
             self.place = self.checkpoint.begin(self)
         self._start = time.perf_counter() - report.seconds
+        self._compile_start = clock.seconds - report.compile_seconds
         try:
             for epoch in range(self.place.epoch, self.epochs + 1):
                 if epoch > self.place.epoch:
@@ -162,7 +164,7 @@ class Run:
             self.bad.close()
             if self.checkpoint is not None:
                 self.checkpoint.close()
-            report.seconds = time.perf_counter() - self._start
+            self._look_at_clock()
             self._complete()
         if not report.interrupted:
             check_classes(self.report.rows, self.seen)
@@ -181,7 +183,7 @@ class Run:
                 self.bad.take(reject, reject.kind, reject.reason)
             if len(batch):
                 self._learn(batch, first, epoch)
-                report.seconds = time.perf_counter() - self._start
+                self._look_at_clock()
                 self._tell("learning", epoch)
             if self.checkpoint is not None:
                 self.checkpoint.after(self)
@@ -252,6 +254,10 @@ class Run:
             self.seen[y] += count
         self.report.learnt += len(predicted)
 
+    def _look_at_clock(self) -> None:
+        self.report.seconds = time.perf_counter() - self._start
+        self.report.compile_seconds = clock.seconds - self._compile_start
+
     def _finish(self) -> None:
         start = time.perf_counter()
 
@@ -283,6 +289,7 @@ class Run:
             getattr(learner, "dual", None),
             self.bad.total,
             *self._gaps(),
+            self.report.compile_seconds,
         )
         if phase == "learning":
             self.report.history.add(dict(vars(now)))

@@ -1,0 +1,216 @@
+"""Compiling in advance what learners need, for installations, containers and tests."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm import kernels as all_kernels
+from streamsvm._compiling import clock, watchers
+from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.rehearsal import N_EVENTS, made_up, rehearse_events, understudy
+from streamsvm.learners.larank import LaRankClassifier
+from streamsvm.learners.lasvm import LASVMClassifier
+from streamsvm.learners.sgd import SVMSGDClassifier
+from streamsvm.learners.sgdqn import SGDQNClassifier
+from streamsvm.learners.tracking import TrackingSVMClassifier
+from streamsvm.monitor.tracker import TrackingMonitor
+from streamsvm.preprocessing.standard_scaler import StandardScaler
+
+KERNELS: dict[str, Any] = {
+    "rbf": None,
+    "linear": all_kernels.Linear(),
+    "polynomial": all_kernels.Polynomial(),
+}
+"""The built-in kernels by name; None is an RBF whose gamma follows the data."""
+
+# The ways in which each learner is compiled: without bounds, and within them.
+_VARIANTS: dict[type, tuple[dict[str, Any], ...]] = {
+    LASVMClassifier: ({}, {"class_weight": "balanced", "max_support_vectors": 100}),
+    LaRankClassifier: ({}, {"max_support_patterns": 50}),
+    SGDQNClassifier: ({},),
+    SVMSGDClassifier: ({},),
+    StandardScaler: ({},),
+    TrackingSVMClassifier: ({"seed": 0}, {"max_support_vectors": 100, "seed": 0}),
+}
+
+
+class WarmProgress(NamedTuple):
+    """How far `warm` is.
+
+    Attributes
+    ----------
+    done, total
+        Configurations: a learner with a kernel, over dense or over sparse rows.
+    configuration
+        What is compiled now; "" at the end.
+    functions
+        How many functions this call compiled so far; what is in the cache is not compiled.
+
+    """
+
+    done: int
+    total: int
+    configuration: str
+    functions: int
+
+
+def warm(
+    learners: Any = None,
+    kernels: Iterable[Any] | None = None,
+    sparse: bool | None = None,
+    progress: Callable[[WarmProgress], None] | None = None,
+) -> int:
+    """Compile what learners need for this machine, and keep it in the cache.
+
+    Compiled code is kept for later processes of the same user on the same machine. After
+    ``warm(learner)`` a stream of that learner does not halt for the compiler. All learners with all
+    kernels take some minutes; what is in the cache already, a few seconds. An interruption (Ctrl-C)
+    keeps what was compiled up to there.
+
+    Parameters
+    ----------
+    learners
+        A learner with the parameters that it will have, or a class, or several of them; None, the
+        default: all classes, with and without bounds.
+    kernels
+        Names ("rbf", "linear", "polynomial") or kernels of `streamsvm.kernels`, for the classes
+        among `learners`; None, the default: those three. Learners keep their own kernel.
+    sparse
+        Whether for sparse rows (True), for dense ones (False), or for both (None, the default). A
+        learner whose own parameter `sparse` is True or False keeps that.
+    progress
+        Called with a `WarmProgress` before each configuration, after each compiled function, and at
+        the end. While it is given, nothing is logged.
+
+    Returns
+    -------
+    int
+        How many functions were compiled; 0: all were in the cache.
+
+    Raises
+    ------
+    ParameterError
+        A learner or kernel is not known.
+
+    Examples
+    --------
+    >>> import streamsvm
+    >>> n_compiled = streamsvm.warm(streamsvm.SVMSGDClassifier(), sparse=False)
+    >>> streamsvm.warm(streamsvm.SVMSGDClassifier(), sparse=False)
+    0
+
+    """
+    todo = list(_configurations(learners, kernels, sparse))
+    before = clock.functions
+
+    def tell(done: int, name: str) -> None:
+        if progress is not None:
+            progress(WarmProgress(done, len(todo), name, clock.functions - before))
+
+    for done, (name, model) in enumerate(todo):
+        tell(done, name)
+
+        def compiled(_: str, done: int = done, name: str = name) -> None:
+            tell(done, name)
+
+        if progress is not None:
+            watchers.append(compiled)
+        try:
+            _use(model)
+        finally:
+            if progress is not None:
+                watchers.remove(compiled)
+    tell(len(todo), "")
+    return clock.functions - before
+
+
+def _configurations(
+    learners: Any, kernels: Iterable[Any] | None, sparse: bool | None
+) -> Iterator[tuple[str, Any]]:
+    """Yield what is to be compiled: its name, and a learner that has learnt nothing."""
+    chosen = [_kernel_of(k) for k in (KERNELS if kernels is None else kernels)]
+    if learners is None:
+        learners = list(_VARIANTS)
+    for learner in learners if isinstance(learners, (list, tuple, set)) else [learners]:
+        if isinstance(learner, type) and learner in _VARIANTS:
+            takes = inspect.signature(learner).parameters.keys()
+            of_kernel = [{"kernel": k} for k in chosen] if "kernel" in takes else [{}]
+            models = [learner(**v, **k) for k in of_kernel for v in _VARIANTS[learner]]
+        elif type(learner) in _VARIANTS:
+            models = [learner]
+        else:
+            names = ", ".join(cls.__name__ for cls in _VARIANTS)
+            raise ParameterError(
+                f"learners={learner!r}: give one of the classes {names}, a learner of them, or a "
+                "list of these; None for all"
+            )
+        for model in models:
+            yield from _by_rows(model, sparse)
+
+
+def _kernel_of(kernel: Any) -> Any:
+    if isinstance(kernel, str) and kernel not in KERNELS:
+        raise ParameterError(
+            f"kernels has {kernel!r}: known names are {', '.join(KERNELS)}; or give kernels"
+        )
+    return KERNELS[kernel] if isinstance(kernel, str) else kernel
+
+
+def _by_rows(model: Any, sparse: bool | None) -> Iterator[tuple[str, Any]]:
+    """Yield a learner for dense and for sparse rows, as far as wanted."""
+    name = type(model).__name__
+    if "kernel" in inspect.signature(type(model)).parameters:
+        kernel = model.kernel
+        name += ", rbf" if kernel is None else f", {type(kernel).__name__.lower()}"
+    if any(
+        getattr(model, bound, None) for bound in ("max_support_vectors", "max_support_patterns")
+    ):
+        name += ", bounded"
+    if not hasattr(model, "sparse"):
+        yield name, model
+        return
+    own = model.sparse if getattr(model, "hashing", None) is None else True
+    for wanted in (False, True) if sparse is None else (sparse,):
+        if own is None:
+            kind = "sparse" if wanted else "dense"
+            yield f"{name}, {kind} rows", understudy(model, sparse=wanted)
+    if own is not None:
+        yield f"{name}, {'sparse' if own else 'dense'} rows", understudy(model)
+
+
+def _use(model: Any) -> None:
+    """Learn, predict, finish and measure: made-up batches, and events."""
+    x, labels = made_up(N_EVENTS)
+    if isinstance(model, StandardScaler):
+        _use_scaler(x)
+        return
+    rehearse_events(understudy(model))
+    watched = understudy(model)
+    monitor = TrackingMonitor(watched)
+    watched.learn_many(x, labels)
+    watched.predict_proba_many(x)
+    watched.decision_function_many(x)
+    for row, label in zip(x[:3].tolist(), labels.tolist(), strict=False):
+        watched.learn_one(dict(enumerate(row)), label)
+    monitor.measure()
+    if hasattr(watched, "finish"):
+        watched.finish()
+        monitor.measure()
+    if watched.most_classes is None:
+        watched.learn_many(x, np.where(x[:, 2] > 0, "third", "fourth"))
+        watched.predict_proba_many(x)
+        monitor.measure()
+
+
+def _use_scaler(x: np.ndarray) -> None:
+    scaler = StandardScaler()
+    for row in x[:5].tolist():
+        event: dict[Any, float] = dict(enumerate(row))
+        scaler.learn_one(event)
+        scaler.transform_one(event)
+    scaler.learn_many(x)
+    scaler.transform_many(x)

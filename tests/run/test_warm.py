@@ -1,0 +1,208 @@
+"""What is compiled in advance, and that nothing is left for later."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import streamsvm
+from streamsvm import (
+    LaRankClassifier,
+    LASVMClassifier,
+    SGDQNClassifier,
+    StandardScaler,
+    SVMSGDClassifier,
+    TrackingSVMClassifier,
+    _compile,
+    _compiling,
+    kernels,
+)
+from streamsvm.errors import ParameterError
+from streamsvm.learners.bases import rehearsal
+from streamsvm.run import warm as warming
+
+ROOT = Path(__file__).resolve().parents[2]
+compiled = pytest.mark.skipif(not _compile.JIT, reason="compiled code is switched off")
+
+# Counts what is compiled or loaded: the cache may have it already, but not the process.
+LEARNS = """
+import sys
+import numpy as np
+import streamsvm
+from streamsvm import *
+from streamsvm import _compile
+from streamsvm.learners.bases import rehearsal
+
+def specialisations():
+    return sum(
+        function.address is not None if isinstance(function, _compile.CFunction)
+        else len(function.overloads)
+        for function in _compile._compiled
+    )
+
+rng = np.random.default_rng(1)
+rows = rng.normal(size=(3002, 4)).tolist()
+model = {model}
+event = lambda i: dict(zip("abcd", rows[i]))
+label = lambda i: rows[i][0] * rows[i][1] > 0.2 * rows[i][2]
+{prepare}
+for i in range(2):
+    model.predict_one(event(i))
+    model.learn_one(event(i), label(i))
+before = specialisations()
+for i in range(2, 3002):
+    model.predict_one(event(i))
+    model.learn_one(event(i), label(i))
+    late = specialisations() - before
+    assert not late, (i, late)
+    if i % 500 == 0:
+        model.predict_proba_one(event(i))
+print(before > 0)
+"""
+MODELS = [
+    "LASVMClassifier()",
+    "LASVMClassifier(max_support_vectors=90, class_weight='balanced')",
+    "LaRankClassifier(seed=0)",
+    "SGDQNClassifier()",
+    "SVMSGDClassifier()",
+    "TrackingSVMClassifier(seed=0)",
+]
+
+
+def run(program, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@compiled
+@pytest.mark.parametrize("model", MODELS)
+def test_nothing_is_compiled_or_loaded_late(model):
+    """What a first event in a cold cache does ahead of the others is done here by hand."""
+    prepare = "rehearsal.compile_ahead(model)"
+    assert run(LEARNS.format(model=model, prepare=prepare)) == ["True"]
+
+
+@compiled
+def test_nothing_is_compiled_late_after_warm():
+    prepare = "streamsvm.warm(model)"
+    assert run(LEARNS.format(model="SVMSGDClassifier()", prepare=prepare)) == ["True"]
+
+
+@pytest.fixture
+def rehearsed(monkeypatch):
+    seen = []
+    monkeypatch.setattr(rehearsal, "rehearse_events", seen.append)
+    return seen
+
+
+def test_an_event_that_compiles_something_compiles_the_rest(rehearsed, monkeypatch):
+    model = SVMSGDClassifier(l2=0.01)
+    learn = model._learn_run
+
+    def compiling(*args):
+        _compiling.clock.functions += 1
+        return learn(*args)
+
+    monkeypatch.setattr(model, "_learn_run", compiling)
+    model.learn_one({"a": 1.0}, True)
+    assert [(type(m), m.l2, m.n_examples) for m in rehearsed] == [(SVMSGDClassifier, 0.01, 0)]
+    assert model.n_examples == 1
+
+
+def test_an_event_that_compiles_nothing_rehearses_nothing(rehearsed):
+    LASVMClassifier().learn_one({"a": 1.0}, True)
+    rehearsed.clear()
+    LASVMClassifier().learn_one({"a": 1.0}, True)
+    assert not rehearsed
+
+
+def test_a_rehearsal_that_fails_is_no_reason_to_fail(monkeypatch):
+    def fail(model):
+        raise ValueError("no made-up events")
+
+    monkeypatch.setattr(rehearsal, "rehearse_events", fail)
+    rehearsal.compile_ahead(SVMSGDClassifier())
+
+
+def test_understudies_are_bounded_early_and_learn_alone():
+    model = LASVMClassifier(C=3.0, max_support_vectors=10_000)
+    own = rehearsal.understudy(model)
+    assert own.C == 3.0 and own.max_support_vectors == 40
+    assert model.max_support_vectors == 10_000
+    assert rehearsal.understudy(LASVMClassifier(window=150)).window == 150
+    assert rehearsal.understudy(SVMSGDClassifier(), sparse=True, nothing=1).sparse is True
+
+
+@pytest.fixture
+def used(monkeypatch):
+    seen = []
+    monkeypatch.setattr(warming, "_use", seen.append)
+    return seen
+
+
+def test_warm_takes_all_configurations(used):
+    moments = []
+    assert streamsvm.warm(progress=moments.append) == 0
+    # Four learners with kernels and bounds would be 12 each, two without bounds.
+    assert len(used) == 3 * 2 * 3 * 2 + 2 * 2 + 1
+    assert [now.done for now in moments] == list(range(len(used) + 1))
+    assert {now.total for now in moments} == {len(used)}
+    assert len({now.configuration for now in moments}) == len(used) + 1
+    kinds = {LASVMClassifier, LaRankClassifier, SGDQNClassifier}
+    assert {type(m) for m in used} == kinds | {
+        StandardScaler,
+        SVMSGDClassifier,
+        TrackingSVMClassifier,
+    }
+
+
+def test_warm_keeps_what_a_learner_is(used):
+    model = LASVMClassifier(kernel=kernels.Linear(), sparse=True)
+    streamsvm.warm([model, SVMSGDClassifier(hashing=64)], kernels=["rbf"], sparse=False)
+    assert [(m.kernel, m.sparse) for m in used[:-1]] == [(kernels.Linear(), True)]
+    assert used[-1].hashing == 64 and len(used) == 2
+    used.clear()
+    streamsvm.warm(LASVMClassifier, kernels=[kernels.RBF(gamma=2.0)], sparse=False)
+    assert [m.kernel for m in used] == [kernels.RBF(gamma=2.0)] * 2
+    assert all(m.sparse is False for m in used)
+
+
+def test_warm_says_what_it_takes(used):
+    with pytest.raises(ParameterError, match=r"kernels has 'rfb': known names are rbf, linear"):
+        streamsvm.warm(kernels=["rfb"])
+    with pytest.raises(ParameterError, match=r"learners='lasvm': give one of the classes"):
+        streamsvm.warm("lasvm")
+    assert not used
+
+
+def test_an_interruption_of_warm_leaves_no_watcher(monkeypatch):
+    def interrupted(model):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(warming, "_use", interrupted)
+    before = list(_compiling.watchers)
+    with pytest.raises(KeyboardInterrupt):
+        streamsvm.warm(SVMSGDClassifier, progress=lambda now: None)
+    assert _compiling.watchers == before
+
+
+@compiled
+def test_warm_counts_functions(tmp_path):
+    """Once they are compiled, the cache has them."""
+    program = """
+import streamsvm
+seen = []
+scaler = streamsvm.StandardScaler
+print(streamsvm.warm(scaler, progress=seen.append) == seen[-1].functions > 2, seen[-1][:3])
+print(streamsvm.warm(scaler))
+"""
+    assert run(program, NUMBA_CACHE_DIR=str(tmp_path)) == ["True", "(1,", "1,", "'')", "0"]

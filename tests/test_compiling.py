@@ -1,0 +1,248 @@
+"""Compiling while signals come, other processes compile the same, and the process ends."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from streamsvm import _compile, _compiling
+
+ROOT = Path(__file__).resolve().parents[1]
+pytestmark = pytest.mark.skipif(not _compile.JIT, reason="compiled code is switched off")
+
+MODULE = """
+import numpy as np
+from streamsvm._compile import compiled
+
+@compiled
+def inner(x):
+    return np.sqrt(x).sum()
+
+@compiled
+def outer(x):
+    total = 0.0
+    for k in range(len(x)):
+        total += inner(x[k:]) * k
+    return total
+"""
+# The first compiled function tells the process to interrupt itself: the second is half-way.
+INTERRUPTED = """
+import os, signal, sys, time
+import numpy as np
+import mine
+from streamsvm import _compiling
+x, compiled = np.ones(3), []
+
+def interrupt(name):
+    compiled.append(name)
+    if len(compiled) == 1:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)
+
+_compiling.watchers.append(interrupt)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "mine.py").write_text(MODULE)
+    return tmp_path
+
+
+def start(folder, program):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA")}
+    return subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env={**kept, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(folder, program, code=0):
+    process = start(folder, program)
+    out, error = process.communicate(timeout=300)
+    assert process.returncode == code, error
+    return out.split(), error
+
+
+def test_interruptions_anywhere_leave_the_compiler_whole(folder):
+    program = """
+import os, random, signal, threading, time
+import numpy as np
+from streamsvm import _compile
+
+def made(i):
+    @_compile.compiled
+    def inner(x):
+        return np.sqrt(x).sum() + i
+
+    @_compile.compiled
+    def outer(x):
+        total = 0.0
+        for k in range(len(x)):
+            total += inner(x[k:]) * k
+        return total
+
+    return outer
+
+rng, x, interrupted = random.Random(0), np.ones(3), 0
+made(0)(x)
+for i in range(1, 11):
+    function = made(i)
+    pause = rng.uniform(0.0, 0.3)
+    timer = threading.Timer(pause, os.kill, (os.getpid(), signal.SIGINT))
+    try:
+        timer.start()
+        function(x)
+        while True:
+            time.sleep(1.0)
+    except KeyboardInterrupt:
+        interrupted += 1
+    assert function(x) == 4 + 3 * i
+print(interrupted)
+"""
+    out, error = run(folder, program)
+    assert out == ["10"]
+    assert "Exception ignored" not in error
+
+
+def test_an_interrupted_compilation_ends_the_waiting_and_goes_on(folder):
+    program = """
+try:
+    mine.outer(x)
+except KeyboardInterrupt:
+    print(*compiled, len(mine.outer.overloads))
+print(mine.outer(x), *compiled)
+"""
+    out, _ = run(folder, INTERRUPTED + program)
+    assert out == ["inner", "0", "4.0", "inner", "outer"]
+
+
+def test_the_interpreter_ends_in_the_middle_of_a_compilation(folder):
+    program = "sys.excepthook = lambda *error: print(*compiled)\nmine.outer(x)"
+    out, error = run(folder, INTERRUPTED + program, -signal.SIGINT)
+    assert out == ["inner"]
+    assert error == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+def test_a_child_process_finds_the_compilation_complete(folder):
+    program = """
+try:
+    mine.outer(x)
+except KeyboardInterrupt:
+    child = os.fork()
+    if not child:
+        os._exit(int(mine.outer(x)) if len(compiled) == 2 else 99)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert run(folder, INTERRUPTED + program)[0] == ["4"]
+
+
+def test_compiled_code_of_others_can_call_ours(folder):
+    """It is compiled by a thread that holds numba's lock already."""
+    program = """
+import numba
+@numba.njit
+def theirs(x):
+    return mine.outer(x)
+_compiling.watchers.clear()
+print(theirs(x))
+"""
+    assert run(folder, INTERRUPTED + program)[0] == ["4.0"]
+
+
+COUNTED = """
+import numpy as np
+import mine
+from streamsvm import _compiling
+print(mine.outer(np.ones(3)), _compiling.clock.functions, _compiling.clock.seconds > 0)
+"""
+
+
+def test_two_processes_compile_once(folder):
+    slow = COUNTED.replace(
+        "print(", "_compiling.watchers.append(lambda name: time.sleep(2))\nprint("
+    )
+    processes = [start(folder, "import time" + slow) for _ in range(2)]
+    results = sorted(process.communicate(timeout=300)[0].split() for process in processes)
+    assert [process.returncode for process in processes] == [0, 0]
+    # The one that waited has spent time on it, too.
+    assert results == [["4.0", "0", "True"], ["4.0", "2", "True"]]
+    assert run(folder, COUNTED)[0] == ["4.0", "0", "False"]
+
+
+def test_it_is_said_once_that_code_is_compiled(folder):
+    out, error = run(folder, COUNTED)
+    assert out == ["4.0", "2", "True"]
+    assert error.count("\n") == 1 and "streamsvm warm" in error
+    assert f"kept in {folder / '__pycache__'}" in error
+    assert run(folder, COUNTED)[1] == ""
+
+
+def test_nothing_is_said_where_somebody_watches(folder):
+    watched = COUNTED.replace("print(", "_compiling.watchers.append(lambda name: None)\nprint(")
+    out, error = run(folder, watched)
+    assert out == ["4.0", "2", "True"] and error == ""
+
+
+def test_a_killed_owner_blocks_nobody(folder):
+    program = """
+import os, signal
+import numpy as np
+import mine
+from streamsvm import _compiling
+_compiling.watchers.append(lambda name: os.kill(os.getpid(), signal.SIGKILL))
+mine.outer(np.ones(3))
+"""
+    run(folder, program, -signal.SIGKILL)
+    assert list(folder.rglob("*.lock"))
+    assert run(folder, COUNTED)[0] == ["4.0", "2", "True"]
+
+
+@pytest.fixture
+def lock(tmp_path, monkeypatch):
+    monkeypatch.setattr(_compiling, "LONGEST_WAIT", 0.1)
+    monkeypatch.setattr(_compiling.EntryLock, "_is_waited_for", True)
+    return _compiling.EntryLock(tmp_path / "locks" / "entry.lock")
+
+
+def test_a_lock_that_its_owner_keeps_is_waited_for_once(lock):
+    owner = _compiling.EntryLock(lock._path)
+    owner.acquire()
+    for _ in range(2):
+        lock.acquire()
+        lock.release()
+        assert not _compiling.EntryLock._is_waited_for
+    owner.release()
+
+
+def test_a_lock_can_be_acquired_twice_and_is_free_at_last(lock):
+    other = _compiling.EntryLock(lock._path)
+    lock.acquire()
+    lock.acquire()
+    lock.release()
+    lock.release()
+    other.acquire()
+    assert _compiling.EntryLock._is_waited_for
+    other.release()
+
+
+def test_a_lock_that_cannot_be_made_does_not_hinder(lock):
+    lock._path.parent.write_text("a file in the place of the folder")
+    lock.acquire()
+    lock.release()
+    assert lock.depth == 0
+
+
+def test_systems_without_locks_go_on(lock, monkeypatch):
+    monkeypatch.setattr(_compiling, "fcntl", None)
+    lock.acquire()
+    lock.release()
+    assert not lock._path.exists()
