@@ -14,6 +14,7 @@ from river import base
 from streamsvm.features import frames
 from streamsvm.features.matrices import Matrix, SparseMatrix
 from streamsvm.features.names import Name
+from streamsvm.features.packing import single
 from streamsvm.features.schema import LIMIT, Schema
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import event_handle as events
@@ -242,7 +243,7 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
             rows, new = self._schema.sparse_rows(matrix.names, matrix.rows)
             return (rows if self._sparse or not learning else dense(rows)), new
         if self._schema.buckets is not None:
-            rows = sparse(np.asarray(matrix.values, np.float32))
+            rows = sparse(np.ascontiguousarray(single(matrix.values)))
             return self._schema.sparse_rows(matrix.names, rows)
         names, values, order, _, is_finite = matrix
         x, new = self._schema.wider_rows(names, values, order, is_finite)
@@ -264,9 +265,9 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         """
         model_file.save(self, path)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def _contents(self) -> dict[str, Any]:
         # A monitor attaches itself again when it is copied.
-        return {**super().__getstate__(), "_observer": None, "_handle": None}
+        return {**super()._contents(), "_observer": None, "_handle": None}
 
     # Locked parts
 
@@ -327,10 +328,9 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         for start, stop in runs:
             # A new class begins a run, and is not known yet when its first example is predicted.
             n_known = len(self._labels.seen)
-            if self._labels.add(labels[start]):
-                change = self._turn_signs()
-                if self._observer is not None:
-                    self._observer.turn_signs(change)
+            change = self._add_class(labels[start])
+            if change is not None and self._observer is not None:
+                self._observer.turn_signs(change)
             part = slice(start, stop)
             given = None if numbers is None else numbers[part]
             column = self._learn_run(
@@ -343,6 +343,10 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
             )
             predicted.append(column)
         return LabelColumn.joined(predicted)
+
+    def _add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
+        """Take note of a class; return what becomes of the signs known so far, None: nothing."""
+        return self._turn_signs() if self._labels.add(label) else None
 
     def _learn_run(
         self,
