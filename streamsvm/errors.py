@@ -8,6 +8,8 @@
     │   ├── FeatureError (TypeError)       a feature that is no finite number
     │   └── LabelError                     a missing label, or one class too many
     ├── CheckpointError (ValueError)       a checkpoint is of another run, or in use
+    ├── ForkedModelError (RuntimeError)    a model was being changed when the process was forked
+    ├── StaleAddressError (RuntimeError)   native events in debug mode found a wrong address
     └── ModelFileError (ValueError)        a model file cannot be read
         ├── NotAModelFileError             foreign or empty
         ├── DamagedModelFileError          truncated or altered
@@ -40,6 +42,14 @@ class LabelError(BadEventError):
 
 class CheckpointError(StreamSVMError, ValueError):
     """A checkpoint belongs to another run, or another process uses it."""
+
+
+class ForkedModelError(StreamSVMError, RuntimeError):
+    """Another thread was changing a model when the process was forked: the child cannot use it."""
+
+
+class StaleAddressError(StreamSVMError, RuntimeError):
+    """A table of native events has an address that is not that of the array which it names."""
 
 
 class ModelFileError(StreamSVMError, ValueError):

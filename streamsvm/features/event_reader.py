@@ -13,9 +13,9 @@ from itertools import repeat
 from operator import itemgetter
 from typing import Any
 
-from streamsvm.errors import FeatureError
+from streamsvm.features.events import check_number_feature, snapshot
 from streamsvm.features.names import Name
-from streamsvm.features.schema import Schema, check_number_feature, in_order
+from streamsvm.features.schema import Schema, in_order
 
 LONGEST = 1024
 """Features of the longest sparse event that is read here."""
@@ -118,7 +118,7 @@ class EventReader:
             d, new = len(schema), ()
             columns: Iterable[int]
             if schema.buckets is not None:
-                columns = map(schema.places.__getitem__, x)
+                columns = map(schema.hashed_columns.__getitem__, x)
             else:
                 new = self._new_names(x, d, learning) if learning else ()
                 if new is None:
@@ -133,19 +133,3 @@ class EventReader:
             return n, d + len(new), _pack("d", n)(*x.values()), packed, new
         except _UNUSUAL:
             return None
-
-
-def snapshot(x: Mapping[Name, Any]) -> dict[Name, Any]:
-    """Return an event's content of one moment: a dict that nobody else has.
-
-    Raises
-    ------
-    FeatureError
-        It is no mapping.
-
-    """
-    if x.__class__ is dict:
-        return x.copy()  # type: ignore[attr-defined, no-any-return]
-    if not isinstance(x, Mapping):
-        raise FeatureError(f"an event is a dict of features, not {type(x).__name__}: {x!r:.80}")
-    return dict(x.items())

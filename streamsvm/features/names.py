@@ -1,33 +1,45 @@
-"""Names of columns, as a list, as a dict, and as a table for compiled code."""
+"""Names of columns, as a list and as a dict."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Hashable, Iterable
-
-from streamsvm.native_events.python_objects import are_names
-from streamsvm.native_events.vocabulary import Vocabulary
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from itertools import takewhile
+from typing import Any
 
 Name = Hashable
+
+_SIMPLE = frozenset((str, int))
+_LOWEST, _HIGHEST = -(2**63), 2**63 - 1
+
+
+def are_simple(names: list[Name]) -> bool:
+    """Tell whether all names are exactly of type str, or of type int and within 64 bits.
+
+    To hash and to compare these runs no code but the interpreter's own.
+    """
+    kinds = set(map(type, names))
+    if not kinds <= _SIMPLE:
+        return False
+    return int not in kinds or all(
+        _LOWEST <= name <= _HIGHEST for name in names if isinstance(name, int)
+    )
 
 
 class Names:
     """Names by column, and columns by name; they only grow, and compiled code appends, too.
 
-    The list is what there is; the dict and the table follow it once somebody asks for them. The
-    names of arrays are 0, 1, ..., and may be a million: they are listed once somebody asks for one.
+    The list is authoritative; the dict follows when it is asked for. The names of arrays are
+    0, 1, ..., and may be a million: they are listed when one of them is asked for.
     """
 
     def __init__(self) -> None:
         self._names: list[Name] = []
         self._index: dict[Name, int] = {}
-        self._vocabulary = Vocabulary(self._names)
         # How many names are known to be 0, 1, ..., listed or not.
         self._n_range = 0
-        self._listing = threading.Lock()
-        # How many were looked at, and what was found.
+        # The two properties below, of the first `_n_noted` names.
         self._n_noted = 0
-        self._is_range = self._are_plain = True
+        self._is_range = self._are_simple = True
 
     @property
     def n_names(self) -> int:
@@ -51,22 +63,16 @@ class Names:
         return self._index
 
     @property
-    def vocabulary(self) -> Vocabulary:
-        """The names, for compiled code."""
-        self._list_range()
-        return self._vocabulary
-
-    @property
     def is_range(self) -> bool:
         """Whether they are 0, 1, ...: those of arrays."""
         self._note()
         return self._is_range
 
     @property
-    def are_plain(self) -> bool:
-        """Whether compiled code may handle them."""
+    def are_simple(self) -> bool:
+        """Whether all names are as the function `are_simple` says."""
         self._note()
-        return self._are_plain
+        return self._are_simple
 
     def append(self, names: Iterable[Name]) -> None:
         """Append the names that are new, in their order."""
@@ -74,26 +80,30 @@ class Names:
         if isinstance(names, range) and names.start == known and self.is_range:
             self._n_range = max(known, names.stop)
             return
-        index = self.index
-        self._names.extend(dict.fromkeys(name for name in names if name not in index))
+        given = list(names)
+        while True:
+            known = len(self.names)
+            index = self.index
+            new = list(dict.fromkeys(name for name in given if name not in index))
+            # To compare a name may run code that appends others: look again.
+            if len(self._names) == known:
+                self._names.extend(new)
+                return
 
     def _list_range(self) -> None:
-        if len(self._names) >= self._n_range:
-            return
-        # Anybody may ask, at any time.
-        with self._listing:
-            known = len(self._names)
-            more = range(known, self._n_range)
-            self._n_noted = max(self._n_noted, self._n_range)
-            self._names.extend(more)
+        stop = self._n_range
+        if len(self._names) < stop:
+            # Each next name is the length of the list. One call without Python code in it: nothing
+            # else can append in between, and what was appended meanwhile ends it.
+            lengths: Iterator[Name] = iter(self._names.__len__, -1)
+            is_below: Callable[[Any], bool] = stop.__gt__
+            self._names.extend(takewhile(is_below, lengths))
 
     def _note(self) -> None:
         known, noted = len(self._names), self._n_noted
         if known <= noted:
             return
-        if self._is_range:
-            self._is_range = self._names[noted:] == list(range(noted, known))
-        if self._are_plain:
-            # Those of the table are: compiled code looked at each.
-            self._are_plain = are_names(self._names[max(noted, self._vocabulary.n_names) :])
-        self._n_noted = known
+        fresh = self._names[noted:known]
+        is_range = self._is_range and fresh == list(range(noted, known))
+        simple = self._are_simple and are_simple(fresh)
+        self._is_range, self._are_simple, self._n_noted = is_range, simple, known

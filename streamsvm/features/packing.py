@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import array_at, compiled, compiled_leaf, compiled_within
-from streamsvm.support.rows import added
+from streamsvm.support.rows import LARGEST, added
 
 _ROWS = 64
 MANY = 1024
@@ -14,6 +14,7 @@ MANY = 1024
 # That of NaN and of infinity is all ones.
 _EXPONENT_BITS = np.int32(0x7F800000)
 _EXPONENT = np.uint32(0x7F800000)
+_LARGEST_EXPONENT = np.int32(0x7F000000)
 
 
 def are_columns(values: np.ndarray) -> bool:
@@ -45,12 +46,31 @@ def writable(array: np.ndarray) -> np.ndarray:
 
 @compiled
 def narrow(values, row):
-    """Copy values, float64 (d,), into row, float32 (d,); return whether all are finite there."""
-    finite = True
+    """Copy values, float64 (d,), into row, float32 (d,); return whether all are usable.
+
+    A value is usable if its absolute value is at most `LARGEST`: not NaN, and not rounded to it.
+    """
+    usable = True
     for c in range(values.size):
         row[c] = values[c]
-        finite &= np.isfinite(row[c])
-    return finite
+        usable &= abs(values[c]) <= LARGEST
+    return usable
+
+
+def single(values: np.ndarray) -> np.ndarray:
+    """Return numbers in single precision; what is above `LARGEST` becomes infinite.
+
+    Plain rounding would make `LARGEST` of numbers that are a little larger.
+    """
+    with np.errstate(over="ignore"):
+        rounded = values.astype(np.float32, copy=False)
+    if values.dtype.itemsize > 4 and values.dtype.kind == "f":
+        at_limit = np.flatnonzero(np.abs(rounded.ravel()) == np.float32(LARGEST))
+        above = at_limit[np.abs(values.ravel()[at_limit]) > LARGEST]
+        if len(above):
+            rounded = rounded.copy()
+            rounded.flat[above] = np.inf
+    return rounded
 
 
 @compiled
@@ -156,6 +176,24 @@ def first_bad(x: np.ndarray) -> int:
     return int(_first_bad(x.view(np.uint32)))
 
 
+def exceeds_single(values: np.ndarray, x: np.ndarray) -> bool:
+    """Tell whether a number above `LARGEST` was rounded to it.
+
+    Parameters
+    ----------
+    values
+        Numbers.
+    x
+        The same in single precision, C-contiguous, all finite.
+
+    """
+    if values.dtype.kind != "f" or values.dtype.itemsize <= 4:
+        return False
+    if _most_exponent(x.view(np.int32).ravel()) < _LARGEST_EXPONENT:
+        return False
+    return bool((np.abs(values) > LARGEST).any())
+
+
 def _crc32_table() -> np.ndarray:
     table = np.arange(256, dtype=np.uint32)
     for _ in range(8):
@@ -183,16 +221,16 @@ _DROPPED = np.uint32(2**32 - 1)
 def _mark_kept(columns, given, n, kept):
     """Write columns, or `_DROPPED` where a value is 0 or a column -1; return how many are kept.
 
-    -1 if a value is not finite.
+    -1 if the absolute value of one is above `LARGEST`, or NaN.
     """
-    m, finite = 0, True
+    m, usable = 0, True
     # Without a branch it is vector code.
     for t in range(n):
         value = np.float32(given[t])
         kept[t] = np.uint32(columns[t]) if value != np.float32(0.0) else _DROPPED
         m += int(np.int32(kept[t]) >= 0)
-        finite &= np.isfinite(value)
-    return m if finite else -1
+        usable &= abs(given[t]) <= LARGEST
+    return m if usable else -1
 
 
 @compiled_leaf
@@ -280,7 +318,8 @@ def list_event(columns, given, n, kept, ranks, out_columns, out_values):
 
     Returns
     -------
-    How many features are left, those of one column added up; -1 if a value is not finite.
+    How many features are left, those of one column added up; -1 if the absolute value of one is
+    above `LARGEST`, or NaN.
 
     """
     m = _mark_kept(columns, given, n, kept)

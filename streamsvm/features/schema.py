@@ -10,7 +10,6 @@ memory with names. Or no name is kept: with `buckets`, each is hashed to one of 
 
 from __future__ import annotations
 
-import math
 import struct
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,9 +19,18 @@ from typing import Any
 import numpy as np
 
 from streamsvm.errors import FeatureError
+from streamsvm.features.events import check_number_feature, refusal, snapshot
+from streamsvm.features.hashing import HashedColumns
 from streamsvm.features.names import Name, Names
-from streamsvm.features.packing import MANY, are_columns, first_bad, list_event, narrow, rows_of
-from streamsvm.native_events.vocabulary import HashedPlaces
+from streamsvm.features.packing import (
+    MANY,
+    are_columns,
+    exceeds_single,
+    first_bad,
+    list_event,
+    narrow,
+    rows_of,
+)
 from streamsvm.support.rows import LARGEST, SparseRows, sorted_rows
 
 LIMIT = 2**20
@@ -39,7 +47,7 @@ def in_order(names: Iterable[Name]) -> list[Name]:
 
 
 class Schema(Names):
-    """The names of the columns, and the fast ways in.
+    """The names of the columns, and how events and batches become rows over them.
 
     Parameters
     ----------
@@ -63,7 +71,7 @@ class Schema(Names):
         # How often a feature was left out of an example, because there was no room for its name.
         self.n_ignored = 0
         self._left_out = 0
-        self.places = HashedPlaces(buckets or 1)
+        self.hashed_columns = HashedColumns(buckets or 1)
         self.extend(names)
 
     def __len__(self) -> int:
@@ -131,11 +139,10 @@ class Schema(Names):
 
         None also for values that are no plain numbers; what is not finite is passed on.
         """
+        if x.__class__ is not dict:
+            x = snapshot(x)
         names = self._names
         if len(x) != len(names) or len(x) < 2 or len(names) < self._n_range:
-            return None
-        # Counters would make up what is missing.
-        if x.__class__ is not dict and hasattr(x, "__missing__"):
             return None
         if self._n_packed != len(names):
             self._pack = struct.Struct(f"{len(names)}d").pack
@@ -152,13 +159,14 @@ class Schema(Names):
         Nothing is taken note of until `extend` is called with the names: an event may still be
         refused for another reason.
         """
-        values = self.packed(x)
+        event = snapshot(x)
+        values = self.packed(event)
         self._left_out = 0
         if values is not None:
             row = np.empty((1, len(values)), np.float32)
             if narrow(values, row[0]):
                 return row, []
-        checked, index = self.checked(x), self.index
+        checked, index = self.checked(event), self.index
         columns, new = self._new_columns(in_order(name for name in checked if name not in index))
         row = np.zeros((1, len(self.names) + len(new)), np.float32)
         for name, value in checked.items():
@@ -168,11 +176,10 @@ class Schema(Names):
         return row, new
 
     def checked(self, x: Mapping[Name, Any]) -> dict[Name, float]:
-        """Return an event with its values as floats; refuse it as `row` does."""
-        if not isinstance(x, Mapping):
-            raise FeatureError(f"an event is a dict of features, not {type(x).__name__}: {x!r:.80}")
-        self._check_size(len(x))
-        return {name: check_number_feature(name, value) for name, value in x.items()}
+        """Return a snapshot of an event with its values as floats; refuse it as `row` does."""
+        event = snapshot(x)
+        self._check_size(len(event))
+        return {name: check_number_feature(name, value) for name, value in event.items()}
 
     def wider_rows(
         self,
@@ -210,7 +217,10 @@ class Schema(Names):
         if bad >= 0:
             r, place = divmod(bad, x.shape[1])
             c = int(np.flatnonzero(places == place)[0])
-            raise FeatureError(f"row {r}: {_refusal(names[c], values[r, c].item())}")
+            raise FeatureError(f"row {r}: {refusal(names[c], values[r, c].item())}")
+        if not is_finite and exceeds_single(values, x):
+            r, c = np.argwhere(np.abs(values) > LARGEST)[0].tolist()
+            raise FeatureError(f"row {r}: {refusal(names[c], values[r, c].item())}")
         return x, new
 
     # Sparse rows
@@ -226,21 +236,22 @@ class Schema(Names):
         """
         self._left_out = 0
         new: list[Name] = []
+        event = snapshot(x)
         try:
-            columns = np.frombuffer(array("i", map(self.index.__getitem__, x)), np.int32)
+            columns = np.frombuffer(array("i", map(self.index.__getitem__, event)), np.int32)
         except (KeyError, TypeError):
-            columns, new = self._columns_of(x)
-        return self._listed(x, columns, len(self) + len(new)), new
+            columns, new = self._columns_of(event)
+        return self._listed(event, columns, len(self) + len(new)), new
 
     def known_row(self, x: Mapping[Name, Any]) -> SparseRows:
         """Return an event as a sparse row without unseen features: see `sparse_row`."""
         if self.buckets is not None:
             return self.sparse_row(x)[0]
-        get = self.index.get
-        columns = np.array([get(name, -1) for name in x], np.int32)
-        return self._listed(x, columns, len(self))
+        event, get = snapshot(x), self.index.get
+        columns = np.array([get(name, -1) for name in event], np.int32)
+        return self._listed(event, columns, len(self))
 
-    def _columns_of(self, x: Mapping[Name, Any]) -> tuple[np.ndarray, list[Name]]:
+    def _columns_of(self, x: dict[Name, Any]) -> tuple[np.ndarray, list[Name]]:
         """Return the column of each feature, -1 where there is no room, and the new names."""
         self.checked(x)
         if self.buckets is not None:
@@ -250,13 +261,18 @@ class Schema(Names):
         places |= {name: index[name] for name in x if name in index}
         return np.array([places.get(name, -1) for name in x], np.int32), new
 
-    def _listed(self, x: Mapping[Name, Any], columns: np.ndarray, d: int) -> SparseRows:
-        """Return the row with these values in these columns; refuse values that are no numbers."""
+    def _listed(self, x: dict[Name, Any], columns: np.ndarray, d: int) -> SparseRows:
+        """Return the row of a snapshot whose features have these columns.
+
+        Values that are no numbers are refused.
+        """
         try:
             self._check_size(len(x))
             given = np.frombuffer(array("d", x.values()), np.float64)
         except (TypeError, AttributeError, OverflowError):
             given = np.array(list(self.checked(x).values()))
+        if len(given) != len(columns):
+            raise FeatureError(f"{len(columns)} columns for the {len(given)} values of an event")
         if self.buckets is not None:
             given = given * self._hashed(x)[1]
         if len(given) > MANY:
@@ -279,7 +295,7 @@ class Schema(Names):
 
     def _hashed(self, names: Iterable[Name]) -> tuple[np.ndarray, np.ndarray]:
         """Return the column of each name, and a sign of its own, which keeps collisions fair."""
-        places = np.array([self.places[name] for name in names], np.int64)
+        places = np.array([self.hashed_columns[name] for name in names], np.int64)
         return (places >> 1).astype(np.int32), 1.0 - 2.0 * (places & 1)
 
     def sparse_rows(
@@ -296,8 +312,8 @@ class Schema(Names):
         bad = first_bad(rows.values[None])
         if bad >= 0:
             r = int(np.searchsorted(rows.start, bad, side="right")) - 1
-            refusal = _refusal(names[rows.columns[bad]], rows.values[bad].item())
-            raise FeatureError(f"row {r}: {refusal}")
+            message = refusal(names[rows.columns[bad]], rows.values[bad].item())
+            raise FeatureError(f"row {r}: {message}")
         if self.buckets is not None:
             columns, signs = self._hashed(names)
             values = (rows.values * signs[rows.columns]).astype(np.float32)
@@ -332,32 +348,3 @@ def _as_rows(values: np.ndarray, places: np.ndarray, d: int) -> np.ndarray:
             if place >= 0:
                 x[:, place] = values[:, c]
     return x
-
-
-def _refusal(name: Name, value: Any) -> str:
-    if isinstance(value, float | np.floating) and LARGEST < abs(float(value)) < math.inf:
-        return f"feature {name!r} is {value!r}: beyond single precision (3.4e38); scale it first"
-    return (
-        f"feature {name!r} is {value!r}: only finite numbers are accepted; leave a missing feature "
-        "out, one-hot encode text"
-    )
-
-
-def check_number_feature(name: Name, value: Any) -> float:
-    """Return a feature's value as a float.
-
-    Raises
-    ------
-    FeatureError
-        It is no number, not finite, or beyond single precision.
-
-    """
-    if isinstance(value, (str, bytes, complex)) or value is None:
-        raise FeatureError(_refusal(name, value))
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise FeatureError(_refusal(name, value)) from error
-    if not abs(number) <= LARGEST:
-        raise FeatureError(_refusal(name, number))
-    return number

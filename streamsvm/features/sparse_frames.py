@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from streamsvm.errors import FeatureError
 from streamsvm.features.matrices import SparseMatrix
-from streamsvm.features.packing import writable
+from streamsvm.features.packing import single, writable
 from streamsvm.features.schema import Schema
 from streamsvm.support.rows import SparseRows, sorted_rows
 
@@ -23,8 +23,7 @@ def of_scipy(X: Any, schema: Schema) -> SparseMatrix:
         )
     schema.check_unnamed()
     csr, d = X.tocsr(), X.shape[1]
-    with np.errstate(over="ignore"):
-        values = csr.data.astype(np.float32, copy=False)
+    values = single(csr.data)
     start, columns = csr.indptr.astype(np.int64), csr.indices.astype(np.int32, copy=False)
     rows = SparseRows(start, writable(columns), writable(values), d)
     return SparseMatrix(range(d), rows if csr.has_canonical_format else sorted_rows(rows))
@@ -68,10 +67,8 @@ def of_lists(X: pa.RecordBatch | pa.Table, schema: Schema) -> SparseMatrix:
             f"column {X.schema.names[0]!r} holds features from {low} to {high}: use whole numbers "
             f"from 0 to {schema.limit - 1} (max_features)"
         )
-    with np.errstate(over="ignore"):
-        single = data.astype(np.float32, copy=False)
     own = columns.astype(np.int32, copy=False)
-    rows = SparseRows(start, writable(own), writable(single), high + 1)
+    rows = SparseRows(start, writable(own), writable(single(data)), high + 1)
     return SparseMatrix(range(high + 1), sorted_rows(rows))
 
 

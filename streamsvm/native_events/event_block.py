@@ -1,4 +1,4 @@
-"""Events that are kept by compiled code, in room made beforehand."""
+"""Events that compiled code keeps, in arrays with room made beforehand."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from streamsvm._compile import address_of, array_at, chosen_by, compiled_within
 from streamsvm.support.rows import SparseRows
 
-# The head of a block: how many events there are in it; how many more are to come, 0: it waits for
-# somebody to look at them, below 0: it is closed; addresses.
+# The head of a block: how many events are in it; how many more may come, 0: it is full, below 0: it
+# is closed; addresses of the arrays.
 COUNT, ROOM, _START, _COLUMNS, _VALUES, _Y, _WEIGHT = range(7)
 _N_HEAD = 7
 
@@ -38,6 +38,11 @@ class Block(NamedTuple):
         columns = self.columns[:stop]
         return self.start[: n + 1], columns, self.values[:stop], self.y[:n], self.weight[:n]
 
+    def is_sound(self) -> bool:
+        """Tell whether the head has the addresses of the arrays."""
+        arrays = (self.start, self.columns, self.values, self.y, self.weight)
+        return bool((self.head[_START:] == [address_of(array) for array in arrays]).all())
+
     def has_room(self, events: int, values: int) -> bool:
         """Tell whether there is memory for so many more."""
         n, stop = self.size
@@ -62,8 +67,8 @@ def new_block(contents: Contents, is_sparse: bool, events: int = 0, values: int 
 
 
 @compiled_within
-def _next_place(block, y, weight, n):
-    """Note an event of n values; return the head, and where its values go."""
+def _add_event(block, y, weight, n):
+    """Add an event of n values; return the head, and the position of its values."""
     head = array_at(block, (_N_HEAD,), np.int64)
     i = head[COUNT]
     start = array_at(head[_START], (i + 2,), np.int64)
@@ -78,7 +83,7 @@ def _next_place(block, y, weight, n):
 @compiled_within
 def _keep_dense(block, x, y, weight):
     n = x.shape[1]
-    head, at = _next_place(block, y, weight, n)
+    head, at = _add_event(block, y, weight, n)
     values = array_at(head[_VALUES], (at + n,), np.float32)
     for c in range(n):
         values[at + c] = x[0, c]
@@ -87,7 +92,7 @@ def _keep_dense(block, x, y, weight):
 @compiled_within
 def _keep_sparse(block, x, y, weight):
     n = x.start[1]
-    head, at = _next_place(block, y, weight, n)
+    head, at = _add_event(block, y, weight, n)
     columns = array_at(head[_COLUMNS], (at + n,), np.int32)
     values = array_at(head[_VALUES], (at + n,), np.float32)
     for t in range(n):
@@ -95,10 +100,10 @@ def _keep_sparse(block, x, y, weight):
 
 
 keep: Any = chosen_by(1, {np.ndarray: _keep_dense, SparseRows: _keep_sparse})
-"""keep(block, x, y, weight): append the only row of x to a block, its head's address given."""
+"""keep(block, x, y, weight): append the only row of x to the block whose head is at an address."""
 
 
 @compiled_within
 def room_of(block):
-    """Return how many events are still to come."""
+    """Return for how many events there is room."""
     return array_at(block, (_N_HEAD,), np.int64)[ROOM]

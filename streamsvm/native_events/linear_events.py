@@ -1,8 +1,8 @@
 """The fast paths of one event to linear weights and back, dense and sparse: compiled.
 
 They are methods in machine code, given an event and its label as they are: all else that they need
-is in a table of addresses. While one runs, no other Python code does; where another thread is at
-work on the model, they give up.
+is in a table of addresses. While one runs, no other Python code does; while another thread is at
+work on the model, they fall back.
 """
 
 from __future__ import annotations
@@ -18,42 +18,43 @@ from streamsvm.labels.calibration import update_temperature_one, update_thinned_
 from streamsvm.native_events import python_objects as py
 from streamsvm.native_events.event_block import keep, room_of
 from streamsvm.native_events.event_rows import read_any, read_dense, read_known
-from streamsvm.native_events.path_table import CLOSED, is_open, table_at
+from streamsvm.native_events.fast_path import N_HEAD, READER, is_open, table_at
 from streamsvm.native_events.python_methods import argument, methods_of, new_reference
 from streamsvm.solvers.linear import sgd, sgdqn
 from streamsvm.solvers.linear.state import N_INFO, LinearState, Schedule, margin_of, sign_of
 
-# The table, int64 (N_TABLE,): whether the way is closed; addresses of a reader's places; of the
-# numbers, float64 (9,): the schedule, and 0 for SGD or 1 for SGD-QN; of the count of examples that
-# were learnt; of weights, of info, and how many outputs, parts and columns the weights have; of the
-# calibration; of a block for the first events, 0 if there is none;
-PLACES, NUMBERS, LEARNT, WEIGHTS, INFO, OUTPUTS, PARTS, COLUMNS = range(CLOSED + 1, 9)
-CALIBRATION, BLOCK = 9, 10
+# The table, int64 (N_TABLE,), behind the fields that all tables begin with. Addresses of the
+# numbers, float64 (9,), which are the schedule and 0 for SGD or 1 for SGD-QN; of the count of
+# examples; of the weights and of info, and how many outputs, parts and columns the weights have; of
+# the calibration; of a block for the first events, 0 if there is none;
+NUMBERS, N_LEARNT, WEIGHTS, INFO, N_OUTPUTS, N_PARTS, N_COLUMNS = range(N_HEAD, N_HEAD + 7)
+CALIBRATION, BLOCK = N_HEAD + 7, N_HEAD + 8
 # how many labels there are, and addresses of the labels, int64, which are objects, the negative one
-# of two first; of their weights, float64; of the margins that were predicted last, or learnt, one
-# an output; which label was learnt last; and the objects that are given back.
-N_LABELS, LABELS, FACTORS, MARGINS, CLASS, NONE, BUFFER_FULL, FALL_BACK = range(11, 19)
-N_TABLE = 19
+# of two first; of their weights, float64; of the last margins, one an output; which label was
+# learnt last; and the objects that are returned.
+N_LABELS, LABELS, FACTORS, MARGINS, LAST_LABEL = range(N_HEAD + 9, N_HEAD + 14)
+LEARNT, BUFFER_FULL, FALL_BACK = range(N_HEAD + 14, N_HEAD + 17)
+N_TABLE = N_HEAD + 17
 N_NUMBERS = 9
-_KIND = 8
+_STEP = 8
 
 
 @compiled_within
 def _state_of(table):
     """Return the state, the schedule, and whether the step is SGD's."""
-    shape = (table[OUTPUTS], table[PARTS], table[COLUMNS])
+    shape = (table[N_OUTPUTS], table[N_PARTS], table[N_COLUMNS])
     weights = array_at(table[WEIGHTS], shape, np.float64)
-    info = array_at(table[INFO], (table[OUTPUTS], N_INFO), np.float64)
+    info = array_at(table[INFO], (table[N_OUTPUTS], N_INFO), np.float64)
     s = array_at(table[NUMBERS], (N_NUMBERS,), np.float64)
     schedule = Schedule(s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7])
-    return LinearState(weights, info), schedule, s[_KIND] == 0.0
+    return LinearState(weights, info), schedule, s[_STEP] == 0.0
 
 
 @compiled_within
 def _predicted(table, row):
     """Return the label of a row: one of the objects of the table."""
     state, schedule, _ = _state_of(table)
-    outputs = table[OUTPUTS]
+    outputs = table[N_OUTPUTS]
     margins = array_at(table[MARGINS], (outputs,), np.float64)
     best, most = 0, 0.0
     for o in range(outputs):
@@ -77,7 +78,7 @@ def _class_of(table, y):
     for c in range(n):
         if labels[c] == y:
             return c
-    kinds = array_at(table[PLACES], (py.N_KINDS,), np.int64)
+    kinds = array_at(table[READER], (py.N_KINDS,), np.int64)
     if py.is_simple(y, kinds):
         for c in range(n):
             if py.is_simple(labels[c], kinds) and py.are_equal(labels[c], y, kinds):
@@ -87,9 +88,9 @@ def _class_of(table, y):
 
 @compiled_within
 def _learn(table, row, c, w):
-    """Learn a row of class c, and keep it if it is one of the first; return what tells so."""
+    """Learn a row of class c, and keep it if it is one of the first; return what to return."""
     state, schedule, is_sgd = _state_of(table)
-    outputs = table[OUTPUTS]
+    outputs = table[N_OUTPUTS]
     weight = w * array_at(table[FACTORS], (table[N_LABELS],), np.float64)[c]
     margins = array_at(table[MARGINS], (outputs,), np.float64)
     y = np.float64(c) if outputs > 1 else 2.0 * c - 1.0
@@ -103,23 +104,23 @@ def _learn(table, row, c, w):
         update_thinned_one(array_at(table[CALIBRATION], (6,), np.float64), margins[0], y)
     else:
         update_temperature_one(array_at(table[CALIBRATION], (2,), np.float64), margins, c)
-    table[CLASS] = c
-    array_at(table[LEARNT], (1,), np.int64)[0] += 1
+    table[LAST_LABEL] = c
+    array_at(table[N_LEARNT], (1,), np.int64)[0] += 1
     if table[BLOCK] != 0:
         keep(table[BLOCK], row, y, weight)
         if room_of(table[BLOCK]) == 0:
             return table[BUFFER_FULL]
-    return table[NONE]
+    return table[LEARNT]
 
 
 @compiled_within
 def _example_of(table, arguments, n):
-    """Return class and weight of an example, event, label and maybe weight; -1 to give up."""
+    """Return class and weight of an example, event, label and maybe weight; -1 to fall back."""
     if n != 2 and n != 3:
         return -1, 0.0
     w = 1.0
     if n == 3:
-        kinds = array_at(table[PLACES], (py.N_KINDS,), np.int64)
+        kinds = array_at(table[READER], (py.N_KINDS,), np.int64)
         w = py.number(argument(arguments, 2), kinds)
     # NaN is neither; one without weight is none.
     return (_class_of(table, argument(arguments, 1)) if 0.0 < w < np.inf else -1), w
@@ -134,11 +135,11 @@ def _may_learn(owner, table):
 
 @compiled_for_c
 def predict_dense(owner, x):
-    """Return the label of an event as a dense row, or `FALL_BACK`: objects all."""
+    """Return the label of an event as a dense row, or what says to fall back: objects all."""
     table = table_at(owner, N_TABLE)
     found = table[FALL_BACK]
     if is_open(owner, table):
-        row, is_read = read_dense(table[PLACES], x, 0.0)
+        row, is_read = read_dense(table[READER], x, 0.0)
         if is_read:
             found = _predicted(table, row)
     return new_reference(found)
@@ -146,13 +147,13 @@ def predict_dense(owner, x):
 
 @compiled_for_c
 def learn_dense(owner, arguments, n):
-    """Learn an event as a dense row; return None, `BUFFER_FULL` or `FALL_BACK`."""
+    """Learn an event as a dense row; return the object that tells what was done."""
     table = table_at(owner, N_TABLE)
     found = table[FALL_BACK]
     if _may_learn(owner, table):
         c, w = _example_of(table, arguments, n)
         if c >= 0:
-            row, is_read = read_dense(table[PLACES], argument(arguments, 0), 1.0)
+            row, is_read = read_dense(table[READER], argument(arguments, 0), 1.0)
             if is_read:
                 found = _learn(table, row, c, w)
     return new_reference(found)
@@ -160,11 +161,11 @@ def learn_dense(owner, arguments, n):
 
 @compiled_for_c
 def predict_sparse(owner, x):
-    """Return the label of an event as a sparse row, or `FALL_BACK`."""
+    """Return the label of an event as a sparse row, or what says to fall back."""
     table = table_at(owner, N_TABLE)
     found = table[FALL_BACK]
     if is_open(owner, table):
-        row = read_known(table[PLACES], x)
+        row = read_known(table[READER], x)
         if row.start[1] >= 0:
             found = _predicted(table, row)
     return new_reference(found)
@@ -172,13 +173,13 @@ def predict_sparse(owner, x):
 
 @compiled_for_c
 def learn_sparse(owner, arguments, n):
-    """Learn an event as a sparse row; return None, `BUFFER_FULL` or `FALL_BACK`."""
+    """Learn an event as a sparse row; return the object that tells what was done."""
     table = table_at(owner, N_TABLE)
     found = table[FALL_BACK]
     if _may_learn(owner, table):
         c, w = _example_of(table, arguments, n)
         if c >= 0:
-            row = read_any(table[PLACES], argument(arguments, 0))
+            row = read_any(table[READER], argument(arguments, 0))
             if row.start[1] >= 0:
                 found = _learn(table, row, c, w)
     return new_reference(found)

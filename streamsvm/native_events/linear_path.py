@@ -1,4 +1,4 @@
-"""The fast path of one event to linear weights and back, and when it is closed."""
+"""The fast path of one event to linear weights and back, and when it is open."""
 
 from __future__ import annotations
 
@@ -8,17 +8,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import address_of
+from streamsvm.errors import StaleAddressError
 from streamsvm.features.schema import Schema
+from streamsvm.native_events import availability
 from streamsvm.native_events import linear_events as its
 from streamsvm.native_events.event_block import Block
 from streamsvm.native_events.event_reader import LONGEST, reader_of
-from streamsvm.native_events.linear_events import N_NUMBERS, N_TABLE, methods
-from streamsvm.native_events.path_table import CLOSED, FALL_BACK, guarded_by_lock, unguarded
+from streamsvm.native_events.fast_path import (
+    GENERATION,
+    N_HEAD,
+    Generation,
+    guarded_by_lock,
+    head_of,
+    publish,
+    release,
+    unguarded,
+)
+from streamsvm.native_events.linear_events import N_TABLE, methods
 from streamsvm.native_events.python_objects import PLAIN
 from streamsvm.solvers.linear.state import LinearState, Schedule
-
-BUFFER_FULL = True
-"""The event was learnt, and was the last there was room for."""
 
 
 class Target(NamedTuple):
@@ -26,48 +34,60 @@ class Target(NamedTuple):
 
     state: LinearState
     schedule: Schedule
-    kind: float
+    step: float  # 0: SGD, 1: SGD-QN
     calibration: np.ndarray
-    labels: list[Any]
-    """In the order of the outputs; of two the negative one first."""
-    factors: list[float]
-    """Weights of the labels."""
-    block: Block | None
-    """Where events are kept."""
+    labels: list[Any]  # in the order of the outputs; of two the negative one first
+    factors: list[float]  # weights of the labels
+    block: Block | None  # where events are kept
+
+
+class _Arrays(NamedTuple):
+    """A target, and the arrays that are made of it."""
+
+    target: Target
+    numbers: np.ndarray  # float64 (9,): schedule and step
+    labels: np.ndarray  # int64: addresses
+    factors: np.ndarray  # float64
+    margins: np.ndarray  # float64, one an output
+    known: dict[Any, Any]  # the labels by themselves: equal ones of other types are found, too
 
 
 class NoFastPath:
-    """Gives up all events."""
+    """Has all events fall back to the general path.
+
+    None says so: it is no label, and not what `learn` returns of an event that it learnt.
+    """
 
     is_open = False
 
     def __init__(self) -> None:
-        self.predict: Callable[[Any], Any] = lambda x: FALL_BACK
-        self.learn: Callable[..., Any] = lambda x, y, w=1.0: FALL_BACK
-        # The same for who holds the lock.
+        self.predict: Callable[[Any], Any] = lambda x: None
+        self.learn: Callable[..., Any] = lambda x, y, w=1.0: None
+        # The same for a caller that holds the lock.
         self.learn_locked = self.learn
 
-    def close(self) -> None:
-        """Give up from now on; called with the lock."""
+    def release(self) -> None:
+        """Let go of the arrays, if the path is closed; called with the lock held."""
 
     def margin_locked(self, x: Any) -> Any:
-        """Return a margin to who holds the lock; of events, too, that Python must look at first."""
-        return FALL_BACK
+        """Return the margin of any event, or None; called with the lock held."""
+        return None
 
-    def learn_locked_any(self, x: Any, y: Any, w: float = 1.0) -> Any:
-        """Learn for who holds the lock; events, too, that Python must look at first."""
-        return FALL_BACK
+    def learn_locked_any(self, x: Any, y: Any, w: float = 1.0) -> bool | None:
+        """Learn any event as `learn` does; called with the lock held."""
+        return None
 
     def last_example(self) -> tuple[Any, Any, Any]:
-        """Return the label, the prediction and the margin of the event that was learnt last."""
+        """Return label, prediction and margin of the event that was learnt last."""
         raise AssertionError("no event was learnt")
 
 
 class LinearFastPath(NoFastPath):
-    """Predicts and learns events of a schema, new features, too; or falls back to the general path.
+    """Predicts and learns events of a schema, with new features, too.
 
-    It is closed until it leads somewhere. ``predict(x)`` returns a label, ``learn(x, y[, w])`` None
-    or `BUFFER_FULL`; `FALL_BACK`: it was not learnt.
+    ``predict(x)`` returns a label; ``learn(x, y[, w])`` True, or False if the event was the last
+    one for which there is room in the block. Both return None for what they cannot do, and while
+    the path is closed or another thread holds the lock: nothing was done.
 
     Parameters
     ----------
@@ -78,118 +98,180 @@ class LinearFastPath(NoFastPath):
     is_sparse
         What events are read as.
     lock
-        Held while an event is predicted or learnt.
+        An RLock: events are neither predicted nor learnt while it is held.
+    generation
+        That of the model.
     n_learnt
-        int64 (1,): counted up.
+        int64 (1,): how many examples were learnt, increased.
 
     """
 
     def __init__(
-        self, schema: Schema, room: int, is_sparse: bool, lock: Any, n_learnt: np.ndarray
+        self,
+        schema: Schema,
+        room: int,
+        is_sparse: bool,
+        lock: Any,
+        generation: Generation,
+        n_learnt: np.ndarray,
     ) -> None:
         self._schema, self._is_sparse, self._capacity = schema, is_sparse, room
+        self._generation, self._n_learnt = generation, n_learnt
         self._reader = reader_of(schema, room, not is_sparse)
-        self._numbers, self._table = np.zeros(N_NUMBERS), np.zeros(N_TABLE, np.int64)
-        self._margins = np.zeros(1)
-        self._labels: list[Any] = []
-        self._own: dict[Any, Any] = {}
-        arrays = (self._reader.places, self._numbers, n_learnt)
-        self._table[: its.LEARNT + 1] = 1, *map(address_of, arrays)
-        self._table[its.NONE :] = [id(thing) for thing in (None, BUFFER_FULL, FALL_BACK)]
-        # What must live as long as the methods: that which it leads to comes last.
-        self._kept = [self._table, arrays, self._reader, schema, lock, None]
+        self._table = np.zeros(N_TABLE, np.int64)
+        self._table[:N_HEAD] = head_of(generation, address_of(self._reader.fields))
+        self._arrays: list[_Arrays | None] = [None]
+        # What must live as long as the methods.
+        kept = (self._table, self._reader, self._arrays, generation, n_learnt, lock)
         free, held = guarded_by_lock(self._table, lock), unguarded(self._table)
         new_predict, new_learn = methods(is_sparse)
-        self.predict, self.learn = new_predict(free, self._kept), new_learn(free, self._kept)
-        self._predict, self.learn_locked = (
-            new_predict(held, self._kept),
-            new_learn(held, self._kept),
-        )
+        self.predict, self.learn = new_predict(free, kept), new_learn(free, kept)
+        self._predict, self.learn_locked = new_predict(held, kept), new_learn(held, kept)
 
     @property
     def is_open(self) -> bool:  # type: ignore[override]
-        """Whether it leads somewhere."""
-        return not self._table[CLOSED]
+        """Whether events may go here."""
+        return availability.is_on() and bool(self._table[GENERATION] == self._generation.now)
 
-    def close(self) -> None:
-        """Give up from now on; called with the lock."""
-        self._table[CLOSED] = 1
-        self._kept[-1] = None
+    def release(self) -> None:
+        """See `NoFastPath`."""
+        release(self._table, self._arrays)
 
     def is_for(self, schema: Schema, room: int, is_sparse: bool) -> bool:
-        """Tell whether it may lead to weights for so many features of that schema."""
+        """Tell whether it can lead to weights for so many features of that schema."""
         fits = is_sparse or room <= self._capacity
         return schema is self._schema and is_sparse == self._is_sparse and fits
 
-    def bind(self, target: Target) -> None:
-        """Lead there from now on, if there are weights for all names; called with the lock."""
-        # An interruption leaves it closed.
-        self.close()
-        state, schedule, kind, calibration, labels, factors, block = target
-        self._labels, self._own = labels, {label: label for label in labels}
-        objects = np.array([id(label) for label in labels], np.int64)
-        weights = np.array(factors)
-        self._margins = np.zeros(len(state.info))
-        self._kept[-1] = (target, objects, weights, self._margins)
-        room = state.weights.shape[2]
-        # A copy shares the schema, and goes on alone.
-        if len(self._schema) > room:
+    def bind(self, target: Target, generation: int) -> bool:
+        """Open it, to lead to a target.
+
+        Parameters
+        ----------
+        target
+            What the model consists of now.
+        generation
+            What `Generation.advance` gave before any part of the target was looked at.
+
+        Returns
+        -------
+        Whether it is open: not if the model was used meanwhile, or a name cannot be handled.
+
+        """
+        outputs, _, room = target.state.weights.shape
+        n = len(target.labels)
+        # An address says nothing of a size.
+        fits = outputs == (1 if n == 2 else n) and len(target.state.info) == outputs
+        if not fits or target.calibration.size != (6 if outputs == 1 else 2):
+            return False
+        limit = room if self._schema.buckets else min(room, self._schema.limit)
+        self._reader.update()
+        arrays = _Arrays(
+            target,
+            np.array([*target.schedule, target.step]),
+            np.array([id(label) for label in target.labels], np.int64),
+            np.array(target.factors),
+            np.zeros(len(target.state.info)),
+            {label: label for label in target.labels},
+        )
+        return publish(self._table, self._table_of(arrays, generation), limit, self._arrays, arrays)
+
+    def _table_of(self, arrays: _Arrays, generation: int) -> np.ndarray:
+        """Return the fields that lead to some arrays."""
+        target, numbers, labels, factors, margins, _ = arrays
+        table = self._table.copy()
+        table[GENERATION] = generation
+        table[its.NUMBERS], table[its.N_LEARNT] = map(address_of, (numbers, self._n_learnt))
+        table[its.WEIGHTS], table[its.INFO] = map(address_of, target.state)
+        table[its.N_OUTPUTS : its.N_COLUMNS + 1] = target.state.weights.shape
+        table[its.CALIBRATION] = address_of(target.calibration)
+        table[its.BLOCK] = 0 if target.block is None else address_of(target.block.head)
+        table[its.N_LABELS] = len(target.labels)
+        table[its.LABELS : its.MARGINS + 1] = (*map(address_of, (labels, factors, margins)),)
+        table[its.LEARNT :] = id(True), id(False), id(None)
+        return table
+
+    def check(self, target: Target) -> None:
+        """Compare each address with that of the array which should be there; in debug mode.
+
+        Parameters
+        ----------
+        target
+            What the model consists of now.
+
+        Raises
+        ------
+        StaleAddressError
+            One is another.
+
+        """
+        arrays = self._arrays[0]
+        if arrays is None or not self.is_open:
             return
-        limit = room if self._schema.buckets else self._schema.limit
-        self._reader.update(self._schema, min(room, limit))
-        self._numbers[:] = *schedule, kind
-        table = self._table
-        table[its.WEIGHTS : its.INFO + 1] = address_of(state.weights), address_of(state.info)
-        table[its.OUTPUTS : its.COLUMNS + 1] = state.weights.shape
-        table[its.CALIBRATION] = address_of(calibration)
-        table[its.BLOCK] = 0 if block is None else address_of(block.head)
-        table[its.N_LABELS] = len(labels)
-        table[its.LABELS : its.MARGINS + 1] = (*map(address_of, (objects, weights, self._margins)),)
-        table[CLOSED] = 0
+        expected = self._table_of(arrays._replace(target=target), self._generation.now)
+        expected[its.LAST_LABEL] = self._table[its.LAST_LABEL]
+        expected[:N_HEAD] = head_of(self._generation, address_of(self._reader.fields))
+        expected[GENERATION] = self._generation.now
+        labels = [id(label) for label in target.labels]
+        block = target.block
+        if (
+            not np.array_equal(expected, self._table)
+            or arrays.labels.tolist() != labels
+            or not self._reader.is_sound()
+            or (block is not None and not block.is_sound())
+        ):
+            wrong = np.flatnonzero(expected != self._table).tolist()
+            raise StaleAddressError(
+                f"fields {wrong} of the table of a linear learner are not those of its arrays, or "
+                "its reader or block are wrong: switch native events off "
+                "(STREAMSVM_NATIVE_EVENTS=0), and report this"
+            )
 
     def _readable(self, x: Any) -> dict[Any, float]:
-        """Return an event that was given up as one that may be read after all."""
+        """Return an event that fell back as one that can be read."""
         if x.__class__ in PLAIN and len(x) > LONGEST:
             raise ValueError
-        # Whoever shares the schema may have added others, which must not get into the table.
-        if not self._schema.are_plain:
+        if not self._schema.are_simple:
             raise ValueError
-        self._schema.vocabulary.update()
-        # What makes its values floats may close the way: it gives up then.
+        self._reader.update()
+        # To make floats of its values may run code that uses the model: then the path is closed.
         return self._schema.checked(x)
 
     def margin_locked(self, x: Any) -> Any:
-        """Return a margin to who holds the lock; of events, too, that Python must look at first."""
+        """See `NoFastPath`."""
         if not self.is_open:
-            return FALL_BACK
+            return None
         try:
             found = self._predict(x)
-            found = self._predict(self._readable(x)) if found is FALL_BACK else found
+            found = self._predict(self._readable(x)) if found is None else found
         except _REFUSED:
-            return FALL_BACK
-        return FALL_BACK if found is FALL_BACK else self._margin()
+            return None
+        return None if found is None else self._margin()
 
     def _margin(self) -> Any:
         """Return the margin of the last event, from before it was learnt; or one a class."""
-        found = self._margins
-        return found.item() if found.size == 1 else found.tolist()
+        arrays = self._arrays[0]
+        assert arrays is not None
+        return arrays.margins.item() if arrays.margins.size == 1 else arrays.margins.tolist()
 
     def last_example(self) -> tuple[Any, Any, Any]:
         """See `NoFastPath`."""
-        margin, labels = self._margin(), self._labels
+        arrays, margin = self._arrays[0], self._margin()
+        assert arrays is not None
+        labels = arrays.target.labels
         best = margin > 0.0 if len(labels) == 2 else max(range(len(labels)), key=margin.__getitem__)
-        return labels[self._table[its.CLASS]], labels[best], margin
+        return labels[self._table[its.LAST_LABEL]], labels[best], margin
 
-    def learn_locked_any(self, x: Any, y: Any, w: float = 1.0) -> Any:
-        """Learn for who holds the lock; events, too, that Python must look at first."""
-        if not self.is_open:
-            return FALL_BACK
+    def learn_locked_any(self, x: Any, y: Any, w: float = 1.0) -> bool | None:
+        """See `NoFastPath`."""
+        arrays = self._arrays[0]
+        if arrays is None or not self.is_open:
+            return None
         try:
-            label = self._own[y]
-            found = self.learn_locked(x, label, w)
-            return self.learn_locked(self._readable(x), label, w) if found is FALL_BACK else found
+            label = arrays.known[y]
+            learnt: bool | None = self.learn_locked(x, label, w)
+            return self.learn_locked(self._readable(x), label, w) if learnt is None else learnt
         except _REFUSED:
-            return FALL_BACK
+            return None
 
 
 _REFUSED = (KeyError, TypeError, ValueError)

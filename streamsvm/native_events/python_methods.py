@@ -39,7 +39,7 @@ def methods_of(function: CFunction) -> Callable[[bytes, Any], Callable[..., Any]
     ----------
     function
         Takes an owner and one object, or an owner, the address of arguments and their number; gives
-        an object back that it has `shared`, and does not fail.
+        an object back, a `new_reference`, and does not fail.
 
     Returns
     -------
@@ -77,6 +77,6 @@ def argument(arguments, i):
 
 @compiled_within
 def new_reference(thing):
-    """Return an object of somebody else as a result."""
+    """Return an object, which something else keeps alive so far, as a result."""
     incref(thing)
     return thing

@@ -1,22 +1,21 @@
 """What compiled code asks of Python's own objects: dicts, lists, strings and numbers.
 
-An object is its address, int64, as `id` gives it, and belongs to somebody else who keeps it alive.
-Only for functions that hold the interpreter's lock: `compiled_with_python`, `compiled_for_c`. The
-functions are the interpreter's own, found by name when machine code is loaded; none raises: what
-one of them would raise is cleared.
+An object is its address, int64, as `id` gives it; the caller keeps it alive. Only for functions
+that hold the interpreter's lock: `compiled_with_python`, `compiled_for_c`. The functions are the
+interpreter's own, found by name when machine code is loaded; an exception that one of them raises
+is cleared.
 """
 
 from __future__ import annotations
 
-import sysconfig
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numba import types
 
 from streamsvm._compile import array_at, compiled_within, prefetch
+from streamsvm.native_events.availability import TYPE_OFFSET, VALUE_OFFSET
 
 
 def of_python(name: str, result: Any, *arguments: Any) -> Any:
@@ -39,8 +38,6 @@ hash_of: Any = of_python("PyObject_Hash", types.int64, _OBJECT)
 compare_text: Any = of_python("PyUnicode_Compare", types.int32, _OBJECT, _OBJECT)
 """compare_text(a, b): below 0, 0, above 0, as strings are ordered."""
 
-_are_equal: Any = of_python("PyObject_RichCompareBool", types.int32, _OBJECT, _OBJECT, types.int32)
-
 list_size: Any = of_python("PyList_Size", types.int64, _OBJECT)
 """list_size(list)."""
 
@@ -54,69 +51,53 @@ new_dict: Any = of_python("PyDict_New", _OBJECT)
 """new_dict(): a dict of the caller's own; 0 if there is no memory."""
 
 decref: Any = of_python("Py_DecRef", types.void, _OBJECT)
-"""decref(object): one less holds it; 0 is none."""
+"""decref(object): give a reference back; 0 is none."""
 
 incref: Any = of_python("Py_IncRef", types.void, _OBJECT)
-"""incref(object): one more holds it."""
+"""incref(object): take a reference."""
 
 _new_float: Any = of_python("PyFloat_FromDouble", _OBJECT, types.float64)
 _set: Any = of_python("PyDict_SetItem", types.int32, _OBJECT, _OBJECT, _OBJECT)
 _put: Any = of_python("PyList_SetItem", types.int32, _OBJECT, types.int64, _OBJECT)
-_length: Any = of_python("PyTuple_Size", types.int64, _OBJECT)
 _append: Any = of_python("PyList_Append", types.int32, _OBJECT, _OBJECT)
 _text_at: Any = of_python("PyUnicode_AsUTF8AndSize", _ADDRESS, _OBJECT, _ADDRESS)
-_whole_of: Any = of_python("PyLong_AsSsize_t", types.int64, _OBJECT)
-_float_of: Any = of_python("PyLong_AsDouble", types.float64, _OBJECT)
+# Unlike the other functions for ints it raises nothing when a number is too large: to raise makes
+# an object, which may start the garbage collector, whose finalizers may do anything.
+_whole_of: Any = of_python("PyLong_AsLongLongAndOverflow", types.int64, _OBJECT, _ADDRESS)
 _has_failed: Any = of_python("PyErr_Occurred", _OBJECT)
 _clear: Any = of_python("PyErr_Clear", types.void)
-_EQUAL = 2
 
-HAS_LOCK = not sysconfig.get_config_var("Py_GIL_DISABLED")
-"""Whether there is a lock to hold; without it another thread could change what is looked at."""
+_TEXT_OFFSET = "".__sizeof__() - 1
 
-# The type is the last part of every object's head; a float's value is all that follows it.
-_TYPE = object.__basicsize__ - 8
-_VALUE = float.__basicsize__ - 8
-_TEXT = "".__sizeof__() - 1
-
-_KINDS = (float, np.float64, np.float32, int, bool, str, tuple, dict, Counter, defaultdict)
-FLOAT, FLOAT64, FLOAT32, WHOLE, BOOL, TEXT, TUPLE, DICT, COUNTER, DEFAULTDICT = range(len(_KINDS))
-N_KINDS = len(_KINDS)
+_KINDS = (float, np.float64, np.float32, int, bool, str, dict, Counter, defaultdict)
+FLOAT, FLOAT64, FLOAT32, INT, BOOL, STR, DICT, COUNTER, DEFAULTDICT = range(len(_KINDS))
+_OVERFLOW = len(_KINDS)
+N_KINDS = len(_KINDS) + 1
 
 PLAIN = frozenset((dict, Counter, defaultdict))
-"""The types whose contents are those of their dict, whatever they make up for what is missing."""
-
-_NAMES = frozenset((str, int))
+"""The types whose content is that of their dict, whatever they make up for missing keys."""
 
 
-def are_names(things: Iterable[Any]) -> bool:
-    """Tell whether objects run no code of others when they are hashed or compared.
+def new_kinds() -> np.ndarray:
+    """Return the types that are told apart, as addresses, and a word to write to: int64 (N_KINDS,).
 
-    They are strings, ints, or tuples of these.
+    The functions below take it, or any array that begins with the same numbers, as `kinds`.
     """
-    things = list(things)
-    kinds = set(map(type, things))
-    tuples = (thing for thing in things if type(thing) is tuple) if tuple in kinds else ()
-    return kinds - {tuple} <= _NAMES and all(_NAMES.issuperset(map(type, t)) for t in tuples)
-
-
-def kinds() -> np.ndarray:
-    """Return the types that are told apart, as addresses: int64 (N_KINDS,)."""
-    return np.array([id(kind) for kind in _KINDS], np.int64)
+    return np.array([*map(id, _KINDS), 0], np.int64)
 
 
 @compiled_within
 def kind_of(thing):
     """Return the type of an object: its address."""
-    return array_at(thing + _TYPE, (1,), np.int64)[0]
+    return array_at(thing + TYPE_OFFSET, (1,), np.int64)[0]
 
 
 @compiled_within
-def look_ahead(thing):
-    """Have an object brought near: its head, and the text that follows that of a string."""
-    start = array_at(thing, (1, _TEXT // 8 + 1), np.int64)
+def prefetch_object(thing):
+    """Prefetch an object: its head, and the text that follows that of a string."""
+    start = array_at(thing, (1, _TEXT_OFFSET // 8 + 1), np.int64)
     prefetch(start, 0, 0)
-    prefetch(start, 0, _TEXT // 8)
+    prefetch(start, 0, _TEXT_OFFSET // 8)
 
 
 @compiled_within
@@ -128,61 +109,53 @@ def is_plain(thing, kinds):
 
 @compiled_within
 def is_simple(thing, kinds):
-    """Tell whether an object is a string, an int or a bool."""
+    """Tell whether an object is a string, an int or a bool: a label for `are_equal`."""
     kind = kind_of(thing)
-    return kind == kinds[TEXT] or kind == kinds[WHOLE] or kind == kinds[BOOL]
+    return kind == kinds[STR] or kind == kinds[INT] or kind == kinds[BOOL]
+
+
+@compiled_within
+def whole_number(value, kinds):
+    """Return an int as int64, and whether it is within 64 bits."""
+    at = kinds.ctypes.data + 8 * _OVERFLOW
+    found = _whole_of(value, at)
+    return found, array_at(at, (1,), np.int32)[0] == 0
 
 
 @compiled_within
 def is_name(thing, kinds):
-    """Tell whether an object is one of those that `are_names`."""
+    """Tell whether an object is a string, or an int within 64 bits: a name for `are_equal`."""
     kind = kind_of(thing)
-    if kind != kinds[TUPLE]:
-        return kind == kinds[TEXT] or kind == kinds[WHOLE]
-    for i in range(_length(thing)):
-        kind = kind_of(item_of_tuple(thing, i))
-        if kind != kinds[TEXT] and kind != kinds[WHOLE]:
-            return False
-    return True
+    if kind == kinds[STR]:
+        return True
+    return kind == kinds[INT] and whole_number(thing, kinds)[1]
 
 
 @compiled_within
 def number(value, kinds):
-    """Return the float that a number is; NaN for what may run code of its own to become one."""
+    """Return the float that a number is; NaN for what only Python's own code can convert."""
     kind = kind_of(value)
     if kind == kinds[FLOAT] or kind == kinds[FLOAT64]:
-        return array_at(value + _VALUE, (1,), np.float64)[0]
+        return array_at(value + VALUE_OFFSET, (1,), np.float64)[0]
     if kind == kinds[FLOAT32]:
-        return np.float64(array_at(value + _VALUE, (1,), np.float32)[0])
-    if kind != kinds[WHOLE] and kind != kinds[BOOL]:
+        return np.float64(array_at(value + VALUE_OFFSET, (1,), np.float32)[0])
+    if kind != kinds[INT] and kind != kinds[BOOL]:
         return np.nan
-    found = _float_of(value)
-    if found == -1.0 and _has_failed() != 0:
-        _clear()
-        return np.nan
-    return found
+    found, fits = whole_number(value, kinds)
+    return np.float64(found) if fits else np.nan
 
 
 @compiled_within
 def are_equal(a, b, kinds):
-    """Tell whether two names are equal."""
-    if kind_of(a) == kinds[TEXT] and kind_of(b) == kinds[TEXT]:
-        # Half the time of the general function.
+    """Tell whether two strings, ints or bools are equal; not ints beyond 64 bits."""
+    is_text = kind_of(a) == kinds[STR]
+    if is_text != (kind_of(b) == kinds[STR]):
+        return False
+    if is_text:
         return compare_text(a, b) == 0
-    found = _are_equal(a, b, _EQUAL)
-    if found < 0:
-        # No room on the stack.
-        _clear()
-    return found == 1
-
-
-@compiled_within
-def whole_number(value):
-    """Return an int as int64; -1 if it is too large, too."""
-    found = _whole_of(value)
-    if found == -1 and _has_failed() != 0:
-        _clear()
-    return found
+    first, first_fits = whole_number(a, kinds)
+    second, second_fits = whole_number(b, kinds)
+    return first == second and first_fits and second_fits
 
 
 @compiled_within
@@ -196,7 +169,7 @@ def text_at(text, length):
 
 @compiled_within
 def store_reference(things, i, name):
-    """Put a name into place i of a list of names, which keeps it alive."""
+    """Replace item i of a list."""
     incref(name)
     _put(things, i, name)
 

@@ -1,4 +1,4 @@
-"""The fast path of one event through a `StandardScaler`: methods in machine code, see `ways`."""
+"""The fast path of one event through a `StandardScaler`: methods in machine code."""
 
 from __future__ import annotations
 
@@ -9,19 +9,32 @@ from typing import Any
 import numpy as np
 
 from streamsvm._compile import address_of, array_at, compiled, compiled_for_c
+from streamsvm.errors import StaleAddressError
 from streamsvm.features.schema import Schema
-from streamsvm.native_events import event_reader as its
+from streamsvm.native_events import availability
+from streamsvm.native_events import event_reader as reader
 from streamsvm.native_events import python_objects as py
-from streamsvm.native_events.event_reader import LONGEST, column_in_order, places_at, reader_of
-from streamsvm.native_events.path_table import CLOSED, FALL_BACK, guarded_by_lock, is_open, table_at
+from streamsvm.native_events.event_reader import LONGEST, column_in_order, fields_at, reader_of
+from streamsvm.native_events.fast_path import (
+    GENERATION,
+    N_HEAD,
+    READER,
+    Generation,
+    guarded_by_lock,
+    head_of,
+    is_open,
+    publish,
+    release,
+    table_at,
+)
 from streamsvm.native_events.python_methods import methods_of, new_reference
 from streamsvm.support.rows import LARGEST
 
-# The table, int64 (_N,): whether the way is closed; addresses of a reader's places and of the
-# statistics, float64 (3, features), and how many features they are of; and the objects that are
-# given back.
-_PLACES, _STATISTICS, _WIDTH, _NONE, _FALL_BACK = range(CLOSED + 1, 6)
-_N = 6
+# The table, int64 (_N,), behind the fields that all tables begin with: the address of the
+# statistics, float64 (3, features), and how many features they are of; the objects that say that an
+# event was learnt, and that it falls back.
+_STATISTICS, _N_FEATURES, _LEARNT, _FALL_BACK = range(N_HEAD, N_HEAD + 4)
+_N = N_HEAD + 4
 
 
 @compiled
@@ -45,21 +58,21 @@ def scaled(statistics, f, value):
 def _list_event(address, d, x):
     """List columns and values of an event of d known features at most; return how many.
 
-    Or -1 to give up.
+    Or -1 to fall back.
     """
-    places = places_at(address)
+    fields = fields_at(address)
     # All names are in order, and there are statistics of all.
-    if places[its.N_ORDERED] != d or py.list_size(places[its.NAMES]) != d:
+    if fields[reader.N_ORDERED] != d or py.list_size(fields[reader.NAME_LIST]) != d:
         return -1
-    if not py.is_plain(x, places) or py.dict_size(x) > d:
+    if not py.is_plain(x, fields) or py.dict_size(x) > d:
         return -1
-    columns = array_at(places[its.FOUND], (LONGEST,), np.int32)
-    given = array_at(places[its.GIVEN], (LONGEST,), np.float64)
-    at = address + 8 * its.AT
-    places[its.AT] = n = 0
+    columns = array_at(fields[reader.COLUMNS], (LONGEST,), np.int32)
+    given = array_at(fields[reader.NUMBERS], (LONGEST,), np.float64)
+    at = address + 8 * reader.POSITION
+    fields[reader.POSITION] = n = 0
     while py.dict_next(x, at, at + 8, at + 16) != 0:
-        columns[n] = column_in_order(places, places[its.KEY], n, d)
-        given[n] = py.number(places[its.VALUE], places)
+        columns[n] = column_in_order(fields, fields[reader.KEY], n, d)
+        given[n] = py.number(fields[reader.VALUE], fields)
         # NaN is not at most anything.
         if columns[n] < 0 or not abs(given[n]) <= LARGEST:
             return -1
@@ -69,35 +82,35 @@ def _list_event(address, d, x):
 
 @compiled_for_c
 def learn(owner, x):
-    """Learn an event; return None, or `FALL_BACK`: objects both."""
+    """Learn an event; return the object that tells what was done."""
     table = table_at(owner, _N)
-    d = table[_WIDTH]
-    n = _list_event(table[_PLACES], d, x) if is_open(owner, table) else -1
+    d = table[_N_FEATURES]
+    n = _list_event(table[READER], d, x) if is_open(owner, table) else -1
     if n < 0:
         return new_reference(table[_FALL_BACK])
-    places = places_at(table[_PLACES])
+    fields = fields_at(table[READER])
     statistics = array_at(table[_STATISTICS], (3, d), np.float64)
-    columns = array_at(places[its.FOUND], (LONGEST,), np.int32)
-    given = array_at(places[its.GIVEN], (LONGEST,), np.float64)
+    columns = array_at(fields[reader.COLUMNS], (LONGEST,), np.int32)
+    given = array_at(fields[reader.NUMBERS], (LONGEST,), np.float64)
     for t in range(n):
         learn_value(statistics, columns[t], given[t])
-    return new_reference(table[_NONE])
+    return new_reference(table[_LEARNT])
 
 
 @compiled_for_c
 def transform(owner, x):
-    """Return the scaled event, a dict, or `FALL_BACK`."""
+    """Return the scaled event, a dict, or what says to fall back."""
     table = table_at(owner, _N)
-    # First: to make it may wake the garbage collector, and that anybody, who may change anything.
+    # First: to make it may start the garbage collector, and a finalizer may use the scaler.
     event = py.new_dict()
-    d = table[_WIDTH]
-    n = _list_event(table[_PLACES], d, x) if event != 0 and is_open(owner, table) else -1
+    d = table[_N_FEATURES]
+    n = _list_event(table[READER], d, x) if event != 0 and is_open(owner, table) else -1
     if n >= 0:
-        places = places_at(table[_PLACES])
+        fields = fields_at(table[READER])
         statistics = array_at(table[_STATISTICS], (3, d), np.float64)
-        order = array_at(places[its.ORDER], (d,), np.int64)
-        columns = array_at(places[its.FOUND], (LONGEST,), np.int32)
-        given = array_at(places[its.GIVEN], (LONGEST,), np.float64)
+        order = array_at(fields[reader.NAME_ORDER], (d,), np.int64)
+        columns = array_at(fields[reader.COLUMNS], (LONGEST,), np.int32)
+        given = array_at(fields[reader.NUMBERS], (LONGEST,), np.float64)
         for t in range(n):
             c = columns[t]
             if not py.put_number(event, order[c], scaled(statistics, c, given[t])):
@@ -115,9 +128,10 @@ def _methods() -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 class ScalerFastPath:
-    """Learns and scales events of known features, or gives up: they go the general path.
+    """Learns and scales events of known features.
 
-    It is closed until it leads somewhere. ``learn(x)`` returns None, ``transform(x)`` a dict.
+    ``learn(x)`` returns True, ``transform(x)`` a dict. Both return None for what they cannot do,
+    and while the path is closed or another thread holds the lock: nothing was done.
 
     Parameters
     ----------
@@ -126,42 +140,85 @@ class ScalerFastPath:
     room
         How many of them there may be.
     lock
-        Held while statistics are changed elsewhere.
+        An RLock, held while statistics are changed elsewhere.
+    generation
+        That of the scaler.
 
     """
 
-    def __init__(self, schema: Schema, room: int, lock: Any) -> None:
-        self._schema, self._room = schema, room
+    def __init__(self, schema: Schema, room: int, lock: Any, generation: Generation) -> None:
+        self._schema, self._room, self._generation = schema, room, generation
         self._reader = reader_of(schema, room, True)
         self._table = np.zeros(_N, np.int64)
-        self._table[CLOSED], self._table[_PLACES] = 1, address_of(self._reader.places)
-        self._table[_NONE], self._table[_FALL_BACK] = id(None), id(FALL_BACK)
-        # What must live as long as the methods: the statistics come last.
-        self._kept = [self._table, self._reader, schema, lock, None]
+        self._table[:N_HEAD] = head_of(generation, address_of(self._reader.fields))
+        # The statistics.
+        self._arrays: list[Any] = [None]
+        # What must live as long as the methods.
+        kept = (self._table, self._reader, self._arrays, generation, lock)
         known = guarded_by_lock(self._table, lock)
-        self.learn, self.transform = (new(known, self._kept) for new in _methods())
+        self.learn, self.transform = (new(known, kept) for new in _methods())
+
+    @property
+    def is_open(self) -> bool:
+        """Whether events may go here."""
+        return availability.is_on() and bool(self._table[GENERATION] == self._generation.now)
 
     def is_bound_to(self, statistics: np.ndarray) -> bool:
         """Tell whether it is open, and leads there."""
-        return not self._table[CLOSED] and self._kept[-1] is statistics
-
-    def close(self) -> None:
-        """Give up from now on; called with the lock."""
-        self._table[CLOSED] = 1
-        self._kept[-1] = None
+        return self.is_open and self._arrays[0] is statistics
 
     def is_for(self, schema: Schema) -> bool:
-        """Tell whether it may lead to statistics of that schema's features."""
+        """Tell whether it can lead to statistics of that schema's features."""
         return schema is self._schema and len(schema) <= self._room
 
-    def bind(self, statistics: np.ndarray) -> None:
-        """Lead to statistics of all features of the schema; called with the lock."""
-        self.close()
-        self._reader.update(self._schema, self._room)
-        kept: list[Any] = self._kept
-        table, place, width = self._table, address_of(statistics), statistics.shape[1]
-        # No call from here on: what an interruption calls may lead it elsewhere.
-        kept[-1] = statistics
-        table[_STATISTICS] = place
-        table[_WIDTH] = width
-        table[CLOSED] = 0
+    def release(self) -> None:
+        """Let go of the statistics, if the path is closed; called with the lock held."""
+        release(self._table, self._arrays)
+
+    def bind(self, statistics: np.ndarray, generation: int) -> bool:
+        """Open it, to lead to statistics of all features of the schema.
+
+        Parameters
+        ----------
+        statistics
+            float64 (3, features).
+        generation
+            What `Generation.advance` gave before the statistics were looked at.
+
+        Returns
+        -------
+        Whether it is open: not if the scaler was used meanwhile, or a name cannot be handled.
+
+        """
+        # An address says nothing of a size or of a type.
+        if statistics.dtype != np.float64 or len(statistics) != 3:
+            return False
+        self._reader.update()
+        table = self._table_of(statistics, generation)
+        return publish(self._table, table, statistics.shape[1], self._arrays, statistics)
+
+    def _table_of(self, statistics: np.ndarray, generation: int) -> np.ndarray:
+        head = head_of(self._generation, address_of(self._reader.fields))
+        head[GENERATION] = generation
+        own = (address_of(statistics), statistics.shape[1], id(True), id(None))
+        return np.array([*head, *own], np.int64)
+
+    def check(self, statistics: np.ndarray) -> None:
+        """Compare each address with that of the array which should be there; in debug mode.
+
+        Raises
+        ------
+        StaleAddressError
+            One is another.
+
+        """
+        if not self.is_open:
+            return
+        expected = self._table_of(statistics, self._generation.now)
+        if not np.array_equal(expected, self._table) or not self._reader.is_sound():
+            wrong = np.flatnonzero(expected != self._table).tolist()
+            raise StaleAddressError(
+                f"fields {wrong} of the table of a scaler are not those of its arrays, or its "
+                "reader is wrong: switch native events off (STREAMSVM_NATIVE_EVENTS=0), and "
+                "report this"
+            )

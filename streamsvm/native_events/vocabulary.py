@@ -1,12 +1,11 @@
-"""Columns by name, for compiled code: a table of the names that a list has, and places by hash.
+"""Columns by name, for compiled code: a hash table of the names in a list.
 
-Where a name's slot is follows from its hash: what all the names of an event need can be brought
-near at once. In Python's dict each name takes four visits of memory, one after the other.
+The slot of a name follows from its hash: the slots of all names of an event can be prefetched at
+once. In Python's dict each name takes four visits of memory, one after the other.
 """
 
 from __future__ import annotations
 
-import zlib
 from typing import Any
 
 import numpy as np
@@ -19,24 +18,24 @@ _HALF = np.int64(2**32 - 1)
 _ODD = np.int64(0x9E3779B97F4A7C15 - 2**64)
 
 # The head, int64 (3,): address of the slots, how many there are less 1, how many are taken.
-_SLOTS, _MASK, _TAKEN = range(3)
+SLOTS, MASK, TAKEN = range(3)
+_N_HEAD = 3
 
-_REMEMBERED = 2**16
 _FEW = 2**14
 
 
 @compiled_within
 def _slots_of(head):
-    h = array_at(head, (3,), np.int64)
-    return array_at(h[_SLOTS], (h[_MASK] + 1, 2), np.int64), h[_MASK]
+    h = array_at(head, (_N_HEAD,), np.int64)
+    return array_at(h[SLOTS], (h[MASK] + 1, 2), np.int64), h[MASK]
 
 
 @compiled_within
 def hash_of(name):
     """Return the hash of a name; its upper half tells the slot.
 
-    Python's hashes of ints are these themselves: those that have all digits but the first in common
-    would stand in one queue.
+    Python's hash of an int is the int itself: numbers that differ in their upper bits only would
+    all begin at one slot.
     """
     hashed = py.hash_of(name)
     return (hashed ^ (hashed >> 32)) * _ODD
@@ -53,22 +52,22 @@ def _mark(hashed):
 
 
 @compiled_within
-def look_ahead(head, hashed):
-    """Have the slot of a name brought near."""
+def prefetch_slot(head, hashed):
+    """Prefetch the slot of a name."""
     slots, mask = _slots_of(head)
     prefetch(slots, _first_slot(hashed, mask), 0)
 
 
 @compiled_within
-def look_at(head, hashed):
-    """Have the name in that slot brought near."""
+def prefetch_name(head, hashed):
+    """Prefetch the name in the slot where a search begins."""
     slots, mask = _slots_of(head)
-    py.look_ahead(slots[_first_slot(hashed, mask), 0])
+    py.prefetch_object(slots[_first_slot(hashed, mask), 0])
 
 
 @compiled_within
 def column_of(head, name, hashed, kinds):
-    """Return the column of a name, -1 if it is unknown; kinds as `py.kinds`."""
+    """Return the column of a name, -1 if it is unknown; kinds: see `py.new_kinds`."""
     slots, mask = _slots_of(head)
     i, mark = _first_slot(hashed, mask), _mark(hashed)
     while slots[i, 1] != 0:
@@ -81,112 +80,116 @@ def column_of(head, name, hashed, kinds):
 @compiled_within
 def is_complete(head, n):
     """Tell whether the first n names are in the table."""
-    return array_at(head, (3,), np.int64)[_TAKEN] == n
+    return array_at(head, (_N_HEAD,), np.int64)[TAKEN] == n
 
 
 @compiled_within
 def has_room(head, more):
     """Tell whether so many names can be added."""
-    h = array_at(head, (3,), np.int64)
-    return 3 * (h[_TAKEN] + more) <= 2 * (h[_MASK] + 1)
+    h = array_at(head, (_N_HEAD,), np.int64)
+    return 3 * (h[TAKEN] + more) <= 2 * (h[MASK] + 1)
 
 
 @compiled_within
 def add(head, name):
-    """Give an unknown name, which somebody keeps alive, the next column; there is room."""
+    """Give an unknown name, which its list keeps alive, the next column; there is room."""
     slots, mask = _slots_of(head)
-    h = array_at(head, (3,), np.int64)
+    h = array_at(head, (_N_HEAD,), np.int64)
     hashed = hash_of(name)
     i = _first_slot(hashed, mask)
     while slots[i, 1] != 0:
         i = (i + 1) & mask
-    h[_TAKEN] += 1
-    slots[i, 0], slots[i, 1] = name, _mark(hashed) | h[_TAKEN]
+    h[TAKEN] += 1
+    slots[i, 0], slots[i, 1] = name, _mark(hashed) | h[TAKEN]
+
+
+@compiled_within
+def add_missing(head, names, kinds):
+    """Add the names of a list that are not in the table; return whether all are there now."""
+    n = py.list_size(names)
+    for i in range(array_at(head, (_N_HEAD,), np.int64)[TAKEN], n):
+        name = py.item_of_list(names, i)
+        if not py.is_name(name, kinds) or not has_room(head, 1):
+            return False
+        add(head, name)
+    return True
 
 
 @compiled_with_python
-def _add_all(head, names, first, stop):
-    """Add names first .. stop - 1 of a list."""
-    for i in range(first, stop):
-        add(head, py.item_of_list(names, i))
+def _add_missing_names(head, names, kinds):
+    return add_missing(head, names, array_at(kinds, (py.N_KINDS,), np.int64))
 
 
 @compiled_with_python
-def _move(head, address, size):
-    """Fill an empty table without a look at the names, and have the head lead there.
+def _move(head, address, size, holder, owner):
+    """Fill an empty table from that of a head, which leads there from now on, if it is larger.
 
-    In one call, with the interpreter's lock: nobody adds a name meanwhile, or is interrupted.
+    In one call, with the interpreter's lock: nobody adds a name meanwhile.
     """
-    h = array_at(head, (3,), np.int64)
+    h = array_at(head, (_N_HEAD,), np.int64)
     slots, mask = array_at(address, (size, 2), np.int64), size - 1
-    if h[_SLOTS] != 0:
+    if h[SLOTS] != 0:
         old, last = _slots_of(head)
+        if last >= mask:
+            return
         for t in range(last + 1):
             if old[t, 1] != 0:
                 i = _first_slot(old[t, 1], mask)
                 while slots[i, 1] != 0:
                     i = (i + 1) & mask
                 slots[i, 0], slots[i, 1] = old[t, 0], old[t, 1]
-    h[_SLOTS], h[_MASK] = address, mask
-
-
-class HashedPlaces(dict[Any, int]):
-    """Twice the column that a name is hashed to, plus 1 if its values change sign.
-
-    A few names are remembered, as hashing one takes longer than everything else about it.
-    """
-
-    def __init__(self, buckets: int) -> None:
-        super().__init__()
-        self._buckets = buckets
-
-    def __missing__(self, name: Any) -> int:
-        text = name if isinstance(name, str) else repr(name)
-        # Not hash(): that of a string is another one in each process.
-        hashed = zlib.crc32(text.encode())
-        place = 2 * (hashed % self._buckets) + (hashed >> 31)
-        # Others may be equal and yet have another text: 1 and True.
-        if isinstance(name, str):
-            if len(self) >= _REMEMBERED:
-                self.clear()
-            self[name] = place
-        return place
+    h[SLOTS], h[MASK] = address, mask
+    py.store_reference(holder, 0, owner)
 
 
 class Vocabulary:
-    """The table, of a list of names that only grows.
+    """A hash table of the names in a list that only grows.
 
     Parameters
     ----------
     names
-        The names by column; it keeps them alive.
+        The names by column; the list keeps them alive.
 
     """
 
     def __init__(self, names: list[Any]) -> None:
         self._names = names
-        self.head = np.zeros(3, np.int64)
-        # Those that the head leads to, and some that an interruption left.
-        self._kept: list[np.ndarray] = []
+        self.head = np.zeros(_N_HEAD, np.int64)
+        self._kinds = py.new_kinds()
+        # The slots that the head leads to.
+        self._slots: list[Any] = [None]
 
     @property
     def n_slots(self) -> int:
-        """How many names there is room for, and half as many."""
-        return int(self.head[_MASK]) + 1 if self.head[_SLOTS] else 0
+        """How many slots there are; two thirds of them can be taken."""
+        return int(self.head[MASK]) + 1 if self.head[SLOTS] else 0
 
     @property
     def n_names(self) -> int:
         """How many names are in the table."""
-        return int(self.head[_TAKEN])
+        return int(self.head[TAKEN])
 
-    def update(self, more: int = 256) -> None:
-        """Add the names that the list has now, and make room for some more."""
+    def update(self, more: int = 256) -> bool:
+        """Add the names that the list has now, and make room for some more.
+
+        Parameters
+        ----------
+        more
+            For how many names, at least 0, there shall be room afterwards.
+
+        Returns
+        -------
+        Whether all names of the list are in the table: they are strings or ints of 64 bits.
+
+        """
         n = len(self._names)
         if 3 * (n + more) > 2 * self.n_slots:
-            # Room for twice as many, and few slots in one queue; of few names for more.
+            # Room for twice as many, so that most slots that follow a taken one are free; of few
+            # names for more.
             size = 1 << ((4 if n < _FEW else 2) * (n + more)).bit_length()
-            self._kept.append(np.zeros((size, 2), np.int64))
-            _move(address_of(self.head), address_of(self._kept[-1]), size)
-            del self._kept[:-1]
-        if self.n_names < n:
-            _add_all(address_of(self.head), id(self._names), self.n_names, n)
+            former, slots = self._slots[0], np.zeros((size, 2), np.int64)
+            addresses = address_of(self.head), address_of(slots)
+            _move(*addresses, size, id(self._slots), id(slots))
+            del former
+        kinds = address_of(self._kinds)
+        return bool(_add_missing_names(address_of(self.head), id(self._names), kinds))

@@ -1,37 +1,158 @@
-"""Objects that one thread changes while others read them."""
+"""Objects that one thread changes while others read them; what becomes of them in a fork."""
 
 from __future__ import annotations
 
 import copy
+import os
 import threading
-from typing import Any, Self
+import time
+from typing import TYPE_CHECKING, Any, NoReturn, Self
+from weakref import WeakValueDictionary
 
-from streamsvm.support.writable import writable
+from streamsvm.errors import ForkedModelError
+from streamsvm.support.writable import own_copies, writable
+
+_FORK_SECONDS = 3.0
+"""How long a fork waits, in all, for other threads to leave the models that they change."""
 
 
 class Locked:
-    """Has a lock that all hold who use the content; copies are of one moment, with their own."""
+    """Has a lock that is held by whatever uses the content; copies are of one moment.
+
+    Copies, shallow ones and pickles too, share nothing with the original that changes in place.
+    A forked process may use the object unless another thread was changing it at that moment; then
+    each use of it there raises `ForkedModelError`.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._set_lock(threading.RLock())
 
     def clone(self, new_params: Any = None, include_attributes: bool = False) -> Any:
         """Return a new one of the same parameters, or with what it has learnt: see River's."""
         if include_attributes and not new_params:
-            # Not attribute by attribute, which a lock does not bear.
+            # Not attribute by attribute: a lock cannot be copied.
             return copy.deepcopy(self)
         return super().clone(new_params, include_attributes)  # type: ignore[misc]
 
-    def __getstate__(self) -> dict[str, Any]:
+    def _set_lock(self, lock: Any) -> None:
+        self._lock = lock
+        _objects[id(self)] = self
+
+    def _contents(self) -> dict[str, Any]:
+        """Return the attributes that a copy needs, not copied yet; the lock is held."""
         return {**self.__dict__, "_lock": None}
+
+    def _after_fork(self) -> None:
+        """Replace what must not be used in a forked process, besides the lock."""
+
+    def _lose(self) -> None:
+        """Forget all but the parameters: another thread was changing the object."""
+        for name in [name for name in self.__dict__ if name.startswith("_")]:
+            del self.__dict__[name]
+        self._lock = _LostLock()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            # Only called for attributes that are missing.
+            if isinstance(self.__dict__.get("_lock"), _LostLock):
+                _refuse()
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return own_copies(self._contents())
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
         self.__dict__.update(writable(contents))
-        self._lock = threading.RLock()
+        self._set_lock(threading.RLock())
 
     def __deepcopy__(self, known: dict[int, Any]) -> Self:
         with self._lock:
-            contents = copy.deepcopy(self.__getstate__(), known)
+            contents = copy.deepcopy(self._contents(), known)
         copied = type(self).__new__(type(self))
         copied.__setstate__(contents)
         return copied
+
+
+def _refuse() -> NoReturn:
+    raise ForkedModelError(
+        "another thread was changing this model when the process was forked: load a saved model "
+        "here, or use a copy that was made before the fork"
+    )
+
+
+class _LostLock:
+    """The lock of an object that cannot be used any more: to take it raises."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> NoReturn:
+        _refuse()
+
+    def __enter__(self) -> NoReturn:
+        _refuse()
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+_objects: WeakValueDictionary[int, Locked] = WeakValueDictionary()
+_forking = threading.Lock()
+_forker = 0
+"""The thread that holds `_forking`."""
+_held: list[Any] = []
+"""The locks of objects that it has taken."""
+
+
+def _living() -> list[Locked]:
+    found = [reference() for reference in _objects.valuerefs()]
+    return sorted((thing for thing in found if thing is not None), key=id)
+
+
+def _before_fork() -> None:
+    global _forker
+    stop = time.monotonic() + _FORK_SECONDS
+    # Forks of two threads at the same time come one after the other.
+    if not _forking.acquire(timeout=_FORK_SECONDS):
+        return
+    _forker = threading.get_ident()
+    _held.clear()
+    # The order in which the steps of a pipeline are locked, too.
+    for thing in _living():
+        lock: Any = thing.__dict__.get("_lock")
+        if hasattr(lock, "release") and lock.acquire(timeout=max(0.0, stop - time.monotonic())):
+            _held.append(lock)
+
+
+def _after_fork_in_parent() -> None:
+    global _forker
+    if _forker != threading.get_ident():
+        return
+    while _held:
+        _held.pop().release()
+    _forker = 0
+    _forking.release()
+
+
+def _after_fork_in_child() -> None:
+    global _forker, _forking
+    held = set(map(id, _held)) if _forker == threading.get_ident() else set()
+    _forker, _forking = 0, threading.Lock()
+    for thing in _living():
+        lock = thing.__dict__.get("_lock")
+        if lock is None or isinstance(lock, _LostLock):
+            continue
+        # One that was made while others were waited for is free, or was not.
+        if id(lock) in held or lock.acquire(blocking=False):
+            thing._set_lock(threading.RLock())
+            thing._after_fork()
+        else:
+            thing._lose()
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )

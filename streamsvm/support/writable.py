@@ -1,7 +1,8 @@
-"""Arrays of unpickled objects that are somebody else's memory."""
+"""Copies of what objects consist of: arrays that must not be written to, or not be shared."""
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -27,3 +28,53 @@ def _writable(content: Any, copies: dict[int, np.ndarray]) -> Any:
         if any(new is not old for new, old in zip(parts, content, strict=True)):
             return content._make(parts) if hasattr(content, "_make") else type(content)(parts)
     return content
+
+
+_PLAIN_STATE: Any = object.__getstate__
+
+
+def own_copies(contents: dict[str, Any]) -> dict[str, Any]:
+    """Return the attributes of an object with copies of all that changes in place.
+
+    Parameters
+    ----------
+    contents
+        Attributes by name.
+
+    Returns
+    -------
+    The same with arrays, lists, dicts and objects of this package copied, also inside each other
+    and inside tuples. Other objects, such as labels and feature names, are shared. What is at
+    several places remains one.
+
+    """
+    known: dict[int, Any] = {}
+    return {name: _own(part, known) for name, part in contents.items()}
+
+
+def _own(content: Any, known: dict[int, Any]) -> Any:
+    if id(content) not in known:
+        known[id(content)] = _copied(content, known)
+    return known[id(content)]
+
+
+def _copied(content: Any, known: dict[int, Any]) -> Any:
+    kind: Any = type(content)
+    if isinstance(content, np.ndarray):
+        return content.copy("K")
+    if kind is list:
+        return [_own(part, known) for part in content]
+    if kind is dict:
+        return {key: _own(part, known) for key, part in content.items()}
+    if isinstance(content, tuple):
+        parts = [_own(part, known) for part in content]
+        if all(new is old for new, old in zip(parts, content, strict=True)):
+            return content
+        return kind._make(parts) if hasattr(kind, "_make") else kind(parts)
+    if not kind.__module__.startswith("streamsvm.") or not hasattr(content, "__dict__"):
+        return content
+    if kind.__getstate__ is not _PLAIN_STATE:
+        return copy.copy(content)
+    made = kind.__new__(kind)
+    made.__dict__.update({name: _own(part, known) for name, part in content.__dict__.items()})
+    return made

@@ -19,7 +19,6 @@ from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.labels import calibration
 from streamsvm.learners.bases import rate_search
 from streamsvm.model_files import codec
-from streamsvm.native_events.path_table import FALL_BACK
 from streamsvm.solvers.linear import sgd
 from streamsvm.solvers.linear import state as linear_state
 
@@ -449,8 +448,8 @@ def test_a_way_that_is_closed_gives_up(sparse):
     model.learn_many(np.random.default_rng(0).normal(size=(5, 2000)), [True, False] * 2 + [True])
     for x in ({1900: 1.0}, {0: 1.0, 1: 1.0, 2: 1.0}):
         for given_up in (old.predict(x), old.margin_locked(x), old.learn(x, True)):
-            assert given_up is FALL_BACK
-        assert old.learn_locked_any(x, True) is FALL_BACK
+            assert given_up is None
+        assert old.learn_locked_any(x, True) is None
 
 
 def test_counters_do_not_make_up_features():

@@ -36,7 +36,7 @@ def test_rows_are_those_that_were_added(seed, parts):
             first.become_sparse(sparse(first.all(D)[0]))
             is_sparse = True
         elif kind == "r":
-            first.block(n + 1, n + 1, known, is_sparse)
+            first.make_block(n + 1, n + 1, known, is_sparse)
             first.close_block()
         elif kind == "t":
             first.drop_room()
@@ -48,7 +48,8 @@ def test_rows_are_those_that_were_added(seed, parts):
             added = cut(sparse(rows) if kind == "s" else rows, 1, n + 1)
             own_y, own_weight = rng.normal(size=n), rng.random(n)
             if kind == "k":
-                block = first.block(n + 1, n + 1, known, is_sparse)
+                first.make_block(n + 1, n + 1, known, is_sparse)
+                block = first.block
                 for r in range(n):
                     row = rows[r + 1 : r + 2]
                     row = sparse(row) if is_sparse else row

@@ -16,7 +16,6 @@ from streamsvm.errors import FeatureError
 from streamsvm.features.matrices import Matrix, are_usable
 from streamsvm.features.packing import crc32, list_event
 from streamsvm.native_events.event_reader import LONGEST
-from streamsvm.native_events.event_rows import _digits
 
 
 class TheLongWay(SVMSGDClassifier):
@@ -30,9 +29,8 @@ PLAIN_NAMES = st.one_of(
     st.sampled_from(["a", "b", "c", "d", "zz"]),
     st.text(max_size=3),
     st.integers(-3, 6),
-    st.integers(-(2**70), 2**70),
+    st.integers(-(2**63), 2**63 - 1),
     st.just(-(2**63)),
-    st.tuples(st.sampled_from(["a", "b", 1]), st.integers(0, 3)),
 )
 
 
@@ -52,7 +50,12 @@ ODD = st.one_of(
 
 
 ODD_NAMES = st.one_of(
-    st.tuples(st.just("a"), st.booleans()), st.booleans(), st.none(), st.just("\ud800")
+    st.tuples(st.sampled_from(["a", "b", 1]), st.integers(0, 3)),
+    st.integers(-(2**70), 2**70),
+    st.tuples(st.just("a"), st.booleans()),
+    st.booleans(),
+    st.none(),
+    st.just("\ud800"),
 )
 
 
@@ -226,10 +229,10 @@ def test_dense_events_with_new_features_go_the_short_way():
     for i in range(4):
         model.learn_one({"b": 1.0 + i, "d": 1.0}, bool(i % 2))
     way = model._fast_path
-    assert way.learn({"d": 1.0, "c": 2.0, "a": 3.0}, True) is None
+    assert way.learn({"d": 1.0, "c": 2.0, "a": 3.0}, True) is True
     assert model.feature_names == ["b", "d", "a", "c"]
     assert way.predict({"unknown": 1.0, "c": 1.0}) is model.predict_one({"c": 1.0})
-    assert way.learn({name: 1.0 for name in "dcbazyx"}, False) is None
+    assert way.learn({name: 1.0 for name in "dcbazyx"}, False) is True
     assert model.feature_names == ["b", "d", "a", "c", "x", "y", "z"]
     assert model._fast_path is way
     other = TheLongWay(sparse=False, t0=10.0)
@@ -261,12 +264,10 @@ def test_columns_that_meet_do_not_become_infinite():
         assert np.isfinite(model._state.weights).all()
 
 
-@given(st.binary(max_size=40), st.integers(-(2**63) + 1, 2**63 - 1))
+@given(st.binary(max_size=40))
 @settings(deadline=None)
-def test_hashes_are_those_of_zlib(content, number):
+def test_hashes_are_those_of_zlib(content):
     assert crc32(np.frombuffer(content, np.uint8)) == zlib.crc32(content)
-    text = np.zeros(24, np.uint8)
-    assert text[_digits(number, text) :].tobytes().decode() == repr(number)
 
 
 def listed(columns, given):

@@ -18,9 +18,8 @@ import scipy.sparse
 
 from streamsvm import LaRankClassifier, SGDQNClassifier, SVMSGDClassifier
 from streamsvm.errors import FeatureError
+from streamsvm.learners.bases import linear_native
 from streamsvm.native_events.event_reader import LONGEST
-from streamsvm.native_events.linear_path import BUFFER_FULL
-from streamsvm.native_events.path_table import FALL_BACK
 from streamsvm.solvers.linear import state as linear_state
 from streamsvm.solvers.linear.state import T
 
@@ -31,11 +30,11 @@ def test_names_of_the_last_event_are_held_and_let_go():
         model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
     name = "".join(["of", " one ", "event"])
     before = sys.getrefcount(name)
-    assert model._fast_path.predict({name: 1.0, "a": 1.0}) is not FALL_BACK
+    assert model._fast_path.predict({name: 1.0, "a": 1.0}) is not None
     assert sys.getrefcount(name) == before + 1
-    assert model._fast_path.predict({"a": 1.0, "b": 1.0}) is not FALL_BACK
+    assert model._fast_path.predict({"a": 1.0, "b": 1.0}) is not None
     assert sys.getrefcount(name) == before
-    assert model._fast_path.predict({name: 1.0}) is not FALL_BACK
+    assert model._fast_path.predict({name: 1.0}) is not None
     del model
     gc.collect()
     assert sys.getrefcount(name) == before
@@ -48,7 +47,7 @@ def test_events_of_known_names_do_go_the_short_way(cls, params):
     names = [f"name {i}" for i in range(20)]
     for i in range(4):
         model.learn_one({name: 1.0 + i for name in names}, bool(i % 2))
-    assert model._fast_path.predict({}) is not FALL_BACK
+    assert model._fast_path.predict({}) is not None
     way = model._fast_path
     for x in (
         dict.fromkeys(names, 1.0),
@@ -61,7 +60,7 @@ def test_events_of_known_names_do_go_the_short_way(cls, params):
         n = model.n_examples
         assert way.predict(x) == model.predict_one(x)
         assert way.margin_locked(x) == model.decision_function_one(x)
-        assert way.learn(x, True) is way.learn(x, 1) is way.learn_locked_any(x, np.True_) is None
+        assert way.learn(x, True) is way.learn(x, 1) is way.learn_locked_any(x, np.True_) is True
         assert model.n_examples == n + 3
     for x in (
         # Numbers that have to be converted first.
@@ -69,26 +68,19 @@ def test_events_of_known_names_do_go_the_short_way(cls, params):
         MappingProxyType({"name 5": 1.0}),
     ):
         n = model.n_examples
-        assert way.predict(x) is way.learn(x, True) is FALL_BACK
+        assert way.predict(x) is way.learn(x, True) is None
         assert (way.margin_locked(x) > 0.0) == model.predict_one(x)
-        assert way.learn_locked_any(x, False) is None
+        assert way.learn_locked_any(x, False) is True
         assert model.n_examples == n + 1
     assert model._fast_path is way
-    model.learn_one({("1", 0): 1.0}, True)
-    if "hashing" not in params:
-        assert model._fast_path.predict({tuple(["1", 0]): 1.0, "name 1": 1.0}) is not FALL_BACK
     for x in ({"name 1": float("nan")}, {"name 1": "1.0"}, {"name 1": 1e300}, None, [1.0]):
-        assert model._fast_path.predict(x) is model._fast_path.margin_locked(x) is FALL_BACK
-        assert (
-            model._fast_path.learn(x, True)
-            is model._fast_path.learn_locked_any(x, True)
-            is FALL_BACK
-        )
+        assert model._fast_path.predict(x) is model._fast_path.margin_locked(x) is None
+        assert model._fast_path.learn(x, True) is model._fast_path.learn_locked_any(x, True) is None
     for label in ("True", 2, None, np.nan, [True]):
         assert (
             model._fast_path.learn({}, label)
             is model._fast_path.learn_locked_any({}, label)
-            is FALL_BACK
+            is None
         )
 
 
@@ -102,13 +94,13 @@ def test_a_way_gives_up_while_somebody_holds_the_lock(sparse):
             assert (
                 model._fast_path.predict({"a": 1.0})
                 is model._fast_path.learn({"a": 1.0}, True)
-                is FALL_BACK
+                is None
             )
             found = model._fast_path.margin_locked({"a": 1.0})
             assert found == model.decision_function_one({"a": 1.0})
             with model._lock:
                 model.learn_one({"a": 1.0}, True)
-    assert model._fast_path.predict({"a": 1.0}) is not FALL_BACK
+    assert model._fast_path.predict({"a": 1.0}) is not None
     assert model.n_examples == 6
 
 
@@ -124,7 +116,7 @@ def test_a_batch_between_an_event_that_is_due_and_the_look_back():
     models[0].learn_one(events[1023], y[1023])
     # As if another thread came before the look back.
     for model in models[1:]:
-        assert model._fast_path.learn(events[1023], y[1023]) is BUFFER_FULL
+        assert model._fast_path.learn(events[1023], y[1023]) is False
     models[2] = pickle.loads(pickle.dumps(models[2]))
     for model in models:
         model.learn_many(rows[1024:], y[1024:])
@@ -197,9 +189,9 @@ def test_a_method_outlives_its_model():
     del model
     gc.collect()
     assert predict({"a": 1.0}) is expected
-    assert learn({"a": 1.0}, True) is None
+    assert learn({"a": 1.0}, True) is True
     for wrong in ((), ({"a": 1.0},), ({"a": 1.0}, True, -1.0), ({"a": 1.0}, True, 1.0, 1.0)):
-        assert learn(*wrong) is FALL_BACK
+        assert learn(*wrong) is None
     with pytest.raises(TypeError):
         predict()
 
@@ -215,10 +207,10 @@ def test_values_that_close_the_way_while_they_become_floats():
         for i in range(4):
             model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
         way = model._fast_path
-        assert way.margin_locked({"a": Value()}) is FALL_BACK
-        assert way.predict({"a": 1.0}) is way.margin_locked({"a": 1.0}) is FALL_BACK
+        assert way.margin_locked({"a": Value()}) is None
+        assert way.predict({"a": 1.0}) is way.margin_locked({"a": 1.0}) is None
         model.learn_one({"a": 1.0, "b": 1.0}, True)
-        assert model._fast_path.learn_locked_any({"a": Value()}, True) is FALL_BACK
+        assert model._fast_path.learn_locked_any({"a": Value()}, True) is None
         assert len(model.feature_names) == 502
 
 
@@ -238,7 +230,7 @@ def test_names_of_an_event_that_was_interrupted(monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             model.learn_one({f"n{i}": 1.0 for i in range(LONGEST + 1)}, True)
         monkeypatch.undo()
-        assert model._fast_path.learn_locked_any({"n0": 1.0}, True) is FALL_BACK
+        assert model._fast_path.learn_locked_any({"n0": 1.0}, True) is None
         for name in ("n0", "n40", f"n{LONGEST}"):
             assert model.predict_one({name: 1e6}) == model.predict_one({})
         assert model._fast_path.is_open
@@ -279,8 +271,8 @@ def test_nothing_is_held_and_nothing_is_let_go():
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("place", ["_target", "_set_fast_path"])
-def test_an_interruption_before_a_way_leads_anywhere(monkeypatch, sparse, place):
+@pytest.mark.parametrize("place", ["_target_of", "_new_path", "_reserve_block"])
+def test_an_interruption_before_a_path_leads_anywhere(monkeypatch, sparse, place):
     model = SVMSGDClassifier(sparse=sparse, t0=10.0)
     model.learn_one({"a": 1.0, "b": 1.0}, True)
 
@@ -288,9 +280,10 @@ def test_an_interruption_before_a_way_leads_anywhere(monkeypatch, sparse, place)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(model, place, interrupted)
+        patch.setattr(linear_native, place, interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.learn_one({"a": -1.0, "b": 1.0}, False)
+    assert not model._fast_path.is_open
     for i in range(4):
         model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
     assert model.n_examples == 6 and model._fast_path.is_open
@@ -310,8 +303,8 @@ def test_a_third_class_frees_what_two_had():
     x = {"a": 2.0, "b": 1.0}
     assert way.predict(x) == model.predict_many(pa.table({"a": [2.0], "b": [1.0]}))[0].as_py()
     assert way.margin_locked(x) == list(model.decision_function_one(x).values())
-    assert way.learn(x, 2) is way.learn_locked_any(x, np.float64(0.0)) is None
-    assert way.learn(x, 3) is way.learn_locked_any(x, 3) is FALL_BACK
+    assert way.learn(x, 2) is way.learn_locked_any(x, np.float64(0.0)) is True
+    assert way.learn(x, 3) is way.learn_locked_any(x, 3) is None
     assert model.n_examples == 9
 
 
@@ -322,8 +315,8 @@ def test_many_classes_of_labels_that_are_other_objects_each_time():
     assert len(model.classes) == 40
     way = model._fast_path
     for i in range(40):
-        assert way.learn({"a": 1.0, "b": 2.0}, f"class {i}") is None
-    assert model.n_examples == 440 and way.learn({"a": 1.0}, "class 40") is FALL_BACK
+        assert way.learn({"a": 1.0, "b": 2.0}, f"class {i}") is True
+    assert model.n_examples == 440 and way.learn({"a": 1.0}, "class 40") is None
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -362,7 +355,7 @@ def test_a_wide_batch_when_a_look_back_is_due(cls, sparse):
         event = {"a": 1.0, "b": 2.0}
         if k == 0:
             # As if it was interrupted before the look back.
-            assert model._fast_path.learn(event, True) is BUFFER_FULL
+            assert model._fast_path.learn(event, True) is False
         else:
             model.learn_one(event, True)
         model.learn_many(wide, [True, False] * 2 + [True])
@@ -417,13 +410,13 @@ def test_labels_are_held_while_they_are_known():
     model = SVMSGDClassifier(t0=10.0)
     for i in range(10):
         model.learn_one({"a": float(i), "b": 1.0}, labels[i % 5])
-    before = [sys.getrefcount(label) for label in (*labels, True, FALL_BACK)]
+    before = [sys.getrefcount(label) for label in (*labels, True, None)]
     for i in range(300):
         x = {"a": float(i % 7), "b": 1.0}
         assert model.predict_one(x) in labels
         model.learn_one(x, labels[i % 5])
         model._fast_path.predict({"a": "bad"})
-    assert [sys.getrefcount(label) for label in (*labels, True, FALL_BACK)] == before
+    assert [sys.getrefcount(label) for label in (*labels, True, None)] == before
     del model
     gc.collect()
     assert all(sys.getrefcount(label) < n for label, n in zip(labels, before, strict=False))

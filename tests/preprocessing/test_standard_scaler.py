@@ -17,8 +17,8 @@ from river import datasets, preprocessing
 from streamsvm import StandardScaler, load, save
 from streamsvm.errors import FeatureError
 from streamsvm.features import frames
+from streamsvm.native_events import is_on
 from streamsvm.native_events.event_reader import LONGEST
-from streamsvm.native_events.path_table import FALL_BACK, POSSIBLE
 from streamsvm.support.rows import LARGEST
 from tests.native_events.test_event_rows import NUMBERS, ODD, ODD_NAMES, PLAIN_NAMES
 
@@ -123,27 +123,27 @@ def test_events_are_learnt_and_scaled_as_by_the_long_way(events, batch):
     np.testing.assert_array_equal(short._statistics, long._statistics)
 
 
-@pytest.mark.skipif(not POSSIBLE, reason="without compiled code there is no fast path")
+@pytest.mark.skipif(not is_on(), reason="native events are off")
 def test_plain_events_of_known_features_do_go_the_short_way():
     scaler = StandardScaler()
-    scaler.learn_one({"a": 1.0, "b": 2.0, ("c", 1): 3.0})
+    scaler.learn_one({"a": 1.0, "b": 2.0, "c": 3.0})
     way = scaler._fast_path
     name = "".join(["a", ""])
-    for x in ({"b": 1, "a": True}, Counter({name: 5}), {("c", 1): np.float32(2.5)}, {}):
+    for x in ({"b": 1, "a": True}, Counter({name: 5}), {"c": np.float32(2.5)}, {}):
         before = way.transform(x)
-        assert before is not FALL_BACK and list(before) == list(x) and type(before) is dict
+        assert before is not None and list(before) == list(x) and type(before) is dict
         assert before == scaler.transform_one(x)
-        assert way.learn(x) is None
+        assert way.learn(x) is True
     assert scaler.statistics["a"][0] == 3
-    assert way.transform({"unknown": 1.0}) is way.learn({"a": 1.0, "unknown": 1.0}) is FALL_BACK
+    assert way.transform({"unknown": 1.0}) is way.learn({"a": 1.0, "unknown": 1.0}) is None
     for bad in (float("nan"), float("inf"), "1", None, 10**400):
-        assert way.transform({"b": 1.0, "a": bad}) is way.learn({"b": 1.0, "a": bad}) is FALL_BACK
+        assert way.transform({"b": 1.0, "a": bad}) is way.learn({"b": 1.0, "a": bad}) is None
     assert scaler.statistics["b"][0] == 2
     with scaler._lock:
-        assert way.transform({"a": 1.0}) is way.learn({"a": 1.0}) is FALL_BACK
+        assert way.transform({"a": 1.0}) is way.learn({"a": 1.0}) is None
         assert scaler.transform_one({"a": 1.0}).keys() == {"a"}
     scaler.learn_one({"d": 1.0})
-    assert scaler._fast_path is way and way.learn({"d": 2.0}) is None
+    assert scaler._fast_path is way and way.learn({"d": 2.0}) is True
 
 
 @pytest.mark.parametrize(

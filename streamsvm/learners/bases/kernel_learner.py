@@ -390,9 +390,9 @@ class KernelLearner(Learner):
 
     # Copies
 
-    def __getstate__(self) -> dict[str, Any]:
+    def _contents(self) -> dict[str, Any]:
         # Cached rows are recomputed to the last bit: they need not travel.
-        contents = super().__getstate__()
+        contents = super()._contents()
         if self._state is not None:
             contents["_state"] = states.without_cache(self._state)
         return contents

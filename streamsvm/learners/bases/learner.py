@@ -280,9 +280,9 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         """
         model_file.save(self, path)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def _contents(self) -> dict[str, Any]:
         # A monitor attaches itself again when it is copied.
-        return {**super().__getstate__(), "_observer": None, "_event_path": None}
+        return {**super()._contents(), "_observer": None, "_event_path": None}
 
     # Locked parts
 
@@ -356,10 +356,9 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         for start, stop in runs:
             # A new class begins a run, and is not known yet when its first example is predicted.
             n_known = len(self._labels.seen)
-            if self._labels.add(labels[start]):
-                change = self._turn_signs()
-                if self._observer is not None:
-                    self._observer.turn_signs(change)
+            change = self._add_class(labels[start])
+            if change is not None and self._observer is not None:
+                self._observer.turn_signs(change)
             part = slice(start, stop)
             given = None if numbers is None else numbers[part]
             column = self._learn_run(
@@ -374,6 +373,10 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         if len(labels) == 1 and clock.functions > compiled_before:
             rehearsal.compile_ahead(self)
         return LabelColumn.joined(predicted)
+
+    def _add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
+        """Take note of a class; return what becomes of the signs known so far, None: nothing."""
+        return self._turn_signs() if self._labels.add(label) else None
 
     def _learn_run(
         self,

@@ -18,7 +18,7 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.labels.calibration import new_temperature
 from streamsvm.labels.growing_labels import GrowingLabels
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases import rate_search
+from streamsvm.learners.bases import linear_classes, linear_native, rate_search
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.linear_model import LinearModel
 from streamsvm.learners.bases.linear_schedule import schedule_of
@@ -26,12 +26,12 @@ from streamsvm.learners.bases.parameter_checks import check_class_weight, check_
 from streamsvm.learners.bases.rate_search import RateSearchRows
 from streamsvm.learners.bases.training_observer import TrainingObserver, tell
 from streamsvm.native_events.event_reader import LONGEST
-from streamsvm.native_events.linear_path import BUFFER_FULL, LinearFastPath, NoFastPath, Target
-from streamsvm.native_events.path_table import FALL_BACK, POSSIBLE
+from streamsvm.native_events.fast_path import Generation
+from streamsvm.native_events.linear_path import NoFastPath
 from streamsvm.native_events.python_objects import PLAIN
 from streamsvm.solvers.linear import state as linear_state
 from streamsvm.solvers.linear.events import Step
-from streamsvm.solvers.linear.state import BIAS, LinearState
+from streamsvm.solvers.linear.state import LinearState
 from streamsvm.support.rows import Rows, cut, dense, shape, sparse
 
 _FEWEST, _FEWEST_SPARSE = 1024, 4096
@@ -45,6 +45,11 @@ class LinearLearner(LinearModel):
     """A linear classifier: two classes are one output, more one output each against the rest."""
 
     chunk = 65_536
+
+    # The fast path, and its methods: see `_set_fast_path`.
+    _fast_path: NoFastPath
+    _event_label: Callable[[Any], Any]
+    _event_learn: Callable[..., bool | None]
 
     def __init__(
         self,
@@ -78,6 +83,7 @@ class LinearLearner(LinearModel):
         is_decided = t0 is not None and (sparse is not None or hashing is not None)
         self._first: RateSearchRows | None = None if is_decided else RateSearchRows()
         self._state: LinearState | None = None
+        self._generation = Generation()
         self._set_fast_path(NoFastPath())
 
     @property
@@ -102,31 +108,35 @@ class LinearLearner(LinearModel):
 
     # Two classes, then more
 
-    def _turn_signs(self) -> Callable[[np.ndarray], np.ndarray]:
-        change = np.negative if self._labels.is_binary else self._spread()
-        if self._first is not None:
-            self._first.turn_signs(change)
-        if change is np.negative and self._state is not None:
-            weights, info = self._state
+    def _add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
+        """Take note of a class; return what becomes of the signs known so far, None: nothing.
+
+        Everything new is computed first: labels, outputs and first rows change in one step, so that
+        an interruption leaves either the old ones or the new ones.
+        """
+        labels = GrowingLabels(self._labels.seen)
+        change: Callable[[np.ndarray], np.ndarray] | None = None
+        new: dict[str, Any] = {"_labels": labels}
+        if labels.add(label):
+            change = np.negative if labels.is_binary else linear_classes.spread_to(labels)
+            if not labels.is_binary:
+                new["_calibration"] = new_temperature()
+        if change is not None and self._first is not None:
+            first = copy.copy(self._first)
+            first.turn_signs(change)
+            new["_first"] = first
+        if self._state is not None:
             # B of SGD-QN has no sign, u has that of v.
-            weights[:, : 1 if self._kind else 2] *= -1.0
-            info[:, (BIAS, linear_state.AVERAGE_BIAS)] *= -1.0
+            signed, second = slice(1 if self._kind else 2), self._second()
+            is_turned = change is np.negative
+            new["_state"] = linear_classes.state_of(self._state, labels, is_turned, signed, second)
+        self._generation.advance()
+        self.__dict__.update(new)
+        self._fast_path.release()
         return change
 
-    def _spread(self) -> Callable[[np.ndarray], np.ndarray]:
-        """Make an output of each class, now that a third came; return what becomes of signs."""
-        self._calibration = new_temperature()
-        labels = self._labels
-        positive, negative = labels.seen.index(labels.positive), labels.seen.index(labels.negative)
-        if self._state is not None:
-            weights, info = self._state
-            state = linear_state.new_state(3, weights.shape[2], self._second())
-            for output, sign in ((positive, 1.0), (negative, -1.0)):
-                state.weights[output], state.info[output] = weights[0], info[0]
-                state.weights[output, : 1 if self._kind else 2] *= sign
-                state.info[output, [BIAS, linear_state.AVERAGE_BIAS]] *= sign
-            self._state = state
-        return lambda signs: np.where(signs > 0.0, float(positive), float(negative))
+    def _turn_signs(self) -> Callable[[np.ndarray], np.ndarray]:
+        raise AssertionError("linear learners do this when they take note of a class")
 
     # Learning
 
@@ -150,9 +160,11 @@ class LinearLearner(LinearModel):
         k, _, room = self._state.weights.shape
         if d > room or outputs > k:
             room = room if d <= room else max(d, min(2 * room, self._schema.limit))
-            # First: it leads to the old state.
-            self._fast_path.close()
-            self._state = linear_state.grown(self._state, outputs, room, self._second())
+            grown = linear_state.grown(self._state, outputs, room, self._second())
+            # First: the fast path leads to the old state.
+            self._generation.advance()
+            self._state = grown
+            self._fast_path.release()
         return self._state
 
     def _learn_rows(
@@ -219,51 +231,30 @@ class LinearLearner(LinearModel):
                 # Nothing is left that the first examples could decide.
                 self._first = None
 
-    # Events go a fast path
+    # Events take a fast path
 
     def _bind_fast_path(self) -> None:
-        """Let events go the fast path, if that is possible; the lock is held."""
-        # First: an interruption leaves it closed.
-        self._fast_path.close()
-        schema, d = self._schema, len(self._schema)
-        if d < 2 or len(self._labels.seen) < 2 or not (POSSIBLE and schema.are_plain):
-            self._drop_fast_path()
-            return
-        state, way = self._state_for(d), self._fast_path
-        room = state.weights.shape[2]
-        if not isinstance(way, LinearFastPath) or not way.is_for(schema, room, self._sparse):
-            way = LinearFastPath(schema, room, self._sparse, self._lock, self._n_learnt)
-        way.bind(self._target(state))
-        if way is not self._fast_path:
-            self._set_fast_path(way)
-
-    def _drop_fast_path(self) -> None:
-        """Free what a fast path had: there is none any more."""
-        if isinstance(self._fast_path, LinearFastPath):
-            self._set_fast_path(NoFastPath())
-            if self._first is not None:
-                self._first.drop_room()
-
-    def _target(self, state: LinearState) -> Target:
-        """Return what the fast path leads to."""
-        block, first, n = None, self._first, self._n_examples
-        if first is not None:
-            room = rate_search.next_search(n) - n
-            width = LONGEST if self._sparse else state.weights.shape[2]
-            # Of wide rows no more than are needed next.
-            most = rate_search.LAST - n if width <= LONGEST else room
-            block = first.block(room, most, width, self._sparse)
-        weight = self.class_weight or {}
-        labels = list(self.labels if self._labels.is_binary else self._labels.seen)
-        factors = [float(weight.get(label, 1.0)) for label in labels]
-        return Target(state, self._schedule, self._kind, self._calibration, labels, factors, block)
+        """Let events take the fast path, if that is possible; the lock is held."""
+        linear_native.bind(self)
 
     def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
-        """Return the label predicted for an event."""
+        """Return the label predicted for an event.
+
+        Parameters
+        ----------
+        x
+            Features by name; a missing one counts 0.
+
+        Returns
+        -------
+        One of the labels seen; False before any label.
+
+        """
         # Of an attribute that is called at once the interpreter thinks first that it is a method.
-        predicted = self._event_label
-        label = predicted(x)
-        if label is not FALL_BACK:
+        predict = self._event_label
+        label = predict(x)
+        # Not a name of this module, which is None while the interpreter shuts down.
+        if label is not None:
             return label
         with self._lock:
             return self._labels.label(self._margin_one(x))
@@ -273,16 +264,16 @@ class LinearLearner(LinearModel):
             self._search_rate_if_due()
             self._bind_fast_path()
         margin = self._fast_path.margin_locked(x)
-        return super()._margin_one(x) if margin is FALL_BACK else margin
+        return super()._margin_one(x) if margin is None else margin
 
     def learn_one(self, x: Mapping[Name, Any], y: Any, w: float = 1.0) -> None:
         """Learn one event: see `LASVMClassifier.learn_one`."""
         if self._observer is None:
-            learnt = self._event_learn
-            told = learnt(x, y, w)
-            if told is None:
+            event_learn = self._event_learn
+            learnt = event_learn(x, y, w)
+            if learnt:
                 return
-            if told is BUFFER_FULL:
+            if learnt is not None:
                 with self._lock:
                     self._search_rate_if_due()
                 return
@@ -292,22 +283,17 @@ class LinearLearner(LinearModel):
                 self._learn_locked(x, y, w)
 
     def _learn_locked(self, x: Mapping[Name, Any], y: Any, w: float) -> None:
-        """Learn an event that was given up; the lock is held."""
-        if self._event_learn is not self._fast_path.learn:
-            # Somebody was interrupted.
-            self._set_fast_path(self._fast_path)
+        """Learn an event that fell back; the lock is held."""
         self._search_rate_if_due()
         self._make_room(x)
         observer, learn = self._observer, self._fast_path.learn_locked_any
         if observer is not None:
             if self._learn_watched(observer, learn, x, y, w):
                 return
-        else:
-            told = learn(x, y, w)
-            if told is not FALL_BACK:
-                self._search_rate_if_due()
-                return
-        # First: what is changed from here on, it would not know.
+        elif learn(x, y, w) is not None:
+            self._search_rate_if_due()
+            return
+        # First: the fast path would not know what is changed from here on.
         self._close_fast_path()
         super().learn_one(x, y, w)
         if self._may_use_fast_path():
@@ -324,16 +310,16 @@ class LinearLearner(LinearModel):
         y: Any,
         w: float,
     ) -> bool:
-        """Learn an event the fast path, and tell the monitor; return False if it gives up."""
+        """Learn an event by the fast path, and tell the monitor; return False if it fell back."""
         if observer.asks_probabilities:
             return False
         began = time.perf_counter()
-        told = learn(x, y, w)
-        if told is FALL_BACK:
+        learnt = learn(x, y, w)
+        if learnt is None:
             return False
-        # Nobody else has used it since.
+        # The lock is held: it is still the last one.
         label, predicted, margin = self._fast_path.last_example()
-        if told is BUFFER_FULL:
+        if not learnt:
             self._search_rate_if_due()
         seconds = time.perf_counter() - began
         if not observer.note(label, predicted, seconds):
@@ -360,21 +346,27 @@ class LinearLearner(LinearModel):
         first, n = self._first, self._n_examples
         if first is None or not first.is_full:
             return
-        # First: what it leads to changes.
-        self._fast_path.close()
+        # First: what the fast path leads to changes.
+        self._generation.advance()
         self._search_rate(first, n)
         self._bind_fast_path()
 
     def _close_fast_path(self) -> None:
-        """Let all events go the general path; the lock is held."""
-        self._fast_path.close()
+        """Let all events take the general path; the lock is held."""
+        self._generation.advance()
+        self._fast_path.release()
         if self._first is not None:
             self._first.close_block()
 
-    def _set_fast_path(self, way: NoFastPath) -> None:
-        # One by one, as attributes of attributes cost time.
-        self._fast_path = way
-        self._event_label, self._event_learn = way.predict, way.learn
+    def _set_fast_path(self, path: NoFastPath) -> None:
+        predict, learn = linear_native.methods_of(self, path)
+        # In one step. The methods for themselves, as attributes of attributes cost time.
+        self.__dict__.update(_fast_path=path, _event_label=predict, _event_learn=learn)
+
+    def _after_fork(self) -> None:
+        # The path knows the lock that there was before.
+        self._generation.advance()
+        self._set_fast_path(NoFastPath())
 
     def _bound(self) -> Bound:
         return self._state, _STEPS[self._kind], self._schedule, self._calibration
@@ -393,25 +385,22 @@ class LinearLearner(LinearModel):
         if n == rate_search.next_search(n - 1):
             self._search_rate(first, n)
 
-    def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
-            self._search_rate_if_due()
-            contents = super().__getstate__()
-            # The original goes on with its own.
-            contents["_first"] = copy.deepcopy(self._first)
-            contents["_n_learnt"] = self._n_learnt.copy()
-            contents["_calibration"] = self._calibration.copy()
-            # A class that comes later changes outputs, which a copy has its own of.
-            contents["_labels"] = GrowingLabels(self._labels.seen)
-            if self._state is not None:
-                # Without the room for more.
-                weights, info = self._state
-                known = weights[:, :, : max(1, len(self._schema))]
-                contents["_state"] = LinearState(known.copy(), info.copy())
-        for name in ("_fast_path", "_event_label", "_event_learn"):
+    def _contents(self) -> dict[str, Any]:
+        self._search_rate_if_due()
+        contents = super()._contents()
+        if self._state is not None:
+            # Without the room for more.
+            weights, info = self._state
+            known = weights[:, :, : max(1, len(self._schema))]
+            contents["_state"] = LinearState(known, info)
+        for name in _OF_THE_FAST_PATH:
             del contents[name]
         return contents
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
         super().__setstate__(contents)
+        self._generation = Generation()
         self._set_fast_path(NoFastPath())
+
+
+_OF_THE_FAST_PATH = ("_generation", "_fast_path", "_event_label", "_event_learn")

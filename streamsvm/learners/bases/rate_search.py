@@ -41,7 +41,7 @@ class RateSearchRows:
         return sum(array.nbytes for array in self._block.content())
 
     def __getstate__(self) -> Any:
-        # Compiled code goes on with the block, not with a copy of it.
+        # Compiled code has the address of the block, not of a copy.
         return self._block.content(), self._block.is_sparse
 
     def __setstate__(self, state: Any) -> None:
@@ -65,15 +65,31 @@ class RateSearchRows:
         # Last: after an interruption before there is nothing new.
         block.head[COUNT] += len(y)
 
-    def block(self, room: int, most: int, width: int, is_sparse: bool) -> Block:
-        """Return where compiled code may `keep` the next events, so many, and then it waits.
+    @property
+    def block(self) -> Block:
+        """Where compiled code may `keep` events."""
+        return self._block
 
-        There will be no more than `most`, of so many features. Whoever was given another block
-        before must not use it any more.
+    def make_block(self, room: int, most: int, width: int, is_sparse: bool) -> None:
+        """Have the block take so many events, and then be full.
+
+        Parameters
+        ----------
+        room
+            How many events the block takes now.
+        most
+            How many there will ever be.
+        width
+            How many features they have at most.
+        is_sparse
+            What they are kept as.
+
+        The block may be another one afterwards: whatever had the address of the last one must not
+        use it any more.
+
         """
         self._reserve(most, most * width, is_sparse)
         self._block.head[ROOM] = room
-        return self._block
 
     def _reserve(self, events: int, values: int, is_sparse: bool) -> None:
         """Make room for so many more events and values."""
@@ -97,11 +113,11 @@ class RateSearchRows:
         return bool(self._block.head[ROOM] == 0)
 
     def close_block(self) -> None:
-        """Let nobody use the block until it is given again."""
+        """Have compiled code keep no events until `make_block` is called again."""
         self._block.head[ROOM] = -1
 
     def drop_room(self) -> None:
-        """Free the memory that is there for more events; nobody uses the block any more."""
+        """Free the memory for more events; the block is another one afterwards."""
         self._block = new_block(self._block.content(), self._block.is_sparse)
 
     def all(self, d: int) -> tuple[Rows, np.ndarray, np.ndarray]:

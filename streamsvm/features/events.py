@@ -1,0 +1,97 @@
+"""Snapshots of events, and their values as floats."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from streamsvm.errors import FeatureError
+from streamsvm.features.names import Name
+from streamsvm.support.rows import LARGEST
+
+_PLAIN = frozenset((Counter, defaultdict, OrderedDict))
+_ADVICE = "pass a plain dict, which no other thread changes meanwhile"
+
+
+def snapshot(x: Any) -> dict[Name, Any]:
+    """Return the content of an event at this moment, as a dict that nobody else has.
+
+    A dict (also a `Counter`, `defaultdict` or `OrderedDict`) is copied in one step: another thread
+    cannot change it in between, and nothing is made up for missing names. Any other mapping, and
+    any other subclass of dict, is read by ``items()``, which must agree with its iteration and its
+    length.
+
+    Parameters
+    ----------
+    x
+        An event: any mapping.
+
+    Returns
+    -------
+    The names and values, in the order of the event.
+
+    Raises
+    ------
+    FeatureError
+        The event is no mapping, or contradicts itself.
+
+    """
+    if x.__class__ is dict or x.__class__ in _PLAIN:
+        return dict.copy(x)
+    if not isinstance(x, Mapping):
+        raise FeatureError(f"an event is a dict of features, not {type(x).__name__}: {x!r:.80}")
+    try:
+        pairs, names, n = list(x.items()), list(x), len(x)
+        content = dict(pairs)
+    except (TypeError, ValueError, LookupError, RuntimeError) as error:
+        raise FeatureError(
+            f"an event of type {type(x).__name__} cannot be read ({error!r}); {_ADVICE}"
+        ) from error
+    if not (len(content) == len(pairs) == n and list(content) == names):
+        raise FeatureError(
+            f"an event of type {type(x).__name__} contradicts itself: items() gives {len(pairs)} "
+            f"features, iterating gives {len(names)}, and len() is {n}, or their names or their "
+            f"order differ; {_ADVICE}"
+        )
+    return content
+
+
+def refusal(name: Name, value: Any) -> str:
+    """Return why a value is refused."""
+    if isinstance(value, float | np.floating) and LARGEST < abs(float(value)) < math.inf:
+        return f"feature {name!r} is {value!r}: beyond single precision (3.4e38); scale it first"
+    return (
+        f"feature {name!r} is {value!r}: only finite numbers are accepted; leave a missing feature "
+        "out, one-hot encode text"
+    )
+
+
+def check_number_feature(name: Name, value: Any) -> float:
+    """Return a feature's value as a float.
+
+    Parameters
+    ----------
+    name
+        The feature, for the message.
+    value
+        Any number; its absolute value is at most that of the largest number of single precision.
+
+    Raises
+    ------
+    FeatureError
+        It is no number, not finite, or beyond single precision.
+
+    """
+    if isinstance(value, (str, bytes, complex)) or value is None:
+        raise FeatureError(refusal(name, value))
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise FeatureError(refusal(name, value)) from error
+    if not abs(number) <= LARGEST:
+        raise FeatureError(refusal(name, number))
+    return number
