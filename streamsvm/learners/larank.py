@@ -12,9 +12,9 @@ from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels import outputs
 from streamsvm.labels.label_column import LabelColumn
+from streamsvm.learners.bases.kernel_learner import KernelLearner
 from streamsvm.learners.bases.parameter_checks import check_number, check_positive, check_size
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.learners.bases.slot_learner import SlotLearner
 from streamsvm.learners.bases.support_vectors import as_matrix
 from streamsvm.monitor.certificate import Certificate, tracking_bound
 from streamsvm.solvers.bounds import bounds_of
@@ -44,7 +44,7 @@ class SupportPatterns(NamedTuple):
     classes: list[Any]  # of the columns of `coefficients`
 
 
-class LaRankClassifier(SlotLearner):
+class LaRankClassifier(KernelLearner):
     """Online SVM of several classes, with kernels: as accurate as a batch SVM after one pass.
 
     The problem solved, over the examples kept, is the multiclass SVM of Crammer and Singer, without
@@ -179,9 +179,6 @@ class LaRankClassifier(SlotLearner):
 
     def _new_margins(self, n: int) -> np.ndarray:
         return np.zeros((n, len(self._labels.seen)))
-
-    def _turn_signs(self) -> Callable[[np.ndarray], np.ndarray]:
-        raise AssertionError("classes have no signs")
 
     # The solver
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,9 +14,9 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.bounds import policy_of
 from streamsvm.learners.bases.event_path import EventPath
+from streamsvm.learners.bases.kernel_learner import KernelLearner
 from streamsvm.learners.bases.parameter_checks import check_number, check_positive, check_size
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.learners.bases.slot_learner import SlotLearner
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.gap import KeptGap
@@ -33,7 +34,7 @@ from streamsvm.support.rows import Rows
 _FINISH_STEPS = 20_000
 
 
-class LASVMClassifier(SlotLearner):
+class LASVMClassifier(KernelLearner):
     """Online soft-margin SVM with kernels and a bias: as accurate as a batch SVM after one pass.
 
     Every example is tried once as a support vector (PROCESS); then pairs of support vectors are
@@ -200,11 +201,11 @@ class LASVMClassifier(SlotLearner):
     def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
         lasvm.margins_of(state, self.kernel_, x, out)
 
-    def _turn_signs(self) -> Callable[[np.ndarray], np.ndarray]:
-        self._counts = self._counts[::-1].copy()
-        if self._state is not None:
-            boxes.turn_signs(self._state)
-        return np.negative
+    def _turned(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
+        state = copy.deepcopy(self._state)
+        if state is not None:
+            boxes.turn_signs(state)
+        return {"_state": state, "_counts": self._counts[::-1].copy()}, np.negative
 
     # Class weights
 

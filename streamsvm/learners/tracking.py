@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -269,10 +270,14 @@ class TrackingSVMClassifier(KernelLearner):
         coefficients = state.average if self.averaged else state.alpha
         return rows, coefficients[:n], state.store.entered[:n]
 
-    def _turn_signs(self) -> Callable[[np.ndarray], np.ndarray]:
-        if self._state is not None:
-            self._states.turn_signs(self._state)
-        return np.negative
+    def _turned(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
+        state = copy.deepcopy(self._state)
+        if state is not None:
+            self._states.turn_signs(state)
+        return {"_state": state}, np.negative
+
+    def _check_ids(self, ids: Any) -> None:
+        """Take any: an example that comes again is renewed in its window."""
 
     def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
         """Step on the examples kept until no margin is off by more than tau: their optimum.

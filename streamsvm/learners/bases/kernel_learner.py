@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm.errors import FeatureError
+from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features import density
 from streamsvm.features.event_reader import Event
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases import auto_gamma, threads
+from streamsvm.learners.bases import auto_gamma, kernel_batches, threads
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.parameter_checks import (
@@ -26,11 +26,11 @@ from streamsvm.learners.bases.support_vectors import SupportVectors, as_matrix, 
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.support import kernel_diagonal, states, stores
-from streamsvm.support.fresh_block import BLOCK
 from streamsvm.support.kernel_diagonal import LARGEST_DIAGONAL
-from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape, sparse
+from streamsvm.support.rows import Rows, SparseRows, dense, shape
 from streamsvm.support.sparse_store import SparseStore
-from streamsvm.support.tiles import PANEL
+
+_CACHED = ("cached_rows_hit", "cached_rows_missed", "cached_rows_extended")
 
 
 class KernelLearner(Learner):
@@ -95,6 +95,11 @@ class KernelLearner(Learner):
     _solver: Any
     """The module of the solver: `learn_rows`, `fill_block`."""
 
+    _more_counts: ClassVar[dict[str, str]] = {}
+    """Counters of a learner's own, and the fields of `info` that hold them."""
+
+    window: int | None
+
     @abc.abstractmethod
     def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
         """Write the margins of rows, by a state that may have scratch of its own."""
@@ -105,10 +110,6 @@ class KernelLearner(Learner):
         """What the problem is about: the "kept" examples, the whole "stream", or its "window"."""
 
     @abc.abstractmethod
-    def _kept_numbers(self) -> np.ndarray:
-        """Return the numbers of the examples kept; there is a state."""
-
-    @abc.abstractmethod
     def _kept_gap(self) -> KeptGap:
         """Return the measured gap on the examples kept; there is a state."""
 
@@ -117,19 +118,15 @@ class KernelLearner(Learner):
     def certificate(self) -> Certificate:
         """The bound on the mean normalised gap over the stream so far, or why there is none."""
 
-    @property
-    @abc.abstractmethod
-    def kappa(self) -> float:
-        """The share of steps that changed nothing; 0 before any step."""
-
-    @property
-    @abc.abstractmethod
-    def counters(self) -> dict[str, int]:
-        """Counts since the first example: steps, kernel values, how cached rows were found."""
-
     @abc.abstractmethod
     def _bounded(self) -> np.ndarray:
         """Return, for all coefficients that are not 0, whether they are at their bound."""
+
+    def _check_ids(self, ids: Any) -> None:
+        if ids is not None and self.window is not None:
+            raise ParameterError(
+                "ids: a window holds the last examples, whatever they are; leave one out"
+            )
 
     def _new_margins(self, n: int) -> np.ndarray:
         """Return where the margins of n rows are written, all 0."""
@@ -168,83 +165,10 @@ class KernelLearner(Learner):
         numbers: np.ndarray,
         diagonal: np.ndarray,
     ) -> np.ndarray:
-        margins = self._new_margins(len(y))
-        start = 0
-        while start < len(y):
-            # Width and class weights change at powers of two, however the stream is cut.
-            seen = self._n_examples + start
-            stop = min(len(y), start + auto_gamma.next_power_of_two(seen) - seen)
-            part = slice(start, stop)
-            box = self._c_of(y[part], labels[part]) * w[part]
-            fresh = cut(x, start, stop)
-            self._look_at_size(shape(x)[1], seen)
-            if self._sparse:
-                # They may have become sparse since the batch was read.
-                fresh = sparse(fresh)
-            rows = (fresh, y[part], box, w[part], numbers[part], diagonal[part])
-            self._learn_some(rows, margins[part])
-            if self.kernel is None and seen < auto_gamma.LAST_SET:
-                self._moments = auto_gamma.updated(self._moments, seen, fresh)
-            start = stop
-            if self._n_examples + stop == auto_gamma.next_power_of_two(seen):
-                self._adapt(self._n_examples + stop)
-        return margins
-
-    def _learn_some(self, rows: tuple[Any, ...], margins: np.ndarray) -> None:
-        """Learn rows between two changes of width and weights, growing the state as needed."""
-        x, *others = rows
-        n, d = shape(x)
-        state = self._state_for(d)
-        done = 0
-        while done < n:
-            shared = (
-                n > 1
-                and self._n_threads > 1
-                and threads.are_worth_it(state.store, states.n_computed(state), d)
-            )
-            stop = min(n, done + BLOCK) if shared else n
-            fresh = cut(x, done, stop)
-            if shared:
-                self._fill_block(state, fresh)
-            left = (fresh, *(part[done:stop] for part in others))
-            done += self._solve(state, left, margins[done:stop])
-            if done < stop:
-                capacity = state.store.entered.size * (1 if stores.wants_pairs(state.store) else 2)
-                self._grow(capacity, states.n_columns(state))
-                state = self._state
-
-    def _fill_block(self, state: Any, x: Rows) -> None:
-        """Compute the kernel values of at most `BLOCK` fresh rows, by several threads."""
-        n = states.n_computed(state)
-        parts = threads.ranges(n, self._n_threads, PANEL)
-        own_states = [state] + [states.with_scratch(state, False) for _ in parts[1:]]
-        threads.run(
-            self._solver.fill_block,
-            [(own, self.kernel_, x, *part) for own, part in zip(own_states, parts, strict=True)],
-        )
-        state.info[0].ready = -n
+        return kernel_batches.learn_rows(self, x, y, labels, w, numbers, diagonal)
 
     def _margins(self, x: Rows) -> np.ndarray:
-        n, d = shape(x)
-        margins = self._new_margins(n)
-        if self._state is None or n == 0:
-            return margins
-        state = self._state_for(d)
-        shared = (
-            n > BLOCK
-            and self._n_threads > 1
-            and threads.are_worth_it(state.store, states.n_computed(state), d)
-        )
-        parts = threads.ranges(n, self._n_threads if shared else 1, BLOCK)
-        own_states = [state] + [states.with_scratch(state, True) for _ in parts[1:]]
-        threads.run(
-            self._write_margins,
-            [
-                (own, cut(x, *part), margins[slice(*part)])
-                for own, part in zip(own_states, parts, strict=True)
-            ],
-        )
-        return margins
+        return kernel_batches.margins_of(self, x)
 
     def _state_for(self, n_features: int) -> Any:
         """Return the state, made or widened to hold so many features."""
@@ -387,6 +311,29 @@ class KernelLearner(Learner):
             return SupportVectors(self.feature_names, rows, empty, [], empty.astype(np.int64))
         rows, alpha, entered = self._expansion()
         return in_order(self.feature_names, rows, alpha, entered, self._labels.label)
+
+    def _kept_numbers(self) -> np.ndarray:
+        """Return the numbers of the examples kept; there is a state."""
+        entered = self._state.store.entered[: int(self._state.info[0].n)]
+        return np.asarray(entered[entered != 0])
+
+    @property
+    def kappa(self) -> float:
+        """The share of operations that changed nothing; 0 before any."""
+        counts = self.counters
+        calls = counts["steps"] + counts["null_steps"]
+        return counts["null_steps"] / calls if calls else 0.0
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Counts since the first example: steps, kernel values, how cached rows were found."""
+        fields = {"steps": "n_steps", "null_steps": "n_null"} | self._more_counts
+        if self._state is None:
+            return dict.fromkeys((*fields, "kernel_values", *_CACHED), 0) | self._ignored()
+        info, cache = self._state.info[0], self._state.cache.counts.tolist()
+        counts = {name: int(info[field]) for name, field in fields.items()}
+        counts["kernel_values"] = int(info.n_values) + cache[3]
+        return counts | dict(zip(_CACHED, cache[:3], strict=True)) | self._ignored()
 
     # Copies
 

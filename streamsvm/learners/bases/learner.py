@@ -77,9 +77,12 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
     ) -> np.ndarray:
         """Learn rows with signs `y`; return the margins from before each was learnt."""
 
-    @abc.abstractmethod
-    def _turn_signs(self) -> Callable[[np.ndarray], np.ndarray]:
-        """Exchange +1 and -1 in what was learnt; return what becomes of signs elsewhere."""
+    def _turned(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
+        """Return attributes with +1 and -1 exchanged, and what becomes of signs elsewhere.
+
+        The learner is left as it is. Of learners whose labels have signs.
+        """
+        raise AssertionError("classes have no signs")
 
     @abc.abstractmethod
     def _become_sparse(self) -> None:
@@ -376,7 +379,11 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
 
     def _add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
         """Take note of a class; return what becomes of the signs known so far, None: nothing."""
-        return self._turn_signs() if self._labels.add(label) else None
+        labels = type(self._labels)(self._labels.seen)
+        changed, change = self._turned() if labels.add(label) else ({}, None)
+        # In one step: an interruption before or after it leaves labels and signs that match.
+        self.__dict__.update(changed, _labels=labels)
+        return change
 
     def _learn_run(
         self,

@@ -135,9 +135,6 @@ class LinearLearner(LinearModel):
         self._fast_path.release()
         return change
 
-    def _turn_signs(self) -> Callable[[np.ndarray], np.ndarray]:
-        raise AssertionError("linear learners do this when they take note of a class")
-
     # Learning
 
     def _predict_then_learn(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> LabelColumn:

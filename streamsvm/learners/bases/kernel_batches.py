@@ -1,0 +1,107 @@
+"""Batches of kernel learners: cut where width and weights change, shared out among threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsvm.labels.label_column import LabelColumn
+from streamsvm.learners.bases import auto_gamma, threads
+from streamsvm.support import states, stores
+from streamsvm.support.fresh_block import BLOCK
+from streamsvm.support.rows import Rows, cut, shape, sparse
+from streamsvm.support.tiles import PANEL
+
+
+def learn_rows(
+    learner: Any,
+    x: Rows,
+    y: np.ndarray,
+    labels: LabelColumn,
+    w: np.ndarray,
+    numbers: np.ndarray,
+    diagonal: np.ndarray,
+) -> np.ndarray:
+    """Learn rows with signs y; return the margins from before each was learnt."""
+    margins = learner._new_margins(len(y))
+    start = 0
+    while start < len(y):
+        # Width and class weights change at powers of two, however the stream is cut.
+        seen = learner._n_examples + start
+        stop = min(len(y), start + auto_gamma.next_power_of_two(seen) - seen)
+        part = slice(start, stop)
+        box = learner._c_of(y[part], labels[part]) * w[part]
+        fresh = cut(x, start, stop)
+        learner._look_at_size(shape(x)[1], seen)
+        if learner._sparse:
+            # They may have become sparse since the batch was read.
+            fresh = sparse(fresh)
+        rows = (fresh, y[part], box, w[part], numbers[part], diagonal[part])
+        _learn_some(learner, rows, margins[part])
+        if learner.kernel is None and seen < auto_gamma.LAST_SET:
+            learner._moments = auto_gamma.updated(learner._moments, seen, fresh)
+        start = stop
+        if learner._n_examples + stop == auto_gamma.next_power_of_two(seen):
+            learner._adapt(learner._n_examples + stop)
+    return margins
+
+
+def _learn_some(learner: Any, rows: tuple[Any, ...], margins: np.ndarray) -> None:
+    """Learn rows between two changes of width and weights, growing the state as needed."""
+    x, *others = rows
+    n, d = shape(x)
+    state = learner._state_for(d)
+    done = 0
+    while done < n:
+        shared = (
+            n > 1
+            and learner._n_threads > 1
+            and threads.are_worth_it(state.store, states.n_computed(state), d)
+        )
+        stop = min(n, done + BLOCK) if shared else n
+        fresh = cut(x, done, stop)
+        if shared:
+            _fill_block(learner, state, fresh)
+        left = (fresh, *(part[done:stop] for part in others))
+        done += learner._solve(state, left, margins[done:stop])
+        if done < stop:
+            capacity = state.store.entered.size * (1 if stores.wants_pairs(state.store) else 2)
+            learner._grow(capacity, states.n_columns(state))
+            state = learner._state
+
+
+def _fill_block(learner: Any, state: Any, x: Rows) -> None:
+    """Compute the kernel values of at most `BLOCK` fresh rows, by several threads."""
+    n = states.n_computed(state)
+    parts = threads.ranges(n, learner._n_threads, PANEL)
+    own_states = [state] + [states.with_scratch(state, False) for _ in parts[1:]]
+    threads.run(
+        learner._solver.fill_block,
+        [(own, learner.kernel_, x, *part) for own, part in zip(own_states, parts, strict=True)],
+    )
+    state.info[0].ready = -n
+
+
+def margins_of(learner: Any, x: Rows) -> np.ndarray:
+    """Return the margins of rows, by several threads where that pays."""
+    n, d = shape(x)
+    margins = learner._new_margins(n)
+    if learner._state is None or n == 0:
+        return margins
+    state = learner._state_for(d)
+    shared = (
+        n > BLOCK
+        and learner._n_threads > 1
+        and threads.are_worth_it(state.store, states.n_computed(state), d)
+    )
+    parts = threads.ranges(n, learner._n_threads if shared else 1, BLOCK)
+    own_states = [state] + [states.with_scratch(state, True) for _ in parts[1:]]
+    threads.run(
+        learner._write_margins,
+        [
+            (own, cut(x, *part), margins[slice(*part)])
+            for own, part in zip(own_states, parts, strict=True)
+        ],
+    )
+    return margins
