@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
+from numba import typeof, types
 from numba.experimental import structref
 
 from streamsvm._compile import JIT, borrowed, chosen_by, compiled
@@ -27,6 +27,8 @@ from streamsvm.solvers.tracking import step as tracking
 from streamsvm.solvers.tracking.linear import LinearTrackingState
 from streamsvm.solvers.tracking.state import TrackingState
 from streamsvm.support import dense_store, stores
+from streamsvm.support.bound_kernels import DENSE_ROWS, SPARSE_ROWS, bound
+from streamsvm.support.code_addresses import address_of_code, caller_of
 from streamsvm.support.kernel_diagonal import own_value
 from streamsvm.support.sparse_store import SparseStore
 
@@ -47,6 +49,7 @@ _FIELDS = (
     "numbers",  # int64 (2,): the number of the example; how long the sparse one was
     "single",  # float32 (1,): k(x, x)
     "doubles",  # float64 (4, 1): sign, C_i, weight, margin
+    "learn_rows",  # the address of the solver's function
 )
 
 
@@ -85,9 +88,11 @@ class Handle:
         self._is_sparse = isinstance(state.store, SparseStore)
         width = _LONGEST if self._is_sparse else d
         self._doubles = np.zeros((4, 1))
+        is_linear = isinstance(state, LinearTrackingState)
+        own_kernel = kernel if is_linear else bound(kernel, state.store)
         self._held = _Held(
             state,
-            kernel,
+            own_kernel,
             schedule,
             calibration,
             state.store if self._is_sparse else dense_store.new_store(1, d),
@@ -97,6 +102,7 @@ class Handle:
             np.zeros(2, np.int64),
             np.zeros(1, np.float32),
             self._doubles,
+            _learn_rows_of(state, own_kernel, schedule),
         )
 
     def serves(self, state: Any, kernel: Any, schedule: Any, d: int) -> bool:
@@ -167,13 +173,44 @@ _margin: Any = chosen_by(
         LinearTrackingState: _margin_linear,
     },
 )
-_learn_rows: Any = chosen_by(
-    0,
-    {
-        LASVMState: lasvm.learn_rows,
-        TrackingState: tracking.learn_rows,
-        LinearTrackingState: tracking_linear.learn_rows,
-    },
+_SOLVERS: dict[type, Any] = {
+    LASVMState: lasvm,
+    TrackingState: tracking,
+    LinearTrackingState: tracking_linear,
+}
+
+
+_DOUBLES = types.Array(types.float64, 1, "C")
+# y, box, weight, numbers, diagonal, margins: as solvers take them.
+_ARRAYS = (
+    _DOUBLES, _DOUBLES, _DOUBLES, types.Array(types.int64, 1, "C"),
+    types.Array(types.float32, 1, "C"), _DOUBLES,
+)  # fmt: skip
+
+
+def _signature_of_learn_rows(*args: Any) -> Any:
+    """Return it for the types of arguments, those of arrays apart from x being what they must."""
+    state, kernel, x, schedule = args[0], args[1], args[2], args[8]
+    return types.int64(state, kernel, x, *_ARRAYS[:5], schedule, _ARRAYS[5])
+
+
+def _learn_rows_of(state: Any, kernel: Any, schedule: Any) -> Any:
+    """Return the address of the solver's `learn_rows` for such states, compiled if need be.
+
+    Its callers are compiled without it: it would be most of each of them.
+    """
+    function = _SOLVERS[type(state)].learn_rows
+    if not JIT:
+        return function
+    rows = SPARSE_ROWS if isinstance(state.store, SparseStore) else DENSE_ROWS
+    signature = _signature_of_learn_rows(
+        typeof(state), typeof(kernel), rows, *_ARRAYS[:5], typeof(schedule), _ARRAYS[5]
+    )
+    return address_of_code(function, signature)
+
+
+_learn_at: Any = (
+    caller_of(_signature_of_learn_rows) if JIT else lambda function, *args: function(*args)
 )
 
 
@@ -217,9 +254,9 @@ def _learn(held, x, is_last, sign, box, number):
     held.single[0] = diagonal
     held.numbers[0] = number
     y[0], boxes[0], weights[0] = sign, box, 1.0
-    done = _learn_rows(
-        state, held.kernel, x, y, boxes, weights, held.numbers, held.single, held.schedule,
-        margins,
+    done = _learn_at(
+        held.learn_rows, state, held.kernel, x, y, boxes, weights, held.numbers, held.single,
+        held.schedule, margins,
     )  # fmt: skip
     if done == 0:
         return False

@@ -25,6 +25,7 @@ from streamsvm.learners.bases.support_vectors import SupportVectors, as_matrix, 
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.monitor.gap import KeptGap
 from streamsvm.support import kernel_diagonal, stores
+from streamsvm.support.bound_kernels import bound
 from streamsvm.support.fresh_block import BLOCK
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape, sparse
 from streamsvm.support.sparse_store import SparseStore
@@ -139,6 +140,10 @@ class KernelLearner(Learner):
 
     # Learning
 
+    def _bound_kernel(self, state: Any) -> Any:
+        """Return the kernel for the functions of the solver."""
+        return bound(self.kernel_, state.store)
+
     def _handle_key(self) -> tuple[Any, Any, Any] | None:
         return None if self._state is None else (self._state, self.kernel_, self._schedule_now())
 
@@ -212,12 +217,12 @@ class KernelLearner(Learner):
 
     def _fill_block(self, state: Any, x: Rows) -> None:
         """Compute the kernel values of at most `BLOCK` fresh rows, by several threads."""
-        n = self._states.n_slots(state)
+        n, kernel = self._states.n_slots(state), self._bound_kernel(state)
         parts = threads.ranges(n, self._n_threads, PANEL)
         states = [state] + [self._states.with_scratch(state, False) for _ in parts[1:]]
         threads.run(
             self._solver.fill_block,
-            [(own, self.kernel_, x, *part) for own, part in zip(states, parts, strict=True)],
+            [(own, kernel, x, *part) for own, part in zip(states, parts, strict=True)],
         )
         state.info[0].ready = -n
 
@@ -262,7 +267,7 @@ class KernelLearner(Learner):
     def _rebuild(self) -> None:
         """Compute everything that depends on the kernel anew."""
         if self._state is not None:
-            self._states.rebuild(self._state, self.kernel_, len(self._schema))
+            self._states.rebuild(self._state, self._bound_kernel(self._state), len(self._schema))
 
     def _become_sparse(self) -> None:
         if not self._sparse and self.sparse is not False:
@@ -278,15 +283,10 @@ class KernelLearner(Learner):
     def _spare(self, d: int) -> SparseStore | None:
         """Return a sparse store that can lend its scratch for rows of d features, if there is."""
         store = None if self._state is None else self._state.store
-        wide = isinstance(store, SparseStore) and stores.n_columns(store) >= d
-        return store if wide else None
+        return store if isinstance(store, SparseStore) and stores.n_columns(store) >= d else None
 
     def _diagonal(self, x: Rows) -> np.ndarray:
-        n, d = shape(x)
-        if kernels.product_of(type(self.kernel_)) == "distance":
-            # All rows are at distance 0 from themselves.
-            return np.full(n, kernels.value_of_product(self.kernel_, 0.0), np.float32)
-        spare = self._spare(d) if isinstance(x, SparseRows) else None
+        spare = self._spare(shape(x)[1]) if isinstance(x, SparseRows) else None
         diagonal = kernel_diagonal.diagonal_of(self.kernel_, x, spare)
         good = (diagonal >= 0.0) & (diagonal < LARGEST_DIAGONAL)
         if not good.all():
