@@ -27,7 +27,8 @@ from numba import types
 from numba.core import cgutils, config
 from numba.core.caching import FunctionCache, NullCache
 from numba.core.ccallback import CFunc
-from numba.extending import intrinsic, overload
+from numba.core.typing.templates import AbstractTemplate, infer, infer_global
+from numba.extending import intrinsic, lower_builtin, overload
 
 from streamsvm._compiling import EntryLock, clock, compile_whole
 from streamsvm._compiling import watchers as watchers
@@ -319,7 +320,6 @@ def chosen_by(
     argument: int,
     choices: dict[Any, Any],
     key: Callable[[type], Any] = lambda kind: kind,
-    name: str = "",
 ) -> Any:
     """Return a function that calls one of several compiled ones, by the type of an argument.
 
@@ -334,31 +334,48 @@ def chosen_by(
     key
         Gives the key in `choices` for a type: ``np.ndarray``, or the class of a NamedTuple. The
         type itself by default.
-    name
-        What it is called, if choices are added later; by default after all of them.
 
     """
 
     def choose(*args: Any) -> Any:
         return choices[key(type(args[argument]))](*args)
 
-    own = [f"{choice.__module__}.{choice.__name__}" for choice in choices.values() if choice]
-    name = name or f"choice of {' or '.join(own)}"
-
-    @overload(choose, strict=False)
-    def typed(*args: Any) -> Any:
-        kind = args[argument]
+    def chosen(kind: Any) -> Any:
         if not isinstance(kind, (types.Array, types.BaseNamedTuple)):
             return None
-        of_tuple = getattr(kind, "instance_class", None)
-        function = choices[key(of_tuple or np.ndarray)]
+        return choices.get(key(getattr(kind, "instance_class", None) or np.ndarray))
 
-        def forward(*args: Any) -> Any:
-            return function(*args)
+    def typer(context: Any, args: Any) -> Any:
+        function = chosen(args[argument])
+        return function and types.Dispatcher(function).get_call_type(context, args, {})
 
-        return named(forward, name)
+    def lower(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        function = types.Dispatcher(chosen(signature.args[argument]))
+        implementation = context.get_function(function, signature)
+        context.add_linking_libs(implementation.libs)
+        return implementation(builder, args)
 
-    return named(choose, name)
+    lowered_as(choose, typer, lower)
+    return choose
+
+
+def lowered_as(function: Any, typer: Any, lower: Any) -> None:
+    """Tell the compiler the type and the code of calls of a function that it does not compile.
+
+    `typer` gives a signature for the types of the arguments, or None for those it refuses; `lower`
+    emits the call. In contrast to an `overload` this is no function that is compiled by itself,
+    with all that it calls, before it becomes a part of its caller.
+    """
+
+    class Typed(AbstractTemplate):
+        key = function
+
+        def generic(self, args: Any, kws: Any) -> Any:
+            return None if kws else typer(self.context, args)
+
+    infer(Typed)
+    infer_global(function, types.Function(Typed))
+    lower_builtin(function, types.VarArg(types.Any))(lower)
 
 
 def named(function: Function, name: str) -> Function:

@@ -207,7 +207,8 @@ class LaRankClassifier(KernelLearner):
         return state
 
     def _solve(self, state: LaRankState, rows: tuple[Any, ...], margins: np.ndarray) -> int:
-        done: int = larank.learn_rows(state, self.kernel_, *rows, self._schedule, margins)  # type: ignore[call-arg]
+        kernel = self._bound_kernel(state)
+        done: int = larank.learn_rows(state, kernel, *rows, self._schedule, margins)  # type: ignore[call-arg]
         return done
 
     def _schedule_now(self) -> larank.Schedule:
@@ -219,7 +220,7 @@ class LaRankClassifier(KernelLearner):
         return rows, larank_state.coefficients(state), state.store.entered[:n]
 
     def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
-        larank.margins_of(state, self.kernel_, x, out)
+        larank.margins_of(state, self._bound_kernel(state), x, out)
 
     def finish(
         self, progress: Callable[[float, int], None] | None = None, share: float = 0.01
@@ -243,7 +244,8 @@ class LaRankClassifier(KernelLearner):
         while self._state is not None:
             with self._lock:
                 d = len(self._schema)
-                worst = larank_finish.finish_some(self._state, self.kernel_, self._schedule, d)
+                kernel = self._bound_kernel(self._state)
+                worst = larank_finish.finish_some(self._state, kernel, self._schedule, d)
                 enough = self._kept_gap().total <= max(self._C, share * self.dual)
             if worst <= self.tau or (enough and share > 0.0):
                 return

@@ -187,7 +187,8 @@ class LASVMClassifier(KernelLearner):
         return lasvm_state.new_state(n_features, self._cache_bytes, sparse=self._sparse)
 
     def _solve(self, state: LASVMState, rows: tuple[Any, ...], margins: np.ndarray) -> int:
-        done: int = lasvm.learn_rows(state, self.kernel_, *rows, self._schedule, margins)  # type: ignore[call-arg]
+        kernel = self._bound_kernel(state)
+        done: int = lasvm.learn_rows(state, kernel, *rows, self._schedule, margins)  # type: ignore[call-arg]
         return done
 
     def _schedule_now(self) -> lasvm.Schedule:
@@ -199,7 +200,7 @@ class LASVMClassifier(KernelLearner):
         return rows, self._state.alpha[:n], store.entered[:n]
 
     def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
-        lasvm.margins_of(state, self.kernel_, x, out)
+        lasvm.margins_of(state, self._bound_kernel(state), x, out)
 
     def _turned(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
         state = copy.deepcopy(self._state)
@@ -240,7 +241,7 @@ class LASVMClassifier(KernelLearner):
         if self.class_weight != "balanced" or self._state is None or self._counts.min() == 0:
             return
         c = self._C * self._counts.sum() / (2.0 * self._counts)
-        boxes.set_boxes(self._state, self.kernel_, c[0], c[1], len(self._schema))
+        boxes.set_boxes(self._state, self._bound_kernel(self._state), c[0], c[1], len(self._schema))
 
     def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
         """Run REPROCESS until delta <= tau: the optimum over the examples kept.
@@ -270,7 +271,7 @@ class LASVMClassifier(KernelLearner):
                 return True
             d = len(self._schema)
             is_over: bool = lasvm_finish.finish_some(
-                self._state, self.kernel_, schedule, d, _FINISH_STEPS
+                self._state, self._bound_kernel(self._state), schedule, d, _FINISH_STEPS
             )
             return is_over
 

@@ -227,6 +227,10 @@ class TrackingSVMClassifier(KernelLearner):
 
     # The solver
 
+    def _bound_kernel(self, state: Any) -> Any:
+        # Explicit w needs the kernel's scale, and no kernel values.
+        return self.kernel_ if self._gradients == "fresh" else super()._bound_kernel(state)
+
     @property
     def _states(self) -> Any:  # type: ignore[override]
         return tracking_linear if self._gradients == "fresh" else tracking_state
@@ -245,7 +249,7 @@ class TrackingSVMClassifier(KernelLearner):
 
     def _solve(self, state: Any, rows: tuple[Any, ...], margins: np.ndarray) -> int:
         done: int = self._solver.learn_rows(
-            state, self.kernel_, *rows, self._schedule_now(), margins
+            state, self._bound_kernel(state), *rows, self._schedule_now(), margins
         )
         return done
 
@@ -261,7 +265,7 @@ class TrackingSVMClassifier(KernelLearner):
             tracking_linear.margins_of(self.kernel_, w, x, out)
         else:
             alpha = state.average if self.averaged else state.alpha
-            tracking.margins_of(state, self.kernel_, alpha, x, out)
+            tracking.margins_of(state, self._bound_kernel(state), alpha, x, out)
 
     def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
         state, d = self._state, len(self._schema)
@@ -298,7 +302,11 @@ class TrackingSVMClassifier(KernelLearner):
             # Between some steps and the next ones, others may predict.
             with self._lock:
                 worst = tracking_finish.finish_some(
-                    self._solver, self._state, self.kernel_, self._schedule, d
+                    self._solver,
+                    self._state,
+                    self._bound_kernel(self._state),
+                    self._schedule,
+                    d,
                 )
             if worst <= tracking_finish.tau_of(self._schedule):
                 return
@@ -332,7 +340,7 @@ class TrackingSVMClassifier(KernelLearner):
         if self._state is None:
             return None
         measure = gap.linear_gap if self._gradients == "fresh" else gap.tracking_gap
-        last = measure(self._state, self.kernel_, len(self._schema), False)
+        last = measure(self._state, self._bound_kernel(self._state), len(self._schema), False)
         info = self._state.info[0]
         if last.box <= 0.0 or not info.n_seen:
             return None
@@ -358,7 +366,8 @@ class TrackingSVMClassifier(KernelLearner):
 
     def _kept_gap(self) -> KeptGap:
         measure = gap.linear_gap if self._gradients == "fresh" else gap.tracking_gap
-        return measure(self._state, self.kernel_, len(self._schema), bool(self.averaged))
+        kernel = self._bound_kernel(self._state)
+        return measure(self._state, kernel, len(self._schema), bool(self.averaged))
 
     def _bounded(self) -> np.ndarray:
         alpha = self._state.alpha

@@ -1,24 +1,32 @@
 """Solvers by the type of their state: what compiled code calls for one event.
 
-A solver makes itself known once, at the end of the file in which it learns events. Compiled code
-chooses it by the type of the state, when it is compiled itself.
+A solver makes itself known once, in the file of its events. Compiled code chooses its functions by
+the type of the state; the largest, `learn_rows`, it calls by an address, so that it need not be
+compiled with it once more.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from streamsvm._compile import add_source_of, chosen_by
+from numba import typeof, types
+
+from streamsvm._compile import JIT, add_source_of, chosen_by
+from streamsvm.support.bound_kernels import DENSE_ROWS, SPARSE_ROWS
+from streamsvm.support.code_addresses import address_of_code, caller_of
 
 USES = "solvers/*/*.py"
 """Files whose functions are called from here: an edit of one recompiles what calls them."""
 
 _learn: dict[Any, Any] = {}
 _margins: dict[Any, Any] = {}
+_learn_rows: dict[type, Any] = {}
 
-learn_event: Any = chosen_by(0, _learn, name="learn_event of a registered solver")
-"""learn_event(state, kernel, schedule, spare, x, is_last, y, box, weight, numbers, margins):
-learn one row.
+learn_event: Any = chosen_by(0, _learn)
+"""Learn one row.
+
+Its arguments are state, kernel, schedule, spare, x, is_last, y, box, weight, numbers, margins and
+solver.
 
 Parameters
 ----------
@@ -36,21 +44,42 @@ numbers
     int64 (at least 1,): the number of the example.
 margins
     float64 (1, outputs), written: from before the row was learnt.
+solver
+    What `solver_for` returned.
 
 Returns
 -------
 1, or 0 if nothing changed: the state is full, or the kernel cannot take the row.
 """
 
-margins_of_event: Any = chosen_by(0, _margins, name="margins_of_event of a registered solver")
-"""margins_of_event(state, kernel, schedule, x, out): write the margins of one row.
+margins_of_event: Any = chosen_by(0, _margins)
+"""Write the margins of one row: margins_of_event(state, kernel, schedule, x, out).
 
 `out` is float64 (1, outputs). The kernel values of the row may stay in the scratch of the state,
 where `learn_event` finds them.
 """
 
+_DOUBLES = types.Array(types.float64, 1, "C")
+_NUMBERS = types.Array(types.int64, 1, "C")
+_DIAGONAL = types.Array(types.float32, 1, "C")
 
-def register_solver(state_type: type, learn: Any, margins: Any) -> None:
+
+def _signature(
+    state: Any, kernel: Any, x: Any, y: Any, box: Any, weight: Any, numbers: Any, diagonal: Any,
+    schedule: Any, margins: Any,
+) -> Any:  # fmt: skip
+    """Return that of `learn_rows` for the types of its arguments."""
+    arrays = (_DOUBLES, _DOUBLES, _DOUBLES, _NUMBERS, _DIAGONAL)
+    return types.int64(state, kernel, x, *arrays, schedule, margins)
+
+
+call_learn_rows: Any = (
+    caller_of(_signature) if JIT else lambda function, *arguments: function(*arguments)
+)
+"""Call the solver's `learn_rows`, for compiled code; its arguments are solver and those of it."""
+
+
+def register_solver(state_type: type, learn: Any, margins: Any, learn_rows: Any = None) -> None:
     """Make a solver known by the type of its state.
 
     Parameters
@@ -59,8 +88,33 @@ def register_solver(state_type: type, learn: Any, margins: Any) -> None:
         A NamedTuple of arrays.
     learn, margins
         Compiled functions with the arguments of `learn_event` and of `margins_of_event`.
+    learn_rows
+        What `learn` calls by `call_learn_rows`; None: nothing.
 
     """
     _learn[state_type], _margins[state_type] = learn, margins
+    _learn_rows[state_type] = learn_rows
     for function in (learn, margins):
         add_source_of(function)
+
+
+def solver_for(state: Any, kernel: Any, schedule: Any, n_dimensions: int, is_sparse: bool) -> Any:
+    """Return what `learn_event` calls for such arguments, compiled if need be.
+
+    Parameters
+    ----------
+    state, kernel, schedule
+        Of the types that it will be called with.
+    n_dimensions
+        Of the margins that `learn_rows` writes: 1, or 2 of several outputs.
+    is_sparse
+        Whether rows are sparse.
+
+    """
+    function = _learn_rows[type(state)]
+    if not JIT or function is None:
+        return function or 0
+    rows = SPARSE_ROWS if is_sparse else DENSE_ROWS
+    margins = types.Array(types.float64, n_dimensions, "C")
+    kinds = (typeof(state), typeof(kernel), rows, *[None] * 5, typeof(schedule), margins)
+    return address_of_code(function, _signature(*kinds))

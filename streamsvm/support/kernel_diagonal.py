@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from streamsvm._compile import compiled
+from streamsvm.kernels import product_of, value_of_product
 from streamsvm.support import stores
+from streamsvm.support.bound_kernels import bound
 from streamsvm.support.rows import Rows, SparseRows, part, shape, width
 from streamsvm.support.sparse_store import SparseStore
 
@@ -46,7 +48,10 @@ def _write(kernel, spare, x, out):
 def diagonal_of(kernel: Any, x: Rows, spare: SparseStore | None = None) -> np.ndarray:
     """Return k(x_r, x_r) of rows x as float32 (n,); `spare` may lend its scratch."""
     n, d = shape(x)
+    if product_of(type(kernel)) == "distance":
+        # All rows are at distance 0 from themselves.
+        return np.full(n, value_of_product(kernel, 0.0), np.float32)
     store = stores.new_store(1, d, isinstance(x, SparseRows)) if spare is None else spare
     out = np.empty(n, np.float32)
-    _write(kernel, store, x, out)
+    _write(bound(kernel, store), store, x, out)
     return out

@@ -11,6 +11,7 @@ import numpy as np
 
 from streamsvm._compile import chosen_by, compiled
 from streamsvm.support import dense_store, kernel_values, row_store, sparse_store, sparse_values
+from streamsvm.support.bound_kernels import DenseKernel, SparseKernel, values_dense, values_sparse
 from streamsvm.support.dense_store import DenseStore
 from streamsvm.support.row_store import RowStore
 from streamsvm.support.rows import Rows, SparseRows, sparse
@@ -104,8 +105,25 @@ spare_of = _of_store(0, _spare_dense, _spare_sparse)
 between = _of_store(0, _between_dense, sparse_store.between)
 """between(store, i, j, h, d): z = h x_i + (1 - h) x_j as a block of one row."""
 
-values = _of_store(1, kernel_values.kernel_values, sparse_values.kernel_values)
-"""values(kernel, store, x, n_rows, d, first, stop, out): see `kernel_values.kernel_values`."""
+_own_values = _of_store(1, kernel_values.kernel_values, sparse_values.kernel_values)
+
+
+@compiled
+def _values_unbound(kernel, store, x, n_rows, d, first, stop, out):
+    _own_values(kernel, store, x, n_rows, d, first, stop, out)
+
+
+def _bound_type(kernel_type: type) -> type | None:
+    return kernel_type if kernel_type in (DenseKernel, SparseKernel) else None
+
+
+values = chosen_by(
+    0,
+    {DenseKernel: values_dense, SparseKernel: values_sparse, None: _values_unbound},
+    _bound_type,
+)
+"""values(kernel, store, x, n_rows, d, first, stop, out): see `kernel_values.kernel_values`; the
+kernel may be `bound` to this kind of store."""
 
 
 def new_store(capacity: int, n_features: int, sparse: bool) -> Store:

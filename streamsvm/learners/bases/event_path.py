@@ -28,7 +28,7 @@ from streamsvm.labels.calibration import (
     update_temperature_one,
     update_thinned_one,
 )
-from streamsvm.solvers.registry import learn_event, margins_of_event
+from streamsvm.solvers.registry import learn_event, margins_of_event, solver_for
 from streamsvm.support import dense_store
 from streamsvm.support.rows import Rows, SparseRows
 from streamsvm.support.sparse_store import SparseStore
@@ -53,6 +53,7 @@ _FIELDS = (
     "numbers",  # int64 (2,): the number of the example; how long the last row was
     "doubles",  # float64 (3, 1): sign or class, C_i, weight
     "margins",  # float64 (1, outputs): of the last event
+    "solver",  # see `registry.solver_for`
 )
 COLUMNS, RANKS, LISTED, LAST = range(4)
 
@@ -104,7 +105,7 @@ def _learn(held, x, is_last, sign, box, weight, number):
     y[0], boxes[0], weights[0], held.numbers[0] = sign, box, weight, number
     done = learn_event(
         state, held.kernel, held.schedule, borrowed(held.spare), x, is_last, y, boxes, weights,
-        held.numbers, margins,
+        held.numbers, margins, held.solver,
     )  # fmt: skip
     if done == 0:
         return -1
@@ -189,6 +190,8 @@ class EventPath:
     ----------
     bound
         State, kernel, schedule and calibration of the learner: all that compiled code uses.
+    kernel
+        The kernel as the solver takes it.
     n_outputs
         Margins of an example: 1, or one a class.
     room
@@ -205,9 +208,11 @@ class EventPath:
 
     """
 
-    def __init__(self, bound: Bound, n_outputs: int, room: int, is_sparse: bool) -> None:
+    def __init__(
+        self, bound: Bound, kernel: Any, n_outputs: int, room: int, is_sparse: bool
+    ) -> None:
         self.bound, self.room, self.is_sparse = bound, room, is_sparse
-        state, kernel, schedule, calibration = bound
+        state, _, schedule, calibration = bound
         n = LONGEST if is_sparse else room
         self.margins, self.best = np.zeros((1, n_outputs)), -1
         self._row, self._start = np.zeros(n, np.float32), np.zeros(2, np.int64)
@@ -230,6 +235,7 @@ class EventPath:
             np.array([0, -1]),
             np.zeros((3, 1)),
             self.margins,
+            solver_for(state, kernel, schedule, 1 if n_outputs == 1 else 2, is_sparse),
         )
 
     def is_bound_to(self, bound: Bound) -> bool:

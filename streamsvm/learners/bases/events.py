@@ -35,7 +35,8 @@ def _path_for(learner: Any, event: Event) -> EventPath | None:
     bound = learner._bound()
     if path is None or not path.is_bound_to(bound):
         n_outputs = learner._output.zeros(learner._labels, 1).size
-        path = EventPath(bound, n_outputs, learner._room_for_features(), learner._sparse)
+        room, kernel = learner._room_for_features(), learner._bound_kernel(learner._state)
+        path = EventPath(bound, kernel, n_outputs, room, learner._sparse)
         learner._event_path = path
     return path if event[1] <= path.room else None
 

@@ -73,12 +73,12 @@ def _learn_some(learner: Any, rows: tuple[Any, ...], margins: np.ndarray) -> Non
 
 def _fill_block(learner: Any, state: Any, x: Rows) -> None:
     """Compute the kernel values of at most `BLOCK` fresh rows, by several threads."""
-    n = states.n_computed(state)
+    n, kernel = states.n_computed(state), learner._bound_kernel(state)
     parts = threads.ranges(n, learner._n_threads, PANEL)
     own_states = [state] + [states.with_scratch(state, False) for _ in parts[1:]]
     threads.run(
         learner._solver.fill_block,
-        [(own, learner.kernel_, x, *part) for own, part in zip(own_states, parts, strict=True)],
+        [(own, kernel, x, *part) for own, part in zip(own_states, parts, strict=True)],
     )
     state.info[0].ready = -n
 

@@ -26,6 +26,7 @@ from streamsvm.learners.bases.support_vectors import SupportVectors, as_matrix, 
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.support import kernel_diagonal, states, stores
+from streamsvm.support.bound_kernels import bound
 from streamsvm.support.kernel_diagonal import LARGEST_DIAGONAL
 from streamsvm.support.rows import Rows, SparseRows, dense, shape
 from streamsvm.support.sparse_store import SparseStore
@@ -137,6 +138,10 @@ class KernelLearner(Learner):
 
     # Learning
 
+    def _bound_kernel(self, state: Any) -> Any:
+        """Return the kernel for the functions of the solver."""
+        return bound(self.kernel_, state.store)
+
     def _bound(self) -> Bound:
         return self._state, self.kernel_, self._schedule_now(), self._calibration
 
@@ -189,7 +194,7 @@ class KernelLearner(Learner):
     def _rebuild(self) -> None:
         """Compute everything that depends on the kernel anew."""
         if self._state is not None:
-            self._states.rebuild(self._state, self.kernel_, len(self._schema))
+            self._states.rebuild(self._state, self._bound_kernel(self._state), len(self._schema))
 
     def _become_sparse(self) -> None:
         if not self._sparse and self.sparse is not False:
@@ -205,15 +210,10 @@ class KernelLearner(Learner):
     def _spare(self, d: int) -> SparseStore | None:
         """Return a sparse store that can lend its scratch for rows of d features, if there is."""
         store = None if self._state is None else self._state.store
-        wide = isinstance(store, SparseStore) and stores.n_columns(store) >= d
-        return store if wide else None
+        return store if isinstance(store, SparseStore) and stores.n_columns(store) >= d else None
 
     def _diagonal(self, x: Rows) -> np.ndarray:
-        n, d = shape(x)
-        if kernels.product_of(type(self.kernel_)) == "distance":
-            # All rows are at distance 0 from themselves.
-            return np.full(n, kernels.value_of_product(self.kernel_, 0.0), np.float32)
-        spare = self._spare(d) if isinstance(x, SparseRows) else None
+        spare = self._spare(shape(x)[1]) if isinstance(x, SparseRows) else None
         diagonal = kernel_diagonal.diagonal_of(self.kernel_, x, spare)
         good = (diagonal >= 0.0) & (diagonal < LARGEST_DIAGONAL)
         if not good.all():

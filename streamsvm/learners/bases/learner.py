@@ -93,6 +93,10 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         """Return what compiled code uses for an event; there is a state."""
 
     @abc.abstractmethod
+    def _bound_kernel(self, state: Any) -> Any:
+        """Return the kernel for the functions of the solver, or what stands in its place."""
+
+    @abc.abstractmethod
     def _room_for_features(self) -> int:
         """Return for how many features there is room in the state."""
 

@@ -38,9 +38,6 @@ _FEWEST, _FEWEST_SPARSE = 1024, 4096
 """Features there is room for at first, of dense rows and of sparse ones: growing takes longer."""
 
 
-_STEPS = {kind: Step(kind) for kind in (0.0, 1.0)}
-
-
 class LinearLearner(LinearModel):
     """A linear classifier: two classes are one output, more one output each against the rest."""
 
@@ -366,7 +363,10 @@ class LinearLearner(LinearModel):
         self._set_fast_path(NoFastPath())
 
     def _bound(self) -> Bound:
-        return self._state, _STEPS[self._kind], self._schedule, self._calibration
+        return self._state, None, self._schedule, self._calibration
+
+    def _bound_kernel(self, state: Any) -> Step:
+        return Step(self._kind)
 
     def _room_for_features(self) -> int:
         return 0 if self._state is None else int(self._state.weights.shape[2])

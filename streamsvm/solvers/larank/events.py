@@ -20,7 +20,7 @@ def _margins(state, kernel, schedule, x, out):
 
 
 @compiled
-def _learn(state, kernel, schedule, spare, x, is_last, y, box, weight, numbers, margins):
+def _learn(state, kernel, schedule, spare, x, is_last, y, box, weight, numbers, margins, solver):
     diagonal = diagonal_of_event(kernel, spare, x)
     if np.isnan(diagonal[0]):
         return 0
@@ -28,4 +28,4 @@ def _learn(state, kernel, schedule, spare, x, is_last, y, box, weight, numbers, 
     return step.learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins)
 
 
-register_solver(LaRankState, _learn, _margins)
+register_solver(LaRankState, _learn, _margins, step.learn_rows)

@@ -7,7 +7,7 @@ import numpy as np
 from streamsvm._compile import compiled
 from streamsvm.solvers.lasvm import step
 from streamsvm.solvers.lasvm.state import LASVMState
-from streamsvm.solvers.registry import register_solver
+from streamsvm.solvers.registry import call_learn_rows, register_solver
 from streamsvm.support.fresh_block import reuse_values
 from streamsvm.support.kernel_diagonal import diagonal_of_event
 
@@ -20,14 +20,14 @@ def _margins(state, kernel, schedule, x, out):
 
 
 @compiled
-def _learn(state, kernel, schedule, spare, x, is_last, y, box, weight, numbers, margins):
+def _learn(state, kernel, schedule, spare, x, is_last, y, box, weight, numbers, margins, solver):
     diagonal = diagonal_of_event(kernel, spare, x)
     if np.isnan(diagonal[0]):
         return 0
     reuse_values(state.info[0], is_last)
-    return step.learn_rows(
-        state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins[0]
+    return call_learn_rows(
+        solver, state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins[0]
     )
 
 
-register_solver(LASVMState, _learn, _margins)
+register_solver(LASVMState, _learn, _margins, step.learn_rows)

@@ -22,7 +22,7 @@ def _margins(state, step, schedule, x, out):
 
 
 @compiled
-def _learn(state, step, schedule, spare, x, is_last, y, box, weight, numbers, margins):
+def _learn(state, step, schedule, spare, x, is_last, y, box, weight, numbers, margins, solver):
     if step.is_sgdqn > 0.0:
         sgdqn.learn_rows(state, x, y, box, schedule, margins)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.solvers.registry import register_solver
+from streamsvm.solvers.registry import call_learn_rows, register_solver
 from streamsvm.solvers.tracking import linear, step
 from streamsvm.solvers.tracking.linear import LinearTrackingState
 from streamsvm.solvers.tracking.state import TrackingState
@@ -22,13 +22,13 @@ def _margins(state, kernel, schedule, x, out):
 
 
 @compiled
-def _learn(state, kernel, schedule, spare, x, is_last, y, box, weight, numbers, margins):
+def _learn(state, kernel, schedule, spare, x, is_last, y, box, weight, numbers, margins, solver):
     diagonal = diagonal_of_event(kernel, spare, x)
     if np.isnan(diagonal[0]):
         return 0
     reuse_values(state.info[0], is_last)
-    return step.learn_rows(
-        state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins[0]
+    return call_learn_rows(
+        solver, state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins[0]
     )
 
 
@@ -39,14 +39,16 @@ def _margins_linear(state, kernel, schedule, x, out):
 
 
 @compiled
-def _learn_linear(state, kernel, schedule, spare, x, is_last, y, box, weight, numbers, margins):
+def _learn_linear(
+    state, kernel, schedule, spare, x, is_last, y, box, weight, numbers, margins, solver
+):
     diagonal = diagonal_of_event(kernel, spare, x)
     if np.isnan(diagonal[0]):
         return 0
-    return linear.learn_rows(
-        state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins[0]
+    return call_learn_rows(
+        solver, state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins[0]
     )
 
 
-register_solver(TrackingState, _learn, _margins)
-register_solver(LinearTrackingState, _learn_linear, _margins_linear)
+register_solver(TrackingState, _learn, _margins, step.learn_rows)
+register_solver(LinearTrackingState, _learn_linear, _margins_linear, linear.learn_rows)
