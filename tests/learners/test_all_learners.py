@@ -3,6 +3,8 @@
 import copy
 import pickle
 import random
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,6 +54,13 @@ def content(model):
 
 def matrix(events):
     return np.array([[x["a"], x["b"]] for x, _ in events], np.float32)
+
+
+def test_the_readme_has_each_learner_in_its_table():
+    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| `(\w+)` \| `(\w+)` \|", readme, re.MULTILINE))
+    assert rows == {(learner.name, learner.cls.__name__) for learner in registered_learners()}
+    assert {cls for _, cls in rows} <= set(streamsvm.__all__)
 
 
 @all_learners
