@@ -6,67 +6,24 @@ import argparse
 import inspect
 from typing import Any
 
-from streamsvm import (
-    LaRankClassifier,
-    LASVMClassifier,
-    SGDQNClassifier,
-    StandardScaler,
-    SVMSGDClassifier,
-    TrackingSVMClassifier,
-    kernels,
-)
+from streamsvm import StandardScaler, kernels
+from streamsvm.cli.parameters import add_options, parameters
 from streamsvm.errors import ParameterError
-from streamsvm.losses import LOSSES
-
-LEARNERS: dict[str, Any] = {
-    "larank": LaRankClassifier,
-    "lasvm": LASVMClassifier,
-    "sgd": SVMSGDClassifier,
-    "sgdqn": SGDQNClassifier,
-    "tracking": TrackingSVMClassifier,
-}
-
-_OPTIONS: dict[str, dict[str, Any]] = {
-    "C": {"type": float, "help": "cost of an error; default 1"},
-    "K": {"type": int, "help": "tracking: steps after each row; default 10"},
-    "epsilon": {"type": float, "help": "tracking: wanted mean gap, in the place of K"},
-    "gradients": {"choices": ("all", "support", "fresh"), "help": "tracking: what is kept"},
-    "tau": {"type": float, "help": "tolerance; default .001"},
-    "reprocess": {
-        "type": int,
-        "help": "lasvm: steps after a row, default 1; larank: eleven steps each, default: as many "
-        "as gain more than further rows",
-    },
-    "candidates": {"type": int, "help": "larank: patterns that OPTIMIZE picks from; default 16"},
-    "delta_max": {"type": float, "help": "lasvm: more steps until delta is below; default 1"},
-    "class_weight": {"choices": ("balanced",), "help": "lasvm: weigh classes by counts"},
-    "window": {"type": int, "metavar": "ROWS", "help": "learn from the last so many rows only"},
-    "reservoir": {"type": int, "metavar": "ROWS", "help": "tracking: keep a uniform sample"},
-    "max_support_vectors": {"type": int, "metavar": "N", "help": "bound the model's size"},
-    "max_support_patterns": {"type": int, "metavar": "N", "help": "larank: bound its size"},
-    "budget": {
-        "choices": ("merge", "project", "remove", "smallest"),
-        "help": "what makes room within that bound; default: the best for the kernel",
-    },
-    "loss": {"choices": tuple(LOSSES), "help": "sgd, default hinge; sgdqn, squared_hinge"},
-    "l2": {"type": float, "help": "sgd, sgdqn: lambda; default .0001"},
-    "power": {"type": float, "help": "sgd, sgdqn: how the rate falls, 0 for drift; default 1"},
-    "hashing": {"type": int, "metavar": "N", "help": "hash feature names to so many columns"},
-    "cache_mb": {"type": float, "help": "megabytes of kernel rows; default 200"},
-}
-
+from streamsvm.learners.bases.registry import registered_learners
 
 KERNELS = {"rbf": None, "linear": kernels.Linear(), "polynomial": kernels.Polynomial()}
 """With their default parameters; the width of None follows the data."""
 
 _OF_KERNELS = ("kernel", "gamma", "degree", "coef0")
+_ELSEWHERE = ("kernel", "seed")
+"""Parameters that are options in another way."""
 
 
 def add_learner_options(group: argparse._ArgumentGroup) -> None:
     """Add the options that choose the learner; one not given is the class' default."""
     group.add_argument(
         "--learner",
-        choices=sorted(LEARNERS),
+        choices=[learner.name for learner in registered_learners()],
         help="default: lasvm; in replay larank, if the target has more than two classes",
     )
     group.add_argument(
@@ -81,8 +38,7 @@ def add_learner_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--degree", type=int, help="polynomial; default 3")
     group.add_argument("--coef0", type=float, help="polynomial; default 1")
-    for name, settings in _OPTIONS.items():
-        group.add_argument("--" + name.replace("_", "-"), **settings)
+    add_options(group, parameters(_ELSEWHERE))
     group.add_argument(
         "--scale",
         action=argparse.BooleanOptionalAction,
@@ -106,18 +62,18 @@ def kernel_from(options: argparse.Namespace) -> Any:
 def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
     """Return the learner of the options, and the model: it, behind a scaler if asked for."""
     options.learner = options.learner or "lasvm"
-    cls = LEARNERS[options.learner]
+    classes: dict[str, Any] = {learner.name: learner.cls for learner in registered_learners()}
+    cls = classes[options.learner]
     known = inspect.signature(cls).parameters.keys()
-    given = {name: getattr(options, name) for name in (*_OPTIONS, *_OF_KERNELS)}
+    names = [parameter.name for parameter in parameters(_ELSEWHERE)]
+    given = {name: getattr(options, name) for name in (*names, *_OF_KERNELS)}
     given = {name: value for name, value in given.items() if value is not None}
     unknown = given.keys() - known - (set(_OF_KERNELS) if "kernel" in known else set())
     if unknown:
-        names = ", ".join("--" + name.replace("_", "-") for name in sorted(unknown))
-        raise ParameterError(f"{names}: not for --learner {options.learner}; leave it out")
+        wrong = ", ".join("--" + name.replace("_", "-") for name in sorted(unknown))
+        raise ParameterError(f"{wrong}: not for --learner {options.learner}; leave it out")
     given = {name: value for name, value in given.items() if name not in _OF_KERNELS}
     if "kernel" in known:
         given["kernel"] = kernel_from(options)
-    if "seed" in known:
-        given["seed"] = options.seed
-    learner = cls(**given)
+    learner = cls(**given, seed=options.seed)
     return learner, StandardScaler() | learner if options.scale else learner

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple
 
@@ -88,7 +89,7 @@ class LaRankClassifier(KernelLearner):
     window
         Keep the last so many examples only, at least 1; None, the default: no example leaves for
         its age.
-    max_support_patterns
+    max_support_vectors
         Keep at most so many, at least 2: the one whose coefficients weigh least goes, and the
         nearest of its class takes them over. None, the default: as many as the data ask for; memory
         and time then grow with the stream.
@@ -96,6 +97,8 @@ class LaRankClassifier(KernelLearner):
         As in `LASVMClassifier`.
     seed
         Of the draws of patterns and operations; None: another one each time.
+    max_support_patterns
+        The older name of `max_support_vectors`; deprecated.
 
     Attributes
     ----------
@@ -128,14 +131,18 @@ class LaRankClassifier(KernelLearner):
         candidates: int = _CANDIDATES,
         class_weight: dict[Any, float] | str | None = None,
         window: int | None = None,
-        max_support_patterns: int | None = None,
+        max_support_vectors: int | None = None,
         sparse: bool | None = None,
         hashing: int | None = None,
         max_features: int = LIMIT,
         cache_mb: float = 200.0,
         n_jobs: int | None = None,
         seed: int | None = None,
+        max_support_patterns: int | None = None,
     ) -> None:
+        if max_support_patterns is not None:
+            warnings.warn(_RENAMED, DeprecationWarning, stacklevel=2)
+            max_support_vectors = max_support_patterns
         if class_weight == "balanced":
             raise ParameterError(
                 "class_weight='balanced': use a dict {label: factor of C}; the classes of a stream "
@@ -148,7 +155,9 @@ class LaRankClassifier(KernelLearner):
         self.K = K
         self.candidates = candidates
         self.window = window
-        self.max_support_patterns = max_support_patterns
+        self.max_support_vectors = max_support_vectors
+        # Not as given: a clone has the value under the new name already.
+        self.max_support_patterns = None
         self.seed = seed
         self._schedule = larank.Schedule(
             tau=check_positive("tau", tau),
@@ -159,7 +168,7 @@ class LaRankClassifier(KernelLearner):
             candidates=float(check_size("candidates", candidates) or 1),
             bounds=bounds_of(
                 check_size("window", window),
-                check_size("max_support_patterns", max_support_patterns, 2),
+                check_size("max_support_vectors", max_support_vectors, 2),
             ),
         )
         self._draws = new_draws(seed)
@@ -169,7 +178,7 @@ class LaRankClassifier(KernelLearner):
         """Yield the settings that River's checks run with."""
         yield {"seed": 42}
         yield {"kernel": kernels.Linear(), "C": 0.1, "reprocess": 1, "seed": 42}
-        yield {"max_support_patterns": 50, "seed": 42}
+        yield {"max_support_vectors": 50, "seed": 42}
         yield {"K": 3, "window": 100, "seed": 42}
         yield {"window": 200, "seed": 42}
 
@@ -282,7 +291,7 @@ class LaRankClassifier(KernelLearner):
         """The bound on the mean normalised gap over the stream so far; wants `K`."""
         if self.K is None:
             return Certificate(None, _NO_CERTIFICATE)
-        if self.max_support_patterns is not None:
+        if self.max_support_vectors is not None:
             return Certificate(None, _BOUNDED)
         if self._state is None or not self._state.info[0].n_seen:
             return Certificate(None, "no certificate: because there was no example yet")
@@ -292,7 +301,7 @@ class LaRankClassifier(KernelLearner):
 
     @property
     def _covers(self) -> str:
-        if self.max_support_patterns is not None:
+        if self.max_support_vectors is not None:
             return "kept"
         return "stream" if self.window is None else "window"
 
@@ -310,11 +319,13 @@ _NO_CERTIFICATE = (
     "no certificate: because LaRank picks among its support patterns, while the theorems want "
     "uniform steps over all examples (K=); see the measured gap"
 )
-_BOUNDED = "no certificate: because examples are removed (max_support_patterns)"
+_BOUNDED = "no certificate: because examples are removed (max_support_vectors)"
+_RENAMED = "max_support_patterns is called max_support_vectors now, as in the other learners"
 
 
 register_learner(
     LaRankClassifier,
     "larank",
+    renamed={"max_support_patterns": "max_support_vectors"},
     attributes={"draws": ("_draws", Field((1,), np.uint64, range=Range(1)))},
 )

@@ -59,6 +59,8 @@ class SVMSGDClassifier(LinearLearner):
         None or a dict {label: factor of the loss} (1 for labels not named).
     sparse, hashing, max_features
         As in `LASVMClassifier`.
+    seed
+        Accepted like everywhere, without effect: nothing is drawn.
 
     References
     ----------
@@ -93,7 +95,9 @@ class SVMSGDClassifier(LinearLearner):
         sparse: bool | None = None,
         hashing: int | None = None,
         max_features: int = LIMIT,
+        seed: int | None = None,
     ) -> None:
+        self.seed = seed
         self.power, self.skip, self.averaged = power, skip, averaged
         super().__init__(
             loss=loss,

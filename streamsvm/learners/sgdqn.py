@@ -34,6 +34,8 @@ class SGDQNClassifier(LinearLearner):
         at least 1. "auto", the default: 16 / share of nonzero features (thesis, 3.1.2).
     bias_rate, class_weight, sparse, hashing, max_features
         As in `SVMSGDClassifier`.
+    seed
+        Accepted like everywhere, without effect: nothing is drawn.
 
     References
     ----------
@@ -66,7 +68,9 @@ class SGDQNClassifier(LinearLearner):
         sparse: bool | None = None,
         hashing: int | None = None,
         max_features: int = LIMIT,
+        seed: int | None = None,
     ) -> None:
+        self.seed = seed
         self.power, self.skip = power, skip
         super().__init__(
             loss=loss,

@@ -95,7 +95,7 @@ def to_file(part: Any) -> Content:
     """
     how = _classes[type(part).__name__]
     how.prepare(part)
-    content = parameters_as_json(part)
+    content = parameters_as_json(part, how.renamed)
     content["features"] = [as_json(name, "the feature name") for name in part._schema.names]
     arrays = {name: getattr(part, attribute) for name, (attribute, _) in how.attributes.items()}
     if hasattr(part, "_labels"):

@@ -29,8 +29,8 @@ def as_json(value: Any, what: str) -> Any:
     raise ModelFileError(f"{what} {value!r} cannot be saved: use strings, numbers or booleans")
 
 
-def parameters_as_json(part: Any) -> dict[str, Any]:
-    """Return the parameters of the signature of an object's class.
+def parameters_as_json(part: Any, renamed: Mapping[str, str]) -> dict[str, Any]:
+    """Return the parameters of the signature of an object's class, but for their older names.
 
     Raises
     ------
@@ -40,6 +40,8 @@ def parameters_as_json(part: Any) -> dict[str, Any]:
     """
     content: dict[str, Any] = {"parameters": {}}
     for name in inspect.signature(type(part)).parameters:
+        if name in renamed:
+            continue
         value = getattr(part, name)
         if name == _KERNEL:
             content[name] = kernel_as_json(value)
@@ -62,10 +64,10 @@ def parameters_from_json(
 
     """
     known = inspect.signature(cls).parameters
-    found = {}
+    found: dict[str, Any] = {}
     for name, value in checked(content.get("parameters", {}), dict, "parameters").items():
         name = renamed.get(name, name)
-        if name not in known or name in (_KERNEL, _CLASS_WEIGHT):
+        if name not in known or name in (_KERNEL, _CLASS_WEIGHT, *found):
             raise ValueError(f"{cls.__name__} has no parameter {name!r:.40}")
         found[name] = checked_scalar(value, name)
     if _KERNEL in known:
@@ -143,6 +145,8 @@ def checked_scalar(value: Any, what: str) -> Any:
     """
     if isinstance(value, (list, dict)):
         raise ValueError(f"{what} is {type(value).__name__}, wanted one value")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError(f"{what} is a number of more than 64 bits")
     return value
 
 

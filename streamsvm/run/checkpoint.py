@@ -10,6 +10,7 @@ happened.
 
 from __future__ import annotations
 
+import inspect
 import threading
 import time
 from pathlib import Path
@@ -17,8 +18,9 @@ from typing import IO, Any, NamedTuple
 
 from streamsvm.errors import CheckpointError, ParameterError
 from streamsvm.learners.bases.learner import Learner
+from streamsvm.model_files import codec
 from streamsvm.model_files import container as model_file
-from streamsvm.model_files.json_values import as_json
+from streamsvm.model_files.json_values import as_json, checked
 from streamsvm.monitor import monitor_file
 
 # What may differ between the processes that carry a run on: how, not what is learnt.
@@ -226,7 +228,8 @@ class Checkpoint:
 
     def _check(self, run: Any, model: Any, about: dict[str, Any]) -> None:
         """Refuse the state of another run."""
-        kept, own = about["settings"], _settings_of(run)
+        own = _settings_of(run)
+        kept = _renamed(checked(about["settings"], dict, "the settings"), own)
         differing = [
             f"{name} {kept.get(name)} there, {own.get(name)} here"
             for name in kept | own
@@ -243,6 +246,17 @@ class Checkpoint:
         )
 
 
+def _renamed(kept: dict[str, str], own: dict[str, str]) -> dict[str, str]:
+    """Return settings by their names of today; parameters that are newer are as they are here."""
+    classes = codec.registered()
+    for name in [name for name in kept if name in classes]:
+        how = classes[name]
+        kept = {how.renamed.get(key, key): value for key, value in kept.items()}
+        newer = inspect.signature(how.cls).parameters.keys() & own.keys()
+        kept = {key: own[key] for key in newer} | kept
+    return kept
+
+
 def _settings_of(run: Any) -> dict[str, str]:
     """Return what must be the same when a run goes on, as texts by name."""
     settings = {"positive": repr(run.positive)}
@@ -250,9 +264,10 @@ def _settings_of(run: Any) -> dict[str, str]:
         settings |= run.late.settings()
     for step in model_file.steps_of(run.model):
         settings[type(step).__name__] = "used"
-        for name, value in step._get_params().items():
-            if name not in _FREE:
-                settings[name] = repr(value)
+        how = codec.registered()[type(step).__name__]
+        for name in inspect.signature(how.cls).parameters:
+            if name not in _FREE and name not in how.renamed:
+                settings[name] = repr(getattr(step, name))
     return settings
 
 

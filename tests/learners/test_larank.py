@@ -48,7 +48,7 @@ def same(one, other):
 OPTIONS = [
     {},
     {"reprocess": 1, "candidates": 1},
-    {"max_support_patterns": 40},
+    {"max_support_vectors": 40},
     {"window": 60},
     {"sparse": True},
     {"kernel": kernels.Linear()},
@@ -136,7 +136,7 @@ def test_a_clock_may_decide_what_is_done():
 
 def test_bounds_hold():
     x, y = problem(800)
-    model = LaRankClassifier(max_support_patterns=30, seed=0)
+    model = LaRankClassifier(max_support_vectors=30, seed=0)
     model.learn_many(x, y)
     assert model.n_support_patterns <= 30
     assert np.mean(np.array(model.predict_many(x)) == y) > 0.75
@@ -213,7 +213,7 @@ def test_what_is_wrong_is_refused_and_changes_nothing():
     for options in (
         {"candidates": 0},
         {"reprocess": -1},
-        {"max_support_patterns": 1},
+        {"max_support_vectors": 1},
         {"tau": 0.0},
     ):
         with pytest.raises(ParameterError, match=next(iter(options))):
@@ -237,6 +237,12 @@ def test_files_with_numbers_that_lie_outside_are_refused(name, value):
     arrays[name].reshape(-1)[0] = value
     with pytest.raises(ValueError):
         codec.from_file(content, arrays)
+
+
+def test_the_older_name_of_the_bound_is_taken():
+    with pytest.warns(DeprecationWarning, match="max_support_vectors"):
+        model = LaRankClassifier(max_support_patterns=30)
+    assert model.max_support_vectors == model.clone().max_support_vectors == 30
 
 
 def test_image_segments():

@@ -17,12 +17,13 @@ from river import (
     preprocessing,
 )
 
-from streamsvm import LASVMClassifier, SGDQNClassifier, StandardScaler, SVMSGDClassifier
+from streamsvm import LASVMClassifier, StandardScaler
+from streamsvm.learners.bases.registry import registered_learners
 
 MODELS = [
-    cls(**params)
-    for cls in (LASVMClassifier, SVMSGDClassifier, SGDQNClassifier)
-    for params in cls._unit_test_params()
+    learner.cls(**parameters)
+    for learner in registered_learners()
+    for parameters in learner.configurations
 ]
 MODELS.append(StandardScaler())
 CHECKS = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from streamsvm.model_files import codec
@@ -12,6 +13,8 @@ class RegisteredLearner(NamedTuple):
 
     name: str
     cls: type
+    renamed: Mapping[str, str]
+    """Parameters that had other names: {older: today's}; both are taken."""
 
     @property
     def configurations(self) -> list[dict[str, Any]]:
@@ -22,7 +25,9 @@ class RegisteredLearner(NamedTuple):
 _learners: dict[str, RegisteredLearner] = {}
 
 
-def register_learner(cls: type, name: str, **files: Any) -> None:
+def register_learner(
+    cls: type, name: str, renamed: Mapping[str, str] | None = None, **files: Any
+) -> None:
     """Make a learner known: to the command, `streamsvm warm`, model files and the tests of all.
 
     Parameters
@@ -32,12 +37,14 @@ def register_learner(cls: type, name: str, **files: Any) -> None:
         them.
     name
         What the command calls it.
+    renamed
+        Parameters that had other names: {older: today's}; the constructor takes both.
     files
         What model files hold beside parameters and state: the fields of `codec.FileClass`.
 
     """
-    _learners[name] = RegisteredLearner(name, cls)
-    codec.register(cls, **files)
+    _learners[name] = RegisteredLearner(name, cls, renamed or {})
+    codec.register(cls, renamed=renamed or {}, **files)
 
 
 def registered_learners() -> list[RegisteredLearner]:

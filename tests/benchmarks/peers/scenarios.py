@@ -68,7 +68,7 @@ def _events_of_several() -> dict[str, Any]:
     )
     return {
         "LaRank, 500 patterns": streams.ours(
-            "LaRankClassifier", True, C=10.0, max_support_patterns=500, seed=1
+            "LaRankClassifier", True, C=10.0, max_support_vectors=500, seed=1
         ),
         "LaRank": streams.ours("LaRankClassifier", True, C=10.0, seed=1),
         **{name: streams.river(name, True) for name in names},

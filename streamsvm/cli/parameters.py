@@ -1,0 +1,149 @@
+"""Command-line options of the parameters of registered learners: from signatures and docstrings."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import textwrap
+import types
+import typing
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from streamsvm.learners.bases.registry import RegisteredLearner, registered_learners
+
+_SEE = re.compile(r"As in `(\w+)`")
+
+
+class Parameter(NamedTuple):
+    """A parameter that one or more learners take."""
+
+    name: str
+    kinds: frozenset[type]  # what a value may be, None left out
+    texts: dict[str, str]  # what it means, by the learner's name
+
+
+def parameters(without: tuple[str, ...]) -> list[Parameter]:
+    """Return the parameters of all learners by name, in the order of their signatures.
+
+    Parameters
+    ----------
+    without
+        Names of parameters that are options in another way.
+
+    """
+    found: dict[str, Parameter] = {}
+    for learner in registered_learners():
+        hints, texts = typing.get_type_hints(vars(learner.cls)["__init__"]), texts_of(learner.cls)
+        for name in inspect.signature(learner.cls).parameters:
+            if name in without or name in learner.renamed:
+                continue
+            new = Parameter(name, kinds_of(hints[name]), {})
+            known = found.setdefault(name, new)
+            found[name] = known._replace(kinds=known.kinds | new.kinds)
+            known.texts[learner.name] = texts[name]
+    return list(found.values())
+
+
+def kinds_of(hint: Any) -> frozenset[type]:
+    """Return the types that an annotation allows, None left out.
+
+    Examples
+    --------
+    >>> from streamsvm.cli.parameters import kinds_of
+    >>> kinds_of(int | None) == {int}
+    True
+
+    """
+    several = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
+    parts = typing.get_args(hint) if several else (hint,)
+    return frozenset(typing.get_origin(part) or part for part in parts) - {type(None)}
+
+
+def texts_of(cls: type) -> dict[str, str]:
+    """Return what the numpydoc section "Parameters" of a class says of each parameter.
+
+    What stands as in another learner is looked up there.
+    """
+    found: dict[str, str] = {}
+    for names, text in _entries(inspect.getdoc(cls) or ""):
+        for name in names:
+            seen = _SEE.match(text)
+            found[name] = texts_of(_class_of(seen.group(1)))[name] if seen else text
+    return found
+
+
+def _class_of(name: str) -> type:
+    return next(learner.cls for learner in registered_learners() if learner.cls.__name__ == name)
+
+
+def _entries(doc: str) -> list[tuple[list[str], str]]:
+    """Return the names and the text of each entry of the section."""
+    section = doc.partition("Parameters\n----------\n")[2]
+    section = re.split(r"\n\n\w[\w ]*\n---", section)[0]
+    entries = []
+    for entry in re.split(r"\n(?=\S)", section):
+        names, _, text = entry.partition("\n")
+        entries.append((names.split(", "), " ".join(textwrap.dedent(text).split())))
+    return entries
+
+
+def add_options(group: argparse._ArgumentGroup, found: list[Parameter]) -> None:
+    """Add an option for each parameter, and for older names of them; not given, it is None."""
+    for parameter in found:
+        option = "--" + parameter.name.replace("_", "-")
+        settings: dict[str, Any] = {"default": None, "help": _help_of(parameter)}
+        if parameter.kinds == {bool}:
+            settings["action"] = argparse.BooleanOptionalAction
+        else:
+            settings |= {"type": _reader_of(parameter.kinds), "metavar": _metavar(parameter)}
+        group.add_argument(option, **settings)
+    for learner in registered_learners():
+        _add_older(group, learner, {parameter.name: parameter for parameter in found})
+
+
+def _add_older(
+    group: argparse._ArgumentGroup, learner: RegisteredLearner, found: dict[str, Parameter]
+) -> None:
+    for older, name in learner.renamed.items():
+        group.add_argument(
+            "--" + older.replace("_", "-"),
+            dest=name,
+            type=_reader_of(found[name].kinds),
+            help=argparse.SUPPRESS,
+        )
+
+
+def _help_of(parameter: Parameter) -> str:
+    """Return the first sentence of each text, with the learners that it holds for."""
+    by_text: dict[str, list[str]] = {}
+    for learner, text in parameter.texts.items():
+        first = re.split(r"(?<=[^.\d])\. ", text)[0].rstrip(".")
+        by_text.setdefault(first, []).append(learner)
+    said = [f"{', '.join(learners)}: {text}" for text, learners in by_text.items()]
+    return "; ".join(said).replace("%", "%%")
+
+
+def _metavar(parameter: Parameter) -> str:
+    return "N" if parameter.kinds & {int, float} else "NAME"
+
+
+def _reader_of(kinds: frozenset[type]) -> Callable[[str], Any]:
+    """Return what turns text into a value of one of some types."""
+
+    def read(text: str) -> Any:
+        if bool in kinds and text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        for kind in (int, float):
+            if kind in kinds:
+                try:
+                    return kind(text)
+                except ValueError:
+                    continue
+        if str in kinds:
+            return text
+        wanted = " or ".join(sorted(kind.__name__ for kind in kinds - {dict}))
+        raise argparse.ArgumentTypeError(f"invalid value: {text!r}, use {wanted}")
+
+    return read

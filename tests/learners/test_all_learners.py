@@ -1,0 +1,170 @@
+"""What every registered learner must do, in each configuration of its `_unit_test_params`."""
+
+import copy
+import pickle
+import random
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import streamsvm
+from streamsvm import TrackingMonitor
+from streamsvm.errors import StreamSVMError
+from streamsvm.learners.bases.registry import registered_learners
+from streamsvm.model_files import codec
+
+CASES = [
+    pytest.param(learner.cls, parameters, id=f"{learner.name}-{i}")
+    for learner in registered_learners()
+    for i, parameters in enumerate(learner.configurations)
+]
+N = 150
+all_learners = pytest.mark.parametrize(("cls", "parameters"), CASES)
+
+
+def stream(n=N, n_classes=2, seed=0):
+    draw = random.Random(seed).random
+    for _ in range(n):
+        x = {"a": 2.0 * draw() - 1.0, "b": 2.0 * draw() - 1.0}
+        inner = x["a"] ** 2 + x["b"] ** 2 < 0.6
+        yield x, int(inner) + (1 if n_classes > 2 and inner and x["a"] > 0.2 else 0)
+
+
+def labels_of(model):
+    return 3 if model.most_classes is None else 2
+
+
+def learnt(model, events):
+    for x, y in events:
+        model.predict_one(x)
+        model.learn_one(x, y)
+    return model
+
+
+def content(model):
+    """Return all that a file would hold of the model, but for how cached rows were found."""
+    with model._lock:
+        values, arrays = codec.to_file(model)
+    kept = {name: (a.dtype, a.shape, a.tobytes()) for name, a in arrays.items()}
+    kept.pop("cache_counts", None)
+    return copy.deepcopy(values), kept
+
+
+def matrix(events):
+    return np.array([[x["a"], x["b"]] for x, _ in events], np.float32)
+
+
+def test_the_readme_has_each_learner_in_its_table():
+    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| `(\w+)` \| `(\w+)` \|", readme, re.MULTILINE))
+    assert rows == {(learner.name, learner.cls.__name__) for learner in registered_learners()}
+    assert {cls for _, cls in rows} <= set(streamsvm.__all__)
+
+
+@all_learners
+def test_a_batch_is_its_rows_in_order(cls, parameters):
+    one, many = cls(**parameters), cls(**parameters)
+    events = list(stream(n_classes=labels_of(one)))
+    x = matrix(events)
+    for row, (_, y) in zip(x.tolist(), events, strict=True):
+        one.learn_one(dict(enumerate(row)), y)
+    y = [label for _, label in events]
+    for start in (0, 7, 90):
+        stop = {0: 7, 7: 90, 90: N}[start]
+        many.learn_many(x[start:stop], y[start:stop])
+    assert content(one)[1] == content(many)[1]
+    assert one.predict_proba_one({0: 0.1, 1: 0.2}) == many.predict_proba_one({0: 0.1, 1: 0.2})
+
+
+def saved(model, path):
+    model.save(path)
+    return streamsvm.load(path)
+
+
+COPIES = {
+    "saved": saved,
+    "pickled": lambda model, path: pickle.loads(pickle.dumps(model)),
+    "copied": lambda model, path: copy.deepcopy(model),
+    "cloned": lambda model, path: model.clone(include_attributes=True),
+}
+
+
+@all_learners
+def test_copies_go_on_as_the_model_does(cls, parameters, tmp_path):
+    model = cls(**parameters)
+    events = list(stream(n_classes=labels_of(model)))
+    learnt(model, events[: N // 2])
+    others = {how: make(model, tmp_path / "m.svm") for how, make in COPIES.items()}
+    learnt(model, events[N // 2 :])
+    for how, other in others.items():
+        assert type(other) is cls and other.n_examples == N // 2, how
+        assert content(learnt(other, events[N // 2 :])) == content(model), how
+
+
+@all_learners
+def test_a_clone_has_learnt_nothing(cls, parameters):
+    model = learnt(cls(**parameters), stream(20))
+    fresh = model.clone()
+    assert repr(fresh) == repr(model) == repr(cls(**parameters)) and fresh.n_examples == 0
+    assert fresh.classes == [] and fresh.feature_names == []
+
+
+@all_learners
+def test_a_monitor_changes_nothing(cls, parameters):
+    plain, watched = cls(**parameters), cls(**parameters)
+    monitor = TrackingMonitor(watched, every=40)
+    events = list(stream(n_classes=labels_of(plain)))
+    learnt(plain, events)
+    learnt(monitor, events)
+    assert monitor.get()["n_examples"] == N and len(monitor.history) == N // 40
+    assert content(plain)[1] == content(watched)[1]
+
+
+@all_learners
+def test_weights_and_new_features_by_events_and_by_batches(cls, parameters):
+    one, many = cls(**parameters), cls(**parameters)
+    events = [({0: x["a"], 1: x["b"]}, y) for x, y in stream(60)]
+    w = [0.5 + (i % 3) for i in range(60)]
+    for i, (x, y) in enumerate(events):
+        if i >= 30:
+            x[2] = 0.25
+        one.learn_one({k: float(np.float32(v)) for k, v in x.items()}, y, w=w[i])
+    x = np.array([[e[0][0], e[0][1], 0.25] for e in events], np.float32)
+    y = [label for _, label in events]
+    many.learn_many(x[:30, :2], y[:30], w=w[:30])
+    many.learn_many(x[30:], y[30:], w=w[30:])
+    assert one.feature_names == many.feature_names == [0, 1, 2]
+    assert content(one)[1] == content(many)[1]
+
+
+@all_learners
+def test_what_is_refused_changes_nothing(cls, parameters):
+    model = learnt(cls(**parameters), stream(40))
+    before = content(model)
+    for x, y, w in (
+        ({"a": float("nan"), "b": 1.0}, 1, 1.0),
+        ({"a": 1e39, "b": 1.0}, 1, 1.0),
+        ({"a": "text", "b": 1.0}, 1, 1.0),
+        ({"a": None}, 0, 1.0),
+        ({"a": 1.0, "b": 1.0}, None, 1.0),
+        ({"a": 1.0, "b": 1.0}, 1, -1.0),
+        ({"new": float("inf")}, 1, 1.0),
+    ):
+        with pytest.raises(StreamSVMError):
+            model.learn_one(x, y, w=w)
+        assert content(model) == before
+    with pytest.raises(StreamSVMError):
+        model.learn_many({"a": [1.0, float("inf")], "b": [1.0, 1.0]}, [0, 1])
+    assert content(model) == before
+
+
+@all_learners
+def test_predictions_before_any_label(cls, parameters, tmp_path):
+    for model in (cls(**parameters), saved(cls(**parameters), tmp_path / "m.svm")):
+        x = {"a": 1.0}
+        assert model.predict_one(x) in (False, None)
+        assert sum(model.predict_proba_one(x).values()) in (0, 1)
+        assert model.predict_many(np.ones((2, 2))).shape[0] == 2
+        assert model.n_examples == 0 and model.memory_usage >= 0

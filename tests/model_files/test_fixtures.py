@@ -1,0 +1,46 @@
+"""Model files that an older release wrote: they load, predict what they did, and go on alike."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from streamsvm import load
+from tests.model_files import write_fixtures as fixtures
+
+FOLDER = Path(__file__).with_name("fixtures")
+EXPECTED = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
+
+
+def close(found, expected):
+    # Another machine may round the last digits in another way.
+    assert len(found) == len(expected)
+    for (margin, label, p), (old_margin, old_label, old_p) in zip(found, expected, strict=True):
+        assert margin == pytest.approx(old_margin, rel=1e-6, abs=1e-6) and label == old_label
+        assert p == pytest.approx(old_p, rel=1e-6, abs=1e-6)
+
+
+def test_each_case_has_a_file_and_they_are_small():
+    names = {name for name, *_ in fixtures.cases()} | {"checkpoint"}
+    assert names == set(EXPECTED) == {path.stem for path in FOLDER.glob("*.svm")}
+    assert sum(path.stat().st_size for path in FOLDER.iterdir()) < 210_000
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_older_files_load_and_go_on(name):
+    expected = EXPECTED[name]
+    model, n_classes = load(FOLDER / f"{name}.svm"), expected["classes"]
+    close(fixtures.predictions(model, n_classes), expected["now"])
+    if name != "checkpoint":
+        fixtures.learn(model, fixtures.events(n_classes)[expected["first"] :])
+        close(fixtures.predictions(model, n_classes), expected["then"])
+
+
+def test_a_run_goes_on_from_an_older_checkpoint(tmp_path):
+    path = tmp_path / "run.svm"
+    shutil.copy(FOLDER / "checkpoint.svm", path)
+    model, run = fixtures.a_run(path, None)
+    assert run.execute().rows == fixtures.ALL
+    assert run.monitor.get()["n_examples"] == fixtures.ALL
+    close(fixtures.predictions(model, 2), EXPECTED["checkpoint"]["then"])

@@ -1,0 +1,140 @@
+"""Writes the model files of `fixtures`: run by the release whose files must stay readable.
+
+    python -m tests.model_files.write_fixtures FOLDER
+
+Each case is a model that learnt some events and was saved. `expected.json` holds what it predicted
+then, and what it predicted after it had learnt further events, to compare with the same of the
+loaded file.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from connectors import MemorySource
+from streamsvm import (
+    LaRankClassifier,
+    LASVMClassifier,
+    SGDQNClassifier,
+    StandardScaler,
+    SVMSGDClassifier,
+    TrackingMonitor,
+    TrackingSVMClassifier,
+    kernels,
+    save,
+)
+from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.runner import Run
+
+RBF = kernels.RBF(gamma=0.5)
+LINEAR = kernels.Linear()
+FIRST, ALL = 60, 100
+
+
+def events(n_classes: int) -> list[tuple[dict[Any, float], Any]]:
+    """Return `ALL` events of two noisy features and a label, the same everywhere."""
+    draw = random.Random(3).random
+    found: list[tuple[dict[Any, float], Any]] = []
+    for _ in range(ALL):
+        x = {"a": round(4.0 * draw() - 2.0, 3), "b": round(4.0 * draw() - 2.0, 3)}
+        if draw() < 0.5:
+            x["c"] = round(draw(), 3)
+        inner, noise = x["a"] ** 2 + x["b"] ** 2 < 2.0, draw() < 0.1
+        if n_classes == 2:
+            found.append((x, "in" if inner != noise else "out"))
+        else:
+            found.append((x, int(inner) + (2 if x["a"] > 0.5 and noise is False else 0)))
+    return found
+
+
+def cases() -> Iterator[tuple[str, Any, int, int]]:
+    """Yield the name, the new model, its number of classes and how many events come first."""
+    yield "lasvm_dense", LASVMClassifier(class_weight="balanced", seed=1), 2, FIRST
+    yield "lasvm_sparse", LASVMClassifier(kernel=RBF, sparse=True), 2, FIRST
+    yield "lasvm_window", LASVMClassifier(kernel=RBF, window=25), 2, FIRST
+    budget = LASVMClassifier(kernel=RBF, max_support_vectors=15, class_weight={"in": 2.0})
+    yield "lasvm_budget", budget, 2, FIRST
+    yield "lasvm_empty", LASVMClassifier(kernel=RBF), 2, 0
+    yield "larank", LaRankClassifier(kernel=RBF, seed=5), 4, FIRST
+    yield "larank_budget", LaRankClassifier(kernel=RBF, max_support_patterns=20, seed=5), 4, FIRST
+    yield "tracking_all", TrackingSVMClassifier(kernel=RBF, seed=7), 2, FIRST
+    yield "tracking_fresh", TrackingSVMClassifier(kernel=LINEAR, seed=7), 2, FIRST
+    support = TrackingSVMClassifier(kernel=RBF, gradients="support", window=40, seed=7)
+    yield "tracking_support", support, 2, FIRST
+    yield "sgd", SVMSGDClassifier(l2=0.01, t0=10.0, sparse=False), 2, FIRST
+    yield "sgd_rate_search", SVMSGDClassifier(C=1.0, n_expected=ALL), 2, FIRST
+    yield "sgd_sparse_classes", SVMSGDClassifier(l2=0.01, t0=10.0, sparse=True), 4, FIRST
+    yield "sgdqn", SGDQNClassifier(l2=0.01, t0=10.0, sparse=False), 2, FIRST
+    yield "sgdqn_classes_rate_search", SGDQNClassifier(l2=0.01), 4, FIRST
+    yield "pipeline", StandardScaler() | LASVMClassifier(kernel=RBF), 2, FIRST
+
+
+def learn(model: Any, some: list[tuple[dict[Any, float], Any]]) -> None:
+    """Learn some events, predicting each first."""
+    for x, y in some:
+        model.predict_one(x)
+        model.learn_one(x, y)
+
+
+def predictions(model: Any, n_classes: int) -> list[Any]:
+    """Return margins, labels and probabilities of some events, as JSON values."""
+    last = list(model.steps.values())[-1] if hasattr(model, "steps") else model
+    found = []
+    for x, _ in events(n_classes)[:4]:
+        row = model.transform_one(x) if hasattr(model, "steps") else x
+        margin = last.decision_function_one(row)
+        if isinstance(margin, dict):
+            margin = list(margin.values())
+        p = {str(label): value for label, value in model.predict_proba_one(x).items()}
+        found.append([margin, model.predict_one(x), p])
+    return found
+
+
+def a_run(checkpoint: Path, limit: int | None) -> Any:
+    """Return a run with all that a checkpoint holds, and its model."""
+    model = StandardScaler() | LASVMClassifier(kernel=RBF)
+    monitor = TrackingMonitor(model, every=20)
+    keep = Checkpoint(checkpoint, every=20)
+    return model, Run(MemorySource(events(2)), monitor, limit=limit, checkpoint=keep)
+
+
+def short(value: Any) -> Any:
+    """Return a JSON value with all numbers to eight digits."""
+    if isinstance(value, float):
+        return float(f"{value:.8g}")
+    if isinstance(value, list):
+        return [short(inner) for inner in value]
+    return {k: short(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def main(folder: Path) -> None:
+    """Write all files."""
+    expected: dict[str, Any] = {}
+    for name, model, n_classes, first in cases():
+        learn(model, events(n_classes)[:first])
+        save(model, folder / f"{name}.svm")
+        now = predictions(model, n_classes)
+        learn(model, events(n_classes)[first:])
+        then = predictions(model, n_classes)
+        expected[name] = {"classes": n_classes, "first": first, "now": now, "then": then}
+    path = folder / "checkpoint.svm"
+    model, run = a_run(path, FIRST)
+    run.execute()
+    content, now = path.read_bytes(), predictions(model, 2)
+    model, run = a_run(path, None)
+    run.execute()
+    then = predictions(model, 2)
+    expected["checkpoint"] = {"classes": 2, "first": FIRST, "now": now, "then": then}
+    path.write_bytes(content)
+    path.with_name(path.name + ".lock").unlink()
+    text = json.dumps(short(expected), separators=(",", ":"))
+    (folder / "expected.json").write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
