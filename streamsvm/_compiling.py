@@ -207,7 +207,12 @@ def _in_thread(job: Callable[[], Any]) -> Any:
     # A daemon, as interpreters wait for others before they call `_end_compiling`.
     thread = threading.Thread(target=run, name="streamsvm-compile", daemon=True)
     _running[thread] = done
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:
+        # There are no more threads, or the interpreter ends.
+        _running.pop(thread, None)
+        return job()
     done.wait()
     if errors:
         raise errors[0]

@@ -4,8 +4,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
+import numba
 import pytest
 
 from streamsvm import _compile, _compiling
@@ -164,6 +166,27 @@ import mine
 from streamsvm import _compiling
 print(mine.outer(np.ones(3)), _compiling.clock.functions, _compiling.clock.seconds > 0)
 """
+
+
+def test_without_threads_it_compiles_where_it_is(monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(_compiling.threading.Thread, "start", refuse)
+    where = []
+    assert _compiling.compile_whole(lambda: where.append(threading.current_thread()) or 5) == 5
+    assert where == [threading.main_thread()] and not _compiling._running
+
+
+def test_errors_of_the_compiler_reach_the_caller():
+    @_compile.compiled
+    def wrong(x):
+        return x + "a"
+
+    for _ in range(2):
+        with pytest.raises(numba.TypingError):
+            wrong(1.0)
+    assert _compiling.compile_whole(lambda: 5) == 5
 
 
 def test_two_processes_compile_once(folder):

@@ -321,7 +321,17 @@ def test_compiling_is_shown(tmp_path):
     root = Path(streamsvm.__file__).parents[1]
     write()
     done = subprocess.run(
-        [sys.executable, "-m", "streamsvm", "replay", "data.parquet", "--target", "y"],
+        [
+            sys.executable,
+            "-m",
+            "streamsvm",
+            "replay",
+            "data.parquet",
+            "--target",
+            "y",
+            "--learner",
+            "sgd",
+        ],
         env={**os.environ, "PYTHONPATH": str(root), "NUMBA_CACHE_DIR": str(tmp_path / "cache")},
         capture_output=True,
         text=True,

@@ -1,0 +1,58 @@
+"""What a run says of its speed: compiling, which happens once, is no part of it."""
+
+from river import dummy
+
+from connectors import MemorySource
+from streamsvm import _compiling
+from streamsvm.cli.screen import Screen, report_table
+from streamsvm.run.report import RunReport
+from streamsvm.run.runner import Run
+
+
+class Compiling(dummy.NoChangeClassifier):
+    """Its first event takes 1,000 seconds of compiling, by the clock."""
+
+    def learn_one(self, x, y):
+        if x["i"] == 0:
+            _compiling.clock._seconds += 1000.0
+        super().learn_one(x, y)
+
+
+def test_compiling_is_no_part_of_the_speed():
+    seen = []
+    source = MemorySource([({"i": i}, i % 2 == 0) for i in range(50)])
+    report = Run(source, Compiling(), on_progress=seen.append).execute()
+    assert report.compile_seconds == 1000.0 == seen[-1].compile_seconds
+    assert report.as_dict()["compile_seconds"] == 1000.0
+    again = Run(MemorySource([({"i": 1}, True), ({"i": 2}, False)]), Compiling()).execute()
+    assert again.compile_seconds == 0.0
+
+
+def test_rows_a_second():
+    report = RunReport(rows=50, seconds=12.0, compile_seconds=2.0)
+    assert report.rows_per_second == 5.0
+    assert RunReport().rows_per_second == 0.0
+
+
+def rows_of(report):
+    return next(iter(report_table(report, {}).columns[1].cells))
+
+
+def test_the_report_mentions_compiling_that_took_long():
+    report = RunReport(rows=50, seconds=12.0, compile_seconds=2.0)
+    assert rows_of(report) == "50 in 10.00 s: 5 a second, after 2.0 s of compiling for this machine"
+    report.compile_seconds = 1.0
+    assert rows_of(report) == "50 in 11.00 s: 5 a second"
+
+
+def test_the_screen_says_how_much_there_is_to_compile(capsys, monkeypatch):
+    monkeypatch.setattr("streamsvm.cli.screen._PLAIN_EVERY", 0.0)
+    monkeypatch.setattr("streamsvm.cli.screen._USUAL_FUNCTIONS", {"lasvm": 2})
+    with Screen("replay", None, learner="lasvm"):
+        for name in ("f", "g", "h"):
+            _compiling.clock.compiled(name)
+    assert capsys.readouterr().err.splitlines() == [
+        "compiling for this machine, once: function 1 of about 2, or fewer",
+        "compiling for this machine, once: function 2 of about 2, or fewer",
+        "compiling for this machine, once: function 3",
+    ]
