@@ -120,6 +120,8 @@ class LinearFastPath(NoFastPath):
         self._reader = reader_of(schema, room, not is_sparse)
         self._table = np.zeros(N_TABLE, np.int64)
         self._table[:N_HEAD] = head_of(generation, address_of(self._reader.fields))
+        # What a closed table leads to, too.
+        self._table[its.LEARNT :] = id(True), id(False), id(None)
         self._arrays: list[_Arrays | None] = [None]
         # What must live as long as the methods.
         kept = (self._table, self._reader, self._arrays, generation, n_learnt, lock)
@@ -187,7 +189,6 @@ class LinearFastPath(NoFastPath):
         table[its.BLOCK] = 0 if target.block is None else address_of(target.block.head)
         table[its.N_LABELS] = len(target.labels)
         table[its.LABELS : its.MARGINS + 1] = (*map(address_of, (labels, factors, margins)),)
-        table[its.LEARNT :] = id(True), id(False), id(None)
         return table
 
     def check(self, target: Target) -> None:
