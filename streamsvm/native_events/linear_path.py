@@ -162,7 +162,7 @@ class LinearFastPath(NoFastPath):
         outputs, _, room = target.state.weights.shape
         n = len(target.labels)
         # An address says nothing of a size.
-        fits = outputs == (1 if n == 2 else n) and len(target.state.info) == outputs
+        fits = n >= 2 and outputs == (1 if n == 2 else n) and len(target.state.info) == outputs
         if not fits or target.calibration.size != (6 if outputs == 1 else 2):
             return False
         limit = room if self._schema.buckets else min(room, self._schema.limit)

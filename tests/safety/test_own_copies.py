@@ -41,7 +41,7 @@ def learn(model, n, seed):
 def seen_of(model):
     events = [x for x, _ in stream(30, 9)]
     margins = [model.decision_function_one(x) for x in events]
-    return margins, model.feature_names, model.classes, model.n_examples, model.counters
+    return margins, model.feature_names, model.classes, model.n_examples
 
 
 @pytest.mark.parametrize("make", COPIES, ids=["copy", "deepcopy", "pickle"])
