@@ -120,6 +120,8 @@ class LinearFastPath(NoFastPath):
         self._reader = reader_of(schema, room, not is_sparse)
         self._table = np.zeros(N_TABLE, np.int64)
         self._table[:N_HEAD] = head_of(generation, address_of(self._reader.fields))
+        # What a closed table leads to, too.
+        self._table[its.LEARNT :] = id(True), id(False), id(None)
         self._arrays: list[_Arrays | None] = [None]
         # What must live as long as the methods.
         kept = (self._table, self._reader, self._arrays, generation, n_learnt, lock)
@@ -160,7 +162,7 @@ class LinearFastPath(NoFastPath):
         outputs, _, room = target.state.weights.shape
         n = len(target.labels)
         # An address says nothing of a size.
-        fits = outputs == (1 if n == 2 else n) and len(target.state.info) == outputs
+        fits = n >= 2 and outputs == (1 if n == 2 else n) and len(target.state.info) == outputs
         if not fits or target.calibration.size != (6 if outputs == 1 else 2):
             return False
         limit = room if self._schema.buckets else min(room, self._schema.limit)
@@ -187,7 +189,6 @@ class LinearFastPath(NoFastPath):
         table[its.BLOCK] = 0 if target.block is None else address_of(target.block.head)
         table[its.N_LABELS] = len(target.labels)
         table[its.LABELS : its.MARGINS + 1] = (*map(address_of, (labels, factors, margins)),)
-        table[its.LEARNT :] = id(True), id(False), id(None)
         return table
 
     def check(self, target: Target) -> None:

@@ -151,6 +151,8 @@ class ScalerFastPath:
         self._reader = reader_of(schema, room, True)
         self._table = np.zeros(_N, np.int64)
         self._table[:N_HEAD] = head_of(generation, address_of(self._reader.fields))
+        # What a closed table leads to, too.
+        self._table[_LEARNT:] = id(True), id(None)
         # The statistics.
         self._arrays: list[Any] = [None]
         # What must live as long as the methods.

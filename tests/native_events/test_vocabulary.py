@@ -115,15 +115,14 @@ def test_a_name_of_another_type_closes_the_way(sparse, name):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_a_name_of_another_type_that_a_copy_learnt_closes_the_way(sparse):
-    """They share their names."""
+def test_a_name_of_another_type_that_a_copy_learnt_is_its_own(sparse):
     model = SVMSGDClassifier(sparse=sparse, t0=10.0)
     for i in range(4):
         model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
     TrackingMonitor(copy.copy(model)).learn_one({"a": 1.0, Odd("odd"): 1.0}, True)
     for _ in range(3):
         model.learn_one({"a": 1.0, "b": 1.0}, True)
-        assert not model._fast_path.is_open and not model._schema.are_simple
+        assert model._fast_path.is_open and model.feature_names == ["a", "b"]
     assert model.n_examples == 7
 
 

@@ -1,0 +1,120 @@
+"""Copies, of whatever kind, share nothing with the original that changes in place."""
+
+import copy
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+from streamsvm import (
+    LaRankClassifier,
+    LASVMClassifier,
+    SGDQNClassifier,
+    StandardScaler,
+    SVMSGDClassifier,
+    TrackingSVMClassifier,
+)
+from streamsvm.support.writable import own_copies
+
+CLASSES = [
+    LASVMClassifier,
+    LaRankClassifier,
+    TrackingSVMClassifier,
+    SVMSGDClassifier,
+    SGDQNClassifier,
+]
+COPIES = [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
+
+
+def stream(n, seed=0):
+    rng = np.random.default_rng(seed)
+    for i, row in enumerate(rng.normal(size=(n, 2)).tolist()):
+        yield {"a": row[0], "b": row[1], f"c{i % 9}": 1.0}, row[0] * row[1] > 0.0
+
+
+def learn(model, n, seed):
+    for x, y in stream(n, seed):
+        model.learn_one(x, y)
+
+
+def seen_of(model):
+    events = [x for x, _ in stream(30, 9)]
+    margins = [model.decision_function_one(x) for x in events]
+    return margins, model.feature_names, model.classes, model.n_examples
+
+
+@pytest.mark.parametrize("make", COPIES, ids=["copy", "deepcopy", "pickle"])
+@pytest.mark.parametrize("cls", CLASSES)
+def test_what_a_copy_learns_is_its_own(cls, make):
+    model = cls()
+    learn(model, 60, 0)
+    before, copied = seen_of(model), make(model)
+    assert seen_of(copied) == before
+    copied.learn_one({"new of the copy": 1.0, "a": 5.0}, True)
+    learn(copied, 60, 1)
+    assert seen_of(model) == before
+    of_copy = seen_of(copied)
+    model.learn_one({"new of the model": 1.0, "a": -5.0}, False)
+    learn(model, 60, 2)
+    assert seen_of(copied) == of_copy
+    assert "new of the copy" in copied.feature_names
+    assert "new of the copy" not in model.feature_names
+
+
+def test_a_copy_of_a_scaler_is_its_own():
+    scaler = StandardScaler()
+    scaler.learn_one({"a": 1.0})
+    copied = copy.copy(scaler)
+    copied.learn_one({"a": 2.0, "b": 1.0})
+    scaler.learn_one({"c": 1.0})
+    assert list(scaler.statistics) == ["a", "c"] and list(copied.statistics) == ["a", "b"]
+    assert scaler.statistics["a"][0] == 1
+
+
+@pytest.mark.parametrize("cls", [SVMSGDClassifier, LASVMClassifier])
+def test_two_copies_that_two_threads_use(cls):
+    """No name gets two columns."""
+    model = cls(sparse=True)
+    learn(model, 20, 0)
+    copies = [model, copy.copy(model)]
+
+    def work(own):
+        for i in range(300):
+            own.learn_one({f"name {i + k}": 1.0 for k in range(20)}, bool(i % 2))
+
+    threads = [threading.Thread(target=work, args=(own,)) for own in copies]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for own in copies:
+        assert len(own.feature_names) == len(set(own.feature_names)) == 11 + 319
+        assert own.n_examples == 320
+    assert copies[0].feature_names == copies[1].feature_names
+
+
+class Label:
+    """Equal to itself only."""
+
+
+def test_labels_are_shared_with_shallow_copies():
+    labels = Label(), Label()
+    model = SVMSGDClassifier(t0=10.0)
+    for i in range(6):
+        model.learn_one({"a": float(i), "b": 1.0}, labels[i % 2])
+    copied = copy.copy(model)
+    assert copied.predict_one({"a": 1.0}) in labels
+    copied.learn_one({"a": 1.0}, labels[0])
+    assert copied.classes == model.classes
+
+
+def test_own_copies_keep_what_is_one_as_one():
+    array = np.arange(3.0)
+    contents = {"a": array, "b": (array, [array, {"c": array}], 5), "d": (1, "x"), "e": Label()}
+    found = own_copies(contents)
+    assert found["a"] is not array and found["b"][0] is found["a"]
+    assert found["b"][1][0] is found["b"][1][1]["c"] is found["a"]
+    assert found["d"] is contents["d"] and found["e"] is contents["e"]
+    found["a"][0] = 7.0
+    assert array[0] == 0.0

@@ -1,0 +1,205 @@
+"""Models that are used by what runs in the middle of their methods, on the same thread."""
+
+import pytest
+
+from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier
+from streamsvm.learners.bases import linear_classes, linear_native
+from streamsvm.native_events import is_on
+from tests.safety.programs import run
+
+needs_native_events = pytest.mark.skipif(not is_on(), reason="native events are off")
+
+SIGNALS = """
+import random, signal, sys, time
+import numpy as np
+from streamsvm import SVMSGDClassifier
+
+draw = random.Random(int(sys.argv[1]))
+model = SVMSGDClassifier(t0=1.0, sparse=False)
+names = [f"f{i}" for i in range(1000)]
+event = {name: draw.random() for name in names}
+for label in range(3):
+    model.learn_one(event, label)
+classes, learnt = [3], [3]
+
+def handler(number, frame):
+    if classes[0] < 150:
+        model.learn_one(event, classes[0])
+        classes[0] += 1
+        learnt[0] += 1
+    signal.setitimer(signal.ITIMER_REAL, draw.uniform(2e-5, 2e-3))
+
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 1e-3)
+began, i = time.monotonic(), 0
+while time.monotonic() - began < 6.0 and classes[0] < 150:
+    # A weight of 0 takes the general path, and binds the fast one anew each time.
+    model.learn_one(event, i % 3, 0.0 if i % 2 else 1.0)
+    model.predict_one(event)
+    i += 1
+    learnt[0] += 1
+signal.setitimer(signal.ITIMER_REAL, 0)
+assert len(model.classes) == model._state.weights.shape[0] > 10
+# Later events are learnt, by the arrays that the model has.
+before, n = model._state.weights.copy(), model.n_examples
+for k in range(100):
+    model.learn_one(event, k % 3)
+assert model.n_examples == n + 100 and not np.array_equal(before, model._state.weights)
+assert model.predict_one(event) in model.classes
+"""
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_signal_handler_that_learns(seed):
+    run(SIGNALS, seed)
+
+
+LABELS = """
+import sys, traceback
+import numpy as np
+from streamsvm import SVMSGDClassifier
+
+place, armed, count = sys.argv[1], [False], [0]
+
+class Label:
+    def __init__(self, text): self.text = text
+    def __eq__(self, other): return isinstance(other, Label) and self.text == other.text
+    def __hash__(self):
+        if armed[0] and any(f.name == place for f in traceback.extract_stack()):
+            armed[0] = False
+            count[0] += 1
+            model.learn_one(event, f"new {count[0]}")
+        return hash(self.text)
+
+event = {f"f{i}": float(i % 7 - 3) for i in range(1000)}
+a, b = Label("a"), Label("b")
+model = SVMSGDClassifier(t0=1.0, sparse=False, class_weight={a: 1.0, b: 2.0})
+for label in (a, b, "c"):
+    model.learn_one(event, label)
+for _ in range(20):
+    armed[0] = True
+    model.learn_one(event, a, 0.0)
+    armed[0] = False
+assert len(model.classes) == 3 + count[0] == model._state.weights.shape[0] and count[0] > 0
+before, n = model._state.weights.copy(), model.n_examples
+for _ in range(200):
+    model.learn_one(event, a)
+    model.learn_one(event, b)
+assert model.n_examples == n + 400 and not np.array_equal(before, model._state.weights)
+assert model._fast_path.is_open or len(sys.argv) > 2
+"""
+
+
+@needs_native_events
+@pytest.mark.parametrize("place", ["bind", "_target_of"])
+def test_a_label_whose_hash_learns(place):
+    run(LABELS, place)
+
+
+@needs_native_events
+@pytest.mark.parametrize("step", ["_target_of", "_reserve_block", "_new_path"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_model_that_learns_between_two_steps_of_binding(monkeypatch, sparse, step):
+    """Whatever is bound afterwards leads to the arrays that the model has."""
+    model = SVMSGDClassifier(sparse=sparse)
+    for i in range(5):
+        model.learn_one({"a": 1.0 + i, "b": 1.0}, i % 2)
+    original, left = getattr(linear_native, step), ["third", "fourth"]
+
+    def interrupted(*arguments):
+        if left:
+            model.learn_one({f"wide {i}": 1.0 for i in range(1500)}, left.pop())
+        return original(*arguments)
+
+    monkeypatch.setattr(linear_native, step, interrupted)
+    model.learn_one({f"wider {i}": 1.0 for i in range(3000)}, 1, 2.0)
+    monkeypatch.undo()
+    for i in range(50):
+        model.learn_one({"a": 1.0 + i, "b": 1.0}, i % 2)
+        assert model.predict_one({"a": 1.0 + i}) in model.classes
+    path = model._fast_path
+    assert path.is_open
+    path.check(linear_native._target_of(model, model._state))
+
+
+@needs_native_events
+def test_a_scaler_that_learns_between_two_steps_of_binding(monkeypatch):
+    scaler = StandardScaler()
+    scaler.learn_one({"a": 1.0})
+    original, left = StandardScaler._fitted, [1, 2, 3]
+
+    def interrupted(self):
+        found = original(self)
+        if left:
+            scaler.learn_one({f"new {left.pop()}": 1.0, "a": 2.0})
+        return found
+
+    monkeypatch.setattr(StandardScaler, "_fitted", interrupted)
+    scaler.learn_one({"b": 1.0, "a": 3.0})
+    monkeypatch.undo()
+    for i in range(10):
+        scaler.learn_one({"a": float(i), "b": 1.0})
+        scaler.transform_one({"a": float(i), "new 1": 1.0})
+    assert scaler._fast_path.is_bound_to(scaler._statistics)
+    scaler._fast_path.check(scaler._statistics)
+    assert scaler.statistics["a"][0] == 15
+
+
+@pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
+@pytest.mark.parametrize("t0", [None, 10.0])
+@pytest.mark.parametrize("place", ["state_of", "spread_to"])
+def test_an_interruption_while_a_third_class_comes(monkeypatch, cls, t0, place):
+    """Labels, outputs and first rows are the old ones or the new ones."""
+    events = [({"a": float(i % 7) - 3.0, "b": 1.0}, "pq"[i % 7 > 3]) for i in range(40)]
+    models = [cls(t0=t0) for _ in range(2)]
+    for x, y in events:
+        for model in models:
+            model.learn_one(x, y)
+    x = {"a": 1.0, "b": 2.0}
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    before = models[0].decision_function_one(x), models[0].weights, models[0].intercept
+    with monkeypatch.context() as patch:
+        patch.setattr(linear_classes, place, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            models[0].learn_one(x, "third")
+    assert (models[0].decision_function_one(x), models[0].weights, models[0].intercept) == before
+    assert models[0].classes == ["p", "q"]
+    for model in models:
+        model.learn_one(x, "third")
+        for event, y in events:
+            model.learn_one(event, y)
+    assert models[0].weights == models[1].weights
+    assert models[0].predict_proba_one(x) == models[1].predict_proba_one(x)
+
+
+SHUTDOWN = """
+import sys
+from streamsvm import StandardScaler, SVMSGDClassifier
+
+model, scaler = SVMSGDClassifier(t0=1.0), StandardScaler()
+for i in range(6):
+    x = {"a": 1.0 + i, "b": 1.0}
+    scaler.learn_one(x)
+    model.learn_one(x, i % 2)
+# What module-level names become while the interpreter shuts down.
+for name, module in list(sys.modules.items()):
+    if name.startswith("streamsvm"):
+        for key in list(vars(module)):
+            if not key.startswith("__"):
+                setattr(module, key, None)
+for call in (lambda: model.predict_one({"a": "bad"}), lambda: scaler.transform_one({"a": "bad"})):
+    try:
+        found = call()
+    except Exception:
+        continue
+    raise AssertionError(f"{found!r} was returned")
+assert model.predict_one({"a": 1.0}) in (0, 1)
+"""
+
+
+@needs_native_events
+def test_what_says_to_fall_back_is_never_returned():
+    run(SHUTDOWN)
