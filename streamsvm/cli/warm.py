@@ -7,7 +7,8 @@ import sys
 import time
 from typing import Any
 
-from streamsvm.cli.learners import KERNELS, LEARNERS
+from streamsvm.cli.learners import KERNELS
+from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.run.warm import WarmProgress, warm
 
 _PLAIN_EVERY = 5.0
@@ -24,7 +25,7 @@ def add_parser(subcommands: Any) -> None:
     )
     parser.add_argument(
         "--learner",
-        choices=sorted(LEARNERS),
+        choices=[learner.name for learner in registered_learners()],
         action="append",
         help="for this learner, and no others that are not named; default: all",
     )
@@ -40,7 +41,10 @@ def add_parser(subcommands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Compile what was asked for; return the exit code."""
     start = time.perf_counter()
-    learners = [LEARNERS[name] for name in options.learner] if options.learner else None
+    learners = None
+    if options.learner:
+        known = {learner.name: learner.cls for learner in registered_learners()}
+        learners = [known[name] for name in options.learner]
     n = warm(learners, options.kernel, progress=_Lines())
     print(f"done in {time.perf_counter() - start:.1f} s: {n} functions compiled", file=sys.stderr)
     return 0

@@ -316,5 +316,6 @@ _NO_CERTIFICATE = (
 register_learner(
     LASVMClassifier,
     "lasvm",
+    variants=({}, {"class_weight": "balanced", "max_support_vectors": 100}),
     attributes={"counts": ("_counts", Field((2,), range=NOT_NEGATIVE))},
 )

@@ -11,12 +11,8 @@ import numpy as np
 from streamsvm import kernels as all_kernels
 from streamsvm._compiling import clock, watchers
 from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.learners.bases.rehearsal import N_EVENTS, made_up, rehearse_events, understudy
-from streamsvm.learners.larank import LaRankClassifier
-from streamsvm.learners.lasvm import LASVMClassifier
-from streamsvm.learners.sgd import SVMSGDClassifier
-from streamsvm.learners.sgdqn import SGDQNClassifier
-from streamsvm.learners.tracking import TrackingSVMClassifier
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 
@@ -27,15 +23,11 @@ KERNELS: dict[str, Any] = {
 }
 """The built-in kernels by name; None is an RBF whose gamma follows the data."""
 
-# The ways in which each learner is compiled: without bounds, and within them.
-_VARIANTS: dict[type, tuple[dict[str, Any], ...]] = {
-    LASVMClassifier: ({}, {"class_weight": "balanced", "max_support_vectors": 100}),
-    LaRankClassifier: ({}, {"max_support_patterns": 50}),
-    SGDQNClassifier: ({},),
-    SVMSGDClassifier: ({},),
-    StandardScaler: ({},),
-    TrackingSVMClassifier: ({"seed": 0}, {"max_support_vectors": 100, "seed": 0}),
-}
+
+def _variants() -> dict[type, tuple[dict[str, Any], ...]]:
+    """Return the parameters to compile each class with."""
+    known = {learner.cls: learner.variants for learner in registered_learners()}
+    return known | {StandardScaler: ({},)}
 
 
 class WarmProgress(NamedTuple):
@@ -132,18 +124,19 @@ def _configurations(
     learners: Any, kernels: Iterable[Any] | None, sparse: bool | None
 ) -> Iterator[tuple[str, Any]]:
     """Yield what is to be compiled: its name, and a learner that has learnt nothing."""
+    variants = _variants()
     chosen = [_kernel_of(k) for k in (KERNELS if kernels is None else kernels)]
     if learners is None:
-        learners = list(_VARIANTS)
+        learners = list(variants)
     for learner in learners if isinstance(learners, (list, tuple, set)) else [learners]:
-        if isinstance(learner, type) and learner in _VARIANTS:
+        if isinstance(learner, type) and learner in variants:
             takes = inspect.signature(learner).parameters.keys()
             of_kernel = [{"kernel": k} for k in chosen] if "kernel" in takes else [{}]
-            models = [learner(**v, **k) for k in of_kernel for v in _VARIANTS[learner]]
-        elif type(learner) in _VARIANTS:
+            models = [learner(**v, **k) for k in of_kernel for v in variants[learner]]
+        elif type(learner) in variants:
             models = [learner]
         else:
-            names = ", ".join(cls.__name__ for cls in _VARIANTS)
+            names = ", ".join(cls.__name__ for cls in variants)
             raise ParameterError(
                 f"learners={learner!r}: give one of the classes {names}, a learner of them, or a "
                 "list of these; None for all"
@@ -166,9 +159,7 @@ def _by_rows(model: Any, sparse: bool | None) -> Iterator[tuple[str, Any]]:
     if "kernel" in inspect.signature(type(model)).parameters:
         kernel = model.kernel
         name += ", rbf" if kernel is None else f", {type(kernel).__name__.lower()}"
-    if any(
-        getattr(model, bound, None) for bound in ("max_support_vectors", "max_support_patterns")
-    ):
+    if getattr(model, "max_support_vectors", None):
         name += ", bounded"
     if not hasattr(model, "sparse"):
         yield name, model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -16,9 +17,12 @@ class RegisteredLearner(NamedTuple):
     renamed: Mapping[str, str]
     """Parameters that had other names: {older: today's}; both are taken."""
 
+    variants: tuple[dict[str, Any], ...]
+    """Parameters that `warm` compiles it with."""
+
     @property
     def configurations(self) -> list[dict[str, Any]]:
-        """Parameters that use all of its compiled code between them: those of River's checks."""
+        """The parameters that River's checks and the tests of all learners run with."""
         return list(self.cls._unit_test_params())  # type: ignore[attr-defined]
 
 
@@ -26,7 +30,11 @@ _learners: dict[str, RegisteredLearner] = {}
 
 
 def register_learner(
-    cls: type, name: str, renamed: Mapping[str, str] | None = None, **files: Any
+    cls: type,
+    name: str,
+    renamed: Mapping[str, str] | None = None,
+    variants: tuple[dict[str, Any], ...] | None = None,
+    **files: Any,
 ) -> None:
     """Make a learner known: to the command, `streamsvm warm`, model files and the tests of all.
 
@@ -39,11 +47,17 @@ def register_learner(
         What the command calls it.
     renamed
         Parameters that had other names: {older: today's}; the constructor takes both.
+    variants
+        Parameters with which it is compiled in other ways than with its defaults, and those; by
+        default its defaults, and a bound on its support vectors if it takes one.
     files
         What model files hold beside parameters and state: the fields of `codec.FileClass`.
 
     """
-    _learners[name] = RegisteredLearner(name, cls, renamed or {})
+    if variants is None:
+        takes = inspect.signature(cls).parameters
+        variants = ({}, {"max_support_vectors": 100}) if "max_support_vectors" in takes else ({},)
+    _learners[name] = RegisteredLearner(name, cls, renamed or {}, variants)
     codec.register(cls, renamed=renamed or {}, **files)
 
 
