@@ -21,7 +21,7 @@ class Output(Protocol):
     def new_labels(self) -> Any:
         """Return the labels before any is known."""
 
-    def new_calibration(self) -> np.ndarray:
+    def new_calibration(self, labels: Any) -> np.ndarray:
         """Return the calibration of margins before any is known."""
 
     def calibrate(
@@ -56,7 +56,7 @@ class BinaryOutput:
         """Return the labels before any is known."""
         return BinaryLabels()
 
-    def new_calibration(self) -> np.ndarray:
+    def new_calibration(self, labels: Any) -> np.ndarray:
         """Return slope, offset and curvature: see `calibration.new_calibration`."""
         return platt.new_calibration()
 
@@ -103,7 +103,7 @@ class MulticlassOutput:
         """Return the labels before any is known."""
         return ClassLabels()
 
-    def new_calibration(self) -> np.ndarray:
+    def new_calibration(self, labels: Any) -> np.ndarray:
         """Return slope and curvature: see `calibration.new_temperature`."""
         return platt.new_temperature()
 
@@ -154,9 +154,9 @@ class GrowingOutput:
         """Return the labels before any is known."""
         return GrowingLabels()
 
-    def new_calibration(self) -> np.ndarray:
-        """Return the calibration of two classes: see `calibration.new_thinned`."""
-        return platt.new_thinned()
+    def new_calibration(self, labels: Any) -> np.ndarray:
+        """Return the calibration of two classes, or of more: see `calibration.new_thinned`."""
+        return platt.new_thinned() if labels.is_binary else platt.new_temperature()
 
     def calibrate(
         self, calibration: np.ndarray, labels: Any, margins: np.ndarray, signs: np.ndarray

@@ -168,7 +168,7 @@ def _read_learner(
     part._labels = type(part._labels)(labels)
     part._n_examples = as_int("n_examples", content.get("n_examples"), 0)
     # Now that the labels are known: of several classes it is another one.
-    new = part._new_calibration()
+    new = part._output.new_calibration(part._labels)
     part._calibration = arrays.take("calibration", Field(new.shape, new.dtype), {})
 
 

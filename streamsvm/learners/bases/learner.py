@@ -47,7 +47,7 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         # Whether rows are `SparseRows`.
         self._sparse = buckets is not None
         self._labels = self._output.new_labels()
-        self._calibration = self._output.new_calibration()
+        self._calibration = self._output.new_calibration(self._labels)
         self._n_examples = 0
         # A monitor that is told of each example learnt.
         self._observer: TrainingObserver | None = None
