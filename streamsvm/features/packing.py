@@ -69,7 +69,7 @@ def single(values: np.ndarray) -> np.ndarray:
         above = at_limit[np.abs(values.ravel()[at_limit]) > LARGEST]
         if len(above):
             rounded = rounded.copy()
-            rounded.flat[above] = np.inf
+            rounded.flat[above] = np.copysign(np.inf, values.flat[above])
     return rounded
 
 

@@ -12,7 +12,7 @@ faulthandler.enable()
 """
 
 
-def run(program, *arguments, seconds=120, **environment):
+def run(program, *arguments, seconds=600, **environment):
     """Run a program; return what it printed, and fail if it crashed, hung or raised."""
     process = subprocess.run(
         [sys.executable, "-c", PREAMBLE + textwrap.dedent(program), *map(str, arguments)],

@@ -5,6 +5,7 @@ import pytest
 from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier
 from streamsvm.learners.bases import linear_classes, linear_native
 from streamsvm.native_events import is_on
+from streamsvm.native_events.scaler_path import ScalerFastPath
 from tests.safety.programs import run
 
 needs_native_events = pytest.mark.skipif(not is_on(), reason="native events are off")
@@ -126,15 +127,15 @@ def test_a_model_that_learns_between_two_steps_of_binding(monkeypatch, sparse, s
 def test_a_scaler_that_learns_between_two_steps_of_binding(monkeypatch):
     scaler = StandardScaler()
     scaler.learn_one({"a": 1.0})
-    original, left = StandardScaler._fitted, [1, 2, 3]
+    original, left = ScalerFastPath._table_of, [1, 2, 3]
 
-    def interrupted(self):
-        found = original(self)
+    def interrupted(self, *arguments):
+        found = original(self, *arguments)
         if left:
             scaler.learn_one({f"new {left.pop()}": 1.0, "a": 2.0})
         return found
 
-    monkeypatch.setattr(StandardScaler, "_fitted", interrupted)
+    monkeypatch.setattr(ScalerFastPath, "_table_of", interrupted)
     scaler.learn_one({"b": 1.0, "a": 3.0})
     monkeypatch.undo()
     for i in range(10):

@@ -113,9 +113,9 @@ MODELS = [
     lambda: SVMSGDClassifier(t0=10.0, sparse=False),
     lambda: SVMSGDClassifier(t0=10.0, sparse=True),
     lambda: SVMSGDClassifier(t0=10.0, hashing=64),
-    lambda: LASVMClassifier(sparse=False),
-    lambda: LASVMClassifier(sparse=True),
-    lambda: LaRankClassifier(sparse=True),
+    lambda: LASVMClassifier(sparse=False, seed=1),
+    lambda: LASVMClassifier(sparse=True, seed=1),
+    lambda: LaRankClassifier(sparse=True, seed=1),
 ]
 
 
