@@ -28,13 +28,13 @@ _MENTIONED = 1.0
 """Seconds of compiling above which the report mentions them."""
 
 _USUAL_FUNCTIONS = {
-    "larank": 120,
-    "lasvm": 130,
-    "sgd": 60,
-    "sgdqn": 60,
-    "tracking": 130,
+    "larank": 90,
+    "lasvm": 80,
+    "sgd": 50,
+    "sgdqn": 50,
+    "tracking": 90,
 }
-"""How many functions a first replay compiles, about, by learner: counted with an empty cache."""
+"""About how many functions a first replay compiles: `tests/benchmarks/first_run.py` counts them."""
 
 
 def figures(now: Progress) -> str:
