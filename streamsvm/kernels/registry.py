@@ -113,11 +113,6 @@ def check_kernel(kernel: Any) -> None:
             )
 
 
-def value_function(kernel_type: type) -> Callable[..., float]:
-    """Return the compiled function that is registered for kernels of this type."""
-    return _values[kernel_type]
-
-
 def value_of_product(kernel: Any, product: Any) -> Any:
     """Return the kernel value for a dot product or a squared distance."""
     return _values[type(kernel)](kernel, product)

@@ -16,7 +16,7 @@ from numba import typeof, types
 from numba.np.unsafe import ndarray
 
 from streamsvm._compile import JIT, compiled, named
-from streamsvm.kernels.registry import check_kernel, value_function
+from streamsvm.kernels.registry import check_kernel
 from streamsvm.support import dense_store, kernel_values, row_store, sparse_store, sparse_values
 from streamsvm.support.code_addresses import address_of_code, caller_of
 from streamsvm.support.rows import SparseRows
@@ -103,20 +103,18 @@ def _sparse_function(kernel_type: Any) -> Any:
     return _named(sparse, kernel_type)
 
 
-# By kind of store and by the function that is registered, which this keeps in memory.
-_addresses: dict[tuple[type, Any], int] = {}
-# The functions at these addresses must stay as well.
-_functions: list[Any] = []
+# The code lives as long as its function does: the addresses are kept together with them.
+_addresses: dict[tuple[type, type], tuple[int, Any]] = {}
 
 
 def _address(kernel_type: type, bound_type: type) -> int:
-    key = bound_type, value_function(kernel_type)
+    key = bound_type, kernel_type
     if key not in _addresses:
         is_dense = bound_type is DenseKernel
         function = (_dense_function if is_dense else _sparse_function)(kernel_type)
-        _functions.append(function)
-        _addresses[key] = address_of_code(function, _DENSE if is_dense else _SPARSE)
-    return _addresses[key]
+        signature = _DENSE if is_dense else _SPARSE
+        _addresses[key] = address_of_code(function, signature), function
+    return _addresses[key][0]
 
 
 def bound(kernel: Any, store: Any) -> Any:

@@ -164,7 +164,7 @@ def test_the_running_mean_of_the_measured_gap_stays_below(kernel, bounds, window
         total = 0.0
         for k in range(150):
             stream.learn([k])
-            kept = tracking_gap(stream.state, kernel, 3)
+            kept = tracking_gap(stream.state, stream.solver_kernel, 3)
             total += kept.total / kept.box
         gaps.append(total / 150)
         certificates.append(tracking_bound(stream.info))

@@ -50,7 +50,7 @@ def test_the_gap_of_kernels_averaged_and_not(seed, n, kernel, C, changes, window
     for averaged, coefficients in ((True, state.average), (False, state.alpha)):
         truth = from_scratch(K, state.y[members], box, coefficients[members])
         scale = 1.0 + box.sum() * (1.0 + np.abs(K).max() * box.sum())
-        kept = tracking_gap(state, kernel, 3, averaged=averaged)
+        kept = tracking_gap(state, stream.solver_kernel, 3, averaged=averaged)
         assert kept.total == pytest.approx(truth, rel=1e-9, abs=1e-12 * scale)
         assert kept.box == pytest.approx(box.sum()) and kept.shift == 0.0
         assert kept.total >= -1e-12 * scale
@@ -61,9 +61,9 @@ def test_the_gap_of_kernels_averaged_and_not(seed, n, kernel, C, changes, window
 def test_the_averaged_classifier_is_meant_unless_the_last_is_asked_for():
     x, y = problem(1, 60, 3)
     stream = TrackingStream(x, y, 5.0, RBF).all()
-    averaged = tracking_gap(stream.state, RBF, 3).total
-    assert averaged == tracking_gap(stream.state, RBF, 3, averaged=True).total
-    assert averaged != tracking_gap(stream.state, RBF, 3, averaged=False).total
+    averaged = tracking_gap(stream.state, stream.solver_kernel, 3).total
+    assert averaged == tracking_gap(stream.state, stream.solver_kernel, 3, averaged=True).total
+    assert averaged != tracking_gap(stream.state, stream.solver_kernel, 3, averaged=False).total
 
 
 @settings(max_examples=30, deadline=None)
@@ -170,7 +170,7 @@ def test_an_empty_state_has_no_gap():
     stream = Stream(x, y, np.ones(1), RBF, lasvm.Schedule(1e-3, 1.0, np.inf, 0.0, 0.0))
     assert lasvm_gap(stream.state, 0.0) == KeptGap(0.0, 0.0, 0.0)
     empty = TrackingStream(x, y, 1.0, RBF)
-    assert tracking_gap(empty.state, RBF, 2) == KeptGap(0.0, 0.0, 0.0)
+    assert tracking_gap(empty.state, empty.solver_kernel, 2) == KeptGap(0.0, 0.0, 0.0)
 
 
 def test_no_example_left_out_and_none_sampled():

@@ -11,6 +11,7 @@ from streamsvm.solvers.bounds import Unbounded, Window
 from streamsvm.solvers.tracking import state as tracking_state
 from streamsvm.solvers.tracking import step as tracking
 from streamsvm.support import states
+from streamsvm.support.bound_kernels import bound
 from streamsvm.support.dense_store import rows_of
 from streamsvm.support.kernel_diagonal import diagonal_of
 from tests.kernels.test_values import values
@@ -59,6 +60,10 @@ class TrackingStream:
         if window and isinstance(schedule.bounds, Unbounded):
             self.schedule = schedule._replace(bounds=Window(float(window)))
 
+    @property
+    def solver_kernel(self):
+        return bound(self.kernel, self.state.store)
+
     @cached_property
     def gram(self):
         return values(self.kernel, self.x, self.x).astype(float)
@@ -69,7 +74,7 @@ class TrackingStream:
         while done < len(rows):
             part = rows[done:]
             done += tracking.learn_rows(
-                self.state, self.kernel, self.x[part], self.y[part], self.box[part],
+                self.state, self.solver_kernel, self.x[part], self.y[part], self.box[part],
                 self.box[part], part + 1, self.diagonal[part], self.schedule, margins[done:],
             )  # fmt: skip
             if done < len(rows):

@@ -34,7 +34,7 @@ def needed(*args, **kwargs):
     stream = learnt(*args, **kwargs)
     while budget.least_harmful(stream.state)[1] <= 0.0:
         slot = budget.least_harmful(stream.state)[0]
-        budget.remove(stream.state, stream.kernel, slot, stream.x.shape[1])
+        budget.remove(stream.state, stream.solver_kernel, slot, stream.x.shape[1])
     assert len(stream.members) > 3
     return stream
 
@@ -51,7 +51,7 @@ def pair(stream):
     """Return the pair that making room would choose, without the draws having been made."""
     draws = stream.state.draws.copy()
     first = budget.least_harmful(stream.state)[0]
-    chosen = budget.cheapest_pair(stream.state, stream.kernel, first, stream.x.shape[1])
+    chosen = budget.cheapest_pair(stream.state, stream.solver_kernel, first, stream.x.shape[1])
     stream.state.draws[:] = draws
     return chosen
 
@@ -65,7 +65,7 @@ def sums(stream):
 def make_room(stream, policy, wanted=True):
     """Make room; check that what the dual lost is what was booked, and return it."""
     before, lost = stream.fresh_dual(), float(stream.info.lost)
-    made = budget.make_room(stream.state, stream.kernel, wanted, policy, stream.x.shape[1])
+    made = budget.make_room(stream.state, stream.solver_kernel, wanted, policy, stream.x.shape[1])
     stream.check()
     change = before - stream.fresh_dual()
     scale = 1.0 + abs(before)
@@ -84,7 +84,7 @@ def test_the_loss_of_a_removal_is_the_duals(seed, n, kernel, zeros):
             continue
         before, lost = stream.fresh_dual(), float(stream.info.lost)
         loss = budget.removal_loss(stream.state, slot)
-        budget.remove(stream.state, kernel, slot, stream.x.shape[1])
+        budget.remove(stream.state, stream.solver_kernel, slot, stream.x.shape[1])
         stream.check()
         change = before - stream.fresh_dual()
         scale = 1.0 + abs(before)
@@ -99,7 +99,7 @@ def test_the_least_harmful_is_the_one_that_costs_least(kernel):
         stream = learnt(seed, 25, kernel, steps=20.0)
         # Only those that are used: a zero always costs nothing.
         for slot in [s for s in stream.members if stream.state.alpha[s] == 0.0]:
-            budget.remove(stream.state, kernel, slot, 3)
+            budget.remove(stream.state, stream.solver_kernel, slot, 3)
         rows = stream.state.store.entered[stream.members] - 1
         losses = []
         for row in rows:
@@ -156,7 +156,7 @@ def test_making_room_again_and_again(seed, n, d, kernel, policy, C):
 def test_the_smallest_coefficient_leaves():
     stream = learnt(3, 30, C=50.0)
     for slot in [s for s in stream.members if stream.state.alpha[s] == 0.0]:
-        budget.remove(stream.state, RBF, slot, 3)
+        budget.remove(stream.state, stream.solver_kernel, slot, 3)
     sizes = np.abs(stream.state.alpha[stream.members])
     number = stream.state.store.entered[stream.members[np.argmin(sizes)]]
     make_room(stream, SMALLEST)
@@ -177,7 +177,7 @@ def test_a_fresh_example_that_is_not_wanted_displaces_none_that_is_needed(policy
     slot, before = int(stream.members[0]), stream.fresh_dual()
     number = stream.state.store.entered[slot]
     amount = -stream.state.alpha[slot]
-    shift(stream.state, RBF, slot, amount, 3)
+    shift(stream.state, stream.solver_kernel, slot, amount, 3)
     stream.state.info[0].dual = stream.fresh_dual()
     assert stream.state.alpha[slot] == 0.0 and stream.fresh_dual() < before
     if budget.least_harmful(stream.state)[1] == 0.0:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from streamsvm import kernels
 from streamsvm.support import dense_store, fresh_block
+from streamsvm.support.bound_kernels import bound
 from streamsvm.support.fresh_block import BLOCK, FOREIGN
 from streamsvm.support.kernel_values import kernel_values
 
@@ -39,8 +40,8 @@ def test_values_are_those_computed_anew(seed, n, size, d, kernel, events):
     block = fresh_block.new_block(CAPACITY, d, False)
     # What an earlier block left behind must not matter.
     block.values[:], block.among[:], block.counts[0] = np.nan, np.nan, 200
-    fresh_block.fill(block, kernel, store, x[:size], 0, n)
-    fresh_block.begin(block, kernel, x[:size])
+    fresh_block.fill(block, bound(kernel, store), store, x[:size], 0, n)
+    fresh_block.begin(block, bound(kernel, store), x[:size])
     for r, (takes, number, n_foreign) in enumerate(events[:size]):
         if not fresh_block.has_room(block):
             break
@@ -48,7 +49,7 @@ def test_values_are_those_computed_anew(seed, n, size, d, kernel, events):
             slot = (number + k) % n
             dense_store.put(store, slot, rng.normal(size=d).astype(np.float32))
             fresh_block.note(block, slot, FOREIGN)
-        got = fresh_block.values_of(block, kernel, store, x, r)
+        got = fresh_block.values_of(block, bound(kernel, store), store, x, r)
         np.testing.assert_array_equal(got[:n], fresh_values(kernel, store, x[r], n))
         if takes and n < CAPACITY:
             # A new slot, or one that had another row.
@@ -57,7 +58,7 @@ def test_values_are_those_computed_anew(seed, n, size, d, kernel, events):
             dense_store.put(store, slot, x[r])
             fresh_block.note(block, slot, r)
     for r in range(len(events[:size]), size):
-        got = fresh_block.values_of(block, kernel, store, x, r)
+        got = fresh_block.values_of(block, bound(kernel, store), store, x, r)
         np.testing.assert_array_equal(got[:n], fresh_values(kernel, store, x[r], n))
 
 
@@ -69,14 +70,14 @@ def test_a_row_may_be_asked_for_again_after_a_change(kernel):
     for slot in range(40):
         dense_store.put(store, slot, rng.normal(size=3).astype(np.float32))
     block = fresh_block.new_block(CAPACITY, 3, False)
-    fresh_block.fill(block, kernel, store, x[:4], 0, 40)
-    fresh_block.begin(block, kernel, x[:4])
+    fresh_block.fill(block, bound(kernel, store), store, x[:4], 0, 40)
+    fresh_block.begin(block, bound(kernel, store), x[:4])
     # One slot after the other takes row 0, a foreign row, and row 1.
     for origin, row in ((0, x[0]), (FOREIGN, rng.normal(size=3).astype(np.float32)), (1, x[1])):
         dense_store.put(store, 35, row)
         fresh_block.note(block, 35, origin)
         for r in (2, 3):
-            got = fresh_block.values_of(block, kernel, store, x, r)
+            got = fresh_block.values_of(block, bound(kernel, store), store, x, r)
             np.testing.assert_array_equal(got[:40], fresh_values(kernel, store, x[r], 40))
 
 

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from streamsvm import kernels
 from streamsvm.support import dense_store, row_cache
+from streamsvm.support.bound_kernels import bound
 from streamsvm.support.row_cache import NONE
 
 KERNEL = kernels.RBF(gamma=0.4)
@@ -54,7 +55,7 @@ def test_random_use_keeps_values_true(actions):
             row_cache.keep(cache, n, values, n + 1)
         elif action == "r" and n:
             slot = number % n
-            line = row_cache.kernel_row(cache, KERNEL, store, slot, n, D)
+            line = row_cache.kernel_row(cache, bound(KERNEL, store), store, slot, n, D)
             assert cache.length[line] == n and cache.line_of[slot] == line
             assert cache.older[cache.length.size] == line
         elif action == "f" and n:

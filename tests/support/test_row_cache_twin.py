@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from streamsvm import kernels
 from streamsvm.support import dense_store, row_cache
+from streamsvm.support.bound_kernels import bound
 from streamsvm.support.kernel_values import kernel_values
 from streamsvm.support.row_cache import COMPUTED, EXTENDED, HITS, MISSES, NONE
 from tests.reference.slow_row_cache import SlowRowCache
@@ -43,7 +44,9 @@ class Pair:
     def ask(self, number, upto):
         slot, n = number % self.n, 1 + upto % self.n
         length, before = self.twin.length(slot), self.cache.counts.copy()
-        line = row_cache.kernel_row(self.cache, self.kernel, self.store, slot, n, D)
+        line = row_cache.kernel_row(
+            self.cache, bound(self.kernel, self.store), self.store, slot, n, D
+        )
         self.twin.kernel_row(slot, n)
         assert self.cache.line_of[slot] == line and self.cache.length[line] >= n
         new = self.cache.counts - before
@@ -140,7 +143,7 @@ def test_an_old_line_is_made_longer_from_the_lines_of_others(missing):
     if missing:
         pair.free(70)
     before = int(pair.cache.counts[COMPUTED])
-    line = row_cache.kernel_row(pair.cache, pair.kernel, pair.store, 40, 96, D)
+    line = row_cache.kernel_row(pair.cache, bound(pair.kernel, pair.store), pair.store, 40, 96, D)
     computed = int(pair.cache.counts[COMPUTED]) - before
     np.testing.assert_array_equal(pair.cache.values[line, :96], pair.true_row(40))
     # 41..63 share their panel with slots whose lines are too short for column 40.

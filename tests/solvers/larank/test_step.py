@@ -17,6 +17,7 @@ from streamsvm.solvers.larank.gap import larank_gap
 from streamsvm.solvers.larank.state import coefficients
 from streamsvm.solvers.larank.uniform import block_step, shift_onto
 from streamsvm.support import states
+from streamsvm.support.bound_kernels import bound
 from streamsvm.support.draws import new_draws
 from tests.golden.larank import step_and_measure, theorem
 from tests.reference.slow_larank import SlowLaRank, batch_optimum, dual_of
@@ -48,6 +49,10 @@ class Stream:
         )
         self.scores = []
 
+    @property
+    def solver_kernel(self):
+        return bound(self.kernel, self.state.store)
+
     def learn(self, start, stop, numbers=None):
         """Learn rows, in runs between new classes."""
         while start < stop:
@@ -65,7 +70,7 @@ class Stream:
             own = np.arange(start + 1, end + 1) if numbers is None else numbers[rows]
             done = larank.learn_rows(
                 state,
-                self.kernel,
+                self.solver_kernel,
                 self.x[rows],
                 self.y[rows].astype(float),
                 self.box[rows],
@@ -188,10 +193,10 @@ def test_each_operation_is_that_of_the_slow_twin(operation, candidates):
             twin.at(before.copy(), stream.patterns(), state.draws[0])
             if operation == "old":
                 slot = larank._random_pattern(state)
-                larank.process_old(state, RBF, slot, 7e-4, 3)
+                larank.process_old(state, stream.solver_kernel, slot, 7e-4, 3)
                 tried = twin.process_old()
             else:
-                larank.optimize(state, RBF, schedule, 3)
+                larank.optimize(state, stream.solver_kernel, schedule, 3)
                 tried = twin.optimize()
             assert twin.draws.word == state.draws[0]
             found = stream.beta()
@@ -242,7 +247,8 @@ def test_some_epochs_and_finishing_reach_the_batch_optimum(seed, k, C):
     # Examples that were no patterns in one epoch may be in the next.
     for _ in range(8):
         stream.learn(0, 40)
-        while larank_finish.finish_some(stream.state, RBF, stream.schedule, 3) > 1e-5:
+        kernel = stream.solver_kernel
+        while larank_finish.finish_some(stream.state, kernel, stream.schedule, 3) > 1e-5:
             pass
         check(stream)
     best = batch_optimum(gram_of(x), y, box, k)
@@ -260,7 +266,8 @@ def test_two_classes_are_the_svm_without_bias():
     stream = Stream(x, y, np.full(50, C), ADAPTIVE._replace(tau=1e-6), 0)
     for _ in range(8):
         stream.learn(0, 50)
-        while larank_finish.finish_some(stream.state, RBF, stream.schedule, 3) > 1e-6:
+        kernel = stream.solver_kernel
+        while larank_finish.finish_some(stream.state, kernel, stream.schedule, 3) > 1e-6:
             pass
     # beta_i = a_i (e_{y_i} - e_{other}): D = sum a - sum_ij a_i a_j s_i s_j k_ij, a in [0, C].
     signed = gram * np.outer(2 * y - 1, 2 * y - 1)
@@ -325,7 +332,7 @@ def test_block_steps_gain_what_frank_wolfe_steps_would(seed, k, C):
         h = g[state.y[i]] - g
         gap = C * max(0.0, h.max()) + (np.delete(beta, state.y[i]) * np.delete(h, state.y[i])).sum()
         before = state.info[0].dual
-        gain = block_step(state, RBF, i, 1e-12, 3)
+        gain = block_step(state, stream.solver_kernel, i, 1e-12, 3)
         assert gain >= min(gap**2 / (2 * C**2 * 2.0), gap / 2) - 1e-7
         assert state.info[0].dual - before == pytest.approx(gain, abs=1e-12)
     check_kept(stream)
@@ -357,7 +364,7 @@ def test_steps_one_by_one_are_those_of_the_learner():
     parts = Stream(x, y, np.full(120, 2.0), ADAPTIVE._replace(uniform=-1.0, reprocess=0.0), 5)
     for i in range(120):
         parts.learn(i, i + 1)
-        step_and_measure(parts.state, RBF, 3, ADAPTIVE.tau, 3)
+        step_and_measure(parts.state, parts.solver_kernel, 3, ADAPTIVE.tau, 3)
     np.testing.assert_array_equal(whole.beta(), parts.beta())
     a, b = whole.state.info[0], parts.state.info[0]
     assert tracking_bound(a, blocks=True) == tracking_bound(b, blocks=True)

@@ -156,7 +156,7 @@ def test_removing_all_one_after_the_other(seed, C, kernel):
     rng = np.random.default_rng(seed)
     for slot in rng.permutation(live_of(stream.state)):
         before, lost = fresh_dual(stream), float(stream.state.info[0].lost)
-        lasvm_bounds.remove(stream.state, kernel, int(slot), 3)
+        lasvm_bounds.remove(stream.state, stream.solver_kernel, int(slot), 3)
         check(stream)
         change = before - fresh_dual(stream)
         booked = stream.state.info[0].lost - lost
@@ -173,7 +173,7 @@ def test_making_room_again_and_again(seed, policy, C):
     while len(live_of(state)) > 2:
         m, before, lost = len(live_of(state)), fresh_dual(stream), float(info.lost)
         boxes, weights = (state.upper - state.lower).sum(), state.store.weight[live_of(state)].sum()
-        slot = lasvm_bounds.make_room(state, RBF, policy, 2)
+        slot = lasvm_bounds.make_room(state, stream.solver_kernel, policy, 2)
         check(stream)
         live = live_of(state)
         assert len(live) == m - 1
@@ -202,7 +202,7 @@ def test_the_smallest_and_the_least_harmful_leave():
             if policy == REMOVE:
                 a = a * state.y[live] * (state.gradient[live] - b) + 0.5 * a * a
             number = state.store.entered[live[np.argmin(a)]]
-            lasvm_bounds.make_room(state, RBF, policy, 2)
+            lasvm_bounds.make_room(state, stream.solver_kernel, policy, 2)
             assert number not in state.store.entered
             compared += 1
     assert compared == 40
@@ -217,7 +217,7 @@ def test_a_merged_vector_keeps_the_sum_and_lies_between_two():
         for _ in range(10):
             live = live_of(state)
             before = {int(s): (state.alpha[s], rows_of(state.store, s + 1, 2)[s]) for s in live}
-            slot = lasvm_bounds.make_room(state, RBF, MERGE, 2)
+            slot = lasvm_bounds.make_room(state, stream.solver_kernel, MERGE, 2)
             if slot < 0:
                 continue
             (gone,) = set(before) - set(live_of(state).tolist())

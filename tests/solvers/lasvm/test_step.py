@@ -11,6 +11,7 @@ from streamsvm.solvers.lasvm import finish as lasvm_finish
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.support import states
+from streamsvm.support.bound_kernels import bound
 from streamsvm.support.dense_store import rows_of
 from tests.kernels.test_values import expected, values
 from tests.reference.slow_lasvm import SlowLASVM
@@ -31,6 +32,10 @@ class Stream:
         self.state = lasvm_state.new_state(x.shape[1], cache_bytes, capacity)
         self.margins = np.full(len(y), np.nan)
 
+    @property
+    def solver_kernel(self):
+        return bound(self.kernel, self.state.store)
+
     def learn(self, start, stop):
         diagonal = np.diag(self.gram).astype(np.float32)
         numbers = np.arange(1, len(self.y) + 1)
@@ -38,8 +43,8 @@ class Stream:
         while start < stop:
             part = slice(start, stop)
             start += lasvm.learn_rows(
-                self.state, self.kernel, self.x[part], self.y[part], self.box[part], weight[part],
-                numbers[part], diagonal[part], self.schedule, self.margins[part],
+                self.state, self.solver_kernel, self.x[part], self.y[part], self.box[part],
+                weight[part], numbers[part], diagonal[part], self.schedule, self.margins[part],
             )  # fmt: skip
             if start < stop:
                 self.state = states.grown(
@@ -52,7 +57,7 @@ class Stream:
 
     def finish(self, steps=10**6):
         while not lasvm_finish.finish_some(
-            self.state, self.kernel, self.schedule, self.x.shape[1], steps
+            self.state, self.solver_kernel, self.schedule, self.x.shape[1], steps
         ):
             self.check()
         return self

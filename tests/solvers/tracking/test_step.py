@@ -123,7 +123,7 @@ def test_the_window_slides_when_an_example_comes_again():
 def test_zeros_that_finishing_leaves_are_dropped_too():
     x, y = problem(0, 101, 3)
     stream = TrackingStream(x, y, 10.0, RBF, SUPPORT).learn(np.arange(100))
-    tracking_finish.finish_some(tracking, stream.state, RBF, SUPPORT, 3)
+    tracking_finish.finish_some(tracking, stream.state, stream.solver_kernel, SUPPORT, 3)
     stream.learn([100])
     # Those of the last example's steps may wait for the next one.
     waits = stream.state.is_touched[stream.members] > 0
@@ -142,7 +142,7 @@ def test_margins_are_the_averaged_classifiers_or_the_last_ones():
     np.testing.assert_allclose(last.margins, expected, rtol=1e-9, atol=1e-9)
     out = np.empty(50)
     for coefficients, a in ((averaged.state.average, slow.average), (averaged.state.alpha, slow.a)):
-        tracking.margins_of(averaged.state, RBF, coefficients, x, out)
+        tracking.margins_of(averaged.state, averaged.solver_kernel, coefficients, x, out)
         np.testing.assert_allclose(out, slow.gram @ (y * a), rtol=1e-9, atol=1e-9)
 
 
@@ -292,7 +292,10 @@ def test_finishing_reaches_the_optimum_and_leaves_the_certificate_alone(kernel, 
     before = {name: float(stream.info[name]) for name in names}
     gained = stream.info.dual + stream.info.lost
     for _ in range(50):
-        if tracking_finish.finish_some(tracking, stream.state, kernel, PLAIN, 3) <= 1e-6:
+        if (
+            tracking_finish.finish_some(tracking, stream.state, stream.solver_kernel, PLAIN, 3)
+            <= 1e-6
+        ):
             break
     else:
         raise AssertionError("no optimum")
@@ -314,7 +317,7 @@ def test_another_kernel_is_another_dual_and_the_change_is_booked():
     stream = TrackingStream(x, y, 2.0, RBF, window=30).all()
     gained = stream.info.dual + stream.info.lost
     stream.kernel = kernels.RBF(gamma=2.0)
-    tracking_state.rebuild(stream.state, stream.kernel, 3)
+    tracking_state.rebuild(stream.state, stream.solver_kernel, 3)
     stream.check()
     assert stream.info.dual + stream.info.lost == pytest.approx(gained, rel=1e-12)
     stream.all().check()
