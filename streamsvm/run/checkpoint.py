@@ -273,10 +273,10 @@ def _settings_of(run: Any) -> dict[str, str]:
 
 def _adopt(own: Any, kept: Any) -> None:
     """Give an object the content of another one, and let it keep who watches it."""
-    watched = own.__dict__.get("_observer")
+    watched = getattr(own, "observer", None)
     own.__dict__.update(kept.__dict__)
     if isinstance(own, Learner):
-        own._observer = watched
+        own.observer = watched
 
 
 def _state_of(run: Any) -> dict[str, Any]:

@@ -32,7 +32,7 @@ class BinaryLearner(Learner):
     def _no_margins(self, n: int) -> np.ndarray:
         return np.zeros(n)
 
-    def _losses(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+    def losses_of(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Return the hinge loss of each margin."""
         return np.maximum(0.0, 1.0 - signs * margins)
 
@@ -57,7 +57,7 @@ class BinaryLearner(Learner):
             known = y in self._labels.seen
         except (TypeError, ValueError, OverflowError):
             return False
-        observer = self._observer
+        observer = self.observer
         if not known or (observer is not None and observer.asks_probabilities):
             return False
         box = self._box_of(y)

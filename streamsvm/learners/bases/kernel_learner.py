@@ -100,15 +100,15 @@ class KernelLearner(Learner):
 
     @property
     @abc.abstractmethod
-    def _covers(self) -> str:
+    def covers(self) -> str:
         """What the problem is about: the "kept" examples, the whole "stream", or its "window"."""
 
     @abc.abstractmethod
-    def _kept_numbers(self) -> np.ndarray:
+    def kept_numbers(self) -> np.ndarray:
         """Return the numbers of the examples kept; there is a state."""
 
     @abc.abstractmethod
-    def _kept_gap(self) -> KeptGap:
+    def kept_gap(self) -> KeptGap:
         """Return the measured gap on the examples kept; there is a state."""
 
     @property
@@ -127,7 +127,7 @@ class KernelLearner(Learner):
         """Counts since the first example: steps, kernel values, how cached rows were found."""
 
     @abc.abstractmethod
-    def _bounded(self) -> np.ndarray:
+    def at_bound(self) -> np.ndarray:
         """Return, for all coefficients that are not 0, whether they are at their bound."""
 
     def _new_margins(self, n: int) -> np.ndarray:
@@ -299,7 +299,7 @@ class KernelLearner(Learner):
 
     # Class weights and kernel width
 
-    def _boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the C_i that examples of these signs and weights would have now."""
         if not isinstance(self.class_weight, dict):
             return self._C * weights
@@ -363,7 +363,7 @@ class KernelLearner(Learner):
         """
         if self._state is None:
             return 0.0
-        gap = self._kept_gap()
+        gap = self.kept_gap()
         return gap.total / gap.box if gap.box > 0.0 else 0.0
 
     @property

@@ -33,6 +33,9 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
     chunk = 1000
     """Rows that a run learns between two looks at the clock and the keyboard."""
 
+    has_dual = True
+    """Whether it has dual coefficients, and so a gap to measure: see `monitor.watched`."""
+
     def __init__(self, max_features: int = LIMIT, buckets: int | None = None) -> None:
         # One thread may learn while others predict: whatever uses scratch holds the lock.
         super().__init__()
@@ -43,7 +46,7 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         self._calibration = self._new_calibration()
         self._n_examples = 0
         # A monitor that is told of each example learnt.
-        self._observer: TrainingObserver | None = None
+        self.observer: TrainingObserver | None = None
         self._handle: events.Handle | None = None
 
     # What a subclass gives
@@ -175,7 +178,7 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
 
         """
         self._check_ids(ids)
-        self._predict_then_learn(X, y, w, ids)
+        self.learn_batch(X, y, w, ids)
 
     def predict_then_learn_many(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> list[Any]:
         """Learn like `learn_many`; return the labels predicted for each row before it was learnt.
@@ -184,12 +187,13 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         is None before any was learnt, if there are several classes.
         """
         self._check_ids(ids)
-        return self._predict_then_learn(X, y, w, ids).tolist()
+        return self.learn_batch(X, y, w, ids).tolist()
 
     def _check_ids(self, ids: Any) -> None:
         """Refuse `ids` that a user gave to a learner which cannot have any."""
 
-    def _predict_then_learn(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> LabelColumn:
+    def learn_batch(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> LabelColumn:
+        """Do what `predict_then_learn_many` does; return the labels as a column, for runs."""
         with self._lock:
             x, new = self._read(X, learning=True)
             labels = self._labels.check(frames.labels_of(y, shape(x)[0]))
@@ -223,6 +227,14 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         # A part at a time: the whole may not fit into memory.
         parts = [self._margins(dense(cut(x, i, min(i + _PART, n)))) for i in range(0, n, _PART)]
         return np.concatenate([self._no_margins(0), *parts])
+
+    def matrix_of(self, X: Any) -> Matrix | SparseMatrix:
+        """Return a batch as a matrix with the names of its columns, to be learnt or predicted."""
+        return frames.matrix_of(X, self._schema)
+
+    def margins_of(self, x: Rows) -> np.ndarray:
+        """Return the margins of rows over the features known."""
+        return self._margins(x)
 
     def _read_known(self, X: Any) -> Rows:
         """Return a batch as rows over the features known."""
@@ -266,7 +278,7 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         # A monitor attaches itself again when it is copied.
-        return {**super().__getstate__(), "_observer": None, "_handle": None}
+        return {**super().__getstate__(), "observer": None, "_handle": None}
 
     # Locked parts
 
@@ -299,8 +311,7 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
     @property
     def most_classes(self) -> int | None:
         """How many classes there can be; None: any number."""
-        most: int | None = self._labels.most
-        return most
+        return self._labels.most
 
     def label_of(self, margin: Any) -> Any:
         """Return the label that a margin, or a row of them, predicts."""
@@ -308,8 +319,7 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
 
     def labels_of(self, margins: np.ndarray) -> list[Any]:
         """Return the label that each of some margins predicts."""
-        labels: list[Any] = self._labels.predicted(margins).tolist()
-        return labels
+        return self._labels.predicted(margins).tolist()
 
     def _learn_checked(
         self,
@@ -329,8 +339,8 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
             n_known = len(self._labels.seen)
             if self._labels.add(labels[start]):
                 change = self._turn_signs()
-                if self._observer is not None:
-                    self._observer.turn_signs(change)
+                if self.observer is not None:
+                    self.observer.turn_signs(change)
             part = slice(start, stop)
             given = None if numbers is None else numbers[part]
             column = self._learn_run(
@@ -365,9 +375,9 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         margins = self._learn_rows(x, signs, labels, w, numbers, diagonal)
         self._n_examples = n + len(labels)
         predicted: LabelColumn = self._labels.predicted(margins, n_known)
-        if self._observer is not None:
+        if self.observer is not None:
             seconds = time.perf_counter() - began
-            self._observer.learnt(
+            self.observer.learnt(
                 x, signs, labels.tolist(), predicted.tolist(), margins, w, numbers, seconds
             )
         # Last: what the observer makes of the margins is what was known before.

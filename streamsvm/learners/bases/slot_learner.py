@@ -27,7 +27,8 @@ class SlotLearner(KernelLearner):
                 "ids: a window holds the last examples, whatever they are; leave one out"
             )
 
-    def _kept_numbers(self) -> np.ndarray:
+    def kept_numbers(self) -> np.ndarray:
+        """Return the numbers of the examples kept; there was an example."""
         entered = self._state.store.entered[: int(self._state.info[0].n)]
         return np.asarray(entered[entered != 0])
 
