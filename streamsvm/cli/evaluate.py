@@ -19,7 +19,7 @@ def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray, np.nd
     scaler, learner = parts_of(model)
     assert learner is not None
     for batch in source.batches():
-        matrix = frames.matrix_of(batch.features, learner._schema)
+        matrix = learner.matrix_of(batch.features)
         if not matrix.names and not isinstance(matrix, SparseMatrix):
             matrix = Matrix([], np.zeros((len(batch), 0)), None)
         usable = are_usable(matrix, LARGEST)

@@ -255,7 +255,7 @@ class LaRankClassifier(KernelLearner):
                 d = len(self._schema)
                 kernel = self._bound_kernel(self._state)
                 worst = larank_finish.finish_some(self._state, kernel, self._schedule, d)
-                enough = self._kept_gap().total <= max(self._C, share * self.dual)
+                enough = self.kept_gap().total <= max(self._C, share * self.dual)
             if worst <= self.tau or (enough and share > 0.0):
                 return
             if progress is not None:
@@ -300,18 +300,22 @@ class LaRankClassifier(KernelLearner):
         return Certificate(bound, f"of the iterates before each uniform step, over {about}")
 
     @property
-    def _covers(self) -> str:
+    def covers(self) -> str:
+        """What the problem is about: the "kept" examples, the whole "stream", or its "window"."""
         if self.max_support_vectors is not None:
             return "kept"
         return "stream" if self.window is None else "window"
 
-    def _boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the C_i that examples of these signs and weights would have now."""
         return self._c_of(signs, LabelColumn(signs.astype(np.int64), self._labels.seen)) * weights
 
-    def _kept_gap(self) -> KeptGap:
+    def kept_gap(self) -> KeptGap:
+        """Return the measured gap on the examples kept; there was an example."""
         return larank_gap(self._state)
 
-    def _bounded(self) -> np.ndarray:
+    def at_bound(self) -> np.ndarray:
+        """Return, for all coefficients that are not 0, whether they are at their bound."""
         return larank_state.bounded(self._state)
 
 

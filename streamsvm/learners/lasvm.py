@@ -231,9 +231,10 @@ class LASVMClassifier(KernelLearner):
             self._counts[int(sign > 0.0)] += 1.0
         super()._after_event(path, event, sign, box)
 
-    def _boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the C_i that examples of these signs and weights would have now."""
         if self.class_weight != "balanced":
-            return super()._boxes_now(signs, weights)
+            return super().boxes_now(signs, weights)
         c = self._C * self._counts.sum() / (2.0 * np.maximum(self._counts, 1.0))
         return np.where(signs > 0.0, c[1], c[0]) * weights
 
@@ -293,15 +294,18 @@ class LASVMClassifier(KernelLearner):
         return Certificate(None, _NO_CERTIFICATE)
 
     @property
-    def _covers(self) -> str:
+    def covers(self) -> str:
+        """What the problem is about: the "kept" examples, the whole "stream", or its "window"."""
         if self.max_support_vectors is not None:
             return "kept"
         return "stream" if self.window is None else "window"
 
-    def _kept_gap(self) -> KeptGap:
+    def kept_gap(self) -> KeptGap:
+        """Return the measured gap on the examples kept; there was an example."""
         return lasvm_gap(self._state, self.bias)
 
-    def _bounded(self) -> np.ndarray:
+    def at_bound(self) -> np.ndarray:
+        """Return, for all coefficients that are not 0, whether they are at their bound."""
         alpha = self._state.alpha
         at_bound = (alpha == self._state.lower) | (alpha == self._state.upper)
         return at_bound[alpha != 0.0]

@@ -355,21 +355,25 @@ class TrackingSVMClassifier(KernelLearner):
         return float(self._state.info[0].n_null / self._state.info[0].n_steps)
 
     @property
-    def _covers(self) -> str:
+    def covers(self) -> str:
+        """What the problem is about: the "kept" examples, the whole "stream", or its "window"."""
         if self._gradients != "support" or self.max_support_vectors:
             return "kept"
         return "stream" if self.window is None else "window"
 
-    def _kept_numbers(self) -> np.ndarray:
+    def kept_numbers(self) -> np.ndarray:
+        """Return the numbers of the examples kept; there was an example."""
         members = self._state.active.members[: self.n_kept]
         return np.asarray(self._state.store.entered[members])
 
-    def _kept_gap(self) -> KeptGap:
+    def kept_gap(self) -> KeptGap:
+        """Return the measured gap on the examples kept; there was an example."""
         measure = gap.linear_gap if self._gradients == "fresh" else gap.tracking_gap
         kernel = self._bound_kernel(self._state)
         return measure(self._state, kernel, len(self._schema), bool(self.averaged))
 
-    def _bounded(self) -> np.ndarray:
+    def at_bound(self) -> np.ndarray:
+        """Return, for all coefficients that are not 0, whether they are at their bound."""
         alpha = self._state.alpha
         return (np.abs(alpha) >= self._state.box)[alpha != 0.0]
 

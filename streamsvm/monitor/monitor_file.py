@@ -8,9 +8,22 @@ import numpy as np
 
 from streamsvm.errors import ParameterError
 from streamsvm.monitor.rates import counts_pairs
+from streamsvm.support.declaration import (
+    NOT_NEGATIVE,
+    Field,
+    NamedArrays,
+    Range,
+    as_int,
+    rows_as_arrays,
+)
 from streamsvm.support.rows import Rows, SparseRows, copied, joined, shape
 
-_SAMPLE = ("_signs", "_weights", "_numbers", "_arrived")
+_SAMPLE = {
+    "_signs": Field(("room",)),
+    "_weights": Field(("room",), range=NOT_NEGATIVE),
+    "_numbers": Field(("room",), np.int64, range=Range()),
+    "_arrived": Field(("room",), np.int64),
+}
 _SUMS = ("_n", "_measured_at", "_gap_sum", "_due", "_wake", "_is_thorough")
 
 
@@ -76,6 +89,8 @@ def fill(monitor: Any, content: dict[str, Any], arrays: dict[str, np.ndarray]) -
     ------
     ParameterError
         Its parameters are other ones.
+    ValueError, KeyError, TypeError
+        The file is not what `to_file` gave.
 
     """
     for name, value in _parameters(monitor).items():
@@ -85,40 +100,40 @@ def fill(monitor: Any, content: dict[str, Any], arrays: dict[str, np.ndarray]) -
                 f"this one {value!r}"
             )
     sample, rates, scores = monitor._passed_by, monitor._rates, monitor._scores
-    for name, value in content["sums"].items():
-        setattr(monitor, name, value)
+    left = NamedArrays(arrays)
+    for name, field in _SAMPLE.items():
+        setattr(sample, name, left.take(name, field, {"room": len(sample._signs)}))
+    latencies = Field((left.length_of("latencies", 0),))
+    rates._latencies = left.take("latencies", latencies, {})
+    for name in _SUMS:
+        setattr(monitor, name, content["sums"][name])
     monitor._last = content["last"]
     monitor.history.resume(content["history"])
     rates.n_examples, rates.seconds = content["rates"]
-    rates._latencies = arrays["latencies"]
     scores._right, scores._n, pairs = content["scores"]
     for metric, counts in zip(scores.metrics, pairs, strict=True):
         fill_matrix(metric.cm, counts)
     sample.seen, sample.next, sample._w, sample._n, state = content["sample"]
     sample._random.setstate((state[0], tuple(state[1]), state[2]))
-    for name in _SAMPLE:
-        setattr(sample, name, arrays[name])
-    sample._rows = _rows_from_file(arrays)
+    as_int("the number of sampled rows", sample._n, 0, len(sample._signs))
+    sample._rows = _rows_from_file(left, sample._n)
 
 
 def _rows_to_file(blocks: list[Rows]) -> dict[str, np.ndarray]:
     """Return blocks of one row each as arrays."""
     rows = joined(blocks, max([shape(block)[1] for block in blocks], default=0))
-    if isinstance(rows, SparseRows):
-        return {
-            "row_start": rows.start,
-            "columns": rows.columns,
-            "values": rows.values,
-            "width": np.array([rows.d]),
-        }
-    return {"rows": rows}
+    arrays = rows_as_arrays(rows)
+    return arrays | {"width": np.array([rows.d])} if isinstance(rows, SparseRows) else arrays
 
 
-def _rows_from_file(arrays: dict[str, np.ndarray]) -> list[Rows]:
+def _rows_from_file(arrays: NamedArrays, n: int) -> list[Rows]:
+    """Return n sampled rows as blocks of one; a file may hold a few more that do not count."""
     if "rows" in arrays:
-        rows: Rows = arrays["rows"]
+        n_rows, width = arrays.length_of("rows", 0), arrays.length_of("rows", 1)
     else:
-        width = int(arrays["width"][0])
-        rows = SparseRows(arrays["row_start"], arrays["columns"], arrays["values"], width)
-    n = shape(rows)[0]
-    return [copied(rows, r) for r in range(n)]
+        n_rows = arrays.length_of("row_start", 0) - 1
+        width = int(arrays.take("width", Field((1,), np.int64, range=Range(0, 2**31)), {})[0])
+    if n_rows < n:
+        raise ValueError("there are fewer sampled rows than the sample says")
+    rows = arrays.take_rows(n_rows, width)
+    return [copied(rows, r) for r in range(n_rows)]

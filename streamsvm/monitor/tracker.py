@@ -98,11 +98,11 @@ class TrackingMonitor:
         self._scores = Scores(metrics)
         # Which must be known before the calibration learns each example.
         self.asks_probabilities = self._scores.wants_probabilities
-        self._has_dual = hasattr(self.learner, "_kept_gap")
+        self._has_dual = self.learner.has_dual
         size = max(_PASSED_BY if self._has_dual else _FOR_OBJECTIVE, sample)
         self._passed_by = PassedBy(size, getattr(self.learner, "window", None), seed)
         # Whether the problem is about examples that the model does not keep.
-        self._leaves_out = not self._has_dual or self.learner._covers != "kept"
+        self._leaves_out = not self._has_dual or self.learner.covers != "kept"
         if not self._leaves_out:
             self._passed_by.next = NEVER
         self._n = 0
@@ -126,7 +126,7 @@ class TrackingMonitor:
 
     def _attach(self) -> None:
         """Watch the learner; lend the model's methods themselves, which cost nothing more."""
-        self.learner._observer = self
+        self.learner.observer = self
         for name in _LENT:
             if hasattr(self.model, name):
                 setattr(self, name, getattr(self.model, name))
@@ -279,9 +279,9 @@ class TrackingMonitor:
     def _gaps(self, n_sampled: int) -> dict[str, Any]:
         """Return the measured gap and its parts, over the sum of the C_i that they are about."""
         names = ("gap", "gap_kept", "gap_discarded", "gap_low", "gap_high", "averaged_gap")
-        if self.learner._state is None:
+        if not self.learner.n_examples:
             return dict.fromkeys(names)
-        kept = self.learner._kept_gap()
+        kept = self.learner.kept_gap()
         left_out = self._left_out(kept.shift, n_sampled)
         box = kept.box + left_out.box
         if not box > 0.0:
@@ -304,7 +304,7 @@ class TrackingMonitor:
         every = np.zeros(0, np.int64)
         d = len(self.learner.feature_names)
         x, signs, weights = self._passed_by.draw(self._passed_by.size, d, every)
-        return self.learner._objective(x, signs, weights) if len(signs) else None
+        return self.learner.objective_of(x, signs, weights) if len(signs) else None
 
     def _left_out(self, shift: float, n_sampled: int) -> gap.Discarded:
         """Estimate the losses of examples that the model is about, but does not keep."""
@@ -315,13 +315,13 @@ class TrackingMonitor:
         n_about = learner.n_examples if window is None else min(window, learner.n_examples)
         if window is not None:
             self._passed_by.forget_old()
-        kept = np.sort(learner._kept_numbers())
+        kept = np.sort(learner.kept_numbers())
         x, signs, weights = self._passed_by.draw(n_sampled, len(learner.feature_names), kept)
         if not len(signs):
             return gap.NONE_DISCARDED
-        boxes = learner._boxes_now(signs, weights)
-        margins = learner._margins(x) + shift
-        losses = boxes * learner._output.losses(signs, margins)
+        boxes = learner.boxes_now(signs, weights)
+        margins = learner.margins_of(x) + shift
+        losses = boxes * learner.losses_of(signs, margins)
         return gap.discarded(losses, boxes, max(0, n_about - len(kept)))
 
     # Showing

@@ -10,13 +10,20 @@ happened.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from streamsvm.errors import CheckpointError, ParameterError
+from streamsvm.errors import (
+    CheckpointError,
+    DamagedModelFileError,
+    ParameterError,
+    StreamSVMError,
+)
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files import codec
 from streamsvm.model_files import container as model_file
@@ -205,25 +212,27 @@ class Checkpoint:
 
     def _resume(self, run: Any) -> Place:
         model, about, arrays = model_file.read(self.path)
-        if "run" not in about:
+        if "run" not in about or "settings" not in about:
             raise CheckpointError(
                 f"{self.path} is a model, not a checkpoint: use another file, or load the model"
             )
-        self._check(run, model, about)
-        for own, kept in zip(
-            model_file.steps_of(run.model), model_file.steps_of(model), strict=True
-        ):
-            _adopt(own, kept)
-        if run.monitor is not None:
-            monitor_file.fill(run.monitor, about["monitor"], arrays)
-        if run.late is not None:
-            held = {n.removeprefix(_LATE): a for n, a in arrays.items() if n.startswith(_LATE)}
-            run.late.resume(about["late"], held)
-        state = about["run"]
-        place = Place(**state["place"])
+        with _as_damage(self.path):
+            self._check(run, model, about)
+            for own, kept in zip(
+                model_file.steps_of(run.model), model_file.steps_of(model), strict=True
+            ):
+                _adopt(own, kept)
+            if run.monitor is not None:
+                monitor_file.fill(run.monitor, about["monitor"], arrays)
+            if run.late is not None:
+                held = {n.removeprefix(_LATE): a for n, a in arrays.items() if n.startswith(_LATE)}
+                run.late.resume(about["late"], held)
+            place = Place(**about["run"]["place"])
+        # Not within: what a source says of a position is about the source.
         if place.snapshot is not None:
             run.source.resume(place.snapshot)
-        _fill(run, state)
+        with _as_damage(self.path):
+            _fill(run, about["run"])
         return place
 
     def _check(self, run: Any, model: Any, about: dict[str, Any]) -> None:
@@ -244,6 +253,17 @@ class Checkpoint:
             f"{self.path} is of another run ({'; '.join(differing) or 'another model'}): run it "
             "with the same parameters, or use another file"
         )
+
+
+@contextlib.contextmanager
+def _as_damage(path: Path) -> Iterator[None]:
+    """Say that the file is damaged where what it holds is of another type than it should be."""
+    try:
+        yield
+    except StreamSVMError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise DamagedModelFileError(f"{path} does not hold together: {error}") from error
 
 
 def _renamed(kept: dict[str, str], own: dict[str, str]) -> dict[str, str]:
@@ -273,10 +293,10 @@ def _settings_of(run: Any) -> dict[str, str]:
 
 def _adopt(own: Any, kept: Any) -> None:
     """Give an object the content of another one, and let it keep who watches it."""
-    watched = own.__dict__.get("_observer")
+    watched = getattr(own, "observer", None)
     own.__dict__.update(kept.__dict__)
     if isinstance(own, Learner):
-        own._observer = watched
+        own.observer = watched
 
 
 def _state_of(run: Any) -> dict[str, Any]:

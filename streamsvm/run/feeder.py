@@ -119,7 +119,7 @@ class Feeder:
         """Return the rows that can be used, and their numbers; put the others aside."""
         assert self.learner is not None
         n = len(batch)
-        matrix = frames.matrix_of(batch.features, self.learner._schema)
+        matrix = self.learner.matrix_of(batch.features)
         if not matrix.names and not isinstance(matrix, SparseMatrix):
             matrix = Matrix([], np.zeros((n, 0)), None)
         usable = are_usable(matrix, LARGEST)
@@ -171,10 +171,10 @@ class Feeder:
         """Learn rows that were checked; pair the labels with what was predicted, now or before."""
         assert self.learner is not None
         unknown = not self.learner.classes
-        if given is not None and self.learner._observer is not None:
-            self.learner._observer.expect(given.tolist())
+        if given is not None and self.learner.observer is not None:
+            self.learner.observer.expect(given.tolist())
         try:
-            predicted = self.learner._predict_then_learn(matrix, ys, ids=ids)
+            predicted = self.learner.learn_batch(matrix, ys, ids=ids)
         except FeatureError as error:
             if len(ys) == 1:
                 self.bad.take(event_of(batch, int(kept[0])), "kernel value", str(error))

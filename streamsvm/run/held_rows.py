@@ -139,6 +139,7 @@ class HeldRows:
         for file, first in zip(state["files"], self._firsts, strict=True):
             with pa.ipc.open_stream(pa.py_buffer(arrays[f"{first}.features"])) as reader:
                 features = reader.read_next_batch()
+            features.validate(full=True)
             rows, numbers = arrays[f"{first}.rows"], arrays[f"{first}.numbers"]
             self._parts[first] = _part(features, rows, file, numbers)
         self._n = sum(part.n_alive for part in self._parts.values())

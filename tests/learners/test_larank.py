@@ -142,7 +142,7 @@ def test_bounds_hold():
     assert np.mean(np.array(model.predict_many(x)) == y) > 0.75
     model = LaRankClassifier(window=50, seed=0)
     model.learn_many(x, y)
-    assert model._kept_numbers().min() > 750
+    assert model.kept_numbers().min() > 750
 
 
 def test_sparse_rows_learn_what_dense_ones_do():
@@ -173,10 +173,10 @@ def test_finish_reaches_the_optimum_over_what_is_kept():
     dual, told = model.dual, []
     model.finish(lambda worst, n: told.append(worst))
     assert model.dual > dual
-    gap = model._kept_gap()
+    gap = model.kept_gap()
     assert gap.total <= max(10.0, 0.01 * model.dual)
     model.finish(share=0.0)
-    assert model.duality_gap() < model._kept_gap().total < gap.total
+    assert model.duality_gap() < model.kept_gap().total < gap.total
     assert model.duality_gap() < 1e-3
 
 

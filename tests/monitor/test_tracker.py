@@ -100,9 +100,9 @@ def test_lasvm_has_no_certificate_and_says_why(data):
     assert "no certificate: because" in monitor.report()
     # With all examples in the sample the estimate is the truth.
     model = monitor.model
-    gap = model._kept_gap()
+    gap = model.kept_gap()
     hinge = np.maximum(0, 1 - np.where(y, 1, -1) * (model.decision_function_many(x) + gap.shift))
-    kept = np.isin(np.arange(1, 701), model._kept_numbers())
+    kept = np.isin(np.arange(1, 701), model.kept_numbers())
     assert values["gap_discarded"] == pytest.approx(hinge[~kept].sum() / 700)
     assert values["gap"] == pytest.approx(values["gap_kept"] + values["gap_discarded"])
     assert values["gap_low"] <= values["gap"] <= values["gap_high"]
@@ -114,9 +114,9 @@ def test_a_window_is_about_its_last_examples(data):
     monitor = watched(model, sample=1000)
     monitor.learn_many(x, y)
     values = monitor.get()
-    gap = model._kept_gap()
+    gap = model.kept_gap()
     hinge = np.maximum(0, 1 - np.where(y, 1, -1) * (model.decision_function_many(x) + gap.shift))
-    kept = np.isin(np.arange(1, 701), model._kept_numbers())
+    kept = np.isin(np.arange(1, 701), model.kept_numbers())
     kept[:600] = True
     assert values["gap_discarded"] == pytest.approx(hinge[~kept].sum() / 100)
 
@@ -207,7 +207,7 @@ def test_copies_watch_their_own_model(data):
     # A clone or a copy of the model alone is watched by nobody.
     alone = pickle.loads(pickle.dumps(monitor.model))
     alone.learn_many(x[400:], y[400:])
-    assert monitor.get()["n_examples"] == 400 and monitor.model.clone()._observer is None
+    assert monitor.get()["n_examples"] == 400 and monitor.model.clone().observer is None
 
 
 def test_ways_out(data, tmp_path):

@@ -70,7 +70,7 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
     event = _read(learner, x, True)
     box = learner._box_of(y, sign) * w
     path = None if event is None else _path_for(learner, event)
-    observer = learner._observer
+    observer = learner.observer
     if path is None or event is None or learner._labels.signs is not signs:
         return False
     if observer is not None and observer.asks_probabilities:

@@ -107,11 +107,11 @@ class KernelLearner(Learner):
 
     @property
     @abc.abstractmethod
-    def _covers(self) -> str:
+    def covers(self) -> str:
         """What the problem is about: the "kept" examples, the whole "stream", or its "window"."""
 
     @abc.abstractmethod
-    def _kept_gap(self) -> KeptGap:
+    def kept_gap(self) -> KeptGap:
         """Return the measured gap on the examples kept; there is a state."""
 
     @property
@@ -120,7 +120,7 @@ class KernelLearner(Learner):
         """The bound on the mean normalised gap over the stream so far, or why there is none."""
 
     @abc.abstractmethod
-    def _bounded(self) -> np.ndarray:
+    def at_bound(self) -> np.ndarray:
         """Return, for all coefficients that are not 0, whether they are at their bound."""
 
     def _check_ids(self, ids: Any) -> None:
@@ -226,7 +226,7 @@ class KernelLearner(Learner):
 
     # Class weights and kernel width
 
-    def _boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the C_i that examples of these signs and weights would have now."""
         if not isinstance(self.class_weight, dict):
             return self._C * weights
@@ -290,7 +290,7 @@ class KernelLearner(Learner):
         """
         if self._state is None:
             return 0.0
-        gap = self._kept_gap()
+        gap = self.kept_gap()
         return gap.total / gap.box if gap.box > 0.0 else 0.0
 
     @property
@@ -312,7 +312,7 @@ class KernelLearner(Learner):
         rows, alpha, entered = self._expansion()
         return in_order(self.feature_names, rows, alpha, entered, self._labels.label)
 
-    def _kept_numbers(self) -> np.ndarray:
+    def kept_numbers(self) -> np.ndarray:
         """Return the numbers of the examples kept; there is a state."""
         entered = self._state.store.entered[: int(self._state.info[0].n)]
         return np.asarray(entered[entered != 0])

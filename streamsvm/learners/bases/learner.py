@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,16 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 from river import base
 
-from streamsvm._compiling import clock
 from streamsvm.features import batches, frames
 from streamsvm.features.event_reader import Event, EventReader
-from streamsvm.features.matrices import SparseMatrix
+from streamsvm.features.matrices import Matrix, SparseMatrix
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT, Schema
 from streamsvm.labels import outputs
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.labels.outputs import Output
-from streamsvm.learners.bases import events, parameter_checks, rehearsal
+from streamsvm.learners.bases import events, label_runs, parameter_checks
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.training_observer import TrainingObserver
 from streamsvm.model_files import container as model_file
@@ -37,6 +35,9 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
     chunk = 1000
     """Rows that a run learns between two looks at the clock and the keyboard."""
 
+    has_dual = True
+    """Whether it has dual coefficients, and so a gap to measure: see `monitor.watched`."""
+
     _output: ClassVar[Output] = outputs.BINARY
     """What its margins mean: `outputs.BINARY`, `MULTICLASS` or `GROWING`."""
 
@@ -50,7 +51,7 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         self._calibration = self._output.new_calibration(self._labels)
         self._n_examples = 0
         # A monitor that is told of each example learnt.
-        self._observer: TrainingObserver | None = None
+        self.observer: TrainingObserver | None = None
         self._state: Any = None
         self._reader = EventReader(self._schema)
         self._event_path: EventPath | None = None
@@ -200,7 +201,7 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
 
         """
         self._check_ids(ids)
-        self._predict_then_learn(X, y, w, ids)
+        self.learn_batch(X, y, w, ids)
 
     def predict_then_learn_many(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> list[Any]:
         """Learn like `learn_many`; return the labels predicted for each row before it was learnt.
@@ -209,12 +210,13 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         is None before any was learnt, if there are several classes.
         """
         self._check_ids(ids)
-        return self._predict_then_learn(X, y, w, ids).tolist()
+        return self.learn_batch(X, y, w, ids).tolist()
 
     def _check_ids(self, ids: Any) -> None:
         """Refuse `ids` that a user gave to a learner which cannot have any."""
 
-    def _predict_then_learn(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> LabelColumn:
+    def learn_batch(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> LabelColumn:
+        """Do what `predict_then_learn_many` does; return the labels as a column, for runs."""
         with self._lock:
             x, new = self._read(X)
             labels = self._labels.check(frames.labels_of(y, shape(x)[0]))
@@ -260,6 +262,18 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         parts = [self._margins(dense(cut(x, i, min(i + _PART, n)))) for i in range(0, n, _PART)]
         return np.concatenate([self._output.zeros(self._labels, 0), *parts])
 
+    def matrix_of(self, X: Any) -> Matrix | SparseMatrix:
+        """Return a batch as a matrix with the names of its columns, to be learnt or predicted."""
+        return frames.matrix_of(X, self._schema)
+
+    def margins_of(self, x: Rows) -> np.ndarray:
+        """Return the margins of rows over the features known."""
+        return self._margins(x)
+
+    def losses_of(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return the hinge loss of each margin, or of each row of scores."""
+        return self._output.losses(signs, margins)
+
     def _read_known(self, X: Any) -> Rows:
         """Return a batch as rows over the features known."""
         return batches.known_rows(self._schema, X, self._sparse)
@@ -289,7 +303,7 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
 
     def _contents(self) -> dict[str, Any]:
         # A monitor attaches itself again when it is copied.
-        return {**super()._contents(), "_observer": None, "_event_path": None}
+        return {**super()._contents(), "observer": None, "_event_path": None}
 
     # Locked parts
 
@@ -330,8 +344,7 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
     @property
     def most_classes(self) -> int | None:
         """How many classes there can be; None: any number."""
-        most: int | None = self._labels.most
-        return most
+        return self._labels.most
 
     def probabilities_of(self, margin: Any) -> dict[Any, float]:
         """Return {label: calibrated probability} at a margin, or at a list of scores."""
@@ -343,8 +356,7 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
 
     def labels_of(self, margins: np.ndarray) -> list[Any]:
         """Return the label that each of some margins predicts."""
-        labels: list[Any] = self._labels.predicted(margins).tolist()
-        return labels
+        return self._labels.predicted(margins).tolist()
 
     def _learn_checked(
         self,
@@ -354,32 +366,13 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         numbers: np.ndarray | None,
         diagonal: np.ndarray,
     ) -> LabelColumn:
-        """Learn rows that cannot be refused any more, in runs between new classes."""
-        runs = labels.runs(self._labels.seen)
-        if len(runs) == 1 and labels[0] in self._labels.seen:
-            return self._learn_run(x, labels, w, numbers, diagonal)
-        compiled_before = clock.functions
-        predicted: list[LabelColumn] = []
-        for start, stop in runs:
-            # A new class begins a run, and is not known yet when its first example is predicted.
-            n_known = len(self._labels.seen)
-            change = self._add_class(labels[start])
-            if change is not None and self._observer is not None:
-                self._observer.turn_signs(change)
-            part = slice(start, stop)
-            given = None if numbers is None else numbers[part]
-            column = self._learn_run(
-                cut(x, start, stop),
-                labels[part],
-                w[part],
-                given,
-                diagonal[part],
-                n_known if n_known < len(self._labels.seen) else None,
-            )
-            predicted.append(column)
-        if len(labels) == 1 and clock.functions > compiled_before:
-            rehearsal.compile_ahead(self)
-        return LabelColumn.joined(predicted)
+        """Learn rows that cannot be refused any more; return what was predicted for each before."""
+        return label_runs.learn(self, x, labels, w, numbers, diagonal)
+
+    def _sign_of(self, label: Any) -> float:
+        """Return the sign of a label; of one that no row has, any."""
+        sign: float = self._labels.sign(label) if label in self._labels.seen else 0.0
+        return sign
 
     def _add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
         """Take note of a class; return what becomes of the signs known so far, None: nothing."""
@@ -388,39 +381,3 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         # In one step: an interruption before or after it leaves labels and signs that match.
         self.__dict__.update(changed, _labels=labels)
         return change
-
-    def _learn_run(
-        self,
-        x: Rows,
-        labels: LabelColumn,
-        w: np.ndarray,
-        numbers: np.ndarray | None,
-        diagonal: np.ndarray,
-        n_known: int | None = None,
-    ) -> LabelColumn:
-        """Learn rows of known classes; return the predictions, the first one with n_known of them.
-
-        All classes were known to the first prediction if that is None.
-        """
-        began = time.perf_counter()
-        n = self._n_examples
-        signs = labels.numbers(self._sign_of)
-        if numbers is None:
-            numbers = np.arange(n + 1, n + 1 + len(labels))
-        margins = self._learn_rows(x, signs, labels, w, numbers, diagonal)
-        self._n_examples = n + len(labels)
-        predicted: LabelColumn = self._labels.predicted(margins, n_known)
-        if self._observer is not None:
-            seconds = time.perf_counter() - began
-            self._observer.learnt(
-                x, signs, labels.tolist(), predicted.tolist(), margins, w, numbers, seconds
-            )
-        # Last: what the observer makes of the margins is what was known before.
-        if len(self._labels.seen) > 1:
-            self._output.calibrate(self._calibration, self._labels, margins, signs)
-        return predicted
-
-    def _sign_of(self, label: Any) -> float:
-        """Return the sign of a label; of one that no row has, any."""
-        sign: float = self._labels.sign(label) if label in self._labels.seen else 0.0
-        return sign

@@ -134,12 +134,13 @@ class LinearLearner(LinearModel):
 
     # Learning
 
-    def _predict_then_learn(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> LabelColumn:
+    def learn_batch(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> LabelColumn:
+        """See `Learner.learn_batch`."""
         with self._lock:
             self._search_rate_if_due()
             # First: what is changed from here on, the fast path would not know.
             self._close_fast_path()
-            return super()._predict_then_learn(X, y, w, ids)
+            return super().learn_batch(X, y, w, ids)
 
     def _n_outputs(self) -> int:
         return 1 if self._labels.is_binary else len(self._labels.seen)
@@ -262,7 +263,7 @@ class LinearLearner(LinearModel):
 
     def learn_one(self, x: Mapping[Name, Any], y: Any, w: float = 1.0) -> None:
         """Learn one event: see `LASVMClassifier.learn_one`."""
-        if self._observer is None:
+        if self.observer is None:
             event_learn = self._event_learn
             learnt = event_learn(x, y, w)
             if learnt:
@@ -272,7 +273,7 @@ class LinearLearner(LinearModel):
                     self._search_rate_if_due()
                 return
         with self._lock:
-            observer, learn = self._observer, self._fast_path.learn_locked
+            observer, learn = self.observer, self._fast_path.learn_locked
             if observer is None or not self._learn_watched(observer, learn, x, y, w):
                 self._learn_locked(x, y, w)
 
@@ -280,7 +281,7 @@ class LinearLearner(LinearModel):
         """Learn an event that fell back; the lock is held."""
         self._search_rate_if_due()
         self._make_room(x)
-        observer, learn = self._observer, self._fast_path.learn_locked_any
+        observer, learn = self.observer, self._fast_path.learn_locked_any
         if observer is not None:
             if self._learn_watched(observer, learn, x, y, w):
                 return
@@ -294,7 +295,7 @@ class LinearLearner(LinearModel):
             self._bind_fast_path()
 
     def _may_use_fast_path(self) -> bool:
-        return self._observer is None or not self._observer.asks_probabilities
+        return self.observer is None or not self.observer.asks_probabilities
 
     def _learn_watched(
         self,

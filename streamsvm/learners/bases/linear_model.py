@@ -23,6 +23,7 @@ class LinearModel(Learner):
     """Weights by feature; the learner itself is `LinearLearner`."""
 
     _output = outputs.GROWING
+    has_dual = False
 
     loss: str
     class_weight: Any
@@ -103,9 +104,10 @@ class LinearModel(Learner):
             check_present(labels)
             unknown = np.array([y not in self._labels.seen for y in labels.values])[labels.codes]
             signs = np.where(unknown, -1.0, labels.numbers(self._sign_of))
-            return self._objective(x, signs, weights_of(w, len(labels)))
+            return self.objective_of(x, signs, weights_of(w, len(labels)))
 
-    def _objective(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
+    def objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
+        """Return the primal objective, with the losses of rows of these signs and weights."""
         if self.class_weight is not None:
             factor = self.class_weight
             labels = [self._labels.label_of_sign(sign) for sign in signs.tolist()]

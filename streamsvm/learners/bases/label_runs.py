@@ -1,0 +1,82 @@
+"""Rows learnt in runs between which new classes come, and what a monitor is told of them."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from streamsvm._compiling import clock
+from streamsvm.labels.label_column import LabelColumn
+from streamsvm.learners.bases import rehearsal
+from streamsvm.support.rows import Rows, cut
+
+
+def learn(
+    learner: Any,
+    x: Rows,
+    labels: LabelColumn,
+    w: np.ndarray,
+    numbers: np.ndarray | None,
+    diagonal: np.ndarray,
+) -> LabelColumn:
+    """Learn rows that cannot be refused any more, in runs between new classes."""
+    runs = labels.runs(learner._labels.seen)
+    if len(runs) == 1 and labels[0] in learner._labels.seen:
+        return _learn_run(learner, x, labels, w, numbers, diagonal)
+    compiled_before = clock.functions
+    predicted: list[LabelColumn] = []
+    for start, stop in runs:
+        # A new class begins a run, and is not known yet when its first example is predicted.
+        n_known = len(learner._labels.seen)
+        change = learner._add_class(labels[start])
+        if change is not None and learner.observer is not None:
+            learner.observer.turn_signs(change)
+        part = slice(start, stop)
+        given = None if numbers is None else numbers[part]
+        column = _learn_run(
+            learner,
+            cut(x, start, stop),
+            labels[part],
+            w[part],
+            given,
+            diagonal[part],
+            n_known if n_known < len(learner._labels.seen) else None,
+        )
+        predicted.append(column)
+    if len(labels) == 1 and clock.functions > compiled_before:
+        rehearsal.compile_ahead(learner)
+    return LabelColumn.joined(predicted)
+
+
+def _learn_run(
+    learner: Any,
+    x: Rows,
+    labels: LabelColumn,
+    w: np.ndarray,
+    numbers: np.ndarray | None,
+    diagonal: np.ndarray,
+    n_known: int | None = None,
+) -> LabelColumn:
+    """Learn rows of known classes; return the predictions, the first one with n_known of them.
+
+    All classes were known to the first prediction if that is None.
+    """
+    began = time.perf_counter()
+    n = learner._n_examples
+    signs = labels.numbers(learner._sign_of)
+    if numbers is None:
+        numbers = np.arange(n + 1, n + 1 + len(labels))
+    margins = learner._learn_rows(x, signs, labels, w, numbers, diagonal)
+    learner._n_examples = n + len(labels)
+    predicted: LabelColumn = learner._labels.predicted(margins, n_known)
+    if learner.observer is not None:
+        seconds = time.perf_counter() - began
+        learner.observer.learnt(
+            x, signs, labels.tolist(), predicted.tolist(), margins, w, numbers, seconds
+        )
+    # Last: what the observer makes of the margins is what was known before.
+    if len(learner._labels.seen) > 1:
+        learner._output.calibrate(learner._calibration, learner._labels, margins, signs)
+    return predicted
