@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import copy
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,11 +23,8 @@ from streamsvm.learners.bases.linear_model import LinearModel
 from streamsvm.learners.bases.linear_schedule import schedule_of
 from streamsvm.learners.bases.parameter_checks import check_class_weight, check_size
 from streamsvm.learners.bases.rate_search import RateSearchRows
-from streamsvm.learners.bases.training_observer import TrainingObserver, tell
-from streamsvm.native_events.event_reader import LONGEST
 from streamsvm.native_events.fast_path import Generation
 from streamsvm.native_events.linear_path import NoFastPath
-from streamsvm.native_events.python_objects import PLAIN
 from streamsvm.solvers.linear import state as linear_state
 from streamsvm.solvers.linear.events import Step
 from streamsvm.solvers.linear.state import LinearState
@@ -274,16 +270,16 @@ class LinearLearner(LinearModel):
                 return
         with self._lock:
             observer, learn = self.observer, self._fast_path.learn_locked
-            if observer is None or not self._learn_watched(observer, learn, x, y, w):
+            if observer is None or not linear_native.learn_watched(self, observer, learn, x, y, w):
                 self._learn_locked(x, y, w)
 
     def _learn_locked(self, x: Mapping[Name, Any], y: Any, w: float) -> None:
         """Learn an event that fell back; the lock is held."""
         self._search_rate_if_due()
-        self._make_room(x)
+        linear_native.make_room(self, x)
         observer, learn = self.observer, self._fast_path.learn_locked_any
         if observer is not None:
-            if self._learn_watched(observer, learn, x, y, w):
+            if linear_native.learn_watched(self, observer, learn, x, y, w):
                 return
         elif learn(x, y, w) is not None:
             self._search_rate_if_due()
@@ -296,45 +292,6 @@ class LinearLearner(LinearModel):
 
     def _may_use_fast_path(self) -> bool:
         return self.observer is None or not self.observer.asks_probabilities
-
-    def _learn_watched(
-        self,
-        observer: TrainingObserver,
-        learn: Callable[..., Any],
-        x: Mapping[Name, Any],
-        y: Any,
-        w: float,
-    ) -> bool:
-        """Learn an event by the fast path, and tell the monitor; return False if it fell back."""
-        if observer.asks_probabilities:
-            return False
-        began = time.perf_counter()
-        learnt = learn(x, y, w)
-        if learnt is None:
-            return False
-        # The lock is held: it is still the last one.
-        label, predicted, margin = self._fast_path.last_example()
-        if not learnt:
-            self._search_rate_if_due()
-        seconds = time.perf_counter() - began
-        if not observer.note(label, predicted, seconds):
-            row = self._schema.known_row(x) if self._sparse else self._schema.row(x)
-            sign, number = self._labels.sign(label), self._n_examples
-            tell(observer, row, sign, label, predicted, margin, w, number, seconds)
-        return True
-
-    def _make_room(self, x: Mapping[Name, Any]) -> None:
-        """Widen the weights if an open fast path may lack room for new features of an event."""
-        if (
-            not self._fast_path.is_open
-            or self._schema.buckets is not None
-            or x.__class__ not in PLAIN
-        ):
-            return
-        d = min(len(self._schema) + len(x), self._schema.limit)
-        if len(x) <= LONGEST and self._state is not None and d > self._state.weights.shape[2]:
-            self._state_for(d)
-            self._bind_fast_path()
 
     def _search_rate_if_due(self) -> None:
         """Look back if the fast path learnt the last of the first examples that it had room for."""

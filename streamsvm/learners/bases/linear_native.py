@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from streamsvm.features.names import Name
 from streamsvm.learners.bases import rate_search
+from streamsvm.learners.bases.training_observer import TrainingObserver, tell
 from streamsvm.native_events import availability
 from streamsvm.native_events.event_reader import LONGEST
 from streamsvm.native_events.linear_path import LinearFastPath, NoFastPath, Target
+from streamsvm.native_events.python_objects import PLAIN
 from streamsvm.solvers.linear.state import LinearState
 
 if TYPE_CHECKING:
@@ -72,6 +76,47 @@ def _target_of(model: LinearLearner, state: LinearState) -> Target:
     factors = [float(weight.get(label, 1.0)) for label in labels]
     block, kind = None if first is None else first.block, model._kind
     return Target(state, model._schedule, kind, model._calibration, labels, factors, block)
+
+
+def learn_watched(
+    model: LinearLearner,
+    observer: TrainingObserver,
+    learn: Callable[..., Any],
+    x: Mapping[Name, Any],
+    y: Any,
+    w: float,
+) -> bool:
+    """Learn an event by the fast path, and tell the monitor; return False if it fell back."""
+    if observer.asks_probabilities:
+        return False
+    began = time.perf_counter()
+    learnt = learn(x, y, w)
+    if learnt is None:
+        return False
+    # The lock is held: it is still the last one.
+    label, predicted, margin = model._fast_path.last_example()
+    if not learnt:
+        model._search_rate_if_due()
+    seconds = time.perf_counter() - began
+    if not observer.note(label, predicted, seconds):
+        row = model._schema.known_row(x) if model._sparse else model._schema.row(x)
+        sign, number = model._labels.sign(label), model._n_examples
+        tell(observer, row, sign, label, predicted, margin, w, number, seconds)
+    return True
+
+
+def make_room(model: LinearLearner, x: Mapping[Name, Any]) -> None:
+    """Widen the weights if an open fast path may lack room for new features of an event."""
+    if (
+        not model._fast_path.is_open
+        or model._schema.buckets is not None
+        or x.__class__ not in PLAIN
+    ):
+        return
+    d = min(len(model._schema) + len(x), model._schema.limit)
+    if len(x) <= LONGEST and model._state is not None and d > model._state.weights.shape[2]:
+        model._state_for(d)
+        bind(model)
 
 
 def methods_of(
