@@ -14,9 +14,8 @@ import contextlib
 import ctypes
 import hashlib
 import inspect
-import re
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,6 +31,7 @@ from numba.extending import intrinsic, lower_builtin, overload
 
 from streamsvm._compiling import EntryLock, clock, compile_whole
 from streamsvm._compiling import watchers as watchers
+from streamsvm._sources import digest_of_sources
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -43,50 +43,10 @@ _compiled: list[Any] = []
 _registered: list[str] = []
 
 
-_ROOT = Path(__file__).parent
-_IMPORT = re.compile(r"^\s*from (streamsvm[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
-# What a file calls without importing it, by a table of types: it says so.
-_USES = re.compile(r'^USES = "([^"]*)"', re.MULTILINE)
-
-
-@cache
-def _imported_by(path: Path) -> frozenset[Path]:
-    """Return the files of the package that a file imports."""
-    found, text = set(), path.read_text(encoding="utf-8")
-    for module, names in _IMPORT.findall(text):
-        start = _ROOT.joinpath(*module.split(".")[1:])
-        parts = [start / name for name in re.findall(r"\w+", names)]
-        found |= {place.with_suffix(".py") for place in (start, *parts) if place != _ROOT}
-        found |= {place / "__init__.py" for place in (start, *parts) if place != _ROOT}
-    for pattern in _USES.findall(text):
-        found |= set(_ROOT.glob(pattern))
-    return frozenset(place for place in found if place.is_file())
-
-
-@cache
-def _digest_of_sources(path: Path) -> str:
-    """Return a digest of a file, of all that it imports, of what those import, and so on."""
-    # A function typed at a prompt has no file.
-    closure, fresh = {Path(__file__)}, {path} if path.is_file() else set()
-    while fresh:
-        closure |= fresh
-        fresh = set().union(*map(_imported_by, fresh)) - closure
-    digest = hashlib.sha256()
-    for source in sorted(closure):
-        digest.update(source.name.encode() + b"\0")
-        digest.update(_digest_of_file(source))
-    return digest.hexdigest()
-
-
-@cache
-def _digest_of_file(path: Path) -> bytes:
-    return hashlib.sha256(path.read_bytes()).digest()
-
-
 def stamp(function: Callable[..., Any]) -> tuple[str, ...]:
     """Return what a cached function must have been compiled from to be used."""
     users = hashlib.sha256("\0".join(sorted(_registered)).encode()).hexdigest()
-    sources = _digest_of_sources(Path(inspect.getfile(function)))
+    sources = digest_of_sources(Path(inspect.getfile(function)))
     return (sources, users, numba.__version__, f"bounds={BOUNDS_CHECKED}")
 
 

@@ -11,12 +11,11 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases.bounds import policy_of
+from streamsvm.learners.bases import tracking_schedule
 from streamsvm.learners.bases.kernel_learner import KernelLearner
-from streamsvm.learners.bases.parameter_checks import check_number, check_size
+from streamsvm.learners.bases.parameter_checks import check_size
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.monitor.certificate import Certificate, papers_bound, steps_for, tracking_bound
-from streamsvm.solvers.bounds import Reservoir, bounds_of
+from streamsvm.monitor.certificate import Certificate, papers_bound, tracking_bound
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.tracking import events as events
 from streamsvm.solvers.tracking import finish as tracking_finish
@@ -26,9 +25,6 @@ from streamsvm.solvers.tracking import state as tracking_state
 from streamsvm.solvers.tracking import step as tracking
 from streamsvm.support import stores
 from streamsvm.support.rows import Rows
-
-DEFAULT_STEPS = 10
-_GRADIENTS = ("all", "support", "fresh")
 
 
 class TrackingSVMClassifier(KernelLearner):
@@ -161,9 +157,8 @@ class TrackingSVMClassifier(KernelLearner):
         self.budget = budget
         self.tau = tau
         self.seed = seed
-        self._gradients = self._chosen_gradients()
-        self._check_bounds()
-        self._schedule = self._new_schedule()
+        self._gradients = tracking_schedule.chosen_gradients(self)
+        self._schedule = tracking_schedule.schedule_of(self)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -172,58 +167,6 @@ class TrackingSVMClassifier(KernelLearner):
         yield {"kernel": kernels.Linear(), "C": 0.1, "process": False, "seed": 42}
         yield {"max_support_vectors": 50, "K": 2, "seed": 42}
         yield {"window": 100, "gradients": "support", "seed": 42}
-
-    # Parameters
-
-    def _chosen_gradients(self) -> str:
-        linear = isinstance(self.kernel, kernels.Linear)
-        if self.gradients is None:
-            return "fresh" if linear and self.max_support_vectors is None else "all"
-        if self.gradients not in _GRADIENTS:
-            names = ", ".join(map(repr, _GRADIENTS))
-            raise ParameterError(f"gradients={self.gradients!r}: use None or one of {names}")
-        if self.gradients == "fresh" and not linear:
-            raise ParameterError("gradients='fresh' keeps w itself: use it with kernels.Linear")
-        return self.gradients
-
-    def _check_bounds(self) -> None:
-        if self.reservoir is not None and (self.window or self.max_support_vectors):
-            raise ParameterError(
-                "reservoir: a uniform sample has no window or budget; use one only"
-            )
-        if self.reservoir is not None and self._gradients == "support":
-            raise ParameterError(
-                "reservoir: a sample that drops examples is not uniform; use 'all'"
-            )
-        if self.max_support_vectors is not None and self._gradients == "fresh":
-            raise ParameterError(
-                "max_support_vectors: explicit w does not know which example is least harmful; "
-                "use window or reservoir, or gradients='all'"
-            )
-
-    def _new_schedule(self) -> tracking.Schedule:
-        if self.K is not None and self.epsilon is not None:
-            raise ParameterError(f"K={self.K!r}, epsilon={self.epsilon!r}: give one of them")
-        steps, per_r2 = float(DEFAULT_STEPS), 0.0
-        if self.epsilon is not None:
-            check_number("epsilon", self.epsilon, 0.0)
-            factors = self.class_weight.values() if self.class_weight else ()
-            largest = self._C * max([1.0, *map(float, factors)])
-            steps = float(steps_for(self.epsilon, largest, 0.0))
-            per_r2 = 8.0 * largest / self.epsilon**2
-        elif self.K is not None:
-            steps = float(check_size("K", self.K) or 1)
-        policy = policy_of(self.budget, self.kernel)
-        bounds = bounds_of(self.window, self.max_support_vectors, policy)
-        return tracking.Schedule(
-            steps=steps,
-            steps_per_r2=per_r2,
-            process=float(bool(self.process)),
-            keep_zeros=float(self._gradients != "support"),
-            averaged=float(bool(self.averaged)),
-            tau=check_number("tau", self.tau, 0.0),
-            bounds=Reservoir(float(self.reservoir)) if self.reservoir else bounds,
-        )
 
     # The solver
 
