@@ -15,8 +15,8 @@ from streamsvm.learners.bases.training_observer import tell
 
 def _read(learner: Any, x: Mapping[Name, Any], learning: bool) -> Event | None:
     """Return an event as packed numbers; code of a user's may run here."""
-    reader: EventReader = learner._reader
-    if reader.schema is not learner._schema:
+    reader: EventReader | None = learner._reader
+    if reader is None or reader.schema is not learner._schema:
         reader = learner._reader = EventReader(learner._schema)
     return reader.sparse(x, learning) if learner._sparse else reader.dense(x, learning)
 

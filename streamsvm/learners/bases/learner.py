@@ -53,7 +53,7 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         # A monitor that is told of each example learnt.
         self.observer: TrainingObserver | None = None
         self._state: Any = None
-        self._reader = EventReader(self._schema)
+        self._reader: EventReader | None = None
         self._event_path: EventPath | None = None
 
     # What a subclass gives
@@ -303,7 +303,7 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
 
     def _contents(self) -> dict[str, Any]:
         # A monitor attaches itself again when it is copied.
-        return {**super()._contents(), "observer": None, "_event_path": None}
+        return {**super()._contents(), "observer": None, "_event_path": None, "_reader": None}
 
     # Locked parts
 

@@ -77,6 +77,9 @@ class LinearLearner(LinearModel):
         self._first: RateSearchRows | None = None if is_decided else RateSearchRows()
         self._state: LinearState | None = None
         self._generation = Generation()
+        # How many examples there were when the fast path was bound last, how often in a row it was
+        # of no use, and from how many examples on it is worth binding again.
+        self._bound_at = self._n_fallbacks = self._bind_at = 0
         self._set_fast_path(NoFastPath())
 
     @property
@@ -251,7 +254,7 @@ class LinearLearner(LinearModel):
             return self._labels.label(self._margin_one(x))
 
     def _margin_one(self, x: Mapping[Name, Any]) -> Any:
-        if not self._fast_path.is_open and len(self._labels.seen) > 1 and self._may_use_fast_path():
+        if not self._fast_path.is_open and self._may_use_fast_path():
             self._search_rate_if_due()
             self._bind_fast_path()
         margin = self._fast_path.margin_locked(x)
@@ -284,6 +287,7 @@ class LinearLearner(LinearModel):
         elif learn(x, y, w) is not None:
             self._search_rate_if_due()
             return
+        linear_native.note_fallback(self)
         # First: the fast path would not know what is changed from here on.
         self._close_fast_path()
         super().learn_one(x, y, w)
@@ -291,6 +295,8 @@ class LinearLearner(LinearModel):
             self._bind_fast_path()
 
     def _may_use_fast_path(self) -> bool:
+        if len(self._labels.seen) < 2 or self._n_examples < self._bind_at:
+            return False
         return self.observer is None or not self.observer.asks_probabilities
 
     def _search_rate_if_due(self) -> None:

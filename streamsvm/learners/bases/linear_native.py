@@ -19,6 +19,11 @@ from streamsvm.solvers.linear.state import LinearState
 if TYPE_CHECKING:
     from streamsvm.learners.bases.linear_learner import LinearLearner
 
+_WORTH_BINDING = 32
+"""Events by the fast path that make up for binding it."""
+
+_MOST_DOUBLINGS = 12
+
 
 def bind(model: LinearLearner) -> None:
     """Let the events of a model take the fast path, if that is possible; its lock is held."""
@@ -32,10 +37,24 @@ def bind(model: LinearLearner) -> None:
         model._set_fast_path(_new_path(model))
     # From here on the path remains closed if anything uses the model.
     now = model._generation.advance()
+    model._bound_at = model._n_examples
     state, path = model._state, model._fast_path
     if state is not None and isinstance(path, LinearFastPath) and _has_path_for(model, state):
         _reserve_block(model, state)
         path.bind(_target_of(model, state), now)
+
+
+def note_fallback(model: LinearLearner) -> None:
+    """Note that an event could not take the open path; wait with the next binding if that is usual.
+
+    Binding takes tens of microseconds: it must not follow each event of a stream that machine code
+    does not read, of names that are not strings, say.
+    """
+    if not model._fast_path.is_open:
+        return
+    is_usual = model._n_examples - model._bound_at < _WORTH_BINDING
+    model._n_fallbacks = min(model._n_fallbacks + 1, _MOST_DOUBLINGS) if is_usual else 0
+    model._bind_at = model._n_examples + (1 << model._n_fallbacks) - 1
 
 
 def _has_path_for(model: LinearLearner, state: LinearState) -> bool:
