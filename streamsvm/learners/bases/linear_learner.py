@@ -82,8 +82,6 @@ class LinearLearner(LinearModel):
     def _n_examples(self, n: int) -> None:
         self._n_learnt[0] = n
 
-    # What a subclass gives
-
     @abc.abstractmethod
     def _second(self) -> float | None:
         """Return where the second part of the weights begins; None: there is none."""
@@ -121,8 +119,6 @@ class LinearLearner(LinearModel):
                 state.info[output, [BIAS, linear_state.AVERAGE_BIAS]] *= sign
             self._state = state
         return lambda signs: np.where(signs > 0.0, float(positive), float(negative))
-
-    # Learning
 
     def learn_batch(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> LabelColumn:
         """See `Learner.learn_batch`."""
