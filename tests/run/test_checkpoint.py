@@ -40,7 +40,7 @@ from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 BANANAS = ROOT / "examples" / "data" / "bananas.parquet"
 TIMES = ("seconds", "peak_bytes", "memory_bytes", "memory_parts", "counters", "finish_seconds")
 TIMES += ("examples_per_second", "latency_p50", "latency_p99", "cache_hits", "kernel_values")

@@ -90,8 +90,6 @@ class LinearLearner(LinearModel):
     def _n_examples(self, n: int) -> None:
         self._n_learnt[0] = n
 
-    # What a subclass gives
-
     @abc.abstractmethod
     def _second(self) -> float | None:
         """Return where the second part of the weights begins; None: there is none."""
@@ -130,8 +128,6 @@ class LinearLearner(LinearModel):
         self.__dict__.update(new)
         self._fast_path.release()
         return change
-
-    # Learning
 
     def learn_batch(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> LabelColumn:
         """See `Learner.learn_batch`."""
