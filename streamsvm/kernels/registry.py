@@ -9,8 +9,9 @@ A kernel declares what it is a function *of*:
 ``"vectors"``
     of the rows themselves: ``value(kernel, x, z) -> float``, the general and slower case.
 
-Under the compiler the function is chosen by the type of the NamedTuple, so that a solver is
-compiled once a kernel and calls it without any switch; without it, by the same table.
+Under the compiler the function is chosen by the type of the NamedTuple when a block of kernel
+values is compiled for it; solvers call that block by its address (see `support.bound_kernels`), and
+are compiled once for all kernels. Without the compiler it is chosen by the same table.
 """
 
 from __future__ import annotations

@@ -44,7 +44,8 @@ def twin_of(stream, window=0):
     s = stream.schedule
     return SlowTracking(
         stream.gram, stream.y, stream.box, stream.state.draws[0], int(s.steps), s.process > 0,
-        s.keep_zeros > 0, s.tau, window, int(s.limit) if s.reservoir else 0,
+        s.keep_zeros > 0, s.tau, window,
+        int(s.bounds.limit) if isinstance(s.bounds, Reservoir) else 0,
     )  # fmt: skip
 
 
