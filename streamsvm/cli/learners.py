@@ -75,5 +75,7 @@ def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
     given = {name: value for name, value in given.items() if name not in _OF_KERNELS}
     if "kernel" in known:
         given["kernel"] = kernel_from(options)
-    learner = cls(**given, seed=options.seed)
+    if "seed" in inspect.signature(cls).parameters:
+        given["seed"] = options.seed
+    learner = cls(**given)
     return learner, StandardScaler() | learner if options.scale else learner
