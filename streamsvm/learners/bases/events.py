@@ -7,10 +7,17 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from streamsvm.errors import BadEventError
 from streamsvm.features.event_reader import Event, EventReader
+from streamsvm.features.events import snapshot
 from streamsvm.features.names import Name
+from streamsvm.labels.label_column import LabelColumn
+from streamsvm.learners.bases import parameter_checks
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.training_observer import tell
+
+_ATTEMPTS = 8
+"""How often an event is read whose own code changes the model meanwhile."""
 
 
 def _read(learner: Any, x: Mapping[Name, Any], learning: bool) -> Event | None:
@@ -91,3 +98,27 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
             row = path.row(event)
             tell(observer, row, sign, label, predicted, path.margin, w, number, seconds)
     return True
+
+
+def checked(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> tuple[Any, ...]:
+    """Return an event as a row, its label, its weight and its new names, for the general path.
+
+    Raises
+    ------
+    BadEventError
+        It cannot be used; the model is unchanged.
+
+    """
+    for _ in range(_ATTEMPTS):
+        schema, n, k = learner._schema, learner._n_examples, len(learner._schema)
+        # Code of the event's own may use this model, and change it.
+        event = snapshot(x)
+        row, new = schema.sparse_row(event) if learner._sparse else schema.wider_row(event)
+        weights = parameter_checks.weights_of(w, 1)
+        labels = learner._labels.check(LabelColumn.of([y]))
+        if learner._schema is schema and (learner._n_examples, len(schema)) == (n, k):
+            return row, labels, weights, new
+    raise BadEventError(
+        "the model was changed each time this event was read: its values, names or label must "
+        "not learn on the model that reads them"
+    )

@@ -10,10 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from river import base
 
-from streamsvm.errors import BadEventError
 from streamsvm.features import batches, frames
 from streamsvm.features.event_reader import Event, EventReader
-from streamsvm.features.events import snapshot
 from streamsvm.features.matrices import Matrix, SparseMatrix
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT, Schema
@@ -29,10 +27,6 @@ from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape
 
 _PART = 1024
 """Sparse rows that a learner with dense rows predicts at a time."""
-
-
-_ATTEMPTS = 8
-"""How often an event is read whose own code changes the model meanwhile."""
 
 
 class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
@@ -137,26 +131,10 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         with self._lock:
             if events.learn(self, x, y, w):
                 return
-            row, labels, weights, new = self._checked_event(x, y, w)
+            row, labels, weights, new = events.checked(self, x, y, w)
             diagonal = self._diagonal(row)
             self._schema.extend(new)
             self._learn_checked(row, labels, weights, None, diagonal)
-
-    def _checked_event(self, x: Mapping[Name, Any], y: Any, w: Any) -> tuple[Any, ...]:
-        """Return an event as a row, its label, its weight and its new names."""
-        for _ in range(_ATTEMPTS):
-            schema, n, k = self._schema, self._n_examples, len(self._schema)
-            # Code of the event's own may use this model, and change it.
-            event = snapshot(x)
-            row, new = schema.sparse_row(event) if self._sparse else schema.wider_row(event)
-            weights = parameter_checks.weights_of(w, 1)
-            labels = self._labels.check(LabelColumn.of([y]))
-            if self._schema is schema and (self._n_examples, len(schema)) == (n, k):
-                return row, labels, weights, new
-        raise BadEventError(
-            "the model was changed each time this event was read: its values, names or label must "
-            "not learn on the model that reads them"
-        )
 
     def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
         """Return the label predicted for an event."""
