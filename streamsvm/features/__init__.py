@@ -1,1 +1,1 @@
-"""How events and frames become rows."""
+"""Events and batches as rows of numbers: names of features, checks, hashing, sparse rows."""

@@ -1,4 +1,4 @@
-"""Batches as rows over the features of a schema."""
+"""Batches as rows whose columns are the features of a schema."""
 
 from __future__ import annotations
 
@@ -16,21 +16,31 @@ from streamsvm.support.rows import Rows, SparseRows, dense, sparse
 
 
 def matrix_of(X: Any, schema: Schema) -> Any:
-    """Return a batch as a `Matrix` or `SparseMatrix`; one that is so already as it is."""
+    """Return a batch as a `Matrix` or `SparseMatrix`; a batch that is one is returned as it is."""
     return X if isinstance(X, (Matrix, SparseMatrix)) else frames.matrix_of(X, schema)
 
 
 def rows_of(schema: Schema, matrix: Any, is_sparse: bool) -> tuple[Rows, Sequence[Name]]:
-    """Return a matrix as rows over the features known and new, and the names of the new ones.
+    """Return a matrix as rows, whose last columns are new features, and the names of those.
 
     Parameters
     ----------
     schema
-        The features known; it is not changed.
+        The features seen so far; it is not changed.
     matrix
         What `matrix_of` returned.
     is_sparse
-        Whether the rows shall be sparse.
+        Whether to return sparse rows.
+
+    Returns
+    -------
+    The rows, and the names of the features that are not in the schema yet.
+
+    Raises
+    ------
+    FeatureError
+        A value is not finite in single precision, two columns have one name, or there are too many
+        features.
 
     """
     if isinstance(matrix, SparseMatrix):
@@ -45,7 +55,7 @@ def rows_of(schema: Schema, matrix: Any, is_sparse: bool) -> tuple[Rows, Sequenc
 
 
 def known_rows(schema: Schema, X: Any, is_sparse: bool) -> Rows:
-    """Return a batch as rows over the features known; a sparse batch stays sparse."""
+    """Return a batch as rows of the schema's features only; a sparse batch stays sparse."""
     matrix = matrix_of(X, schema)
     x, _ = rows_of(schema, matrix, is_sparse or isinstance(matrix, SparseMatrix))
     d = len(schema)

@@ -1,4 +1,4 @@
-"""When rows are kept by their nonzero features only."""
+"""Decides whether a learner stores dense rows or sparse ones, which list nonzero features only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from streamsvm.errors import ParameterError
 
 DENSE_BYTES = 64_000_000
-"""Dense stored rows of sparse data never take more than this."""
+"""The most memory, in bytes, that dense stored rows may take where sparse ones would be smaller."""
 
 _FEWEST_FEATURES = 128
 _LARGEST_SHARE = 1 / 16
@@ -22,9 +22,18 @@ def check_sparse(sparse: Any, hashing: Any) -> bool:
     Parameters
     ----------
     sparse
-        True, False, or None: as the data turn out.
+        True, False, or None: decide by the data.
     hashing
-        None or the number of columns that names are hashed to.
+        None, or the number of columns that names are hashed to.
+
+    Returns
+    -------
+    True if sparse rows were asked for, or names are hashed.
+
+    Raises
+    ------
+    ParameterError
+        `sparse` is something else, or False although names are hashed.
 
     """
     if not (sparse is None or isinstance(sparse, bool)):
@@ -35,9 +44,10 @@ def check_sparse(sparse: Any, hashing: Any) -> bool:
 
 
 def are_sparse(rows: np.ndarray) -> bool:
-    """Tell whether rows, float32 (n, d), are so sparse that listing nonzero values is faster.
+    """Tell whether rows, float32 (n, d), are so sparse that sparse rows are faster.
 
-    Only features that some row has count, so that it does not matter which others are known.
+    Features that are 0 in all rows are not counted, so that the answer does not depend on how many
+    other features the schema has.
     """
     if rows.shape[1] < _FEWEST_FEATURES:
         return False
@@ -47,10 +57,10 @@ def are_sparse(rows: np.ndarray) -> bool:
 
 
 def may_be_too_many(capacity: int, n_features: int) -> bool:
-    """Tell whether dense rows take more than `DENSE_BYTES`."""
+    """Tell whether `capacity` dense rows take more than `DENSE_BYTES`."""
     return 4 * capacity * n_features > DENSE_BYTES
 
 
 def are_mostly_zero(rows: np.ndarray, n_features: int) -> bool:
-    """Tell whether rows with so many features are worth listing to save memory."""
+    """Tell whether rows of `n_features` features would take less memory as sparse rows."""
     return bool(np.count_nonzero(rows) <= _LARGEST_SHARE_OF_MANY * rows.shape[0] * n_features)

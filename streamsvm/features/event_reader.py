@@ -1,7 +1,7 @@
-"""One event as packed numbers, ready to be copied into the buffers of compiled code.
+"""Events as packed bytes, ready to be copied into the buffers of compiled code.
 
-Here, and nowhere after, code of a user's may run: an event's own methods, ``__float__`` of values,
-``__hash__`` of names. What is returned is bytes, which nobody changes.
+A user's code may run only here: methods of a mapping, ``__float__`` of values, ``__hash__`` of
+names. The bytes that are returned are immutable, so nothing can change them afterwards.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema, in_order
 
 LONGEST = 1024
-"""Features of the longest sparse event that is read here."""
+"""The largest number of features of a sparse event that is read here."""
 
 Event = tuple[int, int, bytes, bytes, tuple[Name, ...] | list[Name]]
-"""How many values, how many features there are with it, values (float64), columns (int32; none of
-dense events), names of new features."""
+"""The number of values; the number of features of the schema with the new ones; the values
+(float64); their columns (int32; empty for a dense event); the names of the new features."""
 
 _UNUSUAL = (KeyError, TypeError, ValueError, OverflowError, struct.error)
 
@@ -33,7 +33,7 @@ def _pack(kind: str, n: int) -> Any:
 
 
 class EventReader:
-    """Reads events over the features of a schema.
+    """Reads events as rows of the features of a schema.
 
     Parameters
     ----------
@@ -49,18 +49,18 @@ class EventReader:
         self._pack: Any = None
 
     def dense(self, x: Mapping[Name, Any], learning: bool) -> Event | None:
-        """Return all features of an event in the order of their columns, 0 where it lacks one.
+        """Return the values of all features of the schema, 0 for those that the event lacks.
 
         Parameters
         ----------
         x
             The event.
         learning
-            Whether unknown features come behind as new ones; else they are checked and left out.
+            Whether new features are appended; else they are checked and left out.
 
         Returns
         -------
-        None for an event that the general path must look at: a value is no number, say.
+        The packed event; None if the general path must read it, because a value is no number, say.
 
         """
         d = len(self.schema)
@@ -93,7 +93,7 @@ class EventReader:
             return None
 
     def _new_names(self, x: dict[Name, Any], d: int, learning: bool) -> Any:
-        """Return the names that an event brings, None if there is no room for all of them."""
+        """Return the new names of an event; None if the schema has no room for all of them."""
         index = self.schema.index
         if x.keys() <= index.keys():
             return ()
@@ -105,10 +105,19 @@ class EventReader:
         return ()
 
     def sparse(self, x: Mapping[Name, Any], learning: bool) -> Event | None:
-        """Return the features of an event with their columns, -1 for what is left out.
+        """Return the features of an event with their columns, -1 for a feature that is left out.
 
-        Of hashed names twice the column, plus 1 if the value changes its sign. Parameters and
-        result as of `dense`.
+        With hashed names, twice the column, plus 1 if the value changes its sign.
+
+        Parameters
+        ----------
+        x, learning
+            As for `dense`.
+
+        Returns
+        -------
+        As `dense`; None also for an event of more than `LONGEST` features.
+
         """
         try:
             x = snapshot(x)

@@ -18,12 +18,11 @@ _ADVICE = "pass a plain dict, which no other thread changes meanwhile"
 
 
 def snapshot(x: Any) -> dict[Name, Any]:
-    """Return the content of an event at this moment, as a dict that nobody else has.
+    """Return a copy of an event as a new plain dict.
 
-    A dict (also a `Counter`, `defaultdict` or `OrderedDict`) is copied in one step: another thread
-    cannot change it in between, and nothing is made up for missing names. Any other mapping, and
-    any other subclass of dict, is read by ``items()``, which must agree with its iteration and its
-    length.
+    A dict (also a `Counter`, `defaultdict` or `OrderedDict`) is copied in one step, which no other
+    thread can interrupt, and without a call of ``__missing__``. Any other mapping, and any other
+    subclass of dict, is read by ``items()``, which must agree with its iteration and its length.
 
     Parameters
     ----------
@@ -61,7 +60,7 @@ def snapshot(x: Any) -> dict[Name, Any]:
 
 
 def refusal(name: Name, value: Any) -> str:
-    """Return why a value is refused."""
+    """Return the message for a value that is refused."""
     if isinstance(value, float | np.floating) and LARGEST < abs(float(value)) < math.inf:
         return f"feature {name!r} is {value!r}: beyond single precision (3.4e38); scale it first"
     return (
@@ -78,12 +77,16 @@ def check_number_feature(name: Name, value: Any) -> float:
     name
         The feature, for the message.
     value
-        Any number; its absolute value is at most that of the largest number of single precision.
+        Any finite number whose absolute value single precision can hold.
+
+    Returns
+    -------
+    The value as a float.
 
     Raises
     ------
     FeatureError
-        It is no number, not finite, or beyond single precision.
+        The value is no number, not finite, or beyond single precision.
 
     """
     if isinstance(value, (str, bytes, complex)) or value is None:

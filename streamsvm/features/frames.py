@@ -1,4 +1,4 @@
-"""What `learn_many` and `predict_many` accept: NumPy, SciPy, Arrow, pandas, polars."""
+"""The batches that `learn_many` and `predict_many` accept: NumPy, SciPy, Arrow, pandas, polars."""
 
 from __future__ import annotations
 
@@ -27,13 +27,17 @@ def matrix_of(X: Any, schema: Schema) -> Matrix | SparseMatrix:
     ----------
     X
         A NumPy array (n, d) or SciPy sparse matrix, whose features are named 0 .. d-1; an Arrow
-        Table or RecordBatch; a pandas, polars or other frame that narwhals knows. Arrow nulls and
-        pandas NA are missing features and count 0; NaN is refused like in an event. Zeros of an
-        Arrow column whose field has the metadata ``one_hot`` are features that the event lacks.
-        Two Arrow columns, lists of whole numbers and lists of as many values, are sparse rows
-        whose features are named by the numbers.
+        Table or RecordBatch; a pandas, polars or other frame that narwhals supports. Arrow nulls
+        and pandas NA are missing features and count 0; NaN is refused as in an event. A zero in an
+        Arrow column whose field has the metadata ``one_hot`` is a missing feature. Two Arrow
+        columns, lists of integers and lists of as many values, are sparse rows: the integers name
+        the features.
     schema
-        What the model has seen: an array can only follow arrays.
+        The features that the model has seen: after named features, an array is refused.
+
+    Returns
+    -------
+    The batch as columns by name.
 
     Raises
     ------
@@ -73,13 +77,13 @@ def _of_array(X: np.ndarray, schema: Schema) -> Matrix:
 
 
 def _is_single(kind: pa.DataType) -> bool:
-    """Tell whether single precision holds all values of a type."""
+    """Tell whether single precision represents all values of a type exactly."""
     small = pa.types.is_integer(kind) and kind.bit_width <= 16
     return small or pa.types.is_boolean(kind) or kind in (pa.float16(), pa.float32())
 
 
 def _of_single(X: Any, schema: Schema) -> Matrix | None:
-    """Read columns of single precision without a copy in between; None for others."""
+    """Read columns of single precision without an intermediate copy; None for other columns."""
     plain = isinstance(X, pa.RecordBatch) and X.num_rows > 1 and X.num_columns > 0 and JIT
     if not plain or any(kind != pa.float32() for kind in X.schema.types):
         return None
@@ -87,7 +91,7 @@ def _of_single(X: Any, schema: Schema) -> Matrix | None:
     has_zeros = any(field.metadata and b"one_hot" in field.metadata for field in X.schema)
     if has_zeros or len(columns) < X.num_columns or any(c.null_count for c in columns.values()):
         return None
-    # In the order that the learner wants, if these are its features.
+    # In the order of the schema, if the batch has just its features: then no column moves later.
     names: list[Name] = list(schema.names)
     if columns.keys() != set(names):
         names = list(columns)
@@ -99,7 +103,7 @@ def _of_single(X: Any, schema: Schema) -> Matrix | None:
 
 
 def _of_arrow(X: pa.RecordBatch | pa.Table) -> Matrix:
-    # A column is written at once: as a row of the memory.
+    # Column by column in memory, as columns are written whole.
     exact = all(map(_is_single, X.schema.types))
     values = np.empty((X.num_columns, X.num_rows), np.float32 if exact else np.float64).T
     first = np.zeros(X.num_columns, np.int64)
@@ -151,12 +155,23 @@ def _of_frame(frame: Any) -> Matrix:
 def labels_of(y: Any, n_rows: int) -> LabelColumn:
     """Return labels as a column.
 
+    Parameters
+    ----------
+    y
+        Labels in any container.
+    n_rows
+        The number of rows that they belong to.
+
+    Returns
+    -------
+    The labels.
+
     Raises
     ------
     FeatureError
-        There are not as many as rows.
+        The number of labels is not `n_rows`.
     LabelError
-        One is not hashable.
+        A label is not hashable.
 
     """
     labels = LabelColumn.of(y)
@@ -166,7 +181,7 @@ def labels_of(y: Any, n_rows: int) -> LabelColumn:
 
 
 def like(X: Any, values: list[Any], name: str | None = None) -> Any:
-    """Return predictions in the kind of container that the batch came in."""
+    """Return predictions in a container of the library that the batch `X` comes from."""
     if isinstance(X, np.ndarray) or hasattr(X, "tocsr"):
         return np.array(values) if values else np.zeros(0, bool)
     if isinstance(X, (pa.RecordBatch, pa.Table)):
@@ -178,7 +193,7 @@ def like(X: Any, values: list[Any], name: str | None = None) -> Any:
 
 
 def columns_like(X: Any, columns: dict[Any, np.ndarray]) -> Any:
-    """Return columns as a dict for NumPy, an Arrow Table for Arrow, else a frame like `X`."""
+    """Return columns as a dict for NumPy, an Arrow Table for Arrow, else as a frame like `X`."""
     if isinstance(X, np.ndarray) or hasattr(X, "tocsr"):
         return columns
     if isinstance(X, (pa.RecordBatch, pa.Table)):

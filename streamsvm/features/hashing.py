@@ -11,8 +11,8 @@ _REMEMBERED = 2**16
 class HashedColumns(dict[Any, int]):
     """Twice the column that a name is hashed to, plus 1 if its values change sign.
 
-    The hash is the CRC-32 of the name's text, which is the same in every process. Up to 65,536
-    strings are remembered, because hashing a name takes longer than everything else about it.
+    The hash is the CRC-32 of the name's text, which is the same in every process. The results for
+    up to 65,536 strings are cached, as computing them takes most of the time of reading an event.
 
     Parameters
     ----------
@@ -27,10 +27,10 @@ class HashedColumns(dict[Any, int]):
 
     def __missing__(self, name: Any) -> int:
         text = name if isinstance(name, str) else repr(name)
-        # Not hash(): that of a string is another one in each process.
+        # Not hash(): Python's hash of a string differs from process to process.
         hashed = zlib.crc32(text.encode())
         place = 2 * (hashed % self._buckets) + (hashed >> 31)
-        # Others may be equal and yet have another text: 1 and True.
+        # Other names may be equal with different texts, such as 1 and True.
         if isinstance(name, str):
             if len(self) >= _REMEMBERED:
                 self.clear()

@@ -1,4 +1,4 @@
-"""A batch as columns by name: dense, or the nonzero values only."""
+"""Batches as columns by name, dense or sparse."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ class Matrix(NamedTuple):
 
     names: list[Name]
     values: np.ndarray  # numbers (n, len(names))
-    order: list[Name] | None  # names by first appearance; None = all in the first row
-    absent: np.ndarray | None = None  # bool, like values: where an event lacks the feature
-    is_finite: bool = False  # whether all values are known to be finite, in single precision
+    order: list[Name] | None  # names by first appearance; None: all appear in the first row
+    absent: np.ndarray | None = None  # bool, like values: where a row lacks the feature
+    is_finite: bool = False  # all values were checked: finite in single precision
 
 
 class SparseMatrix(NamedTuple):
-    """Rows by their nonzero features."""
+    """Rows that list their nonzero features; `names` are the names of their columns."""
 
     names: Sequence[Name]
     rows: SparseRows
 
     @property
     def values(self) -> np.ndarray:
-        """The values that are listed, float32."""
+        """The nonzero values, float32."""
         return self.rows.values[int(self.rows.start[0]) : int(self.rows.start[-1])]
 
 
@@ -58,7 +58,7 @@ def are_usable(matrix: Matrix | SparseMatrix, largest: float) -> np.ndarray:
     if isinstance(matrix, SparseMatrix) and largest >= LARGEST and first_bad(values[None]) < 0:
         return np.ones(matrix.rows.start.size - 1, bool)
     with np.errstate(invalid="ignore"):
-        # As float64: single precision's largest number is infinity as a float16.
+        # `largest` as float64: converted to float16, it would be infinite.
         good = np.abs(matrix.values) <= np.float64(largest)
     if not isinstance(matrix, SparseMatrix):
         return np.asarray(good.all(axis=1))
@@ -68,7 +68,7 @@ def are_usable(matrix: Matrix | SparseMatrix, largest: float) -> np.ndarray:
 
 
 def bad_value(matrix: Matrix | SparseMatrix, i: int, largest: float) -> tuple[Name, float] | None:
-    """Return the first feature of row i that is not usable, and its value; None if all are."""
+    """Return the first feature of row i whose value is refused, and the value; None if none is."""
     if isinstance(matrix, SparseMatrix):
         part = slice(*matrix.rows.start[i : i + 2])
         columns, values = matrix.rows.columns[part].tolist(), matrix.rows.values[part]

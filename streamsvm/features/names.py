@@ -1,4 +1,4 @@
-"""Names of columns, as a list and as a dict."""
+"""The names of columns, as a list and as a dict."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 def are_simple(names: list[Name]) -> bool:
     """Tell whether all names are exactly of type str, or of type int and within 64 bits.
 
-    To hash and to compare these runs no code but the interpreter's own.
+    Hashing and comparing such names runs no user's code.
     """
     kinds = set(map(type, names))
     if not kinds <= _SIMPLE:
@@ -26,24 +26,25 @@ def are_simple(names: list[Name]) -> bool:
 
 
 class Names:
-    """Names by column, and columns by name; they only grow, and compiled code appends, too.
+    """The names by column, and the columns by name; names are only ever appended.
 
-    The list is authoritative; the dict follows when it is asked for. The names of arrays are
-    0, 1, ..., and may be a million: they are listed when one of them is asked for.
+    Compiled code appends to the list, too, so the dict is brought up to date whenever it is read.
+    The names of arrays are 0, 1, ..., and may be a million: they are put into the list only when
+    the list is read.
     """
 
     def __init__(self) -> None:
         self._names: list[Name] = []
         self._index: dict[Name, int] = {}
-        # How many names are known to be 0, 1, ..., listed or not.
+        # The first so many names are 0, 1, ..., whether they are in the list yet or not.
         self._n_range = 0
-        # The two properties below, of the first `_n_noted` names.
+        # `is_range` and `are_simple` hold for the first `_n_noted` names.
         self._n_noted = 0
         self._is_range = self._are_simple = True
 
     @property
     def n_names(self) -> int:
-        """How many there are."""
+        """The number of names."""
         return max(len(self._names), self._n_range)
 
     @property
@@ -58,24 +59,31 @@ class Names:
         names = self.names
         known = len(self._index)
         if known < len(names):
-            # Whoever else does so at the same time writes the same.
+            # Two threads may do this at the same time: both write the same entries.
             self._index.update(zip(names[known:], range(known, len(names)), strict=False))
         return self._index
 
     @property
     def is_range(self) -> bool:
-        """Whether they are 0, 1, ...: those of arrays."""
+        """Whether the names are 0, 1, ..., as those of arrays are."""
         self._note()
         return self._is_range
 
     @property
     def are_simple(self) -> bool:
-        """Whether all names are as the function `are_simple` says."""
+        """Whether all names are strings or ints of 64 bits: see the function `are_simple`."""
         self._note()
         return self._are_simple
 
     def append(self, names: Iterable[Name]) -> None:
-        """Append the names that are new, in their order."""
+        """Append the names that are not there yet, in their order.
+
+        Parameters
+        ----------
+        names
+            Any hashable names.
+
+        """
         known = self.n_names
         if isinstance(names, range) and names.start == known and self.is_range:
             self._n_range = max(known, names.stop)
@@ -85,7 +93,7 @@ class Names:
             known = len(self.names)
             index = self.index
             new = list(dict.fromkeys(name for name in given if name not in index))
-            # To compare a name may run code that appends others: look again.
+            # Comparing names may run a user's code, which may append names: then try again.
             if len(self._names) == known:
                 self._names.extend(new)
                 return
@@ -93,8 +101,8 @@ class Names:
     def _list_range(self) -> None:
         stop = self._n_range
         if len(self._names) < stop:
-            # Each next name is the length of the list. One call without Python code in it: nothing
-            # else can append in between, and what was appended meanwhile ends it.
+            # Each next name is the length of the list. This is one call that runs no Python code,
+            # so no other thread can append in between.
             lengths: Iterator[Name] = iter(self._names.__len__, -1)
             is_below: Callable[[Any], bool] = stop.__gt__
             self._names.extend(takewhile(is_below, lengths))

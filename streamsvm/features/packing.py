@@ -1,4 +1,4 @@
-"""Events and rows as single precision: checked, narrowed and put into order."""
+"""Events and batches in single precision: checked, converted and sorted by compiled code."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from streamsvm.support.rows import LARGEST, added
 
 _ROWS = 64
 MANY = 1024
-"""Features of an event that may come in any order."""
+"""The largest number of features of an event that `list_event` takes in any order."""
 
-# That of NaN and of infinity is all ones.
+# The exponent bits of a float32: all are 1 in NaN and in infinity.
 _EXPONENT_BITS = np.int32(0x7F800000)
 _EXPONENT = np.uint32(0x7F800000)
 _LARGEST_EXPONENT = np.int32(0x7F000000)
 
 
 def are_columns(values: np.ndarray) -> bool:
-    """Tell whether values, (n, d), lie column by column, as floats."""
+    """Tell whether values, (n, d), are floats that lie column by column in memory."""
     return values.flags.f_contiguous and values.dtype in (np.float32, np.float64)
 
 
 def are_rows(values: np.ndarray) -> bool:
-    """Tell whether values, (n, d), lie row by row, in single precision."""
+    """Tell whether values, (n, d), are float32 that lie row by row in memory."""
     return values.flags.c_contiguous and values.dtype == np.float32
 
 
 class _Claim:
-    """Claims that the memory of an array may be written."""
+    """Presents the memory of a read-only array as writable."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
@@ -37,9 +37,10 @@ class _Claim:
 
 
 def writable(array: np.ndarray) -> np.ndarray:
-    """Return an array as one that may be written, which nobody does: rows that were given.
+    """Return a view of an array that NumPy takes for writable; it must not be written to.
 
-    For read-only ones, of Arrow or of pandas, all code would be compiled again.
+    Arrays of Arrow and pandas are often read-only, and numba compiles all code once more for
+    read-only arrays.
     """
     return array if array.flags.writeable else np.asarray(_Claim(array))
 
@@ -48,7 +49,7 @@ def writable(array: np.ndarray) -> np.ndarray:
 def narrow(values, row):
     """Copy values, float64 (d,), into row, float32 (d,); return whether all are usable.
 
-    A value is usable if its absolute value is at most `LARGEST`: not NaN, and not rounded to it.
+    A value is usable if its absolute value, before rounding, is at most `LARGEST`; NaN is not.
     """
     usable = True
     for c in range(values.size):
@@ -58,9 +59,9 @@ def narrow(values, row):
 
 
 def single(values: np.ndarray) -> np.ndarray:
-    """Return numbers in single precision; what is above `LARGEST` becomes infinite.
+    """Return numbers in single precision; those above `LARGEST` become infinite.
 
-    Plain rounding would make `LARGEST` of numbers that are a little larger.
+    Plain rounding would turn numbers that are a little above `LARGEST` into it.
     """
     with np.errstate(over="ignore"):
         rounded = values.astype(np.float32, copy=False)
@@ -75,20 +76,20 @@ def single(values: np.ndarray) -> np.ndarray:
 
 @compiled
 def rows_of(columns, places, out):
-    """Write columns as rows.
+    """Write columns into rows.
 
     Parameters
     ----------
     columns
         float32 or float64 (k, n).
     places
-        int64 (k,): the place of each in the rows; below 0: leave it out.
+        int64 (k,): the column of `out` for each column; below 0: leave the column out.
     out
         float32 (n, d), written.
 
     """
     k, n = columns.shape
-    # Some rows at a time, so that what is written stays in the nearest cache.
+    # A few rows at a time, so that the memory written stays in the first-level cache.
     for start in range(0, n, _ROWS):
         stop = min(n, start + _ROWS)
         for c in range(k):
@@ -108,16 +109,16 @@ def _most_exponent(bits):
 
 @compiled
 def rows_at(addresses, out, bits):
-    """Write columns of single precision as rows.
+    """Write columns of single precision into rows.
 
     Parameters
     ----------
     addresses
-        int64 (d,): where each column is, float32 (n,).
+        int64 (d,): the address of each column, float32 (n,).
     out
         float32 (n, d), written.
     bits
-        int32 (n d,): the same memory.
+        int32 (n * d,): the memory of `out`.
 
     Returns
     -------
@@ -131,16 +132,16 @@ def rows_at(addresses, out, bits):
         for r in range(start, stop):
             for c in range(d):
                 out[r, c] = array_at(addresses[c], (n,), np.float32)[r]
-        # While they are in the nearest cache.
+        # Checked here, while these rows are in the first-level cache.
         most = max(most, _most_exponent(bits[start * d : stop * d]))
     return most != _EXPONENT_BITS
 
 
 @compiled
 def mark_finite(bits, out):
-    """Write which rows of single precision, as uint32 (n, d), are finite into out, bool (n,)."""
+    """Write which rows are finite into out, bool (n,); bits are their float32 as uint32 (n, d)."""
     for r in range(bits.shape[0]):
-        # Without a branch it is vector code.
+        # No branch in the inner loop, so that it is vectorised.
         bad = np.uint32(0)
         for c in range(bits.shape[1]):
             bad |= np.uint32((bits[r, c] & _EXPONENT) == _EXPONENT)
@@ -149,7 +150,7 @@ def mark_finite(bits, out):
 
 @compiled
 def mark_usable(columns, largest, out):
-    """Clear out, bool (n,), where a value of columns, (d, n), is not at most `largest`, or NaN."""
+    """Clear out, bool (n,), where a value of columns, (d, n), is above `largest`, or NaN."""
     for c in range(columns.shape[0]):
         for r in range(columns.shape[1]):
             out[r] &= abs(columns[c, r]) <= largest
@@ -170,7 +171,7 @@ def _first_bad(bits):
 
 
 def first_bad(x: np.ndarray) -> int:
-    """Return row * width + column of the first value of x, float32 (n, d), not finite, or -1."""
+    """Return r * d + c of the first x[r, c] that is not finite, or -1; x is float32 (n, d)."""
     if x.flags.c_contiguous and _most_exponent(x.view(np.int32).ravel()) < _EXPONENT_BITS:
         return -1
     return int(_first_bad(x.view(np.uint32)))
@@ -184,7 +185,11 @@ def exceeds_single(values: np.ndarray, x: np.ndarray) -> bool:
     values
         Numbers.
     x
-        The same in single precision, C-contiguous, all finite.
+        The same numbers, converted to float32; C-contiguous, all finite.
+
+    Returns
+    -------
+    Whether the absolute value of any number is above `LARGEST`.
 
     """
     if values.dtype.kind != "f" or values.dtype.itemsize <= 4:
@@ -206,7 +211,7 @@ _CRC32 = _crc32_table()
 
 @compiled
 def crc32(content):
-    """Return the CRC-32 of uint8 (n,), as int64: that of `zlib`."""
+    """Return the CRC-32 of content, uint8 (n,), as int64: the same as `zlib.crc32`."""
     c = np.uint32(0xFFFFFFFF)
     for i in range(content.size):
         c = _CRC32[(c ^ content[i]) & np.uint32(0xFF)] ^ (c >> np.uint32(8))
@@ -221,10 +226,10 @@ _DROPPED = np.uint32(2**32 - 1)
 def _mark_kept(columns, given, n, kept):
     """Write columns, or `_DROPPED` where a value is 0 or a column -1; return how many are kept.
 
-    -1 if the absolute value of one is above `LARGEST`, or NaN.
+    Return -1 if an absolute value is above `LARGEST`, or NaN.
     """
     m, usable = 0, True
-    # Without a branch it is vector code.
+    # No branch in the loop, so that it is vectorised.
     for t in range(n):
         value = np.float32(given[t])
         kept[t] = np.uint32(columns[t]) if value != np.float32(0.0) else _DROPPED
@@ -240,7 +245,7 @@ def _rank(columns, n, stop, ranks):
         ranks[t] = 0
     s = 0
     while s + 4 <= n:
-        # Four at a time, so that ranks are fetched less often.
+        # Four at a time, so that ranks are loaded and stored less often.
         i, j, k, m = columns[s], columns[s + 1], columns[s + 2], columns[s + 3]
         for t in range(stop):
             c = columns[t]
@@ -255,10 +260,10 @@ def _rank(columns, n, stop, ranks):
 
 @compiled_within
 def _sort_few(kept, given, n, m, ranks, out_columns, out_values):
-    """Write what is kept, m of n, in order; False if two columns are the same.
+    """Write the m kept ones of n features in column order; return False if two share a column.
 
-    Each is compared with each, many in one operation, and nothing is guessed: up to some hundred
-    that is faster than a sort, whose comparisons are foreseen half of the time.
+    Each column is compared with each other, many in one vector operation. Up to some hundred
+    features that is faster than a sort, whose branches the processor mispredicts half of the time.
     """
     stop = min(-(-n // _LANES) * _LANES, kept.size)
     for t in range(n, stop):
@@ -268,15 +273,15 @@ def _sort_few(kept, given, n, m, ranks, out_columns, out_values):
     for t in range(n):
         at = np.uint32(ranks[t])
         total += int(at)
-        # All that is dropped goes to one place, behind the others.
+        # All dropped ones have the same rank, m: they overwrite each other behind the kept ones.
         out_columns[at], out_values[at] = np.int32(kept[t]), given[t]
-    # Ranks are 0, 1, ..., m - 1, or less where some are equal.
+    # Without equal columns the ranks are 0, 1, ..., m - 1, and m for each dropped one.
     return 2 * total == m * (m - 1) + 2 * (n - m) * m
 
 
 @compiled
 def _sort_and_add(kept, given, n, out_columns, out_values):
-    """Write as `_sort_few`, but add up the values of one column; return how many are left."""
+    """Write as `_sort_few`, but add up values of the same column; return how many are left."""
     m = 0
     for t in range(n):
         if kept[t] == _DROPPED:
@@ -304,22 +309,21 @@ def list_event(columns, given, n, kept, ranks, out_columns, out_values):
     Parameters
     ----------
     columns
-        int32 (at least n,): the columns; -1: leave the feature out. In order, or nearly so, if
-        they are more than `MANY`.
+        int32 (at least n,): the columns; -1: leave the feature out. If n is above `MANY`, they
+        should be sorted, or nearly so: the time grows with the square of the disorder.
     given
         float64 (at least n,): the values.
     n
-        How many features there are.
+        The number of features.
     kept, ranks
-        uint32 and int32, overwritten, of one length: at least n, fastest with room for a multiple
-        of 8.
+        uint32 and int32 scratch of one length, at least n; fastest if it is a multiple of 8.
     out_columns, out_values
         int32 and float32 (at least n,), overwritten.
 
     Returns
     -------
-    How many features are left, those of one column added up; -1 if the absolute value of one is
-    above `LARGEST`, or NaN.
+    The number of features written, after values of the same column were added up; -1 if an absolute
+    value is above `LARGEST`, or NaN.
 
     """
     m = _mark_kept(columns, given, n, kept)

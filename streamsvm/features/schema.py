@@ -1,11 +1,11 @@
-"""Features by name: events and frames become rows of one growing matrix layout.
+"""The schema of a model: a column for each feature name, and the conversion of events to rows.
 
-A feature that an event lacks counts 0 there; one that was never seen before gets the next column,
-and counts 0 in all earlier rows. New names are taken in the order in which they appear, sorted
-within one event, so that neither the order of a dict nor batching changes a model.
+A feature that an event lacks is 0 in its row. A feature that was never seen before gets the next
+column, and is 0 in all earlier rows. New names are appended in the order in which they appear,
+sorted within one event, so that neither the order of a dict nor batching changes a model.
 
-At most `limit` names are known: later ones are left out and counted, so that no stream can fill the
-memory with names. Or no name is kept: with `buckets`, each is hashed to one of so many columns.
+A schema has at most `limit` names: later ones are left out and counted, so that no stream can fill
+the memory with names. With `buckets` no names are stored: each is hashed to one of so many columns.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from streamsvm.features.packing import (
 from streamsvm.support.rows import LARGEST, SparseRows, sorted_rows
 
 LIMIT = 2**20
-"""Names known at most, by default: with a megabyte or two of support vectors, 150 MB."""
+"""The default limit of names; so many names take about 150 MB."""
 
 
 def in_order(names: Iterable[Name]) -> list[Name]:
@@ -47,14 +47,14 @@ def in_order(names: Iterable[Name]) -> list[Name]:
 
 
 class Schema(Names):
-    """The names of the columns, and how events and batches become rows over them.
+    """The names of the columns, and the conversion of events and batches to rows with them.
 
     Parameters
     ----------
     names
-        Names known already.
+        The first names.
     limit
-        How many names are known at most; an event with more features is refused.
+        The largest number of names; an event with more features is refused.
     buckets
         None, or the number of columns that names are hashed to.
 
@@ -66,10 +66,11 @@ class Schema(Names):
         super().__init__()
         self.limit = limit
         self.buckets = buckets
-        # For how many names `packed` is prepared.
+        # The number of names that `_get` and `_pack` were made for.
         self._n_packed = -1
-        # How often a feature was left out of an example, because there was no room for its name.
+        # How often a feature of an example was left out, because the limit of names was reached.
         self.n_ignored = 0
+        # The same for the last row read, which is counted only if it is learnt: see `extend`.
         self._left_out = 0
         self.hashed_columns = HashedColumns(buckets or 1)
         self.extend(names)
@@ -85,7 +86,14 @@ class Schema(Names):
         self.n_ignored = state[3]
 
     def extend(self, names: Iterable[Name]) -> None:
-        """Append the names that are new, in their order; the last row read is an example."""
+        """Append the names that are new, in their order, as the row read last is being learnt.
+
+        Parameters
+        ----------
+        names
+            The new names that came with that row.
+
+        """
         self.n_ignored += self._left_out
         self._left_out = 0
         self.append(names)
@@ -96,7 +104,7 @@ class Schema(Names):
         Raises
         ------
         FeatureError
-            Features were known by names.
+            The schema has a name that is not an int.
 
         """
         if self.is_range or all(isinstance(name, int) for name in self.names):
@@ -107,7 +115,7 @@ class Schema(Names):
         )
 
     def _new_columns(self, new: list[Name]) -> tuple[dict[Name, int], list[Name]]:
-        """Return columns for names not known yet, and those of them that there is room for."""
+        """Return {name: column} for new names, and the list of them, as far as there is room."""
         known = len(self.names)
         room = max(0, self.limit - known)
         self._left_out = max(0, len(new) - room)
@@ -123,21 +131,22 @@ class Schema(Names):
     # Dense rows
 
     def row(self, x: Mapping[Name, Any]) -> np.ndarray:
-        """Return an event as float32 (1, d); unseen features count 0, as in all that is stored.
+        """Return an event as float32 (1, d), without new features: they are 0 in all stored rows.
 
         Raises
         ------
         FeatureError
-            A value is a string, None or anything else that is no number; NaN, infinite, or beyond
-            single precision.
+            A value is no number (a string, None, ...), NaN, infinite, or beyond single precision;
+            or there are more than `limit` features.
 
         """
         return np.ascontiguousarray(self.wider_row(x)[0][:, : len(self.names)])
 
     def packed(self, x: Mapping[Name, Any]) -> np.ndarray | None:
-        """Return an event with exactly the known features as float64 (d,), read-only; else None.
+        """Return an event as float64 (d,), read-only, if it has exactly the schema's features.
 
-        None also for values that are no plain numbers; what is not finite is passed on.
+        None if it lacks one or has another one, or if a value is no plain number. Values may be
+        infinite or NaN.
         """
         if x.__class__ is not dict:
             x = snapshot(x)
@@ -154,10 +163,16 @@ class Schema(Names):
             return None
 
     def wider_row(self, x: Mapping[Name, Any]) -> tuple[np.ndarray, list[Name]]:
-        """Return an event as float32 (1, d) with unseen features behind, and their names.
+        """Return an event as float32 (1, d), new features in its last columns, and their names.
 
-        Nothing is taken note of until `extend` is called with the names: an event may still be
-        refused for another reason.
+        The schema does not change until `extend` is called with the names, as the event may still
+        be refused for another reason.
+
+        Raises
+        ------
+        FeatureError
+            As for `row`.
+
         """
         event = snapshot(x)
         values = self.packed(event)
@@ -176,7 +191,7 @@ class Schema(Names):
         return row, new
 
     def checked(self, x: Mapping[Name, Any]) -> dict[Name, float]:
-        """Return a snapshot of an event with its values as floats; refuse it as `row` does."""
+        """Return a copy of an event with its values as floats; refuse values as `row` does."""
         event = snapshot(x)
         self._check_size(len(event))
         return {name: check_number_feature(name, value) for name, value in event.items()}
@@ -188,19 +203,27 @@ class Schema(Names):
         order: list[Name] | None,
         is_finite: bool = False,
     ) -> tuple[np.ndarray, list[Name]]:
-        """Return a matrix with unseen features as further columns, and their names.
+        """Return a matrix as rows, new features in their last columns, and their names.
 
         Parameters
         ----------
         names
-            The columns of `values`.
+            The names of the columns of `values`.
         values
-            Numbers, (n, len(names)); missing ones are 0 already.
+            Numbers, (n, len(names)); missing ones are 0.
         order
-            The names in the order in which events one by one would show them; None = all in the
-            first row.
+            The names in the order of their first appearance; None: all appear in the first row.
         is_finite
-            Whether all values are known to be finite, in single precision.
+            Whether the values were found finite in single precision already.
+
+        Returns
+        -------
+        float32 (n, d), and the names of the new features.
+
+        Raises
+        ------
+        FeatureError
+            A value is refused, two columns have one name, or there are more than `limit` names.
 
         """
         self._check_size(len(names))
@@ -226,7 +249,7 @@ class Schema(Names):
     # Sparse rows
 
     def sparse_row(self, x: Mapping[Name, Any]) -> tuple[SparseRows, list[Name]]:
-        """Return an event as a sparse row with unseen features, and their names: see `wider_row`.
+        """Return an event as a sparse row with its new features, and their names: see `wider_row`.
 
         Raises
         ------
@@ -244,7 +267,7 @@ class Schema(Names):
         return self._listed(event, columns, len(self) + len(new)), new
 
     def known_row(self, x: Mapping[Name, Any]) -> SparseRows:
-        """Return an event as a sparse row without unseen features: see `sparse_row`."""
+        """Return an event as a sparse row without its new features: see `sparse_row`."""
         if self.buckets is not None:
             return self.sparse_row(x)[0]
         event, get = snapshot(x), self.index.get
@@ -252,7 +275,7 @@ class Schema(Names):
         return self._listed(event, columns, len(self))
 
     def _columns_of(self, x: dict[Name, Any]) -> tuple[np.ndarray, list[Name]]:
-        """Return the column of each feature, -1 where there is no room, and the new names."""
+        """Return the column of each feature, -1 where the limit is reached, and the new names."""
         self.checked(x)
         if self.buckets is not None:
             return self._hashed(x)[0], []
@@ -262,9 +285,9 @@ class Schema(Names):
         return np.array([places.get(name, -1) for name in x], np.int32), new
 
     def _listed(self, x: dict[Name, Any], columns: np.ndarray, d: int) -> SparseRows:
-        """Return the row of a snapshot whose features have these columns.
+        """Return an event as a sparse row of d features; `columns` holds the column of each value.
 
-        Values that are no numbers are refused.
+        `x` must be a snapshot. Values are refused as by `row`.
         """
         try:
             self._check_size(len(x))
@@ -286,7 +309,7 @@ class Schema(Names):
         return SparseRows(np.array([0, n]), listed[:n], values[:n], d)
 
     def known(self, rows: SparseRows) -> SparseRows:
-        """Return rows without the features that are not among the names."""
+        """Return rows without the features that the schema does not have."""
         d = len(self)
         if rows.d == d:
             return rows
@@ -294,19 +317,30 @@ class Schema(Names):
         return sorted_rows(SparseRows(rows.start, rows.columns, values, d))
 
     def _hashed(self, names: Iterable[Name]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the column of each name, and a sign of its own, which keeps collisions fair."""
+        """Return the column and the sign of each name; collisions cancel out on average by signs."""
         places = np.array([self.hashed_columns[name] for name in names], np.int64)
         return (places >> 1).astype(np.int32), 1.0 - 2.0 * (places & 1)
 
     def sparse_rows(
         self, names: Sequence[Name], rows: SparseRows
     ) -> tuple[SparseRows, Sequence[Name]]:
-        """Return rows over `names` as rows over the schema, with unseen features, and their names.
+        """Return sparse rows with new features in their last columns, and the names of those.
+
+        Parameters
+        ----------
+        names
+            The names of the columns of `rows`.
+        rows
+            The rows of a batch.
+
+        Returns
+        -------
+        The rows with the columns of the schema, and the names of the new features.
 
         Raises
         ------
         FeatureError
-            A value is not finite, or there are more names than are taken.
+            A value is not finite, or there are more than `limit` names.
 
         """
         bad = first_bad(rows.values[None])
@@ -333,7 +367,7 @@ class Schema(Names):
 
 
 def _as_rows(values: np.ndarray, places: np.ndarray, d: int) -> np.ndarray:
-    """Return numbers, (n, k), as float32 (n, d), each column in its place, others 0."""
+    """Return values, (n, k), as float32 (n, d): column c moves to places[c], others are 0."""
     n, k = values.shape
     whole = k == d and bool((places >= 0).all())
     if whole and (k == 0 or (places == np.arange(d)).all()) and not are_columns(values):

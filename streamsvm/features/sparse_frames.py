@@ -1,4 +1,4 @@
-"""Sparse batches: SciPy's matrices, and Arrow columns of lists."""
+"""Sparse batches: SciPy matrices, and pairs of Arrow columns of lists."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def of_scipy(X: Any, schema: Schema) -> SparseMatrix:
 
 
 def are_lists(schema: pa.Schema) -> bool:
-    """Tell whether the columns are lists of whole numbers and lists of values."""
+    """Tell whether there are two columns, lists of integers and lists of numbers."""
     types = [field.type for field in schema]
     return (
         len(types) == 2
@@ -41,14 +41,25 @@ def are_lists(schema: pa.Schema) -> bool:
 
 
 def of_lists(X: pa.RecordBatch | pa.Table, schema: Schema) -> SparseMatrix:
-    """Read two columns of lists: features, named by whole numbers, and their values.
+    """Read two columns of lists: features, named by integers, and their values.
 
-    Lists of int32 and of float32 are read where they are.
+    Lists of int32 and of float32 are not copied.
+
+    Parameters
+    ----------
+    X
+        The two columns.
+    schema
+        The features that the model has seen.
+
+    Returns
+    -------
+    The rows.
 
     Raises
     ------
     FeatureError
-        A row lists more features than values, or a feature out of range.
+        A row lists other numbers of features and of values, a null, or a feature out of range.
 
     """
     schema.check_unnamed()
@@ -60,7 +71,7 @@ def of_lists(X: pa.RecordBatch | pa.Table, schema: Schema) -> SparseMatrix:
     if features.null_count or values.null_count:
         raise FeatureError(f"columns {X.schema.names}: a list holds a null")
     columns, data = features.to_numpy(), values.to_numpy()
-    # Before they are narrowed.
+    # Checked before the conversion to int32, which could wrap around.
     low, high = (int(columns.min()), int(columns.max())) if len(columns) else (0, -1)
     if low < 0 or high >= schema.limit:
         raise FeatureError(
@@ -73,15 +84,15 @@ def of_lists(X: pa.RecordBatch | pa.Table, schema: Schema) -> SparseMatrix:
 
 
 def _flat(column: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
-    """Return where each list of a column begins, int64 (n + 1,), and what is in them."""
+    """Return where each list of a column begins, int64 (n + 1,), and the items of all lists."""
     lists = column
     if isinstance(column, pa.ChunkedArray):
         lists = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     if not len(lists):
-        # There may be no offsets at all.
+        # An empty Arrow array may have no offsets.
         return np.zeros(1, np.int64), lists.values[:0]
     if lists.null_count:
-        # What is behind them may be anything.
+        # The offsets of a null may span items, which do not count.
         lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
         return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), pc.list_flatten(lists)
     offsets = lists.offsets.to_numpy().astype(np.int64)

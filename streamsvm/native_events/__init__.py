@@ -1,4 +1,7 @@
-"""The one door to the interpreter's C functions: machine code that reads events."""
+"""Fast paths of single events: compiled code that reads Python's dicts by the interpreter's API.
+
+Only this package uses objects by their addresses.
+"""
 
 from streamsvm.native_events.availability import is_on, switch
 

@@ -1,7 +1,7 @@
-"""Whether machine code may read Python's own objects here, and how to switch that off.
+"""Whether compiled code may read Python objects on this interpreter, and how to switch that off.
 
 The environment variable ``STREAMSVM_NATIVE_EVENTS`` is read at import: ``0`` switches native events
-off, ``debug`` has every call compare the addresses that it uses with those of the arrays.
+off; with ``debug`` every call first compares the addresses in its table with those of the arrays.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ TRIED = ((3, 11),)
 
 VARIABLE = "STREAMSVM_NATIVE_EVENTS"
 
-# Where machine code looks, in bytes from an object's address. The type is the last part of every
-# object's head; a float's value is all that follows it.
+# Offsets in bytes from the address of an object: of the pointer to its type, which ends the header
+# of every object, and of the value of a float, which follows the header.
 TYPE_OFFSET = object.__basicsize__ - 8
 VALUE_OFFSET = float.__basicsize__ - 8
 
@@ -42,9 +42,10 @@ def _word_at(address: int) -> int:
 
 
 def _lock_offset() -> int | None:
-    """Return where an RLock has a word that is 0 while it is free, and not 0 while it is held.
+    """Return the offset of a word of an RLock that is 0 exactly while the lock is free.
 
-    In bytes from its address; None if there is no such word. The interpreter does not document it.
+    In bytes from the address of the lock; None if there is no such word. The interpreter does not
+    document the layout of locks, so it is found by trial.
     """
     lock = threading.RLock()
 
@@ -62,14 +63,14 @@ def _lock_offset() -> int | None:
 
 
 def _are_types_found() -> bool:
-    """Tell whether the type of known objects is where machine code looks for it."""
+    """Tell whether the type of each sample object is at `TYPE_OFFSET`."""
     numbers: tuple[Any, ...] = (1.5, np.float64(1.5), np.float32(1.5), 7, True)
     others: tuple[Any, ...] = ("name", {}, Counter(), defaultdict(int))
     return all(_word_at(id(x) + TYPE_OFFSET) == id(type(x)) for x in numbers + others)
 
 
 def _are_values_found() -> bool:
-    """Tell whether the value of known floats is where machine code looks for it."""
+    """Tell whether the value of each sample float is at `VALUE_OFFSET`."""
     numbers = (0.0, -1.5, 1e300, 5e-324)
     kinds: tuple[tuple[Any, Any], ...] = (
         (float, ctypes.c_double),
@@ -86,7 +87,7 @@ def _are_values_found() -> bool:
 
 
 def _are_functions_right() -> bool:
-    """Tell whether the interpreter's functions do what machine code expects of known objects."""
+    """Tell whether the interpreter's C functions return what is expected for sample objects."""
     api = ctypes.pythonapi
     api.PyDict_Next.argtypes = (ctypes.py_object, *[ctypes.c_void_p] * 3)
     api.PyLong_AsLongLongAndOverflow.argtypes = (ctypes.py_object, ctypes.c_void_p)
@@ -118,31 +119,32 @@ def _is_layout_known() -> bool:
 
 
 def _is_tried() -> bool:
-    # Without the interpreter's lock another thread could change what is looked at.
+    # Without the global interpreter lock another thread could change an event while it is read.
     has_lock = not sysconfig.get_config_var("Py_GIL_DISABLED")
     return sys.implementation.name == "cpython" and sys.version_info[:2] in TRIED and has_lock
 
 
 _MODE = _mode()
 DEBUG = _MODE == "debug"
-"""Whether each call compares the addresses that it uses with those of the arrays."""
+"""Whether each call first compares the addresses in its table with those of the arrays."""
 
 LOCK_OFFSET = _lock_offset() if JIT and _is_tried() else None
 POSSIBLE = LOCK_OFFSET is not None and _is_layout_known()
-"""Whether the interpreter is one whose objects machine code can read: checked at import."""
+"""Whether compiled code can read the objects of this interpreter: checked at import."""
 
 SWITCH = np.array([POSSIBLE and _MODE != "0"], np.int64)
-"""int64 (1,): not 0 while native events are on; machine code looks here at each call."""
+"""int64 (1,): not 0 while native events are on; compiled code reads it at each call."""
 
 SWITCH_ADDRESS = address_of(SWITCH)
 
 
 def is_on() -> bool:
-    """Tell whether events of linear learners and scalers are read by machine code.
+    """Tell whether events of linear learners and scalers are read by compiled code.
 
     Returns
     -------
-    Always False on an interpreter that was not tried, or whose objects look different.
+    True while native events are on. Always False on an interpreter version under which they were
+    not tested, or whose objects have another layout.
 
     """
     return bool(SWITCH[0])
@@ -154,11 +156,11 @@ def switch(on: bool) -> bool:
     Parameters
     ----------
     on
-        Whether machine code may read events. Results are the same without; only slower.
+        Whether compiled code may read events. Without it results are the same, but slower.
 
     Returns
     -------
-    Whether they are on now: False if this interpreter does not allow them.
+    Whether native events are on now: False if this interpreter does not allow them.
 
     """
     SWITCH[0] = POSSIBLE and bool(on)

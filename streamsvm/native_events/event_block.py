@@ -1,4 +1,4 @@
-"""Events that compiled code keeps, in arrays with room made beforehand."""
+"""Buffers of events, allocated in advance, to which compiled code appends."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ import numpy as np
 from streamsvm._compile import address_of, array_at, chosen_by, compiled_within
 from streamsvm.support.rows import SparseRows
 
-# The head of a block: how many events are in it; how many more may come, 0: it is full, below 0: it
-# is closed; addresses of the arrays.
+# The fields of the head of a block: the number of events in it; how many more may be appended (0:
+# the block is full, below 0: it is closed); the addresses of the arrays.
 COUNT, ROOM, _START, _COLUMNS, _VALUES, _Y, _WEIGHT = range(7)
 _N_HEAD = 7
 
 
 class Block(NamedTuple):
-    """Events, one after the other; compiled code appends to them."""
+    """A buffer of events, one after the other; all arrays have unused room at their ends."""
 
-    head: np.ndarray  # int64 (7,): the numbers above, and where the other arrays are
-    start: np.ndarray  # int64 (n + 1,), n events and room for more: where their values begin
-    columns: np.ndarray  # int32; of dense rows there are none
-    values: np.ndarray  # float32; a dense row has as many as there were features then
+    head: np.ndarray  # int64 (7,): the fields above
+    start: np.ndarray  # int64 (n + 1,): where the values of each of n events begin
+    columns: np.ndarray  # int32, parallel to values; empty for dense rows
+    values: np.ndarray  # float32; a dense row has one for each feature known at the time
     y: np.ndarray  # float64 (n,)
     weight: np.ndarray  # float64 (n,)
-    is_sparse: bool  # whether there are columns
+    is_sparse: bool
 
     @property
     def size(self) -> tuple[int, int]:
-        """How many events and values there are."""
+        """The numbers of events and of values."""
         n = int(self.head[COUNT])
         return n, int(self.start[n])
 
     def content(self) -> Contents:
-        """Return the arrays without the room behind."""
+        """Return views of the arrays without their unused room."""
         n, stop = self.size
         columns = self.columns[:stop]
         return self.start[: n + 1], columns, self.values[:stop], self.y[:n], self.weight[:n]
 
     def is_sound(self) -> bool:
-        """Tell whether the head has the addresses of the arrays."""
+        """Tell whether the addresses in the head are those of the arrays."""
         arrays = (self.start, self.columns, self.values, self.y, self.weight)
         return bool((self.head[_START:] == [address_of(array) for array in arrays]).all())
 
     def has_room(self, events: int, values: int) -> bool:
-        """Tell whether there is memory for so many more."""
+        """Tell whether the arrays have room for so many more events and values."""
         n, stop = self.size
         return self.y.size - n >= events and self.values.size - stop >= values
 
@@ -54,7 +54,7 @@ Contents = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def new_block(contents: Contents, is_sparse: bool, events: int = 0, values: int = 0) -> Block:
-    """Return a closed block with that in it, and memory for so many more events and values."""
+    """Return a closed block with these contents and room for so many more events and values."""
     more = (events, values * is_sparse, values, events, events)
     arrays: Any = [
         np.empty(array.size + n, array.dtype) for array, n in zip(contents, more, strict=True)
@@ -68,7 +68,7 @@ def new_block(contents: Contents, is_sparse: bool, events: int = 0, values: int 
 
 @compiled_within
 def _add_event(block, y, weight, n):
-    """Add an event of n values; return the head, and the position of its values."""
+    """Append an event of n values, not written yet; return the head and where they begin."""
     head = array_at(block, (_N_HEAD,), np.int64)
     i = head[COUNT]
     start = array_at(head[_START], (i + 2,), np.int64)
@@ -105,5 +105,5 @@ keep: Any = chosen_by(1, {np.ndarray: _keep_dense, SparseRows: _keep_sparse})
 
 @compiled_within
 def room_of(block):
-    """Return for how many events there is room."""
+    """Return how many more events may be appended to the block whose head is at an address."""
     return array_at(block, (_N_HEAD,), np.int64)[ROOM]

@@ -1,4 +1,4 @@
-"""What compiled code must know to read events: addresses and numbers in one table, its fields."""
+"""The table that compiled code reads events by: sizes, addresses, and the scratch of one event."""
 
 from __future__ import annotations
 
@@ -13,31 +13,33 @@ from streamsvm.native_events import python_objects as py
 from streamsvm.native_events.vocabulary import Vocabulary, add_missing, column_of, hash_of
 
 LONGEST = 1024
-"""Features an event has at most to be read by compiled code."""
+"""The largest number of features of an event that compiled code reads."""
 
-# The fields, int64 (N_FIELDS,): `python_objects.new_kinds`, what `dict_next` writes, then
+# The fields of the table, int64 (N_FIELDS,). They begin with `python_objects.new_kinds`, and with
+# what `dict_next` writes.
 POSITION, KEY, VALUE = range(py.N_KINDS, py.N_KINDS + 3)
-# the list of names by column; the head of the vocabulary; the number of columns of hashed names, or
-# 0; columns there are room for; how many features an event has at most; how many names the order
-# below has, -1 for sparse rows;
+# The list of names by column; the head of the vocabulary; the number of columns that names are
+# hashed to, or 0; the number of columns that rows may have; the largest number of features of an
+# event; how many names are in NAME_ORDER, or -1 for sparse rows.
 NAME_LIST, VOCABULARY, BUCKETS, ROOM, MAX_FEATURES, N_ORDERED = range(VALUE + 1, VALUE + 7)
-# of the last event that was read: the list that keeps its names alive, how many they are (-1: it is
-# not remembered), how many were new, and how many names were known then;
+# The last event that was read: the list that keeps its names alive, how many names it had (-1: no
+# event is remembered), how many of them were new, and how many names the schema had at that time.
 LAST_NAMES, LAST_COUNT, LAST_NEW, LAST_WIDTH = range(VALUE + 7, VALUE + 11)
-# then the addresses of arrays, which follow the fields in the same memory. Of an event: its names
-# and values (objects), hashes of the names and then the positions of the new ones, the values as
-# numbers, the columns, the values with the signs of hashed names, scratch of `list_event`.
+# The addresses of arrays, which follow the fields in the same memory. For each feature of an event:
+# its name and value (objects), the hash of its name, its value as a number, its column, its value
+# with the sign of a hashed name, and scratch of `list_event`. Once the names have been looked up,
+# HASHES holds the positions of the new ones instead.
 KEYS, OBJECTS, HASHES, NUMBERS, COLUMNS, SIGNED, SORT_KEYS, SORT_RANKS = range(
     VALUE + 11, VALUE + 19
 )
-# Of a sparse row: 0 and its length, its columns, its values. Of dense rows: the names by column,
+# For a sparse row: 0 and its length, its columns, its values. For dense rows: the names by column,
 # the column of the name at each position of the last event, and the row.
 ROW_START, ROW_COLUMNS, ROW_VALUES, NAME_ORDER, COLUMN_GUESS, DENSE_ROW = range(
     VALUE + 19, VALUE + 25
 )
 N_FIELDS = VALUE + 25
 
-# Bytes of an entry of each array.
+# The size of an entry of each array, in bytes.
 _SIZES = {
     KEYS: 8, OBJECTS: 8, HASHES: 8, NUMBERS: 8, COLUMNS: 4, SIGNED: 8, SORT_KEYS: 4, SORT_RANKS: 4,
     ROW_START: 8, ROW_COLUMNS: 4, ROW_VALUES: 4, NAME_ORDER: 8, COLUMN_GUESS: 8, DENSE_ROW: 4,
@@ -45,35 +47,39 @@ _SIZES = {
 
 
 class Reader(NamedTuple):
-    """The fields, and what their addresses lead to besides the schema."""
+    """The table, and references to the objects whose addresses are in it."""
 
     fields: np.ndarray  # int64
     vocabulary: Vocabulary
-    last_names: list[Any]  # those of the last event, then some of longer ones before
-    layout: dict[int, int]  # what fields with addresses and sizes must be
-    owners: tuple[Any, ...]  # what those addresses lead to, kept alive
+    last_names: list[Any]  # the names of the last event; entries beyond its length are older
+    layout: dict[int, int]  # the value that each field with an address or a size must have
+    owners: tuple[Any, ...]  # other objects at those addresses, kept alive
 
     def update(self) -> None:
-        """Have the vocabulary follow the schema, and make room in it for further names."""
+        """Add the schema's new names to the vocabulary, and make room in it for further ones."""
         if not self.fields[BUCKETS]:
             self.vocabulary.update()
 
     def is_sound(self) -> bool:
-        """Tell whether each address is still that of what it shall lead to."""
+        """Tell whether each address and size in the table is still the right one."""
         return all(self.fields[i] == expected for i, expected in self.layout.items())
 
 
 def reader_of(schema: Schema, room: int, is_dense: bool) -> Reader:
-    """Return a reader of events; it is of use once `follow` was called.
+    """Return a reader of events; `follow` must be called before it is used.
 
     Parameters
     ----------
     schema
-        Where new names go.
+        The schema that new names are appended to.
     room
-        Columns that dense rows have at most.
+        The largest number of columns of dense rows.
     is_dense
         Whether events become dense rows.
+
+    Returns
+    -------
+    The reader, whose table does not know the names of the schema yet.
 
     """
     last_names: list[Any] = [None] * LONGEST
@@ -100,7 +106,7 @@ def reader_of(schema: Schema, room: int, is_dense: bool) -> Reader:
 
 @cache
 def _layout(room: int) -> tuple[dict[int, int], int]:
-    """Return where the arrays begin and where the last one ends, in numbers of 8 bytes."""
+    """Return where each array begins and where the last one ends, in units of 8 bytes."""
     lengths = dict.fromkeys(_SIZES, LONGEST) | dict.fromkeys(
         (NAME_ORDER, COLUMN_GUESS, DENSE_ROW), room
     )
@@ -119,10 +125,10 @@ def fields_at(address):
 
 @compiled_within
 def follow(address, room):
-    """Have a reader follow its schema, which may have grown, for rows of so many columns.
+    """Update a reader to the names of its schema, for rows of at most `room` columns.
 
-    Return False if a name cannot be handled, or there are more names than columns; a dense reader
-    was made for at least as many.
+    A dense reader must have been made for at least as many columns. Return False if there are more
+    names than columns, or if a name is of a type that compiled code does not read.
     """
     fields = fields_at(address)
     fields[ROOM], fields[LAST_COUNT] = room, -1
@@ -141,9 +147,10 @@ def follow(address, room):
 
 @compiled_within
 def column_in_order(fields, key, t, d):
-    """Return the column of name t of an event, one of the first d; -1 if it has none.
+    """Return the column of a name, which is below d; -1 if it has none.
 
-    The guess is the column of name t of the last event: names often come in the same order.
+    The name stands at position t of the event. Names often come in the same order, so the column of
+    the name at position t of the last event is tried first.
     """
     order = array_at(fields[NAME_ORDER], (d,), np.int64)
     guess = array_at(fields[COLUMN_GUESS], (d,), np.int64)

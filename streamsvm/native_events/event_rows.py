@@ -1,9 +1,8 @@
-"""Events, dicts of Python's, read into rows by compiled code: no list is made on the way.
+"""Reads events into rows in compiled code, without intermediate Python objects.
 
-Python would pack an event's values by `struct` and look up its names by `map`. Here a dense event
-whose names stand in the same order as in the last one is not looked up at all, nor is a sparse one
-that is learnt after it was predicted. What a function cannot read falls back to the general path,
-where `Schema` reads it or says why it is refused.
+Names are not looked up for a dense event whose names come in the same order as in the last one, nor
+for a sparse event that is learnt right after it was predicted. An event that compiled code cannot
+read falls back to the general path, where `Schema` reads it or says why it is refused.
 """
 
 from __future__ import annotations
@@ -43,7 +42,6 @@ def _list_objects(address, fields, x):
     fields[reader.POSITION] = n = 0
     while _next(x, address):
         keys[n], objects[n] = fields[reader.KEY], fields[reader.VALUE]
-        # What both lead to is needed soon.
         py.prefetch_object(keys[n])
         prefetch(array_at(objects[n], (1, 1), np.int64), 0, 0)
         n += 1
@@ -52,7 +50,7 @@ def _list_objects(address, fields, x):
 
 @compiled_within
 def _hash_of_text(fields, key):
-    """Return the hash of a name, the same in all processes; -1 to fall back."""
+    """Return the CRC-32 of a name, which is the same in all processes; -1 to fall back."""
     if py.kind_of(key) != fields[py.STR]:
         return np.int64(-1)
     text = py.text_at(key, fields[reader.ROW_START])
@@ -62,7 +60,7 @@ def _hash_of_text(fields, key):
 
 @compiled_within
 def _hash_names(fields, n):
-    """Write the column of each name by its text, and give values their signs; -1 to fall back."""
+    """Write the column and the signed value of each hashed name; return n, or -1 to fall back."""
     keys = array_at(fields[reader.KEYS], (LONGEST,), np.int64)
     columns = array_at(fields[reader.COLUMNS], (LONGEST,), np.int32)
     given = array_at(fields[reader.NUMBERS], (LONGEST,), np.float64)
@@ -78,7 +76,10 @@ def _hash_names(fields, n):
 
 @compiled_within
 def _find_names(fields, n):
-    """Write the column of each name, -1 for the new ones; return how many, or -1 to fall back."""
+    """Write the column of each name, -1 for a new one; return the number of new ones.
+
+    The positions of the new names replace the first hashes. Return -1 to fall back.
+    """
     keys = array_at(fields[reader.KEYS], (LONGEST,), np.int64)
     hashes = array_at(fields[reader.HASHES], (LONGEST,), np.int64)
     columns = array_at(fields[reader.COLUMNS], (LONGEST,), np.int32)
@@ -91,7 +92,7 @@ def _find_names(fields, n):
     new = 0
     for t in range(n):
         columns[t] = column_of(vocabulary, keys[t], hashes[t], fields)
-        # A name that came after the last `follow`.
+        # The name was added after the last `follow`.
         if columns[t] >= fields[reader.ROOM]:
             return -1
         if columns[t] < 0:
@@ -102,16 +103,16 @@ def _find_names(fields, n):
 
 @compiled_within
 def _take_values(fields, n):
-    """Write the values of what was listed; return False to fall back."""
+    """Convert the listed values to numbers; return False to fall back."""
     keys = array_at(fields[reader.KEYS], (LONGEST,), np.int64)
     objects = array_at(fields[reader.OBJECTS], (LONGEST,), np.int64)
     given = array_at(fields[reader.NUMBERS], (LONGEST,), np.float64)
     last, value = np.int64(0), 0.0
     for t in range(n):
-        # Of counted words most are one and the same 1.
+        # In counts of words most values are the same object, 1: convert it once.
         if objects[t] != last:
             last, value = objects[t], py.number(objects[t], fields)
-            # NaN is not at most anything.
+            # Not `>`: NaN must fall back, too.
             if not abs(value) <= LARGEST:
                 return False
             value = np.float64(np.float32(value))
@@ -123,7 +124,7 @@ def _take_values(fields, n):
 
 @compiled
 def _list_row(address, n):
-    """List the columns and the values of n features in order; of -1 the row gets length -1."""
+    """Write n features as a sparse row in column order; with n = -1 the row's length is -1."""
     fields = fields_at(address)
     columns = array_at(fields[reader.COLUMNS], (LONGEST,), np.int32)
     given = fields[reader.SIGNED] if fields[reader.BUCKETS] > 0 else fields[reader.NUMBERS]
@@ -140,7 +141,7 @@ def _list_row(address, n):
 
 @compiled_within
 def _listed(fields, d):
-    """Return the row that was listed last, of d features."""
+    """Return the sparse row that was written last, as one of d features."""
     start = array_at(fields[reader.ROW_START], (2,), np.int64)
     listed = array_at(fields[reader.ROW_COLUMNS], (LONGEST,), np.int32)
     values = array_at(fields[reader.ROW_VALUES], (LONGEST,), np.float32)
@@ -149,7 +150,7 @@ def _listed(fields, d):
 
 @compiled_within
 def _remember(fields, n, new):
-    """Keep the names of the event that was listed, so that they can be told by their addresses."""
+    """Keep references to the names of this event, so that `_is_as_before` may compare addresses."""
     keys = array_at(fields[reader.KEYS], (LONGEST,), np.int64)
     for t in range(n):
         py.store_reference(fields[reader.LAST_NAMES], t, keys[t])
@@ -159,7 +160,10 @@ def _remember(fields, n, new):
 
 @compiled_within
 def _is_as_before(address, fields, x):
-    """Tell whether an event is the one that is remembered: all that was found is still there."""
+    """Tell whether an event has the names and values of the remembered one, whose row can be used.
+
+    Names are compared by address.
+    """
     if not py.is_plain(x, fields) or py.dict_size(x) != fields[reader.LAST_COUNT]:
         return False
     if (
@@ -188,7 +192,7 @@ def _is_as_before(address, fields, x):
 
 @compiled_within
 def _list_values(address, fields, x):
-    # What is remembered is written over.
+    # The buffers of the remembered event are overwritten.
     fields[reader.LAST_COUNT] = -1
     n = _list_objects(address, fields, x)
     return n if n >= 0 and _take_values(fields, n) else -1
@@ -196,7 +200,7 @@ def _list_values(address, fields, x):
 
 @compiled
 def _read_names(address, x):
-    """Return how many features an event has, below 0 to fall back, and how many are new."""
+    """Return the numbers of features and of new features of an event; below 0 to fall back."""
     fields = fields_at(address)
     n = _list_values(address, fields, x)
     knows_all = is_complete(fields[reader.VOCABULARY], py.list_size(fields[reader.NAME_LIST]))
@@ -206,7 +210,7 @@ def _read_names(address, x):
 
 @compiled
 def _read_hashed(address, x):
-    """Return how many features an event has whose names are hashed, below 0 to fall back."""
+    """Return the number of features of an event with hashed names; below 0 to fall back."""
     fields = fields_at(address)
     n = _list_values(address, fields, x)
     return _hash_names(fields, n) if n >= 0 else -1
@@ -214,13 +218,13 @@ def _read_hashed(address, x):
 
 @compiled_within
 def _read(address, fields, x):
-    """Return how many features an event has, below 0 to fall back, and how many are new."""
+    """Return the numbers of features and of new features of an event; below 0 to fall back."""
     return (_read_hashed(address, x), 0) if fields[reader.BUCKETS] > 0 else _read_names(address, x)
 
 
 @compiled
 def read_known(address, x):
-    """Return an event as a sparse row without new features, of length -1 to fall back."""
+    """Return an event as a sparse row without its new features; its length is -1 to fall back."""
     fields = fields_at(address)
     if not _is_as_before(address, fields, x):
         n, new = _read(address, fields, x)
@@ -231,7 +235,7 @@ def read_known(address, x):
 
 @compiled_within
 def _comes_before(a, b, fields):
-    """Tell whether a new name gets its column before another: see `in_order`."""
+    """Tell whether new name a gets its column before new name b: see `schema.in_order`."""
     is_int = py.kind_of(a) == fields[py.INT]
     if is_int != (py.kind_of(b) == fields[py.INT]):
         return is_int
@@ -242,7 +246,7 @@ def _comes_before(a, b, fields):
 
 @compiled
 def _admit(address, d, new):
-    """Append the new names to the schema, and give them columns; return False to fall back."""
+    """Append the new names to the schema and write their columns; return False to fall back."""
     fields = fields_at(address)
     keys = array_at(fields[reader.KEYS], (LONGEST,), np.int64)
     at = array_at(fields[reader.HASHES], (LONGEST,), np.int64)
@@ -271,7 +275,7 @@ def _admit(address, d, new):
 
 @compiled_within
 def _list_new(fields, new):
-    """Append the names that were new to the row: their columns are the last ones, in order."""
+    """Append the new features to the row; their columns follow all others, in order."""
     at = array_at(fields[reader.HASHES], (LONGEST,), np.int64)
     found = array_at(fields[reader.COLUMNS], (LONGEST,), np.int32)
     given = array_at(fields[reader.NUMBERS], (LONGEST,), np.float64)
@@ -286,7 +290,10 @@ def _list_new(fields, new):
 
 @compiled
 def read_any(address, x):
-    """Return an event as a sparse row, of length -1 to fall back; its new features become known."""
+    """Return an event as a sparse row, and append its new names to the schema.
+
+    The length of the row is -1 to fall back.
+    """
     fields = fields_at(address)
     d = (
         fields[reader.BUCKETS]
@@ -304,14 +311,14 @@ def read_any(address, x):
         _list_new(fields, new)
     else:
         _list_row(address, n)
-    # If the event comes once more, its names are known, and its row is there.
+    # If the same event comes again, its names are in the schema and its row is complete.
     fields[reader.LAST_NEW] = 0
     return _listed(fields, d + new)
 
 
 @compiled_within
 def _read_in_order(address, fields, x, row):
-    """Write an event of known features into a dense row; return False for another one."""
+    """Write an event into a dense row; return False if a feature is new or cannot be read."""
     row[:] = 0.0
     fields[reader.POSITION] = t = 0
     while _next(x, address):
@@ -333,19 +340,19 @@ def read_dense(address, x, y):
     Parameters
     ----------
     address
-        Of a reader's fields.
+        int64: the address of a reader's fields.
     x
-        The event: its address.
+        int64: the address of the event.
     y
-        Its sign: new features become known; or 0: they are left out.
+        float64: 0 to leave new features out; else their names are appended to the schema.
 
     Returns
     -------
-    float32 (1, d), a view of the row, and whether it was read: False to fall back.
+    float32 (1, d), a view of the reader's row, and whether the event was read: False to fall back.
 
     """
     fields = fields_at(address)
-    # How many it knows; not those of a schema that went on alone.
+    # The schema has more names than the reader if the general path has learnt new ones.
     d = fields[reader.N_ORDERED]
     row = array_at(fields[reader.DENSE_ROW], (d,), np.float32)
     if not py.is_plain(x, fields) or py.list_size(fields[reader.NAME_LIST]) != d:

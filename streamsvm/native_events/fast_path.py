@@ -1,13 +1,13 @@
-"""What fast paths have in common: methods in machine code that know a table of addresses.
+"""What all fast paths share: compiled methods, and the table of addresses that each one uses.
 
-A table, int64, begins with the fields below; what follows are addresses and sizes of a model's
-arrays. Addresses in a closed table dangle. Three things must hold for a method to use its table:
-native events are on, nobody holds the model's lock, and the table is open: its generation is that
-of the model, which counts on whenever an array of the model may be replaced.
+A table, int64, begins with the fields below; addresses and sizes of a model's arrays follow.
+Addresses in a closed table dangle. A method uses its table only while three conditions hold: native
+events are on, no thread holds the model's lock, and the table is open. A table is open while its
+generation equals that of the model, which changes whenever an array of the model may be replaced.
 
-All addresses are computed first. `publish` then writes them to the table in one call during which
-no other Python code runs, and only if the generation is still the one that the caller began with: a
-signal handler, a finalizer or the hash of a label may have used the model in between.
+To open a table, all addresses are computed first. `publish` then writes them in one call during
+which no other Python code runs, and only if the generation is still the one that the caller began
+with: a signal handler, a finalizer or the hash of a label may have used the model meanwhile.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ from streamsvm.native_events.availability import LOCK_OFFSET, SWITCH_ADDRESS
 from streamsvm.native_events.event_reader import follow
 from streamsvm.native_events.python_methods import table_of
 
-# The address of `availability.SWITCH`; that of the generation of the model, and the generation that
-# the table was published for; a word that stays 0; the address of the reader's fields.
+# The address of `availability.SWITCH`; the address of the model's generation, and the generation
+# that the table was published for; a word that is always 0; the address of the reader's fields.
 SWITCH, MODEL_GENERATION, GENERATION, ZERO, READER = range(5)
 N_HEAD = 5
 
+# What a method owns: the address of its table, and the address of a word that must be 0 at a call.
 _TABLE, _MUST_BE_0 = 0, 8
 
 
 class Generation:
-    """A number that changes whenever the arrays of a model may: fast paths of another are closed.
+    """A number that changes whenever an array of a model may be replaced, which closes its tables.
 
-    No number comes twice, so that a caller who was interrupted between two steps of `advance` never
-    brings back one that somebody remembers.
+    Numbers are never used again, so that a thread which is interrupted within `advance` cannot
+    bring back a number for which a table was published.
     """
 
     def __init__(self) -> None:
@@ -45,27 +46,33 @@ class Generation:
 
     @property
     def now(self) -> int:
-        """The number."""
+        """The number of the current generation."""
         return int(self._now[0])
 
     def advance(self) -> int:
-        """Close all fast paths of the model; return the number for which one may be published."""
+        """Close all fast paths of the model, and begin a generation.
+
+        Returns
+        -------
+        The number of the new generation, for which a table may be published.
+
+        """
         self._now[0] = number = next(self._numbers)
         return number
 
 
 def head_of(generation: Generation, reader: int) -> list[int]:
-    """Return the first fields of a closed table, with the address of a reader's fields."""
+    """Return the first fields of a closed table; `reader` is the address of a reader's fields."""
     return [SWITCH_ADDRESS, generation.address, -1, 0, reader]
 
 
 def guarded_by_lock(table: np.ndarray, lock: Any) -> bytes:
-    """Return what a method must know that runs only while nobody holds the lock, an RLock."""
+    """Return what a method owns that falls back while any thread holds the lock, an RLock."""
     return np.array([address_of(table), id(lock) + (LOCK_OFFSET or 0)], np.int64).tobytes()
 
 
 def unguarded(table: np.ndarray) -> bytes:
-    """Return what a method must know that is called with the lock held."""
+    """Return what a method owns whose caller holds the lock: the guard is the field `ZERO`."""
     address = address_of(table)
     return np.array([address, address + 8 * ZERO], np.int64).tobytes()
 
@@ -105,28 +112,29 @@ def _publish(table, fresh, n, room, holder, arrays):
 def publish(
     table: np.ndarray, fresh: np.ndarray, room: int, holder: list[Any], arrays: Any
 ) -> bool:
-    """Open a table for arrays of its model, unless the model was used since the caller began.
+    """Open a table for the arrays of its model, unless the model was used since the caller began.
 
     Parameters
     ----------
     table
         int64 (n,), written.
     fresh
-        int64 (n,): the fields to be; its generation is that which the caller began with.
+        int64 (n,): the new fields, with the generation that the caller began with.
     room
-        Columns that the arrays have.
+        The number of columns of the arrays.
     holder
-        A list of one object: what the addresses in the table lead to; replaced.
+        A list of one object, the owner of the arrays whose addresses are in the table; the object
+        is replaced by `arrays`.
     arrays
-        The owner of all that `fresh` leads to.
+        The owner of all arrays whose addresses are in `fresh`.
 
     Returns
     -------
-    Whether the table is open. If not, nothing has changed: the generation is another one, or a name
-    of the schema cannot be handled, or there are more names than columns.
+    Whether the table is open. If not, the table has not changed: the generation is another one, or
+    compiled code cannot read a name of the schema, or there are more names than columns.
 
     """
-    # Held until the end: what is replaced is not freed, and no finalizer runs, in between.
+    # This reference delays the freeing of the former arrays, and their finalizers, to the end.
     former = holder[0]
     addresses = address_of(table), address_of(fresh)
     is_published: bool = _publish(*addresses, len(fresh), room, id(holder), id(arrays))
@@ -142,7 +150,16 @@ def _release(table, n, holder, nothing):
 
 
 def release(table: np.ndarray, holder: list[Any]) -> None:
-    """Let go of the arrays that a table leads to, if it is closed."""
+    """Drop the reference to the arrays of a table, if the table is closed.
+
+    Parameters
+    ----------
+    table
+        int64 (n,).
+    holder
+        As for `publish`; its object is replaced by None.
+
+    """
     former = holder[0]
     if former is not None:
         _release(address_of(table), len(table), id(holder), id(None))

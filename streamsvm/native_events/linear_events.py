@@ -1,8 +1,8 @@
-"""The fast paths of one event to linear weights and back, dense and sparse: compiled.
+"""Compiled methods that predict and learn one event of a linear learner, dense or sparse.
 
-They are methods in machine code, given an event and its label as they are: all else that they need
-is in a table of addresses. While one runs, no other Python code does; while another thread is at
-work on the model, they fall back.
+The interpreter passes the event and its label as objects; all else that a method needs is in a
+table of addresses. No other Python code runs during a call. A method falls back while another
+thread uses the model.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from streamsvm.native_events.python_methods import argument, methods_of, new_ref
 from streamsvm.solvers.linear import sgd, sgdqn
 from streamsvm.solvers.linear.state import N_INFO, LinearState, Schedule, margin_of, sign_of
 
-# The table, int64 (N_TABLE,), behind the fields that all tables begin with. Addresses of the
-# numbers, float64 (9,), which are the schedule and 0 for SGD or 1 for SGD-QN; of the count of
-# examples; of the weights and of info, and how many outputs, parts and columns the weights have; of
-# the calibration; of a block for the first events, 0 if there is none;
+# The fields of the table, int64 (N_TABLE,), after those that all tables begin with. The address of
+# the numbers, float64 (9,): the schedule, then 0 for SGD or 1 for SGD-QN. The addresses of the
+# count of examples, of the weights and of info. The shape of the weights.
 NUMBERS, N_LEARNT, WEIGHTS, INFO, N_OUTPUTS, N_PARTS, N_COLUMNS = range(N_HEAD, N_HEAD + 7)
+# The addresses of the calibration, and of the head of a block that keeps the first events, or 0.
 CALIBRATION, BLOCK = N_HEAD + 7, N_HEAD + 8
-# how many labels there are, and addresses of the labels, int64, which are objects, the negative one
-# of two first; of their weights, float64; of the last margins, one an output; which label was
-# learnt last; and the objects that are returned.
+# The number of labels, and the addresses of: the labels, int64, which are addresses of objects, the
+# negative one of two first; their weights, float64; the last margins, one for each output. Then the
+# index of the label that was learnt last.
 N_LABELS, LABELS, FACTORS, MARGINS, LAST_LABEL = range(N_HEAD + 9, N_HEAD + 14)
+# The objects that the methods return.
 LEARNT, BUFFER_FULL, FALL_BACK = range(N_HEAD + 14, N_HEAD + 17)
 N_TABLE = N_HEAD + 17
 N_NUMBERS = 9
@@ -52,7 +53,7 @@ def _state_of(table):
 
 @compiled_within
 def _predicted(table, row):
-    """Return the label of a row: one of the objects of the table."""
+    """Return the predicted label of a row, one of the objects in the table."""
     state, schedule, _ = _state_of(table)
     outputs = table[N_OUTPUTS]
     margins = array_at(table[MARGINS], (outputs,), np.float64)
@@ -60,9 +61,8 @@ def _predicted(table, row):
     for o in range(outputs):
         f = margins[o] = margin_of(state, row, 0, o, schedule)
         if np.isnan(f):
-            # It is not above or below anything.
+            # Comparisons below would be meaningless.
             return table[FALL_BACK]
-        # Of one output: the second label if it is above 0.
         if outputs == 1:
             best = 1 if f > 0.0 else 0
         elif o == 0 or f > most:
@@ -72,7 +72,7 @@ def _predicted(table, row):
 
 @compiled_within
 def _class_of(table, y):
-    """Return which of the labels one is; -1 for none of them, or one that is not easily told."""
+    """Return the index of label y; -1 if it is none of the table's, or of a type not read here."""
     n = table[N_LABELS]
     labels = array_at(table[LABELS], (n,), np.int64)
     for c in range(n):
@@ -88,7 +88,7 @@ def _class_of(table, y):
 
 @compiled_within
 def _learn(table, row, c, w):
-    """Learn a row of class c, and keep it if it is one of the first; return what to return."""
+    """Learn a row of class c, append it to the block, if any; return `LEARNT` or `BUFFER_FULL`."""
     state, schedule, is_sgd = _state_of(table)
     outputs = table[N_OUTPUTS]
     weight = w * array_at(table[FACTORS], (table[N_LABELS],), np.float64)[c]
@@ -115,14 +115,14 @@ def _learn(table, row, c, w):
 
 @compiled_within
 def _example_of(table, arguments, n):
-    """Return class and weight of an example, event, label and maybe weight; -1 to fall back."""
+    """Return class and weight of the arguments (event, label[, weight]); class -1 to fall back."""
     if n != 2 and n != 3:
         return -1, 0.0
     w = 1.0
     if n == 3:
         kinds = array_at(table[READER], (py.N_KINDS,), np.int64)
         w = py.number(argument(arguments, 2), kinds)
-    # NaN is neither; one without weight is none.
+    # The general path refuses other weights, NaN included, or ignores the example.
     return (_class_of(table, argument(arguments, 1)) if 0.0 < w < np.inf else -1), w
 
 
@@ -135,7 +135,7 @@ def _may_learn(owner, table):
 
 @compiled_for_c
 def predict_dense(owner, x):
-    """Return the label of an event as a dense row, or what says to fall back: objects all."""
+    """Predict an event as a dense row; return its label, or the object `FALL_BACK`."""
     table = table_at(owner, N_TABLE)
     found = table[FALL_BACK]
     if is_open(owner, table):
@@ -147,7 +147,7 @@ def predict_dense(owner, x):
 
 @compiled_for_c
 def learn_dense(owner, arguments, n):
-    """Learn an event as a dense row; return the object that tells what was done."""
+    """Learn an event as a dense row; return the object `LEARNT`, `BUFFER_FULL` or `FALL_BACK`."""
     table = table_at(owner, N_TABLE)
     found = table[FALL_BACK]
     if _may_learn(owner, table):
@@ -161,7 +161,7 @@ def learn_dense(owner, arguments, n):
 
 @compiled_for_c
 def predict_sparse(owner, x):
-    """Return the label of an event as a sparse row, or what says to fall back."""
+    """Predict an event as a sparse row; return its label, or the object `FALL_BACK`."""
     table = table_at(owner, N_TABLE)
     found = table[FALL_BACK]
     if is_open(owner, table):
@@ -173,7 +173,7 @@ def predict_sparse(owner, x):
 
 @compiled_for_c
 def learn_sparse(owner, arguments, n):
-    """Learn an event as a sparse row; return the object that tells what was done."""
+    """Learn an event as a sparse row; return the object `LEARNT`, `BUFFER_FULL` or `FALL_BACK`."""
     table = table_at(owner, N_TABLE)
     found = table[FALL_BACK]
     if _may_learn(owner, table):
@@ -187,6 +187,6 @@ def learn_sparse(owner, arguments, n):
 
 @cache
 def methods(is_sparse: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return what makes methods that predict and that learn: see `methods_of`."""
+    """Return the factories of methods that predict and that learn: see `methods_of`."""
     functions = (predict_sparse, learn_sparse) if is_sparse else (predict_dense, learn_dense)
     return methods_of(functions[0]), methods_of(functions[1])

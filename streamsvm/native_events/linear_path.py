@@ -1,4 +1,4 @@
-"""The fast path of one event to linear weights and back, and when it is open."""
+"""The fast path of single events of a linear learner: binding it to arrays, and closing it."""
 
 from __future__ import annotations
 
@@ -30,32 +30,33 @@ from streamsvm.solvers.linear.state import LinearState, Schedule
 
 
 class Target(NamedTuple):
-    """What a fast path leads to."""
+    """The parts of a linear learner that a fast path reads and writes."""
 
     state: LinearState
     schedule: Schedule
     step: float  # 0: SGD, 1: SGD-QN
     calibration: np.ndarray
-    labels: list[Any]  # in the order of the outputs; of two the negative one first
-    factors: list[float]  # weights of the labels
-    block: Block | None  # where events are kept
+    labels: list[Any]  # in the order of the outputs; the negative one of two first
+    factors: list[float]  # the weight of each label
+    block: Block | None  # the buffer that events are appended to
 
 
 class _Arrays(NamedTuple):
-    """A target, and the arrays that are made of it."""
+    """A target, and copies of its numbers in arrays whose addresses compiled code can use."""
 
     target: Target
     numbers: np.ndarray  # float64 (9,): schedule and step
-    labels: np.ndarray  # int64: addresses
+    labels: np.ndarray  # int64: the addresses of the labels
     factors: np.ndarray  # float64
-    margins: np.ndarray  # float64, one an output
-    known: dict[Any, Any]  # the labels by themselves: equal ones of other types are found, too
+    margins: np.ndarray  # float64 (outputs,)
+    known: dict[Any, Any]  # {label: label}: the label that equals a given one of another type
 
 
 class NoFastPath:
-    """Has all events fall back to the general path.
+    """A fast path that is never open: all events take the general path.
 
-    None says so: it is no label, and not what `learn` returns of an event that it learnt.
+    `predict` and `learn` return None, which says that the event has to take the general path: None
+    is no label, and `learn` returns a bool for an event that it has learnt.
     """
 
     is_open = False
@@ -63,46 +64,76 @@ class NoFastPath:
     def __init__(self) -> None:
         self.predict: Callable[[Any], Any] = lambda x: None
         self.learn: Callable[..., Any] = lambda x, y, w=1.0: None
-        # The same for a caller that holds the lock.
+        # For a caller that holds the lock.
         self.learn_locked = self.learn
 
     def release(self) -> None:
-        """Let go of the arrays, if the path is closed; called with the lock held."""
+        """Drop the references to the arrays, if the path is closed; the caller holds the lock."""
 
     def margin_locked(self, x: Any) -> Any:
-        """Return the margin of any event, or None; called with the lock held."""
+        """Return the margin of an event, or None; the caller holds the lock.
+
+        Events that compiled code cannot read are converted first.
+
+        Parameters
+        ----------
+        x
+            The event.
+
+        Returns
+        -------
+        The margin, or a list of one score for each class; None: take the general path.
+
+        """
         return None
 
     def learn_locked_any(self, x: Any, y: Any, w: float = 1.0) -> bool | None:
-        """Learn any event as `learn` does; called with the lock held."""
+        """Learn an event; the caller holds the lock.
+
+        Events and labels that compiled code cannot read are converted first.
+
+        Parameters
+        ----------
+        x
+            The event.
+        y
+            Its label.
+        w
+            Its weight.
+
+        Returns
+        -------
+        True; False if the block is full now; None: nothing was learnt, take the general path.
+
+        """
         return None
 
     def last_example(self) -> tuple[Any, Any, Any]:
-        """Return label, prediction and margin of the event that was learnt last."""
+        """Return label, prediction and margin, before learning, of the event learnt last."""
         raise AssertionError("no event was learnt")
 
 
 class LinearFastPath(NoFastPath):
-    """Predicts and learns events of a schema, with new features, too.
+    """Predicts and learns events by compiled methods; new features are appended to the schema.
 
-    ``predict(x)`` returns a label; ``learn(x, y[, w])`` True, or False if the event was the last
-    one for which there is room in the block. Both return None for what they cannot do, and while
-    the path is closed or another thread holds the lock: nothing was done.
+    ``predict(x)`` returns a label. ``learn(x, y[, w])`` returns True, or False if the block is full
+    after this event. Both return None, and change nothing, if they cannot read the event or its
+    label, while the path is closed, and while any thread holds the lock.
 
     Parameters
     ----------
     schema
-        Where new names go.
+        The schema that new names are appended to.
     room
-        Features that dense rows have at most.
+        The largest number of features of dense rows.
     is_sparse
-        What events are read as.
+        Whether events are read as sparse rows.
     lock
-        An RLock: events are neither predicted nor learnt while it is held.
+        The model's RLock: events are neither predicted nor learnt while it is held.
     generation
-        That of the model.
+        The model's generation.
     n_learnt
-        int64 (1,): how many examples were learnt, increased.
+        int64 (1,): the number of examples learnt, which `learn` increases.
 
     """
 
@@ -120,10 +151,10 @@ class LinearFastPath(NoFastPath):
         self._reader = reader_of(schema, room, not is_sparse)
         self._table = np.zeros(N_TABLE, np.int64)
         self._table[:N_HEAD] = head_of(generation, address_of(self._reader.fields))
-        # What a closed table leads to, too.
+        # Methods of a closed table return these, too.
         self._table[its.LEARNT :] = id(True), id(False), id(None)
         self._arrays: list[_Arrays | None] = [None]
-        # What must live as long as the methods.
+        # All objects whose addresses the methods use.
         kept = (self._table, self._reader, self._arrays, generation, n_learnt, lock)
         free, held = guarded_by_lock(self._table, lock), unguarded(self._table)
         new_predict, new_learn = methods(is_sparse)
@@ -132,7 +163,7 @@ class LinearFastPath(NoFastPath):
 
     @property
     def is_open(self) -> bool:  # type: ignore[override]
-        """Whether events may go here."""
+        """Whether the methods use their table: the path is bound to the model's current arrays."""
         return availability.is_on() and bool(self._table[GENERATION] == self._generation.now)
 
     def release(self) -> None:
@@ -140,28 +171,29 @@ class LinearFastPath(NoFastPath):
         release(self._table, self._arrays)
 
     def is_for(self, schema: Schema, room: int, is_sparse: bool) -> bool:
-        """Tell whether it can lead to weights for so many features of that schema."""
+        """Tell whether the path can be bound to weights of `room` columns for that schema."""
         fits = is_sparse or room <= self._capacity
         return schema is self._schema and is_sparse == self._is_sparse and fits
 
     def bind(self, target: Target, generation: int) -> bool:
-        """Open it, to lead to a target.
+        """Bind the path to the parts of a model, which opens it.
 
         Parameters
         ----------
         target
-            What the model consists of now.
+            The parts of the model.
         generation
-            What `Generation.advance` gave before any part of the target was looked at.
+            What `Generation.advance` returned before any part of the target was read.
 
         Returns
         -------
-        Whether it is open: not if the model was used meanwhile, or a name cannot be handled.
+        Whether the path is open. It is not if the model was used meanwhile, if the numbers of
+        labels and of outputs do not match, or if compiled code cannot read a name.
 
         """
         outputs, _, room = target.state.weights.shape
         n = len(target.labels)
-        # An address says nothing of a size.
+        # Compiled code cannot check the sizes of arrays that it finds by their addresses.
         fits = n >= 2 and outputs == (1 if n == 2 else n) and len(target.state.info) == outputs
         if not fits or target.calibration.size != (6 if outputs == 1 else 2):
             return False
@@ -178,7 +210,7 @@ class LinearFastPath(NoFastPath):
         return publish(self._table, self._table_of(arrays, generation), limit, self._arrays, arrays)
 
     def _table_of(self, arrays: _Arrays, generation: int) -> np.ndarray:
-        """Return the fields that lead to some arrays."""
+        """Return the fields of a table for these arrays."""
         target, numbers, labels, factors, margins, _ = arrays
         table = self._table.copy()
         table[GENERATION] = generation
@@ -192,17 +224,17 @@ class LinearFastPath(NoFastPath):
         return table
 
     def check(self, target: Target) -> None:
-        """Compare each address with that of the array which should be there; in debug mode.
+        """Compare each address in an open table with that of the model's array: for debug mode.
 
         Parameters
         ----------
         target
-            What the model consists of now.
+            The current parts of the model.
 
         Raises
         ------
         StaleAddressError
-            One is another.
+            An address or a size is not that of the model's array.
 
         """
         arrays = self._arrays[0]
@@ -228,13 +260,13 @@ class LinearFastPath(NoFastPath):
             )
 
     def _readable(self, x: Any) -> dict[Any, float]:
-        """Return an event that fell back as one that can be read."""
+        """Return an event that fell back as a dict of floats, which compiled code can read."""
         if x.__class__ in PLAIN and len(x) > LONGEST:
             raise ValueError
         if not self._schema.are_simple:
             raise ValueError
         self._reader.update()
-        # To make floats of its values may run code that uses the model: then the path is closed.
+        # A value's `__float__` may run code that uses the model, which closes the path.
         return self._schema.checked(x)
 
     def margin_locked(self, x: Any) -> Any:
@@ -249,7 +281,7 @@ class LinearFastPath(NoFastPath):
         return None if found is None else self._margin()
 
     def _margin(self) -> Any:
-        """Return the margin of the last event, from before it was learnt; or one a class."""
+        """Return the margin of the last event, before learning, or a list of scores by class."""
         arrays = self._arrays[0]
         assert arrays is not None
         return arrays.margins.item() if arrays.margins.size == 1 else arrays.margins.tolist()

@@ -1,8 +1,7 @@
-"""Compiled functions that the interpreter calls as it calls its own: methods of an object.
+"""Compiled functions as built-in methods, which the interpreter calls like its own C functions.
 
-On its usual way into compiled code each argument is looked at and turned into a number, which takes
-longer than all that is done with a short event. Here a function gets its arguments as they are,
-objects, and gives an object back: nothing is between the interpreter and the machine code.
+A call of a numba function converts each argument, which takes longer than learning a short event.
+The functions here take Python objects by address and return one, so nothing is converted.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from numba import types
 from streamsvm._compile import CFunction, array_at, compiled_within
 from streamsvm.native_events.python_objects import incref, item_of_tuple, of_python
 
-# Of the interpreter's method definitions.
+# METH_O and METH_FASTCALL of the interpreter's method definitions.
 _ONE_ARGUMENT, _ARGUMENTS = 0x0008, 0x0080
 
 _content: Any = of_python("PyBytes_AsString", types.int64, types.int64)
@@ -33,23 +32,24 @@ class _Definition(ctypes.Structure):
 
 
 def methods_of(function: CFunction) -> Callable[[bytes, Any], Callable[..., Any]]:
-    """Return what makes a function a method of a table.
+    """Return a factory of built-in methods that call a compiled function.
 
     Parameters
     ----------
     function
-        Takes an owner and one object, or an owner, the address of arguments and their number; gives
-        an object back, a `new_reference`, and does not fail.
+        Takes an owner and one object; or an owner, the address of an array of arguments and their
+        number. It returns a `new_reference` to an object, and never raises.
 
     Returns
     -------
-    A function of a table, bytes that the method finds by `table_of` its owner, and of whatever must
-    live as long as the method; it returns the method.
+    A function ``method(table, held)``, which returns a new method. `table` are bytes that the
+    compiled function finds by ``table_of(owner)``; `held` is any object that is to live as long as
+    the method.
 
     """
     function.compile()
     flags = _ONE_ARGUMENT if function.n_arguments == 2 else _ARGUMENTS
-    # The interpreter keeps the address of it: both live as long as what is returned.
+    # The interpreter stores its address, so each method keeps a reference to it.
     definition = _Definition(function.__name__.encode(), function.address, flags, None)
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
@@ -65,18 +65,18 @@ def methods_of(function: CFunction) -> Callable[[bytes, Any], Callable[..., Any]
 
 @compiled_within
 def table_of(owner):
-    """Return the address of the table that a method belongs to."""
+    """Return the address of the `table` that a method was made with."""
     return _content(item_of_tuple(owner, 0))
 
 
 @compiled_within
 def argument(arguments, i):
-    """Return argument i of a method."""
+    """Return argument i, an object, of an array of arguments at an address."""
     return array_at(arguments + 8 * i, (1,), np.int64)[0]
 
 
 @compiled_within
 def new_reference(thing):
-    """Return an object, which something else keeps alive so far, as a result."""
+    """Return an object that is kept alive elsewhere with one more reference, for the caller."""
     incref(thing)
     return thing

@@ -1,9 +1,8 @@
-"""What compiled code asks of Python's own objects: dicts, lists, strings and numbers.
+"""Dicts, lists, strings and numbers of Python, read and written by compiled code.
 
-An object is its address, int64, as `id` gives it; the caller keeps it alive. Only for functions
-that hold the interpreter's lock: `compiled_with_python`, `compiled_for_c`. The functions are the
-interpreter's own, found by name when machine code is loaded; an exception that one of them raises
-is cleared.
+An object is given as its address, int64, as `id` returns it; the caller keeps it alive. The
+functions are only for code that holds the global interpreter lock: `compiled_with_python` and
+`compiled_for_c`. They call the interpreter's C API, and clear the exceptions that it raises.
 """
 
 from __future__ import annotations
@@ -19,39 +18,39 @@ from streamsvm.native_events.availability import TYPE_OFFSET, VALUE_OFFSET
 
 
 def of_python(name: str, result: Any, *arguments: Any) -> Any:
-    """Return a function of the interpreter's, by its name and numba's types, for compiled code."""
+    """Return a function of the interpreter's C API for compiled code, by name and numba's types."""
     return types.ExternalFunction(name, result(*arguments))
 
 
 _OBJECT = _ADDRESS = types.int64
 
 dict_next: Any = of_python("PyDict_Next", types.int32, _OBJECT, _ADDRESS, _ADDRESS, _ADDRESS)
-"""dict_next(dict, at, key, value): 0 at the end; else write a key and its value, and go on from
-the position at address `at`, which is 0 at first."""
+"""dict_next(dict, at, key, value): write the next key and its value to these addresses, and advance
+the position at address `at`, which is 0 at first; return 0 if there is no further key."""
 
 dict_size: Any = of_python("PyDict_Size", types.int64, _OBJECT)
 """dict_size(dict)."""
 
 hash_of: Any = of_python("PyObject_Hash", types.int64, _OBJECT)
-"""hash_of(object): of names."""
+"""hash_of(object): the hash of a name."""
 
 compare_text: Any = of_python("PyUnicode_Compare", types.int32, _OBJECT, _OBJECT)
-"""compare_text(a, b): below 0, 0, above 0, as strings are ordered."""
+"""compare_text(a, b): below 0 if string a sorts before b, 0 if they are equal, else above 0."""
 
 list_size: Any = of_python("PyList_Size", types.int64, _OBJECT)
 """list_size(list)."""
 
 item_of_list: Any = of_python("PyList_GetItem", _OBJECT, _OBJECT, types.int64)
-"""item_of_list(list, i): i is one of its places."""
+"""item_of_list(list, i): item i of a list, borrowed; i is not checked."""
 
 item_of_tuple: Any = of_python("PyTuple_GetItem", _OBJECT, _OBJECT, types.int64)
-"""item_of_tuple(tuple, i): the same."""
+"""item_of_tuple(tuple, i): item i of a tuple, borrowed; i is not checked."""
 
 new_dict: Any = of_python("PyDict_New", _OBJECT)
-"""new_dict(): a dict of the caller's own; 0 if there is no memory."""
+"""new_dict(): a new dict, whose only reference is the caller's; 0 if there is no memory."""
 
 decref: Any = of_python("Py_DecRef", types.void, _OBJECT)
-"""decref(object): give a reference back; 0 is none."""
+"""decref(object): give a reference back; address 0 is ignored."""
 
 incref: Any = of_python("Py_IncRef", types.void, _OBJECT)
 """incref(object): take a reference."""
@@ -61,8 +60,8 @@ _set: Any = of_python("PyDict_SetItem", types.int32, _OBJECT, _OBJECT, _OBJECT)
 _put: Any = of_python("PyList_SetItem", types.int32, _OBJECT, types.int64, _OBJECT)
 _append: Any = of_python("PyList_Append", types.int32, _OBJECT, _OBJECT)
 _text_at: Any = of_python("PyUnicode_AsUTF8AndSize", _ADDRESS, _OBJECT, _ADDRESS)
-# Unlike the other functions for ints it raises nothing when a number is too large: to raise makes
-# an object, which may start the garbage collector, whose finalizers may do anything.
+# Unlike the other functions for ints it does not raise when a number is too large. An exception is
+# a new object, which may start the garbage collector, and that runs finalizers: arbitrary code.
 _whole_of: Any = of_python("PyLong_AsLongLongAndOverflow", types.int64, _OBJECT, _ADDRESS)
 _has_failed: Any = of_python("PyErr_Occurred", _OBJECT)
 _clear: Any = of_python("PyErr_Clear", types.void)
@@ -75,26 +74,26 @@ _OVERFLOW = len(_KINDS)
 N_KINDS = len(_KINDS) + 1
 
 PLAIN = frozenset((dict, Counter, defaultdict))
-"""The types whose content is that of their dict, whatever they make up for missing keys."""
+"""The types that can be iterated like a dict: a default for missing keys does not matter."""
 
 
 def new_kinds() -> np.ndarray:
-    """Return the types that are told apart, as addresses, and a word to write to: int64 (N_KINDS,).
+    """Return the addresses of the types that are told apart, and a scratch word: int64 (N_KINDS,).
 
-    The functions below take it, or any array that begins with the same numbers, as `kinds`.
+    The functions below take this array, or one that begins with the same numbers, as `kinds`.
     """
     return np.array([*map(id, _KINDS), 0], np.int64)
 
 
 @compiled_within
 def kind_of(thing):
-    """Return the type of an object: its address."""
+    """Return the address of the type of an object."""
     return array_at(thing + TYPE_OFFSET, (1,), np.int64)[0]
 
 
 @compiled_within
 def prefetch_object(thing):
-    """Prefetch an object: its head, and the text that follows that of a string."""
+    """Prefetch the header of an object, and the text that follows that of a string."""
     start = array_at(thing, (1, _TEXT_OFFSET // 8 + 1), np.int64)
     prefetch(start, 0, 0)
     prefetch(start, 0, _TEXT_OFFSET // 8)
@@ -116,7 +115,7 @@ def is_simple(thing, kinds):
 
 @compiled_within
 def whole_number(value, kinds):
-    """Return an int as int64, and whether it is within 64 bits."""
+    """Return an int as int64, and whether it fits into 64 bits."""
     at = kinds.ctypes.data + 8 * _OVERFLOW
     found = _whole_of(value, at)
     return found, array_at(at, (1,), np.int32)[0] == 0
@@ -133,7 +132,7 @@ def is_name(thing, kinds):
 
 @compiled_within
 def number(value, kinds):
-    """Return the float that a number is; NaN for what only Python's own code can convert."""
+    """Return a number as a float; NaN if its type is not one of `kinds`, or it is too large."""
     kind = kind_of(value)
     if kind == kinds[FLOAT] or kind == kinds[FLOAT64]:
         return array_at(value + VALUE_OFFSET, (1,), np.float64)[0]
@@ -147,7 +146,7 @@ def number(value, kinds):
 
 @compiled_within
 def are_equal(a, b, kinds):
-    """Tell whether two strings, ints or bools are equal; not ints beyond 64 bits."""
+    """Tell whether two strings, ints or bools are equal; False for ints beyond 64 bits."""
     is_text = kind_of(a) == kinds[STR]
     if is_text != (kind_of(b) == kinds[STR]):
         return False
@@ -160,7 +159,7 @@ def are_equal(a, b, kinds):
 
 @compiled_within
 def text_at(text, length):
-    """Return the address of a string as UTF-8, and write its length at another; or 0."""
+    """Return the address of a string's UTF-8, or 0; write its length to the address `length`."""
     found = _text_at(text, length)
     if found == 0:
         _clear()
@@ -169,14 +168,14 @@ def text_at(text, length):
 
 @compiled_within
 def store_reference(things, i, name):
-    """Replace item i of a list."""
+    """Replace item i of a list; the list gets a reference of its own."""
     incref(name)
     _put(things, i, name)
 
 
 @compiled_within
 def append(names, name):
-    """Append a name to a list; False: nothing is done."""
+    """Append a name to a list; return whether that succeeded."""
     if _append(names, name) == 0:
         return True
     _clear()
@@ -185,7 +184,7 @@ def append(names, name):
 
 @compiled_within
 def put_number(things, name, value):
-    """Put a float into a dict under a name; False: it was not."""
+    """Put a float into a dict under a name; return whether that succeeded."""
     number = _new_float(value)
     is_put = number != 0 and _set(things, name, number) == 0
     decref(number)

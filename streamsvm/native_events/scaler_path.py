@@ -1,4 +1,4 @@
-"""The fast path of one event through a `StandardScaler`: methods in machine code."""
+"""The fast path of single events of a `StandardScaler`: compiled methods, and their binding."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from streamsvm.native_events.fast_path import (
 from streamsvm.native_events.python_methods import methods_of, new_reference
 from streamsvm.support.rows import LARGEST
 
-# The table, int64 (_N,), behind the fields that all tables begin with: the address of the
-# statistics, float64 (3, features), and how many features they are of; the objects that say that an
-# event was learnt, and that it falls back.
+# The fields of the table, int64 (_N,), after those that all tables begin with: the address of the
+# statistics, float64 (3, features), and their number of features; the objects that the methods
+# return for an event that was learnt, and for one that falls back.
 _STATISTICS, _N_FEATURES, _LEARNT, _FALL_BACK = range(N_HEAD, N_HEAD + 4)
 _N = N_HEAD + 4
 
 
 @compiled
 def learn_value(statistics, f, value):
-    """Learn one value of feature f; statistics are counts, means and variances, float64 (3, d)."""
+    """Update the statistics, float64 (3, d): counts, means, variances, by a value of feature f."""
     statistics[0, f] += 1.0
     old_mean = statistics[1, f]
     statistics[1, f] += (value - old_mean) / statistics[0, f]
@@ -56,12 +56,12 @@ def scaled(statistics, f, value):
 
 @compiled
 def _list_event(address, d, x):
-    """List columns and values of an event of d known features at most; return how many.
+    """Write columns and values of an event without new features; return how many it has.
 
-    Or -1 to fall back.
+    Return -1 to fall back.
     """
     fields = fields_at(address)
-    # All names are in order, and there are statistics of all.
+    # The reader and the statistics cover all names of the schema.
     if fields[reader.N_ORDERED] != d or py.list_size(fields[reader.NAME_LIST]) != d:
         return -1
     if not py.is_plain(x, fields) or py.dict_size(x) > d:
@@ -73,7 +73,7 @@ def _list_event(address, d, x):
     while py.dict_next(x, at, at + 8, at + 16) != 0:
         columns[n] = column_in_order(fields, fields[reader.KEY], n, d)
         given[n] = py.number(fields[reader.VALUE], fields)
-        # NaN is not at most anything.
+        # Not `>`: NaN must fall back, too.
         if columns[n] < 0 or not abs(given[n]) <= LARGEST:
             return -1
         n += 1
@@ -82,7 +82,7 @@ def _list_event(address, d, x):
 
 @compiled_for_c
 def learn(owner, x):
-    """Learn an event; return the object that tells what was done."""
+    """Learn an event; return the object `_LEARNT` or `_FALL_BACK`."""
     table = table_at(owner, _N)
     d = table[_N_FEATURES]
     n = _list_event(table[READER], d, x) if is_open(owner, table) else -1
@@ -99,9 +99,10 @@ def learn(owner, x):
 
 @compiled_for_c
 def transform(owner, x):
-    """Return the scaled event, a dict, or what says to fall back."""
+    """Return the scaled event, a new dict, or the object `_FALL_BACK`."""
     table = table_at(owner, _N)
-    # First: to make it may start the garbage collector, and a finalizer may use the scaler.
+    # Before the table is checked: a new dict may start the garbage collector, whose finalizers may
+    # use the scaler.
     event = py.new_dict()
     d = table[_N_FEATURES]
     n = _list_event(table[READER], d, x) if event != 0 and is_open(owner, table) else -1
@@ -128,21 +129,21 @@ def _methods() -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 class ScalerFastPath:
-    """Learns and scales events of known features.
+    """Learns and scales events by compiled methods; new features take the general path.
 
-    ``learn(x)`` returns True, ``transform(x)`` a dict. Both return None for what they cannot do,
-    and while the path is closed or another thread holds the lock: nothing was done.
+    ``learn(x)`` returns True, ``transform(x)`` a dict. Both return None, and change nothing, if
+    they cannot read the event, while the path is closed, and while any thread holds the lock.
 
     Parameters
     ----------
     schema
-        The features, at most `LONGEST`.
+        The names of the features, at most `LONGEST`.
     room
-        How many of them there may be.
+        The largest number of features.
     lock
-        An RLock, held while statistics are changed elsewhere.
+        The scaler's RLock, held while statistics are changed elsewhere.
     generation
-        That of the scaler.
+        The scaler's generation.
 
     """
 
@@ -151,48 +152,49 @@ class ScalerFastPath:
         self._reader = reader_of(schema, room, True)
         self._table = np.zeros(_N, np.int64)
         self._table[:N_HEAD] = head_of(generation, address_of(self._reader.fields))
-        # What a closed table leads to, too.
+        # Methods of a closed table return these, too.
         self._table[_LEARNT:] = id(True), id(None)
-        # The statistics.
+        # The statistics, or None.
         self._arrays: list[Any] = [None]
-        # What must live as long as the methods.
+        # All objects whose addresses the methods use.
         kept = (self._table, self._reader, self._arrays, generation, lock)
         known = guarded_by_lock(self._table, lock)
         self.learn, self.transform = (new(known, kept) for new in _methods())
 
     @property
     def is_open(self) -> bool:
-        """Whether events may go here."""
+        """Whether the methods use their table: the path is bound to the current statistics."""
         return availability.is_on() and bool(self._table[GENERATION] == self._generation.now)
 
     def is_bound_to(self, statistics: np.ndarray) -> bool:
-        """Tell whether it is open, and leads there."""
+        """Tell whether the path is open and bound to these statistics."""
         return self.is_open and self._arrays[0] is statistics
 
     def is_for(self, schema: Schema) -> bool:
-        """Tell whether it can lead to statistics of that schema's features."""
+        """Tell whether the path can be bound to statistics of that schema's features."""
         return schema is self._schema and len(schema) <= self._room
 
     def release(self) -> None:
-        """Let go of the statistics, if the path is closed; called with the lock held."""
+        """Drop the reference to the statistics of a closed path; the caller holds the lock."""
         release(self._table, self._arrays)
 
     def bind(self, statistics: np.ndarray, generation: int) -> bool:
-        """Open it, to lead to statistics of all features of the schema.
+        """Bind the path to the statistics of all features of the schema, which opens it.
 
         Parameters
         ----------
         statistics
             float64 (3, features).
         generation
-            What `Generation.advance` gave before the statistics were looked at.
+            What `Generation.advance` returned before the statistics were read.
 
         Returns
         -------
-        Whether it is open: not if the scaler was used meanwhile, or a name cannot be handled.
+        Whether the path is open. It is not if the scaler was used meanwhile, or if compiled code
+        cannot read a name.
 
         """
-        # An address says nothing of a size or of a type.
+        # Compiled code cannot check the type or the size of an array that it finds by its address.
         if statistics.dtype != np.float64 or len(statistics) != 3:
             return False
         self._reader.update()
@@ -206,12 +208,17 @@ class ScalerFastPath:
         return np.array([*head, *own], np.int64)
 
     def check(self, statistics: np.ndarray) -> None:
-        """Compare each address with that of the array which should be there; in debug mode.
+        """Compare each address in an open table with that of its array: for debug mode.
+
+        Parameters
+        ----------
+        statistics
+            The current statistics of the scaler.
 
         Raises
         ------
         StaleAddressError
-            One is another.
+            An address or a size is not that of the scaler's array.
 
         """
         if not self.is_open:

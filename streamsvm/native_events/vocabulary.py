@@ -1,7 +1,8 @@
-"""Columns by name, for compiled code: a hash table of the names in a list.
+"""A hash table for compiled code, from the names in a list to their columns.
 
-The slot of a name follows from its hash: the slots of all names of an event can be prefetched at
-once. In Python's dict each name takes four visits of memory, one after the other.
+The first slot of a name follows from its hash alone, so that the slots of all names of an event can
+be prefetched together. A look-up in Python's dict reads four places in memory, each of which
+depends on the one before.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import numpy as np
 from streamsvm._compile import address_of, array_at, compiled_with_python, compiled_within, prefetch
 from streamsvm.native_events import python_objects as py
 
-# A slot, int64 (2,): the name; the upper half of its hash, and its column plus 1 (0: it is empty).
+# A slot, int64 (2,), is the address of the name, and a word with the upper half of its hash above
+# its column plus 1; that word is 0 in an empty slot.
 _HALF = np.int64(2**32 - 1)
 _ODD = np.int64(0x9E3779B97F4A7C15 - 2**64)
 
-# The head, int64 (3,): address of the slots, how many there are less 1, how many are taken.
+# The head, int64 (3,): the address of the slots, their number less 1, the number of taken ones.
 SLOTS, MASK, TAKEN = range(3)
 _N_HEAD = 3
 
@@ -32,10 +34,10 @@ def _slots_of(head):
 
 @compiled_within
 def hash_of(name):
-    """Return the hash of a name; its upper half tells the slot.
+    """Return the hash of a name; its upper half determines the slot.
 
-    Python's hash of an int is the int itself: numbers that differ in their upper bits only would
-    all begin at one slot.
+    Python's hash of an int is the int itself. It is mixed here, as ints that differ in their upper
+    bits only would all get the same first slot.
     """
     hashed = py.hash_of(name)
     return (hashed ^ (hashed >> 32)) * _ODD
@@ -53,21 +55,21 @@ def _mark(hashed):
 
 @compiled_within
 def prefetch_slot(head, hashed):
-    """Prefetch the slot of a name."""
+    """Prefetch the first slot of a name."""
     slots, mask = _slots_of(head)
     prefetch(slots, _first_slot(hashed, mask), 0)
 
 
 @compiled_within
 def prefetch_name(head, hashed):
-    """Prefetch the name in the slot where a search begins."""
+    """Prefetch the name that is in the first slot of a hash."""
     slots, mask = _slots_of(head)
     py.prefetch_object(slots[_first_slot(hashed, mask), 0])
 
 
 @compiled_within
 def column_of(head, name, hashed, kinds):
-    """Return the column of a name, -1 if it is unknown; kinds: see `py.new_kinds`."""
+    """Return the column of a name, -1 if it is not in the table; kinds: see `py.new_kinds`."""
     slots, mask = _slots_of(head)
     i, mark = _first_slot(hashed, mask), _mark(hashed)
     while slots[i, 1] != 0:
@@ -79,20 +81,20 @@ def column_of(head, name, hashed, kinds):
 
 @compiled_within
 def is_complete(head, n):
-    """Tell whether the first n names are in the table."""
+    """Tell whether the table holds exactly the first n names."""
     return array_at(head, (_N_HEAD,), np.int64)[TAKEN] == n
 
 
 @compiled_within
 def has_room(head, more):
-    """Tell whether so many names can be added."""
+    """Tell whether so many more names can be added; two thirds of the slots may be taken."""
     h = array_at(head, (_N_HEAD,), np.int64)
     return 3 * (h[TAKEN] + more) <= 2 * (h[MASK] + 1)
 
 
 @compiled_within
 def add(head, name):
-    """Give an unknown name, which its list keeps alive, the next column; there is room."""
+    """Give a new name the next column. The list keeps it alive, and the table has room."""
     slots, mask = _slots_of(head)
     h = array_at(head, (_N_HEAD,), np.int64)
     hashed = hash_of(name)
@@ -105,7 +107,7 @@ def add(head, name):
 
 @compiled_within
 def add_missing(head, names, kinds):
-    """Add the names of a list that are not in the table; return whether all are there now."""
+    """Add the names of a list that are missing in the table; return whether it holds all now."""
     n = py.list_size(names)
     for i in range(array_at(head, (_N_HEAD,), np.int64)[TAKEN], n):
         name = py.item_of_list(names, i)
@@ -122,9 +124,9 @@ def _add_missing_names(head, names, kinds):
 
 @compiled_with_python
 def _move(head, address, size, holder, owner):
-    """Fill an empty table from that of a head, which leads there from now on, if it is larger.
+    """Move all names to an array of empty slots, which the head uses from now on, if it is larger.
 
-    In one call, with the interpreter's lock: nobody adds a name meanwhile.
+    One call that holds the global interpreter lock, so that no name is added meanwhile.
     """
     h = array_at(head, (_N_HEAD,), np.int64)
     slots, mask = array_at(address, (size, 2), np.int64), size - 1
@@ -156,36 +158,36 @@ class Vocabulary:
         self._names = names
         self.head = np.zeros(_N_HEAD, np.int64)
         self._kinds = py.new_kinds()
-        # The slots that the head leads to.
+        # The array of the slots, or None.
         self._slots: list[Any] = [None]
 
     @property
     def n_slots(self) -> int:
-        """How many slots there are; two thirds of them can be taken."""
+        """The number of slots, of which two thirds can be taken."""
         return int(self.head[MASK]) + 1 if self.head[SLOTS] else 0
 
     @property
     def n_names(self) -> int:
-        """How many names are in the table."""
+        """The number of names in the table."""
         return int(self.head[TAKEN])
 
     def update(self, more: int = 256) -> bool:
-        """Add the names that the list has now, and make room for some more.
+        """Add the names that are new in the list, and make room for further ones.
 
         Parameters
         ----------
         more
-            For how many names, at least 0, there shall be room afterwards.
+            How many further names the table shall have room for, at least 0.
 
         Returns
         -------
-        Whether all names of the list are in the table: they are strings or ints of 64 bits.
+        Whether the table holds all names of the list: not if one is neither a string nor an int of
+        64 bits.
 
         """
         n = len(self._names)
         if 3 * (n + more) > 2 * self.n_slots:
-            # Room for twice as many, so that most slots that follow a taken one are free; of few
-            # names for more.
+            # More than two slots a name, or four while they are few, keep most searches to one.
             size = 1 << ((4 if n < _FEW else 2) * (n + more)).bit_length()
             former, slots = self._slots[0], np.zeros((size, 2), np.int64)
             addresses = address_of(self.head), address_of(slots)
