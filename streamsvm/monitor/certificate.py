@@ -6,8 +6,9 @@ For the averaged classifiers of Algorithms 1 and 2, K uniform steps after each o
     E[ mean_t (P_t(w_t) - P_t*) / (C n_t) ]  <=  mu(E[gain] / (K T)),   mu(x) = sqrt(2 R2 x) + x / C
 
 `gain` is what the uniform steps added to the dual: D_T - delta_T + rho_T, with D_T the dual now,
-delta_T the part of PROCESS, and rho_T what was lost as examples left. D_T <= D_T*, so that this is
-sharper than the papers' form. The papers have R2 = 1 (their kernels are at most 1) and equal C_i.
+delta_T the part that PROCESS added, and rho_T the part that was lost when examples were removed.
+The papers use the optimum D_T* instead of D_T; as D_T <= D_T*, this bound is sharper. The papers
+also assume R2 = 1 (their kernels are at most 1) and equal C_i.
 
 With unequal C_i the two cases of the lemma give, example by example,
 ``gap_i <= C_i sqrt(2 R2 Delta_i) + Delta_i``; by Cauchy and Schwarz, for uniform draws::
@@ -32,11 +33,25 @@ class Certificate(NamedTuple):
 
     value: float | None
     reason: str
-    """What it assumes and covers; without a value, why there is none."""
+    """What the bound assumes and covers; without a value, why there is none."""
 
 
 def mu(x: float, r2: float, C: float) -> float:
     """Return sqrt(2 R2 x) + x / C: the gap that a mean dual increase of x allows (Lemma 1).
+
+    Parameters
+    ----------
+    x
+        Mean dual increase of a step, at least 0.
+    r2
+        R2, a bound on the kernel values k(x, x), above 0.
+    C
+        The bound of each coefficient, above 0.
+
+    Returns
+    -------
+    float
+        The bound on the mean gap.
 
     Examples
     --------
@@ -49,10 +64,23 @@ def mu(x: float, r2: float, C: float) -> float:
 
 
 def nu(x: float, rho2: float, C: float) -> float:
-    """Return sqrt(2 rho2 x) + 2 x / C: the same for block steps over several classes.
+    """Return sqrt(2 rho2 x) + 2 x / C: the bound `mu`, for block steps over several classes.
 
-    rho2 is at least every squared distance of two feature vectors of one example: 2 R2 for the
-    joint kernel of several classes.
+    Parameters
+    ----------
+    x
+        Mean dual increase of a step, at least 0.
+    rho2
+        A bound on the squared distance of two feature vectors of one example: 2 R2 for the joint
+        kernel of several classes.
+    C
+        The bound of each coefficient, above 0.
+
+    Returns
+    -------
+    float
+        The bound on the mean gap.
+
     """
     return math.sqrt(2.0 * rho2 * x) + 2.0 * x / C
 
@@ -62,6 +90,26 @@ def steps_for(epsilon: float, C: float, r2: float) -> int:
 
     K = ceil(8 C R2 / epsilon^2), or 2 / epsilon if that is more (epsilon > 4 C R2). In practice the
     gap falls like 1 / K, so that this K is generous.
+
+    Parameters
+    ----------
+    epsilon
+        The mean gap asked for, above 0.
+    C
+        The bound of each coefficient, above 0.
+    r2
+        R2, a bound on the kernel values k(x, x), at least 0.
+
+    Returns
+    -------
+    int
+        K, the steps after each example.
+
+    Raises
+    ------
+    ParameterError
+        `epsilon` is not above 0, or infinite.
+
     """
     if not 0.0 < epsilon < math.inf:
         raise ParameterError(f"epsilon={epsilon!r}: use a number above 0")
@@ -77,7 +125,12 @@ def tracking_bound(info: Any, *, blocks: bool = False) -> float | None:
         The record of a state: `n_seen` = T, and the sums over t `mean_gain`, `scaled_gain`,
         `width`.
     blocks
-        Whether steps are block steps over several classes (nu in the place of mu).
+        Whether steps are block steps over several classes (then `nu` is used instead of `mu`).
+
+    Returns
+    -------
+    float | None
+        The bound on the mean normalised gap.
 
     """
     T = int(info.n_seen)
@@ -88,7 +141,7 @@ def tracking_bound(info: Any, *, blocks: bool = False) -> float | None:
 
 
 def papers_bound(info: Any, primal: float, steps: float, C: float) -> float | None:
-    """Return the bound with the optimum's upper bound in the place of the dual (the papers' form).
+    """Return the bound with an upper bound of the optimum instead of the dual (the papers' form).
 
     ``mu((P_T - delta_T) / (K T))``; above `tracking_bound`, and equal to it as the gap closes.
 
@@ -102,6 +155,11 @@ def papers_bound(info: Any, primal: float, steps: float, C: float) -> float | No
         K.
     C
         The mean C_i.
+
+    Returns
+    -------
+    float | None
+        The bound on the mean normalised gap, None before the first example.
 
     """
     T = int(info.n_seen)

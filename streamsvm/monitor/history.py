@@ -1,4 +1,4 @@
-"""What a monitor recorded, moment by moment, in bounded memory."""
+"""The history of a monitor: its records in order, in bounded memory."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import pyarrow.parquet as pq
 
 
 class History:
-    """Records of moments; every second one is dropped when there are too many.
+    """A list of records of bounded length: when it is full, every second record is dropped.
 
     Parameters
     ----------
     most
-        Most records kept, at least 2.
+        The largest number of records kept, at least 2.
 
     Attributes
     ----------
     kept_every
-        1 while all records are kept; 2, 4, 8, ... when only every so many-th is.
+        How many added records there are to one kept record: 1 at first, then 2, 4, 8, ...
 
     Examples
     --------
@@ -49,7 +49,14 @@ class History:
         return self._records[i]
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """Add a record, if its turn has come."""
+        """Add a record, or skip it: once the history was full, only each `kept_every`-th is kept.
+
+        Parameters
+        ----------
+        record
+            Values by name: numbers, texts or None.
+
+        """
         if self._offered % self.kept_every == 0:
             if len(self._records) >= self.most:
                 self._records = self._records[::2]
@@ -59,15 +66,36 @@ class History:
         self._offered += 1
 
     def state(self) -> list[Any]:
-        """Return all that it knows, as JSON values."""
+        """Return the records and counters as JSON values, for `resume`.
+
+        Returns
+        -------
+        list[Any]
+            Records, records offered so far, and `kept_every`.
+
+        """
         return [self._records, self._offered, self.kept_every]
 
     def resume(self, state: list[Any]) -> None:
-        """Go on from a `state`."""
+        """Continue from what `state` returned.
+
+        Parameters
+        ----------
+        state
+            The return value of `state`.
+
+        """
         self._records, self._offered, self.kept_every = state
 
     def to_arrow(self) -> pa.Table:
-        """Return a table with a row a record; what is absent is null."""
+        """Return the records as a table: a row a record, null where a record lacks a value.
+
+        Returns
+        -------
+        pa.Table
+            The table; its metadata has `kept_every`.
+
+        """
         names = list(dict.fromkeys(name for record in self._records for name in record))
         columns = {name: [record.get(name) for record in self._records] for name in names}
         metadata = {"streamsvm.kept_every": str(self.kept_every)}
@@ -76,17 +104,43 @@ class History:
         )
 
     def write_parquet(self, path: str | Path) -> None:
-        """Write the table to a Parquet file."""
+        """Write the table to a Parquet file.
+
+        Parameters
+        ----------
+        path
+            The file; it is overwritten.
+
+        """
         pq.write_table(self.to_arrow(), path)
 
     def write_json_lines(self, path: str | Path) -> None:
-        """Write one JSON object a line."""
+        """Write one JSON object a line.
+
+        Parameters
+        ----------
+        path
+            The file; it is overwritten.
+
+        """
         with Path(path).open("w", encoding="utf-8") as file:
             for record in self._records:
                 file.write(json.dumps(record) + "\n")
 
     def column(self, name: str) -> np.ndarray:
-        """Return one column as float64; NaN where absent."""
+        """Return one column as float64; NaN where absent.
+
+        Parameters
+        ----------
+        name
+            The name of a value.
+
+        Returns
+        -------
+        np.ndarray
+            float64, one value a record; NaN where a record lacks it.
+
+        """
         values = [record.get(name) for record in self._records]
         return np.array([np.nan if v is None else float(v) for v in values])
 

@@ -30,10 +30,15 @@ _SUMS = ("_n", "_measured_at", "_gap_sum", "_due", "_wake", "_is_thorough")
 def check(monitor: Any) -> None:
     """Refuse a monitor with metrics whose state no file can hold.
 
+    Parameters
+    ----------
+    monitor
+        A `TrackingMonitor`.
+
     Raises
     ------
     ParameterError
-        A metric is not made of a confusion matrix alone.
+        A metric keeps more than a confusion matrix.
 
     """
     for metric in monitor._scores.metrics:
@@ -45,18 +50,51 @@ def check(monitor: Any) -> None:
 
 
 def pairs_of(matrix: Any) -> list[list[Any]]:
-    """Return the counts of a confusion matrix as [label, prediction, count]."""
+    """Return the counts of a confusion matrix.
+
+    Parameters
+    ----------
+    matrix
+        A River confusion matrix.
+
+    Returns
+    -------
+    list[list[Any]]
+        A list [label, prediction, count] for each count that is not 0.
+
+    """
     return [[y, p, count] for y, row in matrix.data.items() for p, count in row.items() if count]
 
 
 def fill_matrix(matrix: Any, pairs: list[list[Any]]) -> None:
-    """Add counts to a confusion matrix."""
+    """Add counts to a confusion matrix.
+
+    Parameters
+    ----------
+    matrix
+        A River confusion matrix.
+    pairs
+        The return value of `pairs_of`.
+
+    """
     for y, p, count in pairs:
         matrix.update(y, p, count)
 
 
 def to_file(monitor: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return JSON content and arrays: all that the monitor knows."""
+    """Return the state of a monitor as JSON content and arrays.
+
+    Parameters
+    ----------
+    monitor
+        A `TrackingMonitor`.
+
+    Returns
+    -------
+    tuple[dict[str, Any], dict[str, np.ndarray]]
+        The JSON content, and the arrays by name.
+
+    """
     monitor._score()
     sample, rates, scores = monitor._passed_by, monitor._rates, monitor._scores
     content = {
@@ -83,14 +121,21 @@ def _parameters(monitor: Any) -> dict[str, Any]:
 
 
 def fill(monitor: Any, content: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Bring a new monitor of the same parameters to the state in a file.
+    """Restore the state in a file into a new monitor of the same parameters.
+
+    Parameters
+    ----------
+    monitor
+        A `TrackingMonitor` that has seen no example.
+    content, arrays
+        The return value of `to_file`.
 
     Raises
     ------
     ParameterError
-        Its parameters are other ones.
+        The monitor in the file has other parameters.
     ValueError, KeyError, TypeError
-        The file is not what `to_file` gave.
+        The file holds something else than `to_file` returns.
 
     """
     for name, value in _parameters(monitor).items():
@@ -120,14 +165,17 @@ def fill(monitor: Any, content: dict[str, Any], arrays: dict[str, np.ndarray]) -
 
 
 def _rows_to_file(blocks: list[Rows]) -> dict[str, np.ndarray]:
-    """Return blocks of one row each as arrays."""
+    """Return rows, given as blocks of one row each, as arrays."""
     rows = joined(blocks, max([shape(block)[1] for block in blocks], default=0))
     arrays = rows_as_arrays(rows)
     return arrays | {"width": np.array([rows.d])} if isinstance(rows, SparseRows) else arrays
 
 
 def _rows_from_file(arrays: NamedArrays, n: int) -> list[Rows]:
-    """Return n sampled rows as blocks of one; a file may hold a few more that do not count."""
+    """Return n rows as blocks of one row each.
+
+    A file may hold a few rows more than n: they are not part of the sample.
+    """
     if "rows" in arrays:
         n_rows, width = arrays.length_of("rows", 0), arrays.length_of("rows", 1)
     else:

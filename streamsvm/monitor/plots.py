@@ -13,7 +13,26 @@ _PLOTS = {
 
 
 def write(monitor: Any, folder: Path) -> list[Path]:
-    """Write the plots and return their paths."""
+    """Write the plots and return their paths.
+
+    Parameters
+    ----------
+    monitor
+        A `TrackingMonitor`.
+    folder
+        Where to; it is made if it does not exist.
+
+    Returns
+    -------
+    list[Path]
+        The paths of the files.
+
+    Raises
+    ------
+    ImportError
+        matplotlib is not installed.
+
+    """
     try:
         import matplotlib
     except ImportError as error:
@@ -47,7 +66,7 @@ def _series(monitor: Any, column: str) -> tuple[Any, Any]:
 
 
 def _gap(monitor: Any, path: Path) -> Path:
-    """Plot gap, its running mean and the certificate over t, on log axes."""
+    """Plot the gap, its running mean and the certificate over the examples, on log axes."""
     figure, axes = _axes("normalised duality gap")
     t, low = _series(monitor, "gap_low")
     axes.plot(*_series(monitor, "gap"), color="tab:blue", alpha=0.5, linewidth=1, label="gap")

@@ -9,7 +9,14 @@ from streamsvm.monitor.report import MEANINGS
 
 
 class Server:
-    """A running metrics server."""
+    """A running metrics server, as `serve` returns it.
+
+    Attributes
+    ----------
+    port
+        The port that it listens on.
+
+    """
 
     def __init__(self, server: Any, thread: Any) -> None:
         self._server, self._thread = server, thread
@@ -23,7 +30,7 @@ class Server:
 
 
 class _Collector:
-    """Turns the last record into gauges when it is asked for: nothing is computed then."""
+    """Turns the last record into gauges at each request, without measuring anew."""
 
     def __init__(self, monitor: Any, gauge: Any) -> None:
         self._monitor, self._gauge = monitor, gauge
@@ -37,7 +44,28 @@ class _Collector:
 
 
 def serve(monitor: Any, port: int, host: str) -> Server:
-    """Serve on http://host:port/metrics; port 0 takes a free one."""
+    """Serve the last record of a monitor on http://host:port/metrics.
+
+    Parameters
+    ----------
+    monitor
+        A `TrackingMonitor`.
+    port
+        The port; 0 takes a free one.
+    host
+        The address to listen on.
+
+    Returns
+    -------
+    Server
+        The running server.
+
+    Raises
+    ------
+    ImportError
+        prometheus-client is not installed.
+
+    """
     try:
         from prometheus_client import CollectorRegistry, start_http_server
         from prometheus_client.core import GaugeMetricFamily

@@ -13,7 +13,7 @@ _LATENCIES = 1000
 
 
 class Rates:
-    """How fast examples are learnt: since the start, and the last ones one by one."""
+    """Learning speed: examples a second since the start, and the last 1,000 latencies."""
 
     def __init__(self) -> None:
         self.n_examples = 0
@@ -21,13 +21,32 @@ class Rates:
         self._latencies = np.zeros(0)
 
     def add(self, n: int, seconds: float, latencies: list[float]) -> None:
-        """Count n examples, how long they took, and how long one of each batch took."""
+        """Count examples that were learnt.
+
+        Parameters
+        ----------
+        n
+            How many.
+        seconds
+            How long all of them took.
+        latencies
+            Seconds of each event, or of one example of each batch.
+
+        """
         self.n_examples += n
         self.seconds += seconds
         self._latencies = np.append(self._latencies, latencies)[-_LATENCIES:]
 
     def get(self) -> dict[str, float | None]:
-        """Return examples a second of learning, and quantiles of the last latencies in seconds."""
+        """Return the speed and the latencies.
+
+        Returns
+        -------
+        dict[str, float | None]
+            Values of examples_per_second, latency_p50 and latency_p99 (seconds); None before the
+            first example.
+
+        """
         n = len(self._latencies)
         if n == 0 or self.seconds <= 0.0:
             return dict.fromkeys(("examples_per_second", "latency_p50", "latency_p99"))
@@ -40,13 +59,18 @@ class Rates:
 
 
 class Scores:
-    """Progressive accuracy, and metrics in River's manner.
+    """Progressive accuracy, and River metrics.
 
     Parameters
     ----------
     metrics
-        None, one metric, or several: objects with ``update(y_true, y_pred)`` and ``get()``. Those
-        that want probabilities (``requires_labels`` is false) are given {label: probability}.
+        None, one metric, or several: objects with ``update(y_true, y_pred)`` and ``get()``. A
+        metric whose ``requires_labels`` is false is given {label: probability} as y_pred.
+
+    Raises
+    ------
+    TypeError
+        A metric lacks a method, or does not give numbers.
 
     """
 
@@ -78,7 +102,7 @@ class Scores:
         labels, predicted
             The true labels, and the predicted ones.
         probabilities
-            {label: probability} of each, if any metric wants them.
+            {label: probability} of each example; empty if no metric uses probabilities.
 
         """
         self._n += len(labels)
@@ -95,7 +119,14 @@ class Scores:
                     metric.update(y, p)
 
     def get(self) -> dict[str, float | None]:
-        """Return the accuracy and each metric by the name of its class."""
+        """Return the accuracy and each metric by the name of its class.
+
+        Returns
+        -------
+        dict[str, float | None]
+            The accuracy (None before the first example), and each metric by the name of its class.
+
+        """
         values: dict[str, float | None] = {"accuracy": self._right / self._n if self._n else None}
         for metric in self.metrics:
             name, value = _name(metric), metric.get()
@@ -112,12 +143,24 @@ def _gives_numbers(metric: Any) -> bool:
 
 
 def counts_pairs(metric: Any) -> bool:
-    """Tell whether a metric only counts pairs, so that equal pairs can be given at once."""
+    """Tell whether a metric only counts (label, prediction) pairs in a confusion matrix.
+
+    Parameters
+    ----------
+    metric
+        A River metric.
+
+    Returns
+    -------
+    bool
+        True for River's metrics of a confusion matrix.
+
+    """
     return hasattr(metric, "cm") and type(metric).__module__.startswith("river.metrics.")
 
 
 def _name(metric: Any) -> str:
-    # River's Rolling and TimeRolling wrap a metric and lend its attributes.
+    # River's Rolling and TimeRolling wrap a metric and pass attribute access on to it.
     inner = getattr(metric, "obj", None)
     own = type(metric).__name__
     return own if inner is None else f"{own}{type(inner).__name__}"

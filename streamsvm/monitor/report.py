@@ -1,4 +1,4 @@
-"""A monitor's figures for people: a table with what each number means, as text or live."""
+"""A monitor's record as a table with the meaning of each number, as text or live."""
 
 from __future__ import annotations
 
@@ -40,7 +40,17 @@ MEANINGS = {
 
 
 def shown(value: Any) -> str:
-    """Return a value as text; a dash for none.
+    """Return a value as text; a dash for None and NaN.
+
+    Parameters
+    ----------
+    value
+        A number, or None.
+
+    Returns
+    -------
+    str
+        The text.
 
     Examples
     --------
@@ -57,7 +67,21 @@ def shown(value: Any) -> str:
 
 
 def panel(monitor: Any, values: Mapping[str, Any]) -> Table:
-    """Return the table of a record."""
+    """Return the table of a record.
+
+    Parameters
+    ----------
+    monitor
+        The `TrackingMonitor` that made it.
+    values
+        The record.
+
+    Returns
+    -------
+    Table
+        A row a value: name, value, meaning.
+
+    """
     table = Table(
         title=f"Tracking {type(monitor.learner).__name__}", title_justify="left", box=None
     )
@@ -74,7 +98,19 @@ def panel(monitor: Any, values: Mapping[str, Any]) -> Table:
 
 
 def text(monitor: Any) -> str:
-    """Return the table of the current values, and what the history holds."""
+    """Return the table of the current values, and the size of the history, as text.
+
+    Parameters
+    ----------
+    monitor
+        A `TrackingMonitor`.
+
+    Returns
+    -------
+    str
+        The text, 120 columns wide.
+
+    """
     values = monitor.get()
     out = StringIO()
     console = Console(file=out, width=120)
@@ -87,7 +123,19 @@ def text(monitor: Any) -> str:
 
 
 def live(monitor: Any) -> Live:
-    """Return a context that shows the last record, four times a second."""
+    """Return a context in which the last record is shown and renewed four times a second.
+
+    Parameters
+    ----------
+    monitor
+        A `TrackingMonitor`.
+
+    Returns
+    -------
+    Live
+        The context; the table disappears at its end.
+
+    """
     return Live(
         get_renderable=lambda: panel(monitor, monitor.last()),
         refresh_per_second=4,

@@ -1,4 +1,4 @@
-"""Uniform samples of the examples that passed by, from which hinge losses are estimated."""
+"""Uniform samples of the examples of a stream, from which hinge losses are estimated."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ NEVER = 10**18
 
 
 class PassedBy:
-    """A uniform sample of all examples, or of the last `window`, in bounded memory.
+    """A uniform sample of all examples of a stream, or of the last `window`, in bounded memory.
 
-    Without a window: a reservoir (Li's Algorithm L, 1994: the number of examples to skip is drawn,
-    so that most examples cost one comparison). With one: each example stays with probability
-    size / window until it is too old.
+    Without a window: reservoir sampling (Li's Algorithm L, 1994; it draws how many examples to
+    skip, so that most examples cost one comparison). With a window: each example enters the sample
+    with probability size / window, and leaves it when the window has moved past it.
 
     Parameters
     ----------
     size
-        How many examples are kept (about, with a window).
+        How many examples are kept (on average, with a window).
     window
-        None or how many of the last examples the sample is of.
+        Sample from this many last examples; None: from all.
     seed
-        Of the draws.
+        The seed of the draws.
 
     Attributes
     ----------
     seen
-        How many examples passed by.
+        How many examples the stream has had so far.
     next
-        How many will have passed by before the next one that is kept; until then, adding to `seen`
-        is all that is needed.
+        The value of `seen` at which the next example enters the sample; below it, the caller may
+        just add to `seen` instead of calling `offer`.
 
     """
 
@@ -68,7 +68,7 @@ class PassedBy:
 
     @property
     def signs(self) -> np.ndarray:
-        """Their signs, float64."""
+        """The signs of the sampled examples, float64."""
         return self._signs[: self._n]
 
     def _skip(self) -> None:
@@ -84,17 +84,28 @@ class PassedBy:
         return 1.0 - self._random.random()
 
     def offer(self, x: Rows, signs: np.ndarray, weights: np.ndarray, numbers: np.ndarray) -> None:
-        """Let examples pass by: n rows, and what belongs to them."""
+        """Give the sample the next examples of the stream; some of them enter it.
+
+        Parameters
+        ----------
+        x
+            n rows; those that enter are copied.
+        signs, weights
+            float64 (n,): the labels as -1 and +1, and the weights.
+        numbers
+            int64 (n,): the numbers that the learner gave the examples.
+
+        """
         first = self.seen
         after = first + len(signs)
-        # After an interruption it may be behind.
+        # After an interruption (Ctrl-C) `next` may be behind.
         self.next = max(self.next, first)
         while self.next < after:
             i = self.next - first
             row = copied(x, i)
             self.seen = self.next + 1
             at = self._place()
-            # What an interrupted offer left was not counted.
+            # A slice, as an interrupted call may have left a row at this place.
             self._rows[at : at + 1] = [row]
             self._signs[at], self._weights[at] = signs[i], weights[i]
             self._numbers[at], self._arrived[at] = numbers[i], self.seen
@@ -102,55 +113,73 @@ class PassedBy:
             if self.window is not None or self._n == self.size:
                 self._skip()
             else:
-                # The reservoir fills first.
+                # All examples enter until the reservoir is full.
                 self.next = self.seen
         self.seen = after
 
     def _place(self) -> int:
-        """Return where the next example goes."""
+        """Return the place in the arrays that the next example is written to."""
         if self.window is None and self._n == self.size:
             return self._random.randrange(self.size)
         if self._n == len(self._signs):
             self.forget_old()
         if self._n == len(self._signs):
-            # Far more than expected were drawn: the oldest makes room.
+            # More than four times the expected number entered: drop the oldest.
             self._forget(1)
         return self._n
 
     def forget_old(self) -> None:
-        """Let go of the examples that the window has left behind."""
+        """Drop the examples that the window has moved past."""
         if self.window is not None:
             last = self.seen - self.window
             self._forget(int(np.searchsorted(self._arrived[: self._n], last, side="right")))
 
     def _forget(self, gone: int) -> None:
+        """Drop the oldest `gone` examples."""
         del self._rows[:gone]
         for column in (self._signs, self._weights, self._numbers, self._arrived):
             column[: self._n - gone] = column[gone : self._n]
         self._n -= gone
 
     def draw(self, n: int, d: int, kept: np.ndarray) -> tuple[Rows, np.ndarray, np.ndarray]:
-        """Return up to n of the sampled examples whose numbers are not among `kept`, sorted.
+        """Draw examples of the sample that the model does not keep.
+
+        Parameters
+        ----------
+        n
+            How many, at most.
+        d
+            How many features the rows returned have; features that an older row lacks are 0.
+        kept
+            int64, sorted: the numbers of the examples that the model keeps.
 
         Returns
         -------
-        Rows of d features, sparse if the last that came were; signs; and weights.
+        tuple[Rows, np.ndarray, np.ndarray]
+            Rows (sparse if the last example that came was); signs; and weights.
 
         """
         chosen = np.flatnonzero(~_are_in(self.numbers, kept))
         if len(chosen) > n:
             chosen = chosen[self._random.sample(range(len(chosen)), n)]
-        # Rows from before a feature was known lack it.
+        # Older rows are shorter: they were copied before the later features appeared.
         x = joined([self._rows[i] for i in chosen.tolist()], d)
         return x, self._signs[chosen], self._weights[chosen]
 
     def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Change the signs."""
+        """Replace the signs, as the learner has renamed its classes.
+
+        Parameters
+        ----------
+        change
+            Takes the array of signs, and returns the new one.
+
+        """
         self._signs = change(self._signs)
 
 
 def _are_in(numbers: np.ndarray, among: np.ndarray) -> np.ndarray:
-    """Tell which numbers are among others, sorted."""
+    """Tell for each number whether it is in `among`, which is sorted."""
     if not len(among):
         return np.zeros(len(numbers), bool)
     at = np.minimum(np.searchsorted(among, numbers), len(among) - 1)

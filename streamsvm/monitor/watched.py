@@ -1,4 +1,4 @@
-"""What a monitor finds out about the learner that it watches."""
+"""The interface of a learner that a monitor can watch, and figures read through it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from streamsvm.support.rows import Rows
 
 
 class WatchedLearner(Protocol):
-    """What a monitor needs of any learner."""
+    """The part of the interface that all learners have."""
 
     observer: Any
-    """Who is told of each example learnt: the monitor sets it."""
+    """The object that the learner reports each learnt example to; a monitor sets itself here."""
     has_dual: bool
-    """Whether it is a `DualLearner`; else a `PrimalLearner`."""
+    """True: the learner is a `DualLearner`; False: a `PrimalLearner`."""
 
     @property
     def n_examples(self) -> int:
@@ -46,18 +46,44 @@ class WatchedLearner(Protocol):
         """Bytes of all arrays."""
 
     def probabilities_of(self, margin: Any) -> Mapping[Any, float]:
-        """Return {label: probability} at a margin."""
+        """Return calibrated probabilities.
+
+        Parameters
+        ----------
+        margin
+            A margin; of several classes, one a class.
+
+        Returns
+        -------
+        Mapping[Any, float]
+            {label: probability}.
+
+        """
 
 
 class PrimalLearner(WatchedLearner, Protocol):
-    """A learner without dual coefficients: its objective is followed."""
+    """A learner without dual coefficients: the monitor follows its primal objective."""
 
     def objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
-        """Return the primal objective, with the losses of some rows."""
+        """Return the primal objective, with the mean loss of the rows given.
+
+        Parameters
+        ----------
+        x
+            n rows.
+        signs, weights
+            float64 (n,): labels as -1 and +1, and weights.
+
+        Returns
+        -------
+        float
+            Regularisation plus mean loss.
+
+        """
 
 
 class DualLearner(WatchedLearner, Protocol):
-    """A learner with dual coefficients: its gap is followed."""
+    """A learner with dual coefficients: the monitor follows its duality gap."""
 
     window: int | None
 
@@ -67,34 +93,103 @@ class DualLearner(WatchedLearner, Protocol):
 
     @property
     def covers(self) -> str:
-        """What the problem is about: the "kept" examples, the whole "stream", or its "window"."""
+        """The examples that the gap is about: "kept" ones, the whole "stream", or its "window"."""
 
     def at_bound(self) -> np.ndarray:
-        """Return, for all coefficients that are not 0, whether they are at their bound."""
+        """Return which coefficients are at their bound.
+
+        Returns
+        -------
+        np.ndarray
+            bool, one entry for each coefficient that is not 0.
+
+        """
 
     def kept_gap(self) -> KeptGap:
-        """Return the measured gap on the examples kept; there was an example."""
+        """Return the measured gap on the examples kept; call it after the first example.
+
+        Returns
+        -------
+        KeptGap
+            The gap and the sum of the C_i.
+
+        """
 
     def kept_numbers(self) -> np.ndarray:
-        """Return the numbers of the examples kept; there was an example."""
+        """Return the numbers of the examples kept; call it after the first example.
+
+        Returns
+        -------
+        np.ndarray
+            int64, in any order.
+
+        """
 
     def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the C_i that examples of these signs and weights would have now."""
+        """Return the C_i that examples would have if they came now.
+
+        Parameters
+        ----------
+        signs, weights
+            float64 (n,): labels as -1 and +1, and weights.
+
+        Returns
+        -------
+        np.ndarray
+            float64 (n,).
+
+        """
 
     def margins_of(self, x: Rows) -> np.ndarray:
-        """Return the margins of rows."""
+        """Return the margins of rows.
+
+        Parameters
+        ----------
+        x
+            n rows.
+
+        Returns
+        -------
+        np.ndarray
+            float64 (n,), or (n, classes).
+
+        """
 
     def losses_of(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
-        """Return the loss of each margin."""
+        """Return the loss of each margin.
+
+        Parameters
+        ----------
+        signs
+            float64 (n,): labels as the learner codes them.
+        margins
+            The return value of `margins_of`.
+
+        Returns
+        -------
+        np.ndarray
+            float64 (n,).
+
+        """
 
 
 def learner_of(model: Any) -> Any:
     """Return the learner at the end of a model.
 
+    Parameters
+    ----------
+    model
+        A learner of this package, or a River pipeline that ends in one.
+
+    Returns
+    -------
+    WatchedLearner
+        The learner.
+
     Raises
     ------
     ParameterError
-        It is none of ours.
+        The model ends in another class.
 
     """
     steps = getattr(model, "steps", None)
@@ -108,7 +203,19 @@ def learner_of(model: Any) -> Any:
 
 
 def counts_of(learner: DualLearner) -> dict[str, Any]:
-    """Return how many support vectors of which kind a learner has, and its dual objective."""
+    """Return the numbers of support vectors of each kind, and the dual objective.
+
+    Parameters
+    ----------
+    learner
+        The learner.
+
+    Returns
+    -------
+    dict[str, Any]
+        Values of n_support_vectors, n_free, n_bounded and dual.
+
+    """
     bounded = learner.at_bound() if learner.n_examples else np.zeros(0, bool)
     n_bounded = int(np.count_nonzero(bounded))
     return {
@@ -120,7 +227,19 @@ def counts_of(learner: DualLearner) -> dict[str, Any]:
 
 
 def work_of(learner: WatchedLearner) -> dict[str, Any]:
-    """Return what a learner has computed and holds in memory."""
+    """Return how much a learner has computed, and how much memory it holds.
+
+    Parameters
+    ----------
+    learner
+        The learner.
+
+    Returns
+    -------
+    dict[str, Any]
+        Values of kernel_values, cache_hits (a share) and memory_bytes.
+
+    """
     counts = learner.counters
     hits = counts.get("cached_rows_hit", 0) + counts.get("cached_rows_extended", 0)
     looked = hits + counts.get("cached_rows_missed", 0)

@@ -1,1 +1,1 @@
-"""Runs over a stream."""
+"""Runs of a source through a model: the loop, bad events, late labels, checkpoints, serving."""

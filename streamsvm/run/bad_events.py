@@ -1,6 +1,6 @@
-"""What happens to events that cannot be used: raise, skip, or keep as dead letters.
+"""The policy for events that cannot be used: raise, skip, or keep them as dead letters.
 
-Whatever the policy, a bad event never reaches the model, and is counted by its reason.
+Under each policy, a bad event never reaches the model, and is counted by its kind.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any, Protocol, TextIO
 
 from streamsvm.errors import BadEventError, ParameterError
 
-_FEW = 100
+_LEAST_FOR_SHARE = 100
 
 OnError = str | Callable[[dict[str, Any]], None]
 
 
 class EventLike(Protocol):
-    """An event of a source: features, label, position."""
+    """The interface of an event: features, label, position."""
 
     x: Mapping[str, Any]
     y: Any
@@ -29,24 +29,25 @@ class EventLike(Protocol):
 
 
 class BadEvents:
-    """Takes the events that cannot be used.
+    """Handles and counts the events that cannot be used.
 
     Parameters
     ----------
     on_error
-        ``"raise"``: stop with a `BadEventError`; ``"skip"``: count only; ``"dead-letter"``: append
-        to `path` as JSON lines; or a callable that is given each as a dict with ``position``,
+        ``"raise"``: stop with a `BadEventError`; ``"skip"``: only count; ``"dead-letter"``: append
+        to `path` as JSON lines; or a callable that is given each event as a dict with ``position``,
         ``reason``, ``x`` and ``y``.
     path
-        The file of dead letters; made when the first one comes.
+        The file of dead letters; it is made when the first one comes.
     most
-        Stop with a `BadEventError` when there are more than so many; if below 1, when they are more
-        than this share of all events, from the 100th event on. None: however many there are.
+        Stop with a `BadEventError` when more than this number of events are bad (an int of at least
+        0), or more than this share of all events (a float between 0 and 1), from the 100th event
+        on. None: never.
 
     Raises
     ------
     ParameterError
-        `on_error` or `most` is none of these.
+        `on_error` or `most` is not one of these.
 
     """
 
@@ -69,12 +70,12 @@ class BadEvents:
         self.on_error, self.most = on_error, most
         self.path = Path(path)
         self.counts: Counter[str] = Counter()
-        self.n_events = 0  # good or bad, so far: whoever reads the source counts them here
+        self.n_events = 0  # all events so far, good or bad; the `Run` keeps this up to date
         self._file: TextIO | None = None
 
     @property
     def total(self) -> int:
-        """How many there were."""
+        """How many bad events there were."""
         return self.counts.total()
 
     def take(self, event: EventLike, kind: str, reason: str) -> None:
@@ -85,9 +86,14 @@ class BadEvents:
         event
             The event as the source gave it.
         kind
-            A few words to count it under.
+            A few words under which it is counted.
         reason
             What is wrong with it.
+
+        Raises
+        ------
+        BadEventError
+            The policy is ``"raise"``, or there are more than `most` bad events.
 
         """
         self.counts[kind] += 1
@@ -103,8 +109,8 @@ class BadEvents:
     def _are_too_many(self, most: float) -> bool:
         if not 0 < most < 1:
             return self.total > most
-        # Of the first events a single one would be a large share.
-        return self.total > most * max(self.n_events, _FEW)
+        # Among the first events, a single bad one would be a large share.
+        return self.total > most * max(self.n_events, _LEAST_FOR_SHARE)
 
     def _keep(self, event: EventLike, reason: str) -> None:
         if self.on_error == "raise":
@@ -127,9 +133,13 @@ class BadEvents:
         self._file.write(json.dumps(letter) + "\n")
 
     def settle(self) -> dict[str, Any]:
-        """Bring the dead letters to safety; return what `resume` needs, as JSON values.
+        """Flush the dead letters to the disk, or call the callable's `flush`; part of a checkpoint.
 
-        A callable that has a method ``flush`` is told to by it.
+        Returns
+        -------
+        dict[str, Any]
+            JSON values for `resume`: the counts, and the size of the file.
+
         """
         if hasattr(self.on_error, "flush"):
             self.on_error.flush()
@@ -140,9 +150,15 @@ class BadEvents:
         return {"counts": dict(self.counts), "bytes": self.path.stat().st_size if letters else 0}
 
     def resume(self, settled: dict[str, Any]) -> None:
-        """Go on from where `settle` was called: letters from later are taken back.
+        """Continue from what `settle` returned; dead letters written later are removed.
 
-        The events that they were about come again.
+        The events that they are about are read again.
+
+        Parameters
+        ----------
+        settled
+            The return value of `settle`.
+
         """
         self.counts = Counter(settled["counts"])
         if self.on_error == "dead-letter" and self.path.exists():
@@ -150,7 +166,7 @@ class BadEvents:
                 os.truncate(self.path, settled["bytes"])
 
     def close(self) -> None:
-        """Write what is buffered."""
+        """Flush and close the file, or call the callable's `flush`."""
         if hasattr(self.on_error, "flush"):
             self.on_error.flush()
         if self._file is not None:

@@ -1,11 +1,10 @@
-"""Checkpoints: all of a run in one file, so that it goes on there whatever ends it.
+"""Checkpoints: the whole state of a run in one file, from which a later process continues.
 
 The file is a model file (`streamsvm.load` reads the model from it) that also holds the monitor, the
-scores, the counts of bad events and the position of the next unread row. It is written beside the
-old one, brought to the disk, and put in its place in one step: whenever the process is killed,
-there is one whole checkpoint. What was learnt after it was not kept, and is learnt again: each row
-counts once in the model that results, which is the same, to the last bit, as if nothing had
-happened.
+scores, the counts of bad events and the position of the next unread row. It is written to a
+temporary file, synchronised to the disk, and renamed: whenever the process is killed, there is one
+complete checkpoint. Rows that were learnt after that checkpoint are learnt again from it: each row
+counts once in the final model, which is the same, to the last bit, as that of an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -30,33 +29,34 @@ from streamsvm.model_files import container as model_file
 from streamsvm.model_files.json_values import as_json, checked
 from streamsvm.monitor import monitor_file
 
-# What may differ between the processes that carry a run on: how, not what is learnt.
-_FREE = ("n_jobs",)
-_LATE = "late."
+# Parameters that a resumed run may change: they do not change the model.
+_CHANGEABLE = ("n_jobs",)
+_LATE_PREFIX = "late."
 
 
 class Place(NamedTuple):
-    """How far a run is in its source."""
+    """The position of a run in its source."""
 
     epoch: int = 1
     first: int = 0  # rows learnt in this epoch
-    offset: int = 0  # rows learnt of the batch that `snapshot` precedes
+    offset: int = 0  # rows learnt of the batch that starts at `snapshot`
     snapshot: dict[str, Any] | None = None
 
 
 class Checkpoint:
-    """Keeps the state of a run in a file.
+    """The file that holds the state of a run.
 
     Parameters
     ----------
     path
-        The file. If it is there when the run begins, the run goes on from it. A second file,
-        ``path`` with ``.lock`` behind, tells other processes that it is in use.
+        The file. If it exists when the run begins, the run continues from it. A second file,
+        ``path`` with ``.lock`` appended, is locked while the run goes on, so that no other process
+        uses the checkpoint.
     every
-        Rows between two checkpoints, at least 1; 10,000 by default. They are written between
-        chunks of rows, of at most 1,000.
+        Rows between two checkpoints, at least 1; 10,000 by default. They are written between chunks
+        of rows, of at most 1,000.
     seconds
-        Or: seconds between two checkpoints, above 0, instead of `every`.
+        Seconds between two checkpoints, above 0; if given, `every` is ignored.
 
     Raises
     ------
@@ -72,7 +72,7 @@ class Checkpoint:
     >>> from streamsvm.run.runner import Run
     >>> events = [({"a": float(i % 7)}, i % 7 > 3) for i in range(200)]
     >>> path = os.path.join(tempfile.mkdtemp(), "run.ckpt")
-    >>> for limit in (80, None):  # ends early; then goes on
+    >>> for limit in (80, None):  # a run that ends early; another one that continues it
     ...     run = Run(MemorySource(events), LASVMClassifier(), limit=limit,
     ...               checkpoint=Checkpoint(path))
     ...     print(run.execute().rows)
@@ -89,21 +89,31 @@ class Checkpoint:
         self.path = Path(path)
         self.every, self.seconds = every, seconds
         self._lock: IO[bytes] | None = None
-        # A rebalance may be served by a client's thread, while Ctrl-C ends the run in this one.
+        # A Kafka client may ask for a checkpoint in its thread while this one ends the run.
         self._writing = threading.Lock()
-        self._served: Any = None  # a source that asks for a checkpoint by itself
+        self._served: Any = None  # a source that may ask for a checkpoint (Kafka)
         self._rows = 0
         self._moment = time.monotonic()
 
     def begin(self, run: Any) -> Place:
-        """Bring a new `Run` to the state in the file, if there is one; return its place.
+        """Restore the state in the file into a new run; if there is no file, write a first one.
+
+        Parameters
+        ----------
+        run
+            A `Run` that has not begun.
+
+        Returns
+        -------
+        Place
+            Where the run continues in its source.
 
         Raises
         ------
         CheckpointError
-            The file is of another run, or in use.
+            The file is of another run, or another process uses it.
         ParameterError
-            The run has a part that no file can hold.
+            The run has a part that cannot be kept in a file.
         ModelFileError
             The file is damaged, foreign, or of a later release.
 
@@ -121,7 +131,7 @@ class Checkpoint:
             if self.path.exists():
                 place = self._resume(run)
             else:
-                # What cannot be written is said before hours of work.
+                # A run that cannot be written fails now, not after hours of work.
                 self.write(run)
         except BaseException:
             self.close()
@@ -133,7 +143,19 @@ class Checkpoint:
         return place
 
     def after(self, run: Any) -> None:
-        """Write if it is time; a chunk of rows was just learnt."""
+        """Write a checkpoint if one is due; called after each chunk of rows.
+
+        Parameters
+        ----------
+        run
+            The `Run`.
+
+        Raises
+        ------
+        UnwritableModelFileError
+            The file cannot be written; the last checkpoint is still there.
+
+        """
         if run.taken == self._rows:
             return
         if self.seconds is not None:
@@ -144,20 +166,25 @@ class Checkpoint:
             self.write(run)
 
     def write(self, run: Any) -> None:
-        """Write the state of the run.
+        """Write a checkpoint now.
+
+        Parameters
+        ----------
+        run
+            The `Run`.
 
         Raises
         ------
         UnwritableModelFileError
-            The disk refuses; the last checkpoint is still there.
+            The file cannot be written; the last checkpoint is still there.
 
         """
         with self._writing:
             self._write(run)
 
     def _serve(self, run: Any) -> None:
-        """Write because the source asks for it, unless the run has ended by now."""
-        # Not to wait here: whoever is writing now may wait for the thread that asks.
+        """Write a checkpoint for the source that asks for one, unless the run has ended."""
+        # Waiting could deadlock: the writing thread may be waiting for the thread that asks.
         if not self._writing.acquire(blocking=False):
             return
         try:
@@ -173,7 +200,7 @@ class Checkpoint:
             about["monitor"], arrays = monitor_file.to_file(run.monitor)
         if run.late is not None:
             about["late"], held = run.late.state()
-            arrays = arrays | {_LATE + name: array for name, array in held.items()}
+            arrays = arrays | {_LATE_PREFIX + name: array for name, array in held.items()}
         content = model_file.encoded(run.model, about, arrays)
         model_file.write(self.path, content, "the checkpoint")
         if run.place.snapshot is not None and hasattr(run.source, "settled"):
@@ -181,7 +208,7 @@ class Checkpoint:
         self._rows, self._moment = run.taken, time.monotonic()
 
     def close(self) -> None:
-        """Let other processes have the file; nothing is written from now on."""
+        """Release the lock on the file; no checkpoint is written after this."""
         with self._writing:
             if self._served is not None:
                 self._served.before_revoke = lambda: None
@@ -193,7 +220,7 @@ class Checkpoint:
     def _take_lock(self) -> None:
         try:
             import fcntl
-        except ImportError:  # Windows: two processes on one file are not noticed
+        except ImportError:  # Windows: a second process on the file is not detected
             return
         path = self.path.with_name(self.path.name + ".lock")
         try:
@@ -201,7 +228,7 @@ class Checkpoint:
         except OSError as error:
             raise CheckpointError(f"cannot use {self.path}: {error.strerror}: {path}") from error
         try:
-            # The system lets it go when the process ends, however it ends.
+            # The system releases this lock whenever and however the process ends.
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             lock.close()
@@ -225,10 +252,14 @@ class Checkpoint:
             if run.monitor is not None:
                 monitor_file.fill(run.monitor, about["monitor"], arrays)
             if run.late is not None:
-                held = {n.removeprefix(_LATE): a for n, a in arrays.items() if n.startswith(_LATE)}
+                held = {
+                    n.removeprefix(_LATE_PREFIX): a
+                    for n, a in arrays.items()
+                    if n.startswith(_LATE_PREFIX)
+                }
                 run.late.resume(about["late"], held)
             place = Place(**about["run"]["place"])
-        # Not within: what a source says of a position is about the source.
+        # Outside of the `with`: an error here is about the source, not about the file.
         if place.snapshot is not None:
             run.source.resume(place.snapshot)
         with _as_damage(self.path):
@@ -257,7 +288,7 @@ class Checkpoint:
 
 @contextlib.contextmanager
 def _as_damage(path: Path) -> Iterator[None]:
-    """Say that the file is damaged where what it holds is of another type than it should be."""
+    """Turn errors from content of a wrong type into a `DamagedModelFileError`."""
     try:
         yield
     except StreamSVMError:
@@ -267,7 +298,7 @@ def _as_damage(path: Path) -> Iterator[None]:
 
 
 def _renamed(kept: dict[str, str], own: dict[str, str]) -> dict[str, str]:
-    """Return settings by their names of today; parameters that are newer are as they are here."""
+    """Return settings of a file by their current names; newer parameters are as in `own`."""
     classes = codec.registered()
     for name in [name for name in kept if name in classes]:
         how = classes[name]
@@ -278,7 +309,7 @@ def _renamed(kept: dict[str, str], own: dict[str, str]) -> dict[str, str]:
 
 
 def _settings_of(run: Any) -> dict[str, str]:
-    """Return what must be the same when a run goes on, as texts by name."""
+    """Return, as texts by name, the settings that a resumed run must have, too."""
     settings = {"positive": repr(run.positive)}
     if run.late is not None:
         settings |= run.late.settings()
@@ -286,17 +317,17 @@ def _settings_of(run: Any) -> dict[str, str]:
         settings[type(step).__name__] = "used"
         how = codec.registered()[type(step).__name__]
         for name in inspect.signature(how.cls).parameters:
-            if name not in _FREE and name not in how.renamed:
+            if name not in _CHANGEABLE and name not in how.renamed:
                 settings[name] = repr(getattr(step, name))
     return settings
 
 
 def _adopt(own: Any, kept: Any) -> None:
-    """Give an object the content of another one, and let it keep who watches it."""
-    watched = getattr(own, "observer", None)
+    """Replace the attributes of `own` by those of `kept`, except its observer."""
+    observer = getattr(own, "observer", None)
     own.__dict__.update(kept.__dict__)
     if isinstance(own, Learner):
-        own.observer = watched
+        own.observer = observer
 
 
 def _state_of(run: Any) -> dict[str, Any]:
@@ -323,7 +354,7 @@ def _fill(run: Any, state: dict[str, Any]) -> None:
     report, bad = run.report, run.bad
     report.rows, report.learnt, report.seconds = state["rows"], state["learnt"], state["seconds"]
     report.compile_seconds = state.get("compile_seconds", 0.0)
-    # Releases before late labels had no such count: all that came were rows.
+    # Files from before late labels lack `taken`: it was the number of rows then.
     run.taken = bad.n_events = state.get("taken", state["rows"])
     report.history.resume(state["history"])
     monitor_file.fill_matrix(run.confusion, state["pairs"])

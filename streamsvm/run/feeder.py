@@ -1,8 +1,7 @@
-"""Batches into a model: rows are checked, predicted and learnt; what cannot be used is put aside.
+"""Batches into a model: rows are checked, predicted and learnt; bad rows go to `BadEvents`.
 
-Batches go to learners of ours without passing through dicts. The order of things for each row is
-that of progressive validation: scale (the scaler sees a row before the learner does, never its
-label), predict, learn.
+Learners of this package take batches without dicts. Each row takes the steps of progressive
+validation: it is learnt by the scaler (without its label) and scaled, predicted, then learnt.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ from streamsvm.support.rows import LARGEST
 
 
 class Feeder:
-    """Gives batches to a model.
+    """Predicts and learns batches with a model.
 
     Parameters
     ----------
     model
-        A learner of ours, a pipeline of `StandardScaler` and one, or any River classifier (which is
-        given the events one by one).
+        A learner of this package, a pipeline of `StandardScaler` and one, or any River classifier
+        (which is given the events one by one).
     bad
         Takes the rows that cannot be used.
     positive
-        A label, as text: learn it (True) against all others (False).
+        A label, as text: it is learnt as True, all others as False.
 
     """
 
@@ -41,7 +40,19 @@ class Feeder:
         self.scaler, self.learner = parts_of(model)
 
     def labels_of(self, batch: Any) -> LabelColumn:
-        """Return the labels of a batch as they are learnt; None where there is none."""
+        """Return the labels of a batch as the model learns them.
+
+        Parameters
+        ----------
+        batch
+            A batch of a source.
+
+        Returns
+        -------
+        LabelColumn
+            One label a row; None where it is missing.
+
+        """
         labels = frames.labels_of(batch.labels, len(batch))
         if self.positive is not None:
             labels = labels.mapped(lambda y: str(y) == self.positive)
@@ -55,7 +66,13 @@ class Feeder:
         batch, labels
             Rows, and their labels from `labels_of`.
         first
-            Rows of this epoch before the batch, if the same rows come again in another epoch.
+            The number of rows of this epoch before the batch, by which the learner knows rows of an
+            earlier epoch again; None: there is one epoch.
+
+        Returns
+        -------
+        Pairs
+            (label, prediction) of each row that was learnt.
 
         """
         if self.learner is None:
@@ -71,12 +88,18 @@ class Feeder:
         return self._learn(batch, matrix, labels, kept, ids)
 
     def predict(self, batch: Any) -> tuple[np.ndarray, list[Any]]:
-        """Predict rows whose labels are not known; the scaler learns them.
+        """Predict rows whose labels are not known yet. The scaler learns them.
+
+        Parameters
+        ----------
+        batch
+            Rows.
 
         Returns
         -------
-        The numbers of the rows that can be used, int64, and what was predicted of each: None before
-        any label was learnt.
+        tuple[np.ndarray, list[Any]]
+            The numbers in the batch of the rows that can be used, int64; and their predictions,
+            None before the first label was learnt.
 
         """
         if self.learner is None:
@@ -92,14 +115,19 @@ class Feeder:
         return kept, self.learner.labels_of(margins)
 
     def learn(self, batch: Any, labels: Sequence[Any], predicted: Sequence[Any]) -> Pairs:
-        """Learn rows that `predict` had before, now that their labels are known.
+        """Learn rows that `predict` was given earlier.
 
         Parameters
         ----------
         batch, labels
             Rows, and their labels.
         predicted
-            What was predicted of each.
+            Their earlier predictions.
+
+        Returns
+        -------
+        Pairs
+            (label, prediction) of each row that was learnt.
 
         """
         if self.learner is None:
@@ -113,10 +141,10 @@ class Feeder:
         given = LabelColumn.of(predicted).take(kept)
         return self._learn(batch, matrix, labels.take(kept), kept, None, given)
 
-    # Learners of ours
+    # Learners of this package
 
     def _checked(self, batch: Any, labels: LabelColumn | None = None) -> tuple[Any, np.ndarray]:
-        """Return the rows that can be used, and their numbers; put the others aside."""
+        """Return the rows that can be used, and their numbers; give the others to `bad`."""
         assert self.learner is not None
         n = len(batch)
         matrix = self.learner.matrix_of(batch.features)
@@ -129,11 +157,11 @@ class Feeder:
             self._reject(batch, i, labels, matrix)
         kept = np.flatnonzero(usable)
         matrix = matrix if len(kept) == n else take(matrix, kept)
-        # The learner need not look again.
+        # The learner does not check for finite values again.
         return matrix if isinstance(matrix, SparseMatrix) else matrix._replace(is_finite=True), kept
 
     def _usable_labels(self, labels: LabelColumn) -> np.ndarray:
-        """Return which labels are there and are not a third class."""
+        """Return which labels are neither missing nor a third class."""
         assert self.learner is not None
         known, most = set(self.learner.classes), self.learner.most_classes
         for label, _ in labels.present():
@@ -142,7 +170,7 @@ class Feeder:
         usable = [label in known for label in labels.values]
         if all(usable) and labels.codes.min(initial=0) > MISSING:
             return np.ones(len(labels), bool)
-        # The code of a missing label is that of the last place.
+        # MISSING is -1, so that it selects the last element.
         return np.array([*usable, False])[labels.codes]
 
     def _reject(
@@ -168,7 +196,7 @@ class Feeder:
         ids: np.ndarray | None,
         given: LabelColumn | None = None,
     ) -> Pairs:
-        """Learn rows that were checked; pair the labels with what was predicted, now or before."""
+        """Learn checked rows; return pairs of labels and predictions, `given` or made now."""
         assert self.learner is not None
         unknown = not self.learner.classes
         if given is not None and self.learner.observer is not None:
@@ -179,7 +207,7 @@ class Feeder:
             if len(ys) == 1:
                 self.bad.take(event_of(batch, int(kept[0])), "kernel value", str(error))
                 return Pairs()
-            # A row that the kernel cannot take: find it, and learn the others.
+            # The kernel gave no finite value for some row: learn the rows one by one.
             pairs = Pairs()
             for i in range(len(ys)):
                 one = slice(i, i + 1)

@@ -1,4 +1,4 @@
-"""Rows that wait for their labels, kept as columns: a fraction of what dicts would take."""
+"""A store of rows that wait for their labels, in Arrow columns: far smaller than dicts."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from connectors.source import Batch
 
 @dataclass(slots=True)
 class _Part:
-    """Rows that came together: columns, places, and the numbers by which they are held."""
+    """Rows of one batch: their columns, their row numbers in the file, and their own numbers."""
 
     features: pa.RecordBatch
     rows: npt.NDArray[np.int64]
     file: str | None
-    numbers: npt.NDArray[np.int64]  # rising
-    alive: npt.NDArray[np.bool_]  # which were not taken yet
+    numbers: npt.NDArray[np.int64]  # by which `HeldRows` knows them; increasing
+    alive: npt.NDArray[np.bool_]  # False: the row was taken or dropped
     n_alive: int
 
     def living(self) -> _Part:
-        """Return the part without the rows that were taken."""
+        """Return a part that has only the rows still alive."""
         if self.n_alive == len(self.numbers):
             return self
         alive = self.alive
@@ -40,7 +40,7 @@ def _part(features: pa.RecordBatch, rows: Any, file: str | None, numbers: Any) -
 
 
 class HeldRows:
-    """A store of rows by number, in the order of arrival.
+    """A store of rows; each is known by a number, counted in the order of arrival.
 
     Examples
     --------
@@ -58,8 +58,8 @@ class HeldRows:
     """
 
     def __init__(self) -> None:
-        self._firsts: list[int] = []  # the first number given out to each part, rising
-        self._parts: dict[int, _Part] = {}  # by that number
+        self._firsts: list[int] = []  # the first number of each part, increasing
+        self._parts: dict[int, _Part] = {}  # by their first number
         self._n = 0
         self._next = 0
 
@@ -73,11 +73,25 @@ class HeldRows:
         return self._next
 
     def add(self, batch: Batch, kept: Sequence[int] | npt.NDArray[np.int64]) -> range:
-        """Hold some rows of a batch; return their numbers."""
+        """Add rows of a batch.
+
+        Parameters
+        ----------
+        batch
+            The batch.
+        kept
+            Which rows of it, from 0.
+
+        Returns
+        -------
+        range
+            The numbers of the rows.
+
+        """
         numbers = range(self._next, self._next + len(kept))
         if len(kept):
             places = np.asarray(kept, np.int64)
-            # Taken, not sliced: a slice would keep the whole batch in memory.
+            # A copy: a slice would keep the whole batch in memory.
             features = batch.features.take(pa.array(places))
             self._firsts.append(self._next)
             self._parts[self._next] = _part(
@@ -88,11 +102,18 @@ class HeldRows:
         return numbers
 
     def take(self, numbers: Sequence[int]) -> Iterator[tuple[Batch, slice]]:
-        """Hand out rows, in the order given, and hold them no longer.
+        """Yield rows and remove them.
 
-        Returns
-        -------
-        Batches without labels, and the part of `numbers` that each of them is about.
+        Parameters
+        ----------
+        numbers
+            The rows, in any order.
+
+        Yields
+        ------
+        tuple[Batch, slice]
+            Batches without labels, in the order of `numbers`, and the slice of `numbers` that each
+            batch holds.
 
         """
         parts = [self._parts[self._first_of(n)] for n in numbers]
@@ -105,7 +126,14 @@ class HeldRows:
         self.drop(numbers)
 
     def drop(self, numbers: Sequence[int]) -> None:
-        """Hold rows no longer."""
+        """Remove rows.
+
+        Parameters
+        ----------
+        numbers
+            The rows.
+
+        """
         for number in numbers:
             first = self._first_of(number)
             part = self._parts[first]
@@ -116,11 +144,18 @@ class HeldRows:
                 del self._parts[first]
                 del self._firsts[bisect_left(self._firsts, first)]
             elif 2 * part.n_alive < len(part.numbers):
-                # Half of its memory would be kept for nothing.
+                # More than half of the memory is of removed rows: copy the others.
                 self._parts[first] = part.living()
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what `resume` needs, as JSON values and arrays."""
+        """Return the rows as JSON values and arrays, for `resume`.
+
+        Returns
+        -------
+        tuple[dict[str, Any], dict[str, np.ndarray]]
+            JSON values, and arrays by name.
+
+        """
         arrays: dict[str, np.ndarray] = {}
         files = []
         for first in self._firsts:
@@ -134,7 +169,14 @@ class HeldRows:
         return {"files": files, "firsts": list(self._firsts), "next": self._next}, arrays
 
     def resume(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Hold what another store held when its `state` was called."""
+        """Replace the rows by those that another store had when its `state` was called.
+
+        Parameters
+        ----------
+        state, arrays
+            The return value of `state`.
+
+        """
         self._firsts, self._parts, self._next = state["firsts"], {}, state["next"]
         for file, first in zip(state["files"], self._firsts, strict=True):
             with pa.ipc.open_stream(pa.py_buffer(arrays[f"{first}.features"])) as reader:
@@ -145,12 +187,12 @@ class HeldRows:
         self._n = sum(part.n_alive for part in self._parts.values())
 
     def _first_of(self, number: int) -> int:
-        """Return by which number the part of a row is known."""
+        """Return the first number of the part that holds a row."""
         return self._firsts[bisect_right(self._firsts, number) - 1]
 
 
 def _columns_of(part: _Part) -> bytes:
-    """Return what must be the same in parts whose rows go together: names, types, metadata."""
+    """Return the schema, serialised: rows of parts with equal ones can share a batch."""
     schema: bytes = part.features.schema.serialize().to_pybytes()
     return schema
 

@@ -1,8 +1,8 @@
-"""Labels that come later than their events: predictions are held until they can be scored.
+"""Labels that come later than their events: events are held until their labels come.
 
-An event is predicted when it comes, and held; when its label comes, the prediction from back then
-is scored, and the event is learnt. Labels find their events by a key, or come a given time after
-them (a simulation, as River's ``stream.simulate_qa``).
+An event is predicted when it comes, and held with its prediction. When its label comes, that
+prediction is scored, and the event is learnt. A label is matched to its event by a key; or labels
+are simulated to come a given time after their events (as River's ``stream.simulate_qa`` does).
 """
 
 from __future__ import annotations
@@ -27,34 +27,36 @@ Delay = int | float | timedelta | Callable[[Any], float]
 
 
 class _Held(NamedTuple):
-    """An event whose label is awaited; its features are in `HeldRows`."""
+    """An event that waits for its label; its features are in `HeldRows`, under `number`."""
 
     number: int
     predicted: Any
-    label: Any  # if the delay is simulated
-    due: float  # when it comes then
+    label: Any  # None until it is known; known from the start if the delay is simulated
+    due: float  # when a simulated label comes; inf: the label is matched by key
 
 
 class LateLabels:
-    """Holds events until their labels come.
+    """A buffer of events that wait for their labels.
 
     Parameters
     ----------
     delay
-        How long after its event a label comes: rows, or seconds with `moment`; a timedelta; or a
-        function of the event. None: labels come by themselves, and find their events by key, in
-        sources with keys (see `connectors.kafka.KafkaSource`).
+        How long after its event a label comes: a number of rows (with `moment`: of seconds), at
+        least 0; a timedelta; or a function of the event. None: nothing is simulated; the source
+        gives labels apart from events, and they are matched by key (see
+        `connectors.kafka.KafkaSource`).
     moment
-        What time is: None, the number of the row; ``"timestamp"``, the seconds of the source; or
-        the name of a feature.
+        How time is measured: None, by row number; ``"timestamp"``, by the source's timestamps in
+        seconds; or the name of a feature that holds a time.
     most
-        Events held, and labels held whose events are still to come, at least 1. The oldest are
-        given up when there are more. By default 100,000.
+        The largest number of held events, and of held labels whose events have not come, at least
+        1; 100,000 by default. When there are more, the oldest are given up.
     patience
-        Give up an event after so many further ones, at least 1; None: only when there are too many.
+        Give up an event after this many further events, at least 1; None: only when more than
+        `most` are held.
     default
-        The label of events that are given up, which are learnt with it: no click, no complaint.
-        None: they are only counted.
+        Events that are given up are learnt with this label (no click, no complaint); None: they are
+        only counted.
 
     Raises
     ------
@@ -104,30 +106,39 @@ class LateLabels:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many events and labels are ``held`` now, and what became of the others.
+        """Counts of events and labels by what became of them.
 
-        ``answered`` events got their label; of those ``before_event`` the label came first.
-        ``never_came`` are events that were given up, ``without_event`` labels that were.
+        ``held``: events that wait for their labels now; ``labels_held``: labels that wait for their
+        events now. ``answered``: events that got their label; ``before_event``: those of them whose
+        label came before the event. ``never_came``: events that were given up; ``without_event``:
+        labels that were given up.
         """
         names = ("answered", "before_event", "never_came", "without_event")
         held = {"held": len(self._held), "labels_held": len(self._early)}
         return held | {name: self._counts[name] for name in names}
 
     def take(self, batch: Any, labels: Sequence[Any], feeder: Feeder) -> Pairs:
-        """Take events, or labels of earlier ones.
+        """Take a batch of events, or a batch of labels of earlier events.
 
         Parameters
         ----------
         batch
-            Rows of a source, or their labels.
+            Events of a source, or labels of earlier events (`are_answers`).
         labels
-            One a row; None where it is not known.
+            One label a row; None where it is missing.
         feeder
-            Predicts and learns.
+            Predicts and learns with the model.
 
         Returns
         -------
-        (label, prediction) of each event that was learnt.
+        Pairs
+            (label, prediction) of each event that was learnt.
+
+        Raises
+        ------
+        ParameterError
+            The source has no keys and `delay` is None, or `moment` is ``"timestamp"`` and the
+            source has no timestamps.
 
         """
         if self.delay is not None:
@@ -142,7 +153,19 @@ class LateLabels:
         return self._take_events(batch, labels, feeder)
 
     def end(self, feeder: Feeder) -> Pairs:
-        """Let the labels come that simulated delays still keep back: the source is at its end."""
+        """Learn the events whose simulated labels have not come yet: the source is at its end.
+
+        Parameters
+        ----------
+        feeder
+            Learns with the model.
+
+        Returns
+        -------
+        Pairs
+            (label, prediction) of each event that was learnt.
+
+        """
         return Pairs() if self.delay is None else self._answer_due(math.inf, feeder)
 
     # By key
@@ -159,10 +182,10 @@ class LateLabels:
                 numbers = self._rows.add(part, kept)
                 for i, number, guess in zip(kept.tolist(), numbers, predicted, strict=True):
                     self._held[part.keys[i]] = _Held(number, guess, None, math.inf)
-        return pairs + self._fall_back(feeder)
+        return pairs + self._give_up_old(feeder)
 
     def _fresh_labels(self, batch: Any, labels: Sequence[Any], feeder: Feeder) -> list[Any]:
-        """Return the label of each event, `_AWAITED` or `_REFUSED`."""
+        """Return the label of each event; or `_AWAITED` (unknown), or `_REFUSED` (a bad event)."""
         found: list[Any] = []
         awaited: set[Any] = set()
         for i, (key, label) in enumerate(zip(batch.keys, labels, strict=True)):
@@ -193,7 +216,7 @@ class LateLabels:
             elif key in self._held:
                 answered.append(self._held.pop(key)._replace(label=label))
             else:
-                # A label that came twice before its event: the newer one counts.
+                # If a label comes twice before its event, the newer one counts.
                 self._counts["without_event"] += key in self._early
                 self._early[key] = label
         while len(self._early) > self.most:
@@ -202,8 +225,8 @@ class LateLabels:
         self._counts["answered"] += len(answered)
         return self._learn(answered, feeder)
 
-    def _fall_back(self, feeder: Feeder) -> Pairs:
-        """Give up the oldest events, if there are too many or they wait for too long."""
+    def _give_up_old(self, feeder: Feeder) -> Pairs:
+        """Give up the oldest events while there are too many, or they have waited for too long."""
         lost: list[_Held] = []
         oldest = -1 if self.patience is None else self._rows.next_number - self.patience
         while self._held:
@@ -234,15 +257,15 @@ class LateLabels:
         start, soonest = 0, math.inf
         for i, (now, due) in enumerate(times):
             if min(soonest, self._due[0][0] if self._due else math.inf) <= now:
-                # A label comes before event i: all before it are predicted now.
-                self._ask(batch, labels, times, start, i, feeder)
+                # A label comes before event i: the events before i are predicted without it.
+                self._predict_and_hold(batch, labels, times, start, i, feeder)
                 pairs += self._answer_due(now, feeder)
                 start, soonest = i, math.inf
             soonest = min(soonest, due)
-        self._ask(batch, labels, times, start, len(times), feeder)
-        return pairs + self._fall_back(feeder)
+        self._predict_and_hold(batch, labels, times, start, len(times), feeder)
+        return pairs + self._give_up_old(feeder)
 
-    def _ask(
+    def _predict_and_hold(
         self,
         batch: Any,
         labels: Sequence[Any],
@@ -272,13 +295,13 @@ class LateLabels:
         answered = []
         while self._due and self._due[0][0] <= now:
             held = self._held.pop(heappop(self._due)[1], None)
-            if held is not None:  # it was not given up
+            if held is not None:  # None: the event was given up
                 answered.append(held)
         self._counts["answered"] += len(answered)
         return self._learn(answered, feeder)
 
     def _times(self, batch: Any) -> list[tuple[float, float]]:
-        """Return when each row comes, and when its label does."""
+        """Return the times at which each row and its label come."""
         n = len(batch)
         if callable(self.delay):
             delays = [float(self.delay(event)) for event in batch.events()]
@@ -287,7 +310,7 @@ class LateLabels:
             delays = [float(self.delay)] * n
         times = []
         for now, delay in zip(self._moments(batch), delays, strict=True):
-            # Without a time of its own an event comes when the one before it came.
+            # An event without a time comes at the time of the event before it.
             self._now = now if math.isfinite(now) else self._now
             times.append((self._now, self._now + delay))
         self._seen += n
@@ -307,7 +330,7 @@ class LateLabels:
     # Checkpoints
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what `resume` needs, as JSON values and arrays."""
+        """Return the held events and the counts as JSON values and arrays, for `resume`."""
         held = [
             [as_json(key, "the key"), h.number, *_plain(h.predicted, h.label), h.due]
             for key, h in self._held.items()
@@ -318,7 +341,14 @@ class LateLabels:
         return state | {"seen": self._seen, "now": self._now}, arrays
 
     def resume(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Go on from where `state` was called."""
+        """Continue from what `state` returned.
+
+        Parameters
+        ----------
+        state, arrays
+            The return value of `state`.
+
+        """
         self._rows.resume(state["rows"], arrays)
         self._held = OrderedDict((key, _Held(*held)) for key, *held in state["held"])
         self._early = OrderedDict((key, label) for key, label in state["early"])
@@ -329,21 +359,28 @@ class LateLabels:
             self._due = []
 
     def settings(self) -> dict[str, str]:
-        """Return the parameters as texts; those of a resumed run must be the same."""
+        """Return the parameters as texts. A resumed run must have the same.
+
+        Returns
+        -------
+        dict[str, str]
+            Texts by name.
+
+        """
         names = ("moment", "most", "patience", "default")
         delay = "a function" if callable(self.delay) else repr(self.delay)
         return {"delay": delay} | {f"late {name}": repr(getattr(self, name)) for name in names}
 
 
 class _Mark:
-    """Stands for a label."""
+    """A marker in the place of a label."""
 
 
 _AWAITED, _REFUSED = _Mark(), _Mark()
 
 
 def _runs(labels: list[Any]) -> Iterator[tuple[int, int, str]]:
-    """Yield the runs of events whose labels are known, awaited, or that are refused."""
+    """Yield (start, stop, kind) of each run of events of one kind: known, awaited or refused."""
     start = 0
     kinds = [
         "awaited" if y is _AWAITED else "refused" if y is _REFUSED else "known" for y in labels

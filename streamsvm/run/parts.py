@@ -1,4 +1,4 @@
-"""The parts of a model that a run deals with, and what its data must be like."""
+"""The scaler and the learner inside a model, and checks of the target against the learner."""
 
 from __future__ import annotations
 
@@ -15,7 +15,19 @@ from streamsvm.preprocessing.standard_scaler import StandardScaler
 
 
 def parts_of(model: Any) -> tuple[StandardScaler | None, Learner | None]:
-    """Return the scaler and the learner of a model that takes batches; (None, None) for others."""
+    """Return the scaler and the learner of a model that learns batches without dicts.
+
+    Parameters
+    ----------
+    model
+        A learner of this package, a pipeline of `StandardScaler` and one, or any other model.
+
+    Returns
+    -------
+    tuple[StandardScaler | None, Learner | None]
+        The scaler (None: there is none) and the learner; (None, None) for any other model.
+
+    """
     steps = list(model.steps.values()) if isinstance(model, compose.Pipeline) else [model]
     if len(steps) == 1 and isinstance(steps[0], Learner):
         return None, steps[0]
@@ -25,7 +37,21 @@ def parts_of(model: Any) -> tuple[StandardScaler | None, Learner | None]:
 
 
 def check_target(labels: LabelColumn, learner: Learner | None) -> None:
-    """Refuse a target of more classes than the learner takes, by its first labels."""
+    """Refuse a target of more classes than the learner takes.
+
+    Parameters
+    ----------
+    labels
+        The labels of the first rows.
+    learner
+        The learner; None: nothing is checked.
+
+    Raises
+    ------
+    LabelError
+        The labels have more than two classes, and the learner takes two.
+
+    """
     classes = [label for label, _ in labels.present()]
     if learner is not None and learner.most_classes is not None and len(classes) > 2:
         shown = ", ".join(repr(y) for y in classes[:5]) + (", ..." if len(classes) > 5 else "")
@@ -37,12 +63,40 @@ def check_target(labels: LabelColumn, learner: Learner | None) -> None:
 
 
 def event_of(batch: Any, i: int) -> Any:
-    """Return row i of a batch as an event."""
+    """Return row i of a batch as an event.
+
+    Parameters
+    ----------
+    batch
+        A batch of a source.
+    i
+        The row, from 0.
+
+    Returns
+    -------
+    Event
+        An event with `x`, `y` and `position`.
+
+    """
     return next(iter(batch.slice(i, 1).events()))
 
 
 def check_classes(n_rows: int, seen: Counter[Any]) -> None:
-    """Refuse a stream that had fewer than two classes."""
+    """Refuse a stream whose labels had fewer than two classes.
+
+    Parameters
+    ----------
+    n_rows
+        How many rows were read.
+    seen
+        How often each label was learnt.
+
+    Raises
+    ------
+    LabelError
+        There were no rows, or fewer than two classes.
+
+    """
     if n_rows == 0:
         raise LabelError("there are no rows to learn from")
     if len(seen) < 2:

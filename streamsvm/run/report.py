@@ -1,4 +1,4 @@
-"""What a run tells while it goes on, and at its end."""
+"""The progress of a run, and its final report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from streamsvm.monitor.history import History
 
 
 def peak_memory() -> int | None:
-    """Return the most bytes of memory that this process had at a time, None where unknown."""
+    """Return the peak memory of this process.
+
+    Returns
+    -------
+    int | None
+        Bytes; None on systems that do not tell (Windows).
+
+    """
     try:
         import resource
     except ImportError:  # Windows
@@ -26,11 +33,11 @@ def _rate(rows: int, seconds: float) -> float:
 
 @dataclass
 class Progress:
-    """Where a run is; also what its history is made of."""
+    """The state of a run at one moment, for a screen; a record of its history holds the same."""
 
     phase: str  # "learning" or "finishing"
     epoch: int  # from 1
-    rows: int  # read in all epochs
+    rows: int  # read so far, in all epochs
     seconds: float
     accuracy: float
     balanced_accuracy: float
@@ -38,28 +45,28 @@ class Progress:
     delta: float | None
     dual: float | None
     n_bad: int
-    gap: float | None = None  # of the monitor's last record, as are the next two
+    gap: float | None = None  # this and the next two: from the monitor's last record
     averaged_gap: float | None = None
     certificate: float | None = None
-    compile_seconds: float = 0.0  # of `seconds`
+    compile_seconds: float = 0.0  # the part of `seconds` in which code was compiled
 
     @property
     def rows_per_second(self) -> float:
-        """Rows a second since the start, without the time in which code was compiled."""
+        """Rows a second since the start, not counting the time in which code was compiled."""
         return _rate(self.rows, self.seconds - self.compile_seconds)
 
 
 @dataclass
 class RunReport:
-    """What a run did and learnt."""
+    """The final report of a run: counts, scores, times and memory."""
 
     rows: int = 0
     learnt: int = 0
     bad: dict[str, int] = field(default_factory=dict)
-    late: dict[str, int] = field(default_factory=dict)  # what became of events held for labels
+    late: dict[str, int] = field(default_factory=dict)  # `LateLabels.counts`
     epochs: int = 0
     seconds: float = 0.0
-    compile_seconds: float = 0.0  # of `seconds`: code was compiled, once for this machine
+    compile_seconds: float = 0.0  # the part of `seconds` in which code was compiled
     finish_seconds: float = 0.0
     finished: bool = False
     interrupted: bool = False
@@ -71,16 +78,23 @@ class RunReport:
     dual: float | None = None
     memory_bytes: int = 0
     memory_parts: dict[str, int] = field(default_factory=dict)  # of the model, in bytes
-    peak_bytes: int | None = None  # of the whole process so far; None where it is not known
+    peak_bytes: int | None = None  # of the whole process; None: the system does not tell
     counters: dict[str, int] = field(default_factory=dict)
-    monitor: dict[str, Any] = field(default_factory=dict)  # its last record, and why no certificate
+    monitor: dict[str, Any] = field(default_factory=dict)  # last record, certificate's reason
     history: History = field(default_factory=History, repr=False)
 
     @property
     def rows_per_second(self) -> float:
-        """Rows a second, without the time in which code was compiled."""
+        """Rows a second, not counting the time in which code was compiled."""
         return _rate(self.rows, self.seconds - self.compile_seconds)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the report as JSON values, without the history."""
+        """Return the report as JSON values, without the history.
+
+        Returns
+        -------
+        dict[str, Any]
+            The fields by name.
+
+        """
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "history"}

@@ -1,4 +1,4 @@
-"""The loop: a source's events are predicted, scored, learnt and reported."""
+"""The main loop: the events of a source are predicted, scored, learnt and reported."""
 
 from __future__ import annotations
 
@@ -24,19 +24,45 @@ from streamsvm.run.report import Progress, RunReport, peak_memory
 
 
 class BatchSource(Protocol):
-    """What a source must offer to be run (`connectors` has them)."""
+    """The interface of a source that `Run` reads (the sources of `connectors` have it)."""
 
     def batches(self, size: int | None = None) -> Iterator[Any]:
-        """Give batches with `features`, `labels`, `events()`, `slice()` and a length."""
+        """Return batches with `features`, `labels`, `events()`, `slice()` and a length.
+
+        Parameters
+        ----------
+        size
+            Rows a batch, at least 1; None: the source's own choice.
+
+        Returns
+        -------
+        Iterator[Any]
+            The unread batches.
+
+        """
 
     def rewind(self) -> None:
-        """Start again, for the next epoch."""
+        """Go back to the start, for the next epoch."""
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the position of the next unread row (for checkpoints)."""
+        """Return the position of the next unread row (for checkpoints).
+
+        Returns
+        -------
+        dict[str, Any]
+            JSON values.
+
+        """
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
-        """Continue from a snapshot (for checkpoints)."""
+        """Continue from a snapshot (for checkpoints).
+
+        Parameters
+        ----------
+        snapshot
+            The return value of `snapshot`, of this or an earlier process.
+
+        """
 
 
 class Run:
@@ -45,29 +71,36 @@ class Run:
     Parameters
     ----------
     source
-        Where events come from.
+        The source of events, see `connectors`.
     model
-        A learner of ours, a pipeline of `StandardScaler` and one, a `TrackingMonitor` of either, or
-        any River classifier (which is given the events one by one).
+        A learner of this package, a pipeline of `StandardScaler` and one, a `TrackingMonitor` of
+        either, or any River classifier (which is given the events one by one).
     epochs
-        How often the source is read; the score is of the first reading alone, in which every
-        prediction is made before its label is learnt.
+        How many times the source is read, at least 1. Only the first reading is scored: in it,
+        every prediction is made before the label is learnt.
     limit
-        Rows to read in each epoch; None = all. A stream is left at the end of a batch.
+        Rows to read in each epoch, at least 1; None: all. Sources whose batches differ each time
+        they are read (Kafka) end at the end of a batch.
     positive
-        A label, as text: learn it (True) against all others (False).
+        A label, as text: it is learnt as True, all others as False.
     bad_events
-        What happens to events that cannot be used; `BadEvents("raise")` by default.
+        The policy for events that cannot be used; `BadEvents("raise")` by default.
     late
-        Holds events whose labels come later; None: each event brings its label.
+        The buffer for events whose labels come later; None: each event has its label.
     finish
-        Whether to end with the learner's `finish`.
+        Call the learner's `finish` at the end.
     on_progress
         Called with a `Progress` after each chunk of rows, and while finishing.
     should_stop
-        Asked after each chunk; True ends the run early, with its report.
+        Called after each chunk; if it returns True, the run ends early, with its report.
     checkpoint
-        Where the state of the run is kept, so that it goes on there after any end; None = nowhere.
+        The file that holds the state of the run, from which a later process continues; None: the
+        state is not kept.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is out of range, or the model or the source cannot do what is asked for.
 
     Examples
     --------
@@ -110,7 +143,7 @@ class Run:
         self.bad = bad_events or BadEvents()
         self.feeder = Feeder(self.model, self.bad, positive)
         self.learner = self.feeder.learner
-        # A monitor's records are made at the ends of chunks.
+        # A monitor makes its records at the ends of chunks.
         chunk = (self.learner or Learner).chunk
         self._chunk = chunk if self.monitor is None else min(chunk, self.monitor.every)
         if finish and not hasattr(self.learner, "finish"):
@@ -125,13 +158,18 @@ class Run:
         self._accuracy = metrics.Accuracy(cm=self.confusion)
         self._balanced = metrics.BalancedAccuracy(cm=self.confusion)
         self.seen: Counter[Any] = Counter()
-        self.taken = 0  # events and labels that came apart from them, good or bad
+        self.taken = 0  # events, and labels that came apart from events; good or bad
         self.checkpoint = checkpoint
         self.place = Place()
         self._start = self._compile_start = 0.0
 
     def execute(self) -> RunReport:
         """Run, and return the report.
+
+        Returns
+        -------
+        RunReport
+            The report; the same object as `report`.
 
         Raises
         ------
@@ -164,7 +202,7 @@ class Run:
             self.bad.close()
             if self.checkpoint is not None:
                 self.checkpoint.close()
-            self._look_at_clock()
+            self._update_times()
             self._complete()
         if not report.interrupted:
             check_classes(self.report.rows, self.seen)
@@ -174,7 +212,7 @@ class Run:
         return report
 
     def _read(self, epoch: int) -> None:
-        """Learn what is unread in an epoch."""
+        """Learn the unread rows of an epoch."""
         report = self.report
         for batch, first in self._chunks():
             for reject in getattr(batch, "rejects", ()):
@@ -183,8 +221,8 @@ class Run:
                 self.bad.take(reject, reject.kind, reject.reason)
             if len(batch):
                 self._learn(batch, first, epoch)
-                self._look_at_clock()
-                self._tell("learning", epoch)
+                self._update_times()
+                self._report_progress("learning", epoch)
             if self.checkpoint is not None:
                 self.checkpoint.after(self)
             if report.interrupted or self.should_stop():
@@ -195,14 +233,14 @@ class Run:
         """Yield parts of at most a chunk, with the number of their first row in the epoch."""
         first, offset = self.place.first, self.place.offset
         batches = self.source.batches()
-        # What cuts its batches anew when it is read again can be left at their ends only.
+        # A source whose batches differ when it is read again can be resumed at their ends only.
         whole = getattr(self.source, "cuts_anew", False)
         while self.limit is None or first < self.limit:
             before = None if self.checkpoint is None else self.source.snapshot()
             try:
                 batch = next(batches, None)
             except KeyboardInterrupt:
-                # While waiting for rows: nothing is half learnt.
+                # The source was waiting for rows: no row is half learnt.
                 self.report.interrupted = True
                 return
             if batch is None:
@@ -214,7 +252,7 @@ class Run:
                 yield batch, start
                 continue
             while offset < len(batch):
-                # Parts end where they would have, wherever an earlier process ended.
+                # Parts have the same ends as if no earlier process had stopped between them.
                 size = min(self._chunk - offset % self._chunk, len(batch) - offset)
                 if self.limit is not None:
                     size = min(size, self.limit - first)
@@ -223,7 +261,7 @@ class Run:
                 part, start = batch.slice(offset, size), first
                 offset += size
                 first += size
-                # Where to go on when this part has been learnt.
+                # The next unread row once this part is learnt.
                 self.place = Place(self.place.epoch, first, offset, before)
                 yield part, start
             offset -= len(batch)
@@ -247,14 +285,14 @@ class Run:
         self.bad.n_events = self.taken
 
     def _score(self, predicted: Pairs, epoch: int) -> None:
-        """Count the rows that were learnt, and what was predicted of them before."""
+        """Count learnt rows, and score the predictions made before they were learnt."""
         for y, p, count in predicted.counts():
             if epoch == 1 and p is not None:
                 self.confusion.update(y, p, count)
             self.seen[y] += count
         self.report.learnt += len(predicted)
 
-    def _look_at_clock(self) -> None:
+    def _update_times(self) -> None:
         self.report.seconds = time.perf_counter() - self._start
         self.report.compile_seconds = clock.seconds - self._compile_start
 
@@ -262,7 +300,7 @@ class Run:
         start = time.perf_counter()
 
         def progress(delta: float, n_support_vectors: int) -> None:
-            self._tell("finishing", self.report.epochs)
+            self._report_progress("finishing", self.report.epochs)
             if self.should_stop():
                 raise KeyboardInterrupt
 
@@ -275,7 +313,7 @@ class Run:
             self.report.interrupted = True
         self.report.finish_seconds = time.perf_counter() - start
 
-    def _tell(self, phase: str, epoch: int) -> None:
+    def _report_progress(self, phase: str, epoch: int) -> None:
         learner = self.learner
         now = Progress(
             phase,
@@ -288,18 +326,20 @@ class Run:
             getattr(learner, "delta", None),
             getattr(learner, "dual", None),
             self.bad.total,
-            *self._gaps(),
+            *self._monitored(),
             self.report.compile_seconds,
         )
         if phase == "learning":
             self.report.history.add(dict(vars(now)))
         self.on_progress(now)
 
-    def _gaps(self) -> tuple[float | None, float | None, float | None]:
+    def _monitored(self) -> tuple[float | None, float | None, float | None]:
+        """Return gap, mean gap and certificate of the monitor's last record."""
         last = {} if self.monitor is None else self.monitor.last()
         return last.get("gap"), last.get("averaged_gap"), last.get("certificate")
 
     def _complete(self) -> None:
+        """Fill in the report."""
         report, learner = self.report, self.learner
         report.peak_bytes = peak_memory()
         report.bad = dict(self.bad.counts)

@@ -1,4 +1,4 @@
-"""Predictions from any thread, beside the one that learns."""
+"""Predictions from any thread while another thread learns."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from streamsvm.monitor.tracker import TrackingMonitor
 
 
 class Serving:
-    """A copy of a model that answers while the model goes on learning.
+    """A copy of a model that predicts while the model goes on learning.
 
-    A learner may be asked from any thread, too: it then answers when it has learnt the event, or
-    the batch, that it is at. A `Serving` never waits for that. It answers from its copy, which is
-    of a moment between two events (of a pipeline: of all its steps at once), and is renewed by the
-    thread that learns.
+    Predictions from a `Serving` never wait for learning. (A learner itself can be asked from any
+    thread, too, but it answers only after the event or the batch that it is learning.) They come
+    from a copy of the model, taken between two events, of all steps of a pipeline at once. The
+    thread that learns renews the copy by calling `refresh`.
 
-    Renewing copies the model's arrays but its cached kernel rows: 10,000 support vectors of 784
-    features are 52 MB, which take 10 ms, the first time .2 s. Asking costs what it costs the model.
+    Renewing copies all arrays of the model except its cached kernel rows: 10,000 support vectors of
+    784 features are 52 MB, which take 10 ms, the first time .2 s. A prediction costs the same as
+    from the model.
 
     Parameters
     ----------
     model
         A learner, a pipeline, or a `TrackingMonitor` of either.
     seconds
-        `refresh` does nothing sooner than this after the last copy, at least 0; by default 1.
+        The shortest time between two copies, at least 0; by default 1.
 
     Raises
     ------
@@ -54,27 +55,28 @@ class Serving:
             raise ParameterError(f"seconds={seconds!r}: use a number of at least 0")
         self._model = model.model if isinstance(model, TrackingMonitor) else model
         self.seconds = seconds
-        # River's models are not made for several threads; ours have locks of their own.
+        # River's models are not thread-safe; learners of this package have locks of their own.
         self._lock = threading.Lock()
         self._copy = copy.deepcopy(self._model)
         self._moment = time.monotonic()
 
     def refresh(self, progress: Any = None) -> bool:
-        """Renew the copy if it is time; to be called by the thread that learns, between events.
+        """Renew the copy if it is due. To be called by the thread that learns, between two events.
 
         Parameters
         ----------
         progress
-            Not used: so that a `Run` can call this after each chunk (``on_progress=``).
+            Ignored; a `Run` passes it when it calls this after each chunk (``on_progress=``).
 
         Returns
         -------
-        Whether the copy was renewed.
+        bool
+            Whether the copy was renewed.
 
         """
         if time.monotonic() - self._moment < self.seconds:
             return False
-        # One assignment: whoever is answering keeps the copy that it began with.
+        # One assignment: a prediction under way keeps the copy that it began with.
         self._copy = copy.deepcopy(self._model)
         self._moment = time.monotonic()
         return True
@@ -86,26 +88,74 @@ class Serving:
 
     @property
     def model(self) -> Any:
-        """The copy: a model of its own, which is never changed again."""
+        """The current copy; it is replaced at the next renewal, and never changed."""
         return self._copy
 
     def predict_one(self, x: Any) -> Any:
-        """Return the label predicted for an event."""
+        """Return the label predicted for an event.
+
+        Parameters
+        ----------
+        x
+            An event.
+
+        Returns
+        -------
+        Hashable
+            The label.
+
+        """
         with self._lock:
             return self._copy.predict_one(x)
 
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
-        """Return {label: probability} of an event."""
+        """Return {label: probability} of an event.
+
+        Parameters
+        ----------
+        x
+            An event.
+
+        Returns
+        -------
+        dict[Any, float]
+            The probabilities by label.
+
+        """
         with self._lock:
             probabilities: dict[Any, float] = self._copy.predict_proba_one(x)
             return probabilities
 
     def predict_many(self, X: Any) -> Any:
-        """Return the labels predicted for the rows of a batch."""
+        """Return the labels predicted for the rows of a batch.
+
+        Parameters
+        ----------
+        X
+            A batch, as the model's own `predict_many` takes it.
+
+        Returns
+        -------
+        Any
+            The labels, in the type that the model's own method returns.
+
+        """
         with self._lock:
             return self._copy.predict_many(X)
 
     def predict_proba_many(self, X: Any) -> Any:
-        """Return the probabilities of the rows of a batch."""
+        """Return the probabilities of the rows of a batch.
+
+        Parameters
+        ----------
+        X
+            A batch, as the model's own `predict_proba_many` takes it.
+
+        Returns
+        -------
+        Any
+            The probabilities, in the type that the model's own method returns.
+
+        """
         with self._lock:
             return self._copy.predict_proba_many(X)

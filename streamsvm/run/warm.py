@@ -1,4 +1,4 @@
-"""Compiling in advance what learners need, for installations, containers and tests."""
+"""Ahead-of-time compilation of what learners need, for installations, containers and tests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _variants() -> dict[type, tuple[dict[str, Any], ...]]:
 
 
 class WarmProgress(NamedTuple):
-    """How far `warm` is.
+    """The progress of `warm`.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class WarmProgress(NamedTuple):
     configuration
         What is compiled now; "" at the end.
     functions
-        How many functions this call compiled so far; what is in the cache is not compiled.
+        How many functions this call has compiled so far, not counting those found in the cache.
 
     """
 
@@ -60,20 +60,20 @@ def warm(
 
     Compiled code is kept for later processes of the same user on the same machine. After
     ``warm(learner)`` a stream of that learner does not halt for the compiler. All learners with all
-    kernels take some minutes; what is in the cache already, a few seconds. An interruption (Ctrl-C)
-    keeps what was compiled up to there.
+    kernels take some minutes; what is in the cache already, a few seconds. After an interruption
+    (Ctrl-C), the functions compiled so far stay in the cache.
 
     Parameters
     ----------
     learners
-        A learner with the parameters that it will have, or a class, or several of them; None, the
-        default: all classes, with and without bounds.
+        A learner with the parameters that it will be used with, or a class, or a list of these;
+        None, the default: all classes, with and without bounds.
     kernels
         Names ("rbf", "linear", "polynomial") or kernels of `streamsvm.kernels`, for the classes
         among `learners`; None, the default: those three. Learners keep their own kernel.
     sparse
-        Whether for sparse rows (True), for dense ones (False), or for both (None, the default). A
-        learner whose own parameter `sparse` is True or False keeps that.
+        Compile for sparse rows (True), for dense rows (False), or for both (None, the default). A
+        learner whose own parameter `sparse` is True or False is compiled for that only.
     progress
         Called with a `WarmProgress` before each configuration, after each compiled function, and at
         the end. While it is given, nothing is logged.
@@ -112,7 +112,7 @@ def warm(
         if progress is not None:
             watchers.append(compiled)
         try:
-            _use(model)
+            _exercise(model)
         finally:
             if progress is not None:
                 watchers.remove(compiled)
@@ -123,7 +123,7 @@ def warm(
 def _configurations(
     learners: Any, kernels: Iterable[Any] | None, sparse: bool | None
 ) -> Iterator[tuple[str, Any]]:
-    """Yield what is to be compiled: its name, and a learner that has learnt nothing."""
+    """Yield each configuration to compile: its name, and an untrained learner."""
     variants = _variants()
     chosen = [_kernel_of(k) for k in (KERNELS if kernels is None else kernels)]
     if learners is None:
@@ -154,7 +154,7 @@ def _kernel_of(kernel: Any) -> Any:
 
 
 def _by_rows(model: Any, sparse: bool | None) -> Iterator[tuple[str, Any]]:
-    """Yield a learner for dense and for sparse rows, as far as wanted."""
+    """Yield the configurations of a learner for dense and for sparse rows, as asked for."""
     name = type(model).__name__
     if "kernel" in inspect.signature(type(model)).parameters:
         kernel = model.kernel
@@ -173,11 +173,11 @@ def _by_rows(model: Any, sparse: bool | None) -> Iterator[tuple[str, Any]]:
         yield f"{name}, {'sparse' if own else 'dense'} rows", understudy(model)
 
 
-def _use(model: Any) -> None:
-    """Learn, predict, finish and measure: made-up batches, and events."""
+def _exercise(model: Any) -> None:
+    """Compile a model by using it: learn, predict, finish and measure generated data."""
     x, labels = made_up(N_EVENTS)
     if isinstance(model, StandardScaler):
-        _use_scaler(x)
+        _exercise_scaler(x)
         return
     rehearse_events(understudy(model))
     watched = understudy(model)
@@ -197,7 +197,7 @@ def _use(model: Any) -> None:
         monitor.measure()
 
 
-def _use_scaler(x: np.ndarray) -> None:
+def _exercise_scaler(x: np.ndarray) -> None:
     scaler = StandardScaler()
     for row in x[:5].tolist():
         event: dict[Any, float] = dict(enumerate(row))
