@@ -231,6 +231,7 @@ def test_names_of_an_event_that_was_interrupted(monkeypatch):
             model.learn_one({f"n{i}": 1.0 for i in range(LONGEST + 1)}, True)
         monkeypatch.undo()
         assert model._fast_path.learn_locked_any({"n0": 1.0}, True) is None
+        model._bind_at = 0
         for name in ("n0", "n40", f"n{LONGEST}"):
             assert model.predict_one({name: 1e6}) == model.predict_one({})
         assert model._fast_path.is_open
@@ -334,6 +335,7 @@ def test_an_interruption_while_weights_get_wider_loses_nothing(monkeypatch, spar
             with pytest.raises(KeyboardInterrupt):
                 # The second time there is room for 2048 dense features, 2048 or 4096 sparse ones.
                 for k in range(i, 6):
+                    model._bind_at = 0
                     model.learn_one({f"{i} {k} {c}": 1.0 for c in range(1000)}, True)
         before, n = model.weights["a"], model.n_examples
         for _ in range(3):
@@ -420,3 +422,19 @@ def test_labels_are_held_while_they_are_known():
     del model
     gc.collect()
     assert all(sys.getrefcount(label) < n for label, n in zip(labels, before, strict=False))
+
+
+def test_a_path_that_is_of_no_use_is_bound_ever_more_rarely(monkeypatch):
+    """Names that machine code does not read: binding must not cost more than learning."""
+    bound = []
+    bind = linear_native.bind
+    monkeypatch.setattr(linear_native, "bind", lambda model: bound.append(1) or bind(model))
+    model = SVMSGDClassifier(t0=10.0, sparse=True, hashing=64)
+    for i in range(600):
+        x = {("odd", i % 3): 1.0, "a": 1.0}
+        model.predict_one(x)
+        model.learn_one(x, bool(i % 2))
+    assert 1 < len(bound) < 40
+    for i in range(5000):
+        model.learn_one({"a": 1.0, "b": 1.0}, bool(i % 2))
+    assert model._fast_path.is_open and len(bound) < 60

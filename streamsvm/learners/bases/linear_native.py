@@ -135,7 +135,7 @@ def make_room(model: LinearLearner, x: Mapping[Name, Any]) -> None:
     d = min(len(model._schema) + len(x), model._schema.limit)
     if len(x) <= LONGEST and model._state is not None and d > model._state.weights.shape[2]:
         model._state_for(d)
-        bind(model)
+        model._bind_fast_path()
 
 
 def methods_of(
