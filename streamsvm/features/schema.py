@@ -317,7 +317,7 @@ class Schema(Names):
         return sorted_rows(SparseRows(rows.start, rows.columns, values, d))
 
     def _hashed(self, names: Iterable[Name]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the column and the sign of each name; collisions cancel out on average by signs."""
+        """Return the column and the sign of each name; signs let collisions cancel on average."""
         places = np.array([self.hashed_columns[name] for name in names], np.int64)
         return (places >> 1).astype(np.int32), 1.0 - 2.0 * (places & 1)
 
