@@ -1,4 +1,4 @@
-"""Copies of what objects consist of: arrays that must not be written to, or not be shared."""
+"""Copies of the attributes of objects, where arrays are read-only or must not be shared."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 
 
 def writable(contents: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes of an object with copies of the arrays that must not be written to.
+    """Return the attributes of an object with copies of read-only arrays.
 
-    Pickles that lend their memory (protocol 5, memory-mapped files) make such arrays. They are
-    looked for in tuples and lists, too; one that is at several places remains one.
+    Unpickling with out-of-band buffers (protocol 5, memory-mapped files) makes such arrays. They
+    are copied inside tuples and lists, too. An array that occurs several times is copied once.
     """
     copies: dict[int, np.ndarray] = {}
     return {name: _writable(part, copies) for name, part in contents.items()}
@@ -34,7 +34,7 @@ _PLAIN_STATE: Any = object.__getstate__
 
 
 def own_copies(contents: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes of an object with copies of all that changes in place.
+    """Return the attributes of an object with copies of all that may be changed in place.
 
     Parameters
     ----------
@@ -43,9 +43,9 @@ def own_copies(contents: dict[str, Any]) -> dict[str, Any]:
 
     Returns
     -------
-    The same with arrays, lists, dicts and objects of this package copied, also inside each other
-    and inside tuples. Other objects, such as labels and feature names, are shared. What is at
-    several places remains one.
+    The attributes with arrays, lists, dicts and objects of this package copied, also inside each
+    other and inside tuples. Other objects, such as labels and feature names, are shared. An object
+    that occurs several times is copied once.
 
     """
     known: dict[int, Any] = {}
