@@ -116,11 +116,11 @@ class Schema(Names):
 
     def _new_columns(self, new: list[Name]) -> tuple[dict[Name, int], list[Name]]:
         """Return {name: column} for new names, and the list of them, as far as there is room."""
-        known = len(self.names)
-        room = max(0, self.limit - known)
+        n = len(self.names)
+        room = max(0, self.limit - n)
         self._left_out = max(0, len(new) - room)
         new = new[:room]
-        return {name: known + i for i, name in enumerate(new)}, new
+        return {name: n + i for i, name in enumerate(new)}, new
 
     def _check_size(self, n: int) -> None:
         if n > self.limit:

@@ -143,15 +143,15 @@ class BinaryLabels:
 
         """
         check_present(labels)
-        known = list(self.seen)
+        seen = list(self.seen)
         for label, _ in labels.present():
-            if label not in known:
-                if len(known) == 2:
+            if label not in seen:
+                if len(seen) == 2:
                     raise LabelError(
-                        f"a third class {label!r} after {known[0]!r} and {known[1]!r}: this "
+                        f"a third class {label!r} after {seen[0]!r} and {seen[1]!r}: this "
                         "learner is binary; use LaRankClassifier, which takes any number"
                     )
-                known.append(label)
+                seen.append(label)
         return labels
 
     def add(self, label: Any) -> bool:

@@ -94,7 +94,7 @@ class LabelColumn(Sequence[Any]):
 
     @classmethod
     def _of_values(cls, labels: Iterable[Any]) -> LabelColumn:
-        known: dict[Any, int] = {}
+        code_of: dict[Any, int] = {}
         codes = []
         for label in labels:
             if isinstance(label, np.generic):
@@ -103,22 +103,22 @@ class LabelColumn(Sequence[Any]):
                 codes.append(MISSING)
                 continue
             try:
-                codes.append(known.setdefault(label, len(known)))
+                codes.append(code_of.setdefault(label, len(code_of)))
             except TypeError as error:
                 raise LabelError(
                     f"the label {label!r} is not hashable: use a string or a number"
                 ) from error
-        return cls(np.array(codes, np.int64), list(known))
+        return cls(np.array(codes, np.int64), list(code_of))
 
     @classmethod
     def joined(cls, columns: list[LabelColumn]) -> LabelColumn:
         """Return the concatenation of columns."""
-        known: dict[Any, int] = {}
+        code_of: dict[Any, int] = {}
         codes = []
         for column in columns:
-            places = [known.setdefault(value, len(known)) for value in column.values]
+            places = [code_of.setdefault(value, len(code_of)) for value in column.values]
             codes.append(np.array([*places, MISSING], np.int64)[column.codes])
-        return cls(np.concatenate([np.zeros(0, np.int64), *codes]), list(known))
+        return cls(np.concatenate([np.zeros(0, np.int64), *codes]), list(code_of))
 
     def __len__(self) -> int:
         return len(self.codes)

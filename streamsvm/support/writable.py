@@ -48,26 +48,26 @@ def own_copies(contents: dict[str, Any]) -> dict[str, Any]:
     that occurs several times is copied once.
 
     """
-    known: dict[int, Any] = {}
-    return {name: _own(part, known) for name, part in contents.items()}
+    copies: dict[int, Any] = {}
+    return {name: _own(part, copies) for name, part in contents.items()}
 
 
-def _own(content: Any, known: dict[int, Any]) -> Any:
-    if id(content) not in known:
-        known[id(content)] = _copied(content, known)
-    return known[id(content)]
+def _own(content: Any, copies: dict[int, Any]) -> Any:
+    if id(content) not in copies:
+        copies[id(content)] = _copied(content, copies)
+    return copies[id(content)]
 
 
-def _copied(content: Any, known: dict[int, Any]) -> Any:
+def _copied(content: Any, copies: dict[int, Any]) -> Any:
     kind: Any = type(content)
     if isinstance(content, np.ndarray):
         return content.copy("K")
     if kind is list:
-        return [_own(part, known) for part in content]
+        return [_own(part, copies) for part in content]
     if kind is dict:
-        return {key: _own(part, known) for key, part in content.items()}
+        return {key: _own(part, copies) for key, part in content.items()}
     if isinstance(content, tuple):
-        parts = [_own(part, known) for part in content]
+        parts = [_own(part, copies) for part in content]
         if all(new is old for new, old in zip(parts, content, strict=True)):
             return content
         return kind._make(parts) if hasattr(kind, "_make") else kind(parts)
@@ -76,5 +76,5 @@ def _copied(content: Any, known: dict[int, Any]) -> Any:
     if kind.__getstate__ is not _PLAIN_STATE:
         return copy.copy(content)
     made = kind.__new__(kind)
-    made.__dict__.update({name: _own(part, known) for name, part in content.__dict__.items()})
+    made.__dict__.update({name: _own(part, copies) for name, part in content.__dict__.items()})
     return made
