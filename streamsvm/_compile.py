@@ -1,11 +1,11 @@
-"""How everything compiled is compiled: the only file that names the compiler's decorator.
+"""The decorators that compile functions, and the cache of machine code: only this file uses `njit`.
 
-Numba stamps a cached function with the content of its own file alone, so that an edit (or an
-upgrade) of another file leaves old machine code running. Here every function is stamped with a
-digest of its file and of all files that this one imports, directly or not, of the functions users
-registered, of numba's version and of the settings that change the code. Compiled code is kept in
-``__pycache__`` beside the sources; where that cannot be written, in the user's cache folder; where
-that fails too, in memory only.
+Numba checks a cached function against its own source file only, so that after an edit (or an
+upgrade) of another file old machine code would run on. Here each cached function carries a stamp: a
+digest of its file and of all files that this one imports, directly or not, of the kernels and other
+functions that users registered, of numba's version and of the settings that change the code.
+Machine code is kept in ``__pycache__`` beside the sources; where that cannot be written, in the
+user's cache folder; where that fails too, in memory only.
 """
 
 from __future__ import annotations
@@ -36,28 +36,30 @@ from streamsvm._sources import digest_of_sources
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 JIT = not config.DISABLE_JIT  # type: ignore[attr-defined]
-BOUNDS_CHECKED = bool(config.BOUNDSCHECK)  # type: ignore[attr-defined]
 """Whether functions are compiled at all (``NUMBA_DISABLE_JIT=1`` runs them as plain Python)."""
+
+BOUNDS_CHECKED = bool(config.BOUNDSCHECK)  # type: ignore[attr-defined]
+"""Whether compiled code checks indices (``NUMBA_BOUNDSCHECK=1``)."""
 
 _compiled: list[Any] = []
 _registered: list[str] = []
 
 
 def stamp(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Return what a cached function must have been compiled from to be used."""
+    """Return the stamp of a function: cached machine code with another stamp is not used."""
     users = hashlib.sha256("\0".join(sorted(_registered)).encode()).hexdigest()
     sources = digest_of_sources(Path(inspect.getfile(function)))
     return (sources, users, numba.__version__, f"bounds={BOUNDS_CHECKED}")
 
 
 def _variant(users: str) -> str:
-    """Name the cache files of an unusual configuration, so that it displaces nobody else's."""
+    """Return a suffix for cache files, so that unusual configurations have files of their own."""
     digest = hashlib.sha256(users.encode()).hexdigest()[:8] if _registered else ""
     return digest + ("-bounds" if BOUNDS_CHECKED else "")
 
 
 class _StampedCache(FunctionCache):
-    """Numba's on-disk cache, stamped with `stamp()` and never a reason to fail."""
+    """Numba's cache on disk, with stamps; an error of the disk never reaches the caller."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
@@ -84,7 +86,7 @@ class _StampedCache(FunctionCache):
         try:
             return super().load_overload(sig, target_context)
         except Exception:
-            # A file cut short by a crash, or of another build, can raise anything: write over it.
+            # A truncated file, or one of another build, can raise anything: it is replaced.
             with contextlib.suppress(OSError):
                 self.flush()
             return None
@@ -94,12 +96,12 @@ class _StampedCache(FunctionCache):
         try:
             super().save_overload(sig, data)
         except Exception:
-            # A full or read-only disk costs a compilation in the next process, nothing else.
+            # With a full or read-only disk the next process compiles again.
             self.disable()
 
 
 class _NoCache(NullCache):  # type: ignore[misc]
-    """In the place of the cache where no folder can be written: each process compiles anew."""
+    """The cache where no folder can be written: each process compiles again."""
 
     lock = None
 
@@ -107,7 +109,7 @@ class _NoCache(NullCache):  # type: ignore[misc]
         self._name = function.__name__
 
     def restamp(self) -> None:
-        """Do nothing: what is compiled anew is never stale."""
+        """Do nothing: machine code in memory is never stale."""
 
     def load_overload(self, sig: Any, target_context: Any) -> None:
         clock.miss(None)
@@ -120,7 +122,7 @@ def _cache_of(function: Callable[..., Any]) -> _StampedCache | _NoCache:
     try:
         return _StampedCache(function)
     except (RuntimeError, OSError, AttributeError):
-        # No folder can be written, or numba's internals moved.
+        # No folder can be written, or this version of numba has other internals.
         return _NoCache(function)
 
 
@@ -134,30 +136,30 @@ def _cached(function: Function, **options: Any) -> Function:
 
 
 def compiled(function: Function) -> Function:
-    """Compile `function` on its first call, and keep the machine code on disk.
+    """Compile a function on its first call, and keep the machine code on disk.
 
-    Floating-point results are those of the written order of operations; the interpreter's lock
-    is released while the function runs.
+    Floating-point operations are done in the order in which they are written. The global
+    interpreter lock is released while the function runs.
     """
     return _cached(function)
 
 
 def compiled_within(function: Function) -> Function:
-    """Compile a function as a part of whoever calls it.
+    """Compile a function inline, into each compiled function that calls it.
 
-    A call hands over each array of a state as seven words, by memory: with thirty arrays that takes
-    some 35 ns. For small functions of a state that are called in inner loops.
+    For small functions that take a state and are called in inner loops: a call passes each array as
+    seven words in memory, which takes some 35 ns for a state of thirty arrays.
     """
     return _cached(function, forceinline=True)
 
 
 def compiled_with_python(function: Function) -> Function:
-    """Compile a function that keeps the interpreter's lock, to look at Python's own objects."""
+    """Compile a function that holds the global interpreter lock, so that it may use objects."""
     return _cached(function, nogil=False)
 
 
 class CFunction(CFunc):  # type: ignore[misc]
-    """Machine code at an address, as C calls it: whole numbers go in, and one comes out."""
+    """A compiled function that C code can call by its address: of int64s, returning an int64."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.n_arguments = len(inspect.signature(function).parameters)
@@ -167,29 +169,31 @@ class CFunction(CFunc):  # type: ignore[misc]
         _compiled.append(self)
 
     def compile(self) -> None:
-        """Compile it, or load it from the cache: then `address` is known."""
+        """Compile the function, or load it from the cache; this sets `address`."""
         compile_whole(super().compile, lock=self._cache.lock)
 
 
 def compiled_for_c(function: Function) -> CFunction:
-    """Return a function of int64s to an int64 that is to be compiled for callers that speak C.
+    """Return a function of int64s, returning an int64, as one that C code can call.
 
-    Its method `compile` compiles it, or finds it on disk; then its `address` is known. It keeps the
-    interpreter's lock if its caller has it.
+    It is compiled by its method `compile`, not by a call. It neither takes nor releases the global
+    interpreter lock.
     """
     return CFunction(function)
 
 
 def compiled_leaf(function: Function) -> Function:
-    """Compile a small loop in which the order of a sum or of a maximum may change.
+    """Compile a small loop in which sums and maxima may be taken in another order.
 
-    Sums are reassociated and contracted so that they vectorise. Only for functions whose callers
-    do not depend on the last bits, or that are the only place where their value is computed.
+    The compiler may reassociate and contract sums, so that it can vectorise them. Only for
+    functions whose callers do not depend on the last bits of the result, or whose result is
+    computed nowhere else.
     """
     return _cached(function, fastmath={"reassoc", "contract", "nsz", "nnan"})
 
 
-def _without_owners(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+def _without_reference_counts(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """Emit a value whose arrays have no reference count: neither `meminfo` nor `parent`."""
     if isinstance(kind, types.Array):
         array = context.make_array(kind)(context, builder, value)
         array.meminfo = array.meminfo.type(None)
@@ -199,7 +203,7 @@ def _without_owners(context: Any, builder: Any, kind: Any, value: Any) -> Any:
         parts = cgutils.unpack_tuple(builder, value, len(kind))
         pairs: Any = zip(kind, parts, strict=True)  # type: ignore[call-overload]
         return context.make_tuple(
-            builder, kind, [_without_owners(context, builder, *pair) for pair in pairs]
+            builder, kind, [_without_reference_counts(context, builder, *pair) for pair in pairs]
         )
     return value
 
@@ -207,15 +211,15 @@ def _without_owners(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 @intrinsic
 def _borrowed_compiled(typingctx: Any, state: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _without_owners(context, builder, signature.args[0], args[0])
+        return _without_reference_counts(context, builder, signature.args[0], args[0])
 
     return state(state), codegen
 
 
-# borrowed(state): the same arrays, without a claim on their memory. Each function that a state of
-# thirty arrays is handed to counts thirty references up and down, atomically: in a function called
-# once an event that is most of its time, and rows of twenty features that a step hands on are half
-# of the step's. Only for what the caller keeps alive, and never to return.
+# borrowed(state): the same arrays, without reference counts. A function that takes a state of
+# thirty arrays increments and decrements thirty reference counts atomically, which can be most of
+# the time of a function that is called for each event. Only for arrays that the caller keeps alive;
+# the result must not be returned.
 borrowed: Any = _borrowed_compiled if JIT else lambda state: state
 
 
@@ -232,15 +236,15 @@ def _prefetch_compiled(typingctx: Any, array: Any, row: Any, column: Any) -> Any
         number, pointer = ir.IntType(32), cgutils.voidptr_t
         signature_ = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
         function = cgutils.get_or_insert_function(builder.module, signature_, "llvm.prefetch.p0")
-        # To read, into all levels, data.
+        # The flags: for reading, into all levels of cache, data rather than instructions.
         builder.call(function, [builder.bitcast(place, pointer), number(0), number(3), number(1)])
         return context.get_dummy_value()
 
     return types.void(array, row, column), codegen
 
 
-# prefetch(array, row, column): have an entry of a matrix brought near, and go on meanwhile. For
-# entries in no order that are needed soon; it is a hint, and changes nothing.
+# prefetch(array, row, column): ask the processor to load an entry of a matrix into its cache. For
+# entries at unpredictable places that are needed soon; it never changes a result.
 prefetch: Any = _prefetch_compiled if JIT else lambda array, row, column: None
 
 
@@ -253,18 +257,19 @@ def _pointer(typingctx: Any, address: Any) -> Any:
 
 
 def address_of(array: Any) -> int:
-    """Return where the memory of an array is, for `array_at`; 0 if it is empty.
+    """Return the address of the memory of an array, for `array_at`; 0 if the array is empty.
 
-    The array can be written to and is C-contiguous; who asks keeps it alive.
+    The array must be writable and C-contiguous. The caller keeps it alive while the address is
+    used.
     """
     if not array.size:
         return 0
-    # A third of the time that `array.ctypes` takes.
+    # Takes a third of the time of `array.ctypes`.
     return ctypes.addressof(ctypes.c_char.from_buffer(array))
 
 
 def array_at(address: int, shape: Any, dtype: Any) -> Any:
-    """Return the C-contiguous array at an address: for compiled code."""
+    """Return the C-contiguous array at an address; only compiled code can call this."""
     raise RuntimeError("addresses are for compiled code")
 
 
@@ -281,19 +286,23 @@ def chosen_by(
     choices: dict[Any, Any],
     key: Callable[[type], Any] = lambda kind: kind,
 ) -> Any:
-    """Return a function that calls one of several compiled ones, by the type of an argument.
+    """Return a function that calls one of several compiled ones, chosen by an argument's type.
 
-    Under the compiler the choice is made when the caller is compiled, and costs nothing.
+    In compiled code the choice is made when the caller is compiled, so it takes no time later.
 
     Parameters
     ----------
     argument
-        Which argument decides, from 0.
+        The position of the argument that decides, from 0.
     choices
-        Compiled functions of the same arguments, by `key`.
+        {key: compiled function}; all take the same arguments.
     key
-        Gives the key in `choices` for a type: ``np.ndarray``, or the class of a NamedTuple. The
-        type itself by default.
+        Returns the key for the type of the argument, which is ``np.ndarray`` or the class of a
+        NamedTuple; by default the type itself.
+
+    Returns
+    -------
+    The function, for compiled code and for Python.
 
     """
 
@@ -320,11 +329,19 @@ def chosen_by(
 
 
 def lowered_as(function: Any, typer: Any, lower: Any) -> None:
-    """Tell the compiler the type and the code of calls of a function that it does not compile.
+    """Tell the compiler how to emit calls of a function that it does not compile itself.
 
-    `typer` gives a signature for the types of the arguments, or None for those it refuses; `lower`
-    emits the call. In contrast to an `overload` this is no function that is compiled by itself,
-    with all that it calls, before it becomes a part of its caller.
+    In contrast to an `overload`, nothing is compiled separately before it is inlined.
+
+    Parameters
+    ----------
+    function
+        The function that compiled code calls by this name.
+    typer
+        ``typer(context, args)`` returns the signature for types of arguments; None to refuse them.
+    lower
+        ``lower(context, builder, signature, args)`` emits a call.
+
     """
 
     class Typed(AbstractTemplate):
@@ -339,33 +356,34 @@ def lowered_as(function: Any, typer: Any, lower: Any) -> None:
 
 
 def named(function: Function, name: str) -> Function:
-    """Give a function that is made in another function a name of its own, and return it.
+    """Give a closure a unique name, and return it.
 
-    The linker tells functions apart by name, types of arguments and a number that is counted up in
-    each process: machine code from the disk could be taken for that of a namesake.
+    The linker tells functions apart by name, types of arguments and a number that begins anew in
+    each process. Machine code from the disk could be confused with that of a closure of the same
+    name.
     """
     function.__name__ = function.__qualname__ = name
     return function
 
 
 def add_source_of(function: Callable[..., Any]) -> None:
-    """Make a function that is called by a table of types part of every stamp, if it is a user's."""
+    """Add the source of a function to every stamp, unless the function is of this package."""
     function = getattr(function, "py_func", function)
     if not function.__module__.startswith("streamsvm."):
         add_source(source_of(function))
 
 
 def source_of(function: Callable[..., Any]) -> str:
-    """Return the source of a function."""
+    """Return the source of a function, or its byte code if the source is not available."""
     try:
         return inspect.getsource(function)
     except OSError:
-        # Typed at a prompt: its byte code is all there is to tell it from another.
+        # It was typed at a prompt.
         return repr((function.__code__.co_code, function.__code__.co_consts))
 
 
 def add_source(text: str) -> None:
-    """Make the source of a user's registered function part of every stamp."""
+    """Add a source text to every stamp: that of a function which a user has registered."""
     _registered.append(text)
     for dispatcher in _compiled:
         dispatcher._cache.restamp()

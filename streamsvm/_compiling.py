@@ -1,9 +1,9 @@
-"""What surrounds each compilation: a thread of its own, a lock between processes, clock and notice.
+"""Each compilation runs in a thread of its own, under a lock between processes, and is timed.
 
-An exception that interrupts numba half-way, as Ctrl-C does, leaves its tables inconsistent: later
-calls in the process fail. So the main thread, the only one that signals interrupt, lets another
-thread compile and waits for it. Ctrl-C ends the waiting; the compilation goes on to its end, and
-its result is kept.
+An exception that interrupts numba while it compiles, as Ctrl-C does, leaves its tables
+inconsistent, so that later calls in the process fail. Signals interrupt the main thread only.
+Therefore the main thread has another thread compile, and waits for it. Ctrl-C ends the waiting; the
+compilation continues to its end, and its result is kept.
 """
 
 from __future__ import annotations
@@ -23,44 +23,44 @@ from numba.core.compiler_lock import global_compiler_lock
 
 try:
     import fcntl
-except ImportError:  # Windows: processes do not wait for one another
+except ImportError:  # on Windows processes do not wait for one another
     fcntl = None  # type: ignore[assignment]
 
 LONGEST_WAIT = 180.0
-"""Seconds to wait for another process that compiles the same function."""
+"""How many seconds to wait for another process that compiles the same function."""
 
 _POLL = 0.02
 _INTERRUPTED_EVERY = 0.2
 
 watchers: list[Callable[[str], None]] = []
-"""Called, in the thread that compiles, with the name of each function that was compiled."""
+"""Functions that the compiling thread calls with the name of each function that was compiled."""
 
 _log = logging.getLogger("streamsvm")
 
 
 class CompileClock:
-    """How much was compiled in this process so far, and how long that took."""
+    """Counts the functions compiled in this process, and the seconds that took."""
 
     def __init__(self) -> None:
         self.functions = 0
         self._missed = False
         self._seconds = 0.0
         self._start: float | None = None
-        self._has_spoken = False
+        self._has_warned = False
 
     @property
     def seconds(self) -> float:
-        """Seconds in which something was compiled, or another process waited for that did."""
+        """The seconds spent on compiling, or on waiting for another process that compiled."""
         start = self._start
         running = 0.0 if start is None or not self._missed else time.perf_counter() - start
         return self._seconds + running
 
     def start(self) -> None:
-        """Note that a compilation, or the loading of its result, begins."""
+        """Begin to time a compilation, or the loading of its result from the cache."""
         self._missed, self._start = False, time.perf_counter()
 
     def stop(self) -> None:
-        """Note its end; loading alone does not count."""
+        """End the timing; the time counts only if something was not in the cache."""
         assert self._start is not None
         seconds, missed = time.perf_counter() - self._start, self._missed
         self._start = None
@@ -68,16 +68,23 @@ class CompileClock:
             self._seconds += seconds
 
     def miss(self, folder: str | None) -> None:
-        """Note that a function was not in the cache; say so the first time, unless watched.
+        """Record that a function was not in the cache; warn the first time if nothing watches.
 
-        A logged warning, and no `warnings.warn`: nothing is wrong with the caller's code, and a
-        test suite that turns warnings into errors must not fail for a cold cache. Unconfigured,
-        `logging` prints it to standard error; applications route or silence it by its name.
+        The warning is logged rather than raised by `warnings.warn`: the caller's code is right, and
+        a test suite that turns warnings into errors must not fail because of an empty cache.
+        `logging` prints it to standard error by default; an application can redirect or silence it
+        by the logger's name.
+
+        Parameters
+        ----------
+        folder
+            The cache folder, or None if no folder can be written.
+
         """
         self._missed = True
-        if self._has_spoken or watchers:
+        if self._has_warned or watchers:
             return
-        self._has_spoken = True
+        self._has_warned = True
         kept = (
             f"once, as the result is kept in {folder}"
             if folder
@@ -90,7 +97,7 @@ class CompileClock:
         )
 
     def compiled(self, name: str) -> None:
-        """Note that a function was compiled, and tell the watchers."""
+        """Count a function that was compiled, and call the watchers with its name."""
         self.functions += 1
         for watcher in list(watchers):
             watcher(name)
@@ -100,16 +107,16 @@ clock = CompileClock()
 
 
 class EntryLock:
-    """A lock between processes on the cache entry of a function; it is no reason to fail.
+    """A reentrant lock between processes on the cache entry of a function; it never raises.
 
-    The system releases it when its owner ends, however that happens. Where files cannot be locked,
-    or once an owner took longer than `LONGEST_WAIT`, it is not waited for: the function is compiled
-    twice then, and the second result replaces the first.
+    The operating system releases the lock when its process ends, however that happens. Where files
+    cannot be locked, and after a process has held a lock for longer than `LONGEST_WAIT`, locks are
+    not waited for. Then a function may be compiled twice, and the second result replaces the first.
 
     Parameters
     ----------
     path
-        A file for the lock alone; it is made, and stays.
+        A file for this lock only; it is created, and never deleted.
 
     """
 
@@ -121,7 +128,7 @@ class EntryLock:
         self.depth = 0
 
     def acquire(self) -> None:
-        """Wait for the lock; a thread that has it can have it again."""
+        """Wait for the lock; a thread that holds it may acquire it again."""
         self.depth += 1
         if self.depth > 1 or fcntl is None:
             return
@@ -141,7 +148,7 @@ class EntryLock:
                 time.sleep(_POLL)
 
     def release(self) -> None:
-        """Give it back."""
+        """Release the lock, once for each `acquire`."""
         self.depth -= 1
         if self.depth == 0 and self._file is not None:
             file, self._file = self._file, None
@@ -150,16 +157,20 @@ class EntryLock:
 
 
 def compile_whole(compile: Callable[..., Any], *args: Any, lock: EntryLock | None = None) -> Any:
-    """Run a compilation that no signal can interrupt; return or raise what it does.
+    """Run a compilation that no signal can interrupt.
 
     Parameters
     ----------
     compile
-        Numba's method that compiles, or loads from the cache.
+        Numba's method that compiles a function, or loads it from the cache.
     *args
-        Its arguments.
+        The arguments of `compile`.
     lock
-        What `compile` may acquire, and is released at its end.
+        A lock that `compile` may acquire; it is released at the end.
+
+    Returns
+    -------
+    The result of `compile`; its exceptions are raised here.
 
     """
 
@@ -180,7 +191,7 @@ def compile_whole(compile: Callable[..., Any], *args: Any, lock: EntryLock | Non
                 clock.stop()
 
     if global_compiler_lock.is_locked():
-        # By this thread: a function that is compiled as another one's part.
+        # This thread holds it: the function is compiled as part of another one.
         return work()
     return _in_thread(timed) if threading.current_thread() is threading.main_thread() else timed()
 
@@ -189,10 +200,10 @@ _running: dict[threading.Thread, threading.Event] = {}
 
 
 def _in_thread(job: Callable[[], Any]) -> Any:
-    """Run a job in another thread, to its end even if this one is interrupted."""
+    """Run a job in another thread, which continues to the end even if this one is interrupted."""
     results: list[Any] = []
     errors: list[BaseException] = []
-    # `Thread.join`, when it is interrupted, takes the thread for ended.
+    # Not `Thread.join`: when it is interrupted, it regards the thread as ended.
     done = threading.Event()
 
     def run() -> None:
@@ -204,13 +215,13 @@ def _in_thread(job: Callable[[], Any]) -> Any:
             _running.pop(thread, None)
             done.set()
 
-    # A daemon, as interpreters wait for others before they call `_end_compiling`.
+    # A daemon thread: the interpreter joins other threads before it calls `_end_compiling`.
     thread = threading.Thread(target=run, name="streamsvm-compile", daemon=True)
     _running[thread] = done
     try:
         thread.start()
     except RuntimeError:
-        # There are no more threads, or the interpreter ends.
+        # The limit of threads is reached, or the interpreter is shutting down.
         _running.pop(thread, None)
         return job()
     done.wait()
@@ -221,9 +232,9 @@ def _in_thread(job: Callable[[], Any]) -> Any:
 
 @atexit.register
 def _end_compiling() -> None:
-    """Interrupt what is still compiled when the interpreter ends: nobody needs it any more.
+    """Stop all compilations when the interpreter shuts down.
 
-    The compiler's threads must not run on while its memory is freed.
+    Their threads must not run on while the memory of the compiler is freed.
     """
     for thread, done in list(_running.items()):
         while not done.wait(_INTERRUPTED_EVERY) and thread.ident is not None:
@@ -232,9 +243,10 @@ def _end_compiling() -> None:
 
 
 def _fork_when_nothing_is_compiled() -> None:
-    """Let a child process find no half-compiled function, and no lock without an owner.
+    """Make forks wait for compilations, so that no child inherits a half-compiled function.
 
-    Locks of models are to be taken before: hooks registered later run earlier.
+    Models are locked before that: of the hooks that run before a fork, those registered later run
+    first, and models register theirs after this one.
     """
     if not hasattr(os, "register_at_fork"):
         return

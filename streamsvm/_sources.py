@@ -1,4 +1,4 @@
-"""Which files compiled code depends on, and a digest of their content."""
+"""A digest of all source files that a compiled function depends on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 _ROOT = Path(__file__).parent
 _IMPORT = re.compile(r"^\s*from (streamsvm[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
-# What a file calls without importing it, by a table of types: it says so.
+# Files that a file calls without an import, by a table of types, which it declares by this line.
 _USES = re.compile(r'^USES = "([^"]*)"', re.MULTILINE)
 
 
@@ -29,7 +29,7 @@ def _imported_by(path: Path) -> frozenset[Path]:
 
 @cache
 def digest_of_sources(path: Path) -> str:
-    """Return a digest of a file, of all that it imports, of what those import, and so on."""
+    """Return a digest of a file and of all package files that it imports, directly or not."""
     # A function typed at a prompt has no file.
     closure, fresh = {_ROOT / "_compile.py"}, {path} if path.is_file() else set()
     while fresh:

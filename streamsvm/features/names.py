@@ -38,8 +38,8 @@ class Names:
         self._index: dict[Name, int] = {}
         # The first so many names are 0, 1, ..., whether they are in the list yet or not.
         self._n_range = 0
-        # `is_range` and `are_simple` hold for the first `_n_noted` names.
-        self._n_noted = 0
+        # `is_range` and `are_simple` hold for the first `_n_checked` names.
+        self._n_checked = 0
         self._is_range = self._are_simple = True
 
     @property
@@ -57,22 +57,22 @@ class Names:
     def index(self) -> dict[Name, int]:
         """The column of each name."""
         names = self.names
-        known = len(self._index)
-        if known < len(names):
+        n_indexed = len(self._index)
+        if n_indexed < len(names):
             # Two threads may do this at the same time: both write the same entries.
-            self._index.update(zip(names[known:], range(known, len(names)), strict=False))
+            self._index.update(zip(names[n_indexed:], range(n_indexed, len(names)), strict=False))
         return self._index
 
     @property
     def is_range(self) -> bool:
         """Whether the names are 0, 1, ..., as those of arrays are."""
-        self._note()
+        self._check_new()
         return self._is_range
 
     @property
     def are_simple(self) -> bool:
         """Whether all names are strings or ints of 64 bits: see the function `are_simple`."""
-        self._note()
+        self._check_new()
         return self._are_simple
 
     def append(self, names: Iterable[Name]) -> None:
@@ -84,17 +84,17 @@ class Names:
             Any hashable names.
 
         """
-        known = self.n_names
-        if isinstance(names, range) and names.start == known and self.is_range:
-            self._n_range = max(known, names.stop)
+        n = self.n_names
+        if isinstance(names, range) and names.start == n and self.is_range:
+            self._n_range = max(n, names.stop)
             return
         given = list(names)
         while True:
-            known = len(self.names)
+            n = len(self.names)
             index = self.index
             new = list(dict.fromkeys(name for name in given if name not in index))
             # Comparing names may run a user's code, which may append names: then try again.
-            if len(self._names) == known:
+            if len(self._names) == n:
                 self._names.extend(new)
                 return
 
@@ -107,11 +107,11 @@ class Names:
             is_below: Callable[[Any], bool] = stop.__gt__
             self._names.extend(takewhile(is_below, lengths))
 
-    def _note(self) -> None:
-        known, noted = len(self._names), self._n_noted
-        if known <= noted:
+    def _check_new(self) -> None:
+        n, checked = len(self._names), self._n_checked
+        if n <= checked:
             return
-        fresh = self._names[noted:known]
-        is_range = self._is_range and fresh == list(range(noted, known))
+        fresh = self._names[checked:n]
+        is_range = self._is_range and fresh == list(range(checked, n))
         simple = self._are_simple and are_simple(fresh)
-        self._is_range, self._are_simple, self._n_noted = is_range, simple, known
+        self._is_range, self._are_simple, self._n_checked = is_range, simple, n

@@ -116,11 +116,11 @@ class Schema(Names):
 
     def _new_columns(self, new: list[Name]) -> tuple[dict[Name, int], list[Name]]:
         """Return {name: column} for new names, and the list of them, as far as there is room."""
-        known = len(self.names)
-        room = max(0, self.limit - known)
+        n = len(self.names)
+        room = max(0, self.limit - n)
         self._left_out = max(0, len(new) - room)
         new = new[:room]
-        return {name: known + i for i, name in enumerate(new)}, new
+        return {name: n + i for i, name in enumerate(new)}, new
 
     def _check_size(self, n: int) -> None:
         if n > self.limit:
@@ -317,7 +317,7 @@ class Schema(Names):
         return sorted_rows(SparseRows(rows.start, rows.columns, values, d))
 
     def _hashed(self, names: Iterable[Name]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the column and the sign of each name; by signs, collisions cancel on average."""
+        """Return the column and the sign of each name; signs let collisions cancel on average."""
         places = np.array([self.hashed_columns[name] for name in names], np.int64)
         return (places >> 1).astype(np.int32), 1.0 - 2.0 * (places & 1)
 

@@ -1,1 +1,1 @@
-"""Labels: which there are, columns of them, probabilities."""
+"""Class labels learnt from a stream, columns of labels, and probabilities from margins."""

@@ -1,4 +1,4 @@
-"""The two classes of a binary learner, learnt from the stream."""
+"""The classes of a learner, learnt from the stream, and the numbers that solvers use for them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ def plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 
-def _is_positive_alone(label: Any) -> bool:
-    """Guess the side of a label before the other one is known."""
+def _guess_is_positive(label: Any) -> bool:
+    """Guess whether a label is the positive one while the other one has not been seen."""
     return isinstance(label, (bool, int, float)) and label > 0
 
 
 def check_present(labels: LabelColumn) -> None:
-    """Refuse labels of which one is missing.
+    """Refuse a column in which a label is missing.
 
     Raises
     ------
     LabelError
-        One is.
+        A label is None or NaN.
 
     """
     if len(labels) and labels.codes.min() == MISSING:
@@ -37,13 +37,16 @@ def check_present(labels: LabelColumn) -> None:
 
 
 class ClassLabels:
-    """Maps any number of labels to 0.0, 1.0, 2.0, ..., in the order of their coming."""
+    """Maps any number of labels to 0.0, 1.0, 2.0, ..., in the order in which they appear.
+
+    The number of a label is called its sign, as with two labels.
+    """
 
     most: int | None = None
 
     def __init__(self, seen: list[Any] | None = None) -> None:
         self.seen: list[Any] = list(seen or [])
-        # Replaced when a class comes, never changed.
+        # Replaced as a whole when a class is added: other threads may be reading it.
         self.signs: dict[Any, float] = {label: float(i) for i, label in enumerate(self.seen)}
 
     @property
@@ -68,7 +71,7 @@ class ClassLabels:
         return labels
 
     def add(self, label: Any) -> bool:
-        """Take note of a checked label; return False: no other label's number changes."""
+        """Add a checked label if it is new; return False, as the numbers of others never change."""
         if label not in self.signs:
             signs = {**self.signs, label: float(len(self.seen))}
             self.seen.append(label)
@@ -76,16 +79,19 @@ class ClassLabels:
         return False
 
     def sign(self, label: Any) -> float:
-        """Return the number of a label that was added."""
+        """Return the number of a label that was added before."""
         return self.signs[label]
 
     def label(self, scores: Any) -> Any:
-        """Return the label with the highest score; None before any label (River's habit)."""
+        """Return the label with the highest score; None before any label, as River does."""
         k = len(self.seen)
         return self.seen[max(range(k), key=scores.__getitem__)] if k else None
 
     def predicted(self, scores: np.ndarray, n_known: int | None = None) -> LabelColumn:
-        """Return the label of each row of scores; of the first with n_known labels, if given."""
+        """Return the predicted label of each row of scores.
+
+        The first row is predicted with the first `n_known` labels only, if that is given.
+        """
         codes = scores.argmax(axis=1) if scores.shape[1] else np.full(len(scores), MISSING)
         if n_known is not None:
             codes[0] = scores[0, :n_known].argmax() if n_known else MISSING
@@ -93,24 +99,24 @@ class ClassLabels:
 
 
 class BinaryLabels:
-    """Maps two labels to -1.0 and +1.0.
+    """Maps two labels to the signs -1.0 and +1.0.
 
-    Of two labels the larger is positive (True, 1, "yes" rather than "no"); of two that cannot be
-    compared, the one seen second.
+    The larger label is positive (True, 1, "yes" rather than "no"); if the two cannot be compared,
+    the one seen second.
     """
 
     most: int | None = 2
 
     def __init__(self, seen: list[Any] | None = None) -> None:
         self.seen: list[Any] = list(seen or [])
-        self._settle()
+        self._update_signs()
 
-    def _settle(self) -> None:
-        """Set what follows from the labels seen."""
-        # The label of margins below 0 and of those above; None while not known.
+    def _update_signs(self) -> None:
+        """Set all attributes that follow from the labels seen."""
+        # None if not seen yet.
         self.negative, self.positive = self._sides()
         self.ordered: list[Any] = [self.negative, self.positive]
-        # Empty before there are two.
+        # Empty while fewer than two labels were seen.
         self.signs: dict[Any, float] = {}
         if len(self.seen) == 2:
             self.signs = {self.negative: -1.0, self.positive: 1.0}
@@ -120,7 +126,7 @@ class BinaryLabels:
             return None, None
         if len(self.seen) == 1:
             label = self.seen[0]
-            return (None, label) if _is_positive_alone(label) else (label, None)
+            return (None, label) if _guess_is_positive(label) else (label, None)
         first, second = self.seen
         try:
             return (first, second) if first < second else (second, first)
@@ -137,44 +143,47 @@ class BinaryLabels:
 
         """
         check_present(labels)
-        known = list(self.seen)
+        seen = list(self.seen)
         for label, _ in labels.present():
-            if label not in known:
-                if len(known) == 2:
+            if label not in seen:
+                if len(seen) == 2:
                     raise LabelError(
-                        f"a third class {label!r} after {known[0]!r} and {known[1]!r}: this "
+                        f"a third class {label!r} after {seen[0]!r} and {seen[1]!r}: this "
                         "learner is binary; use LaRankClassifier, which takes any number"
                     )
-                known.append(label)
+                seen.append(label)
         return labels
 
     def add(self, label: Any) -> bool:
-        """Take note of a checked label; return whether that turned the known one's sign."""
+        """Add a checked label if it is new; return whether that changed the sign of the first."""
         if label in self.seen:
             return False
         before = self.positive
         self.seen.append(label)
-        self._settle()
+        self._update_signs()
         return len(self.seen) == 2 and self.seen[0] == (
             self.negative if before is not None else self.positive
         )
 
     def sign(self, label: Any) -> float:
-        """Return +1.0 or -1.0 for a label that was added."""
+        """Return +1.0 or -1.0 for a label that was added before."""
         return 1.0 if label == self.positive and self.positive is not None else -1.0
 
     def label_of_sign(self, sign: float) -> Any:
-        """Return the label of -1.0 or +1.0."""
+        """Return the label that -1.0 or +1.0 stands for."""
         return self.positive if sign > 0.0 else self.negative
 
     def label(self, margin: float) -> Any:
-        """Return the label that a margin predicts; False before any label (River's habit)."""
+        """Return the label that a margin predicts; False before any label, as River does."""
         if len(self.seen) < 2:
             return self.seen[0] if self.seen else False
         return self.positive if margin > 0.0 else self.negative
 
     def predicted(self, margins: np.ndarray, n_known: int | None = None) -> LabelColumn:
-        """Return the label of each margin; of the first with n_known labels, if given."""
+        """Return the predicted label of each margin.
+
+        The first margin is predicted with the first `n_known` labels only, if that is given.
+        """
         if len(self.seen) < 2:
             values = [self.label(0.0)]
             codes = np.zeros(len(margins), np.int64)
@@ -187,10 +196,11 @@ class BinaryLabels:
         return LabelColumn(codes, values)
 
     def probabilities(self, p: float, n_examples: int) -> dict[Any, float]:
-        """Return {label: probability}, from the probability of the positive one.
+        """Return {label: probability}, from the probability p of the positive label.
 
-        With one class so far, after n examples of it, the other has 1 / (n + 2) (the rule of
-        succession): never certain, so that active learners go on asking.
+        While only one of the labels 0 and 1 (or False and True) was seen, in n examples, the other
+        one has 1 / (n + 2) by the rule of succession. It is never 0, so that active learners
+        continue to ask for labels.
         """
         if not self.seen:
             return {False: 0.5, True: 0.5}

@@ -1,4 +1,4 @@
-"""Labels of a learner that takes any number of classes: two are one output, more one each."""
+"""Labels of a learner with one output for up to two classes, and one for each class beyond that."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streamsvm.labels.label_column import LabelColumn
 
 
 class GrowingLabels(BinaryLabels):
-    """Maps up to two labels to -1.0 and +1.0, as `BinaryLabels`; more to 0.0, 1.0, 2.0, ..."""
+    """Maps up to two labels to -1.0 and +1.0, as `BinaryLabels`, and more to 0.0, 1.0, 2.0, ..."""
 
     most: int | None = None
 
@@ -20,8 +20,8 @@ class GrowingLabels(BinaryLabels):
         """Whether margins are single numbers."""
         return len(self.seen) <= 2
 
-    def _settle(self) -> None:
-        super()._settle()
+    def _update_signs(self) -> None:
+        super()._update_signs()
         if not self.is_binary:
             self.ordered = self.seen
             self.signs = {label: float(i) for i, label in enumerate(self.seen)}
@@ -29,7 +29,7 @@ class GrowingLabels(BinaryLabels):
     def _sides(self) -> tuple[Any, Any]:
         if self.is_binary:
             return super()._sides()
-        # Those of the first two.
+        # They remain those of the first two labels.
         pair = BinaryLabels(self.seen[:2])
         return pair.negative, pair.positive
 
@@ -39,37 +39,37 @@ class GrowingLabels(BinaryLabels):
         Raises
         ------
         LabelError
-            One is.
+            A label is missing.
 
         """
         check_present(labels)
         return labels
 
     def add(self, label: Any) -> bool:
-        """Take note of a checked label; return whether that changed the signs of known ones."""
+        """Add a checked label if it is new; return whether that changed the signs of others."""
         if label in self.seen:
             return False
         turned = super().add(label)
         return turned or len(self.seen) == 3
 
     def sign(self, label: Any) -> float:
-        """Return what an example of this label is learnt as."""
+        """Return the number that stands for a label that was added before."""
         return super().sign(label) if self.is_binary else float(self.seen.index(label))
 
     def label_of_sign(self, sign: float) -> Any:
-        """Return the label that is learnt as that."""
+        """Return the label that a number stands for; None for a negative one of three or more."""
         if self.is_binary:
             return super().label(sign)
         return self.seen[int(sign)] if sign >= 0.0 else None
 
     def label(self, margin: Any) -> Any:
-        """Return the label that a margin, or a row of them, predicts."""
+        """Return the label that a margin, or a row of scores, predicts."""
         if self.is_binary:
             return super().label(margin)
         return self.seen[max(range(len(self.seen)), key=margin.__getitem__)]
 
     def predicted(self, margins: np.ndarray, n_known: int | None = None) -> LabelColumn:
-        """Return the label of each margin; of the first with n_known labels, if given."""
+        """Return the predicted label of each margin, or row of scores: see `BinaryLabels`."""
         if self.is_binary:
             return super().predicted(margins, n_known)
         codes = margins.argmax(axis=1).astype(np.int64)

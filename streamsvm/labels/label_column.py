@@ -1,4 +1,4 @@
-"""Labels of a batch as codes: what is done once a class is not done once a row."""
+"""The labels of a batch as integer codes, so that work on labels is done once for each class."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import pyarrow as pa
 from streamsvm.errors import LabelError
 
 MISSING = -1
-"""The code of a label that is not there."""
+"""The code of a missing label."""
 
 _NEAR = 64
 
 
 class LabelColumn(Sequence[Any]):
-    """Labels of rows: one of few values each, or None.
+    """A sequence of labels, stored as the distinct labels and a code for each row.
 
     Parameters
     ----------
     codes
-        Which of the values each row has, int64 (n,); `MISSING` for none.
+        int64 (n,): the index in `values` of the label of each row; `MISSING` for None.
     values
-        Distinct labels, plain Python values. Some may be no row's.
+        Distinct labels, plain Python values. Not all of them need to occur.
 
     Examples
     --------
@@ -41,7 +41,16 @@ class LabelColumn(Sequence[Any]):
 
     @classmethod
     def of(cls, labels: Any) -> LabelColumn:
-        """Return labels of any container as a column; None and NaN are missing.
+        """Return labels as a column; None and NaN are missing labels.
+
+        Parameters
+        ----------
+        labels
+            A list, an array of NumPy or Arrow, a series of pandas or polars, or any other iterable.
+
+        Returns
+        -------
+        The labels; a column is returned as it is.
 
         Raises
         ------
@@ -53,7 +62,7 @@ class LabelColumn(Sequence[Any]):
             return labels
         if isinstance(labels, (pa.Array, pa.ChunkedArray)):
             return cls._of_arrow(labels)
-        # No subclass: of a masked array some are missing.
+        # Not a subclass: labels of a masked array may be missing.
         if type(labels) is np.ndarray and labels.ndim == 1 and labels.dtype.kind == "b":
             return cls(labels.astype(np.int64), [False, True])
         if isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "biufU":
@@ -85,7 +94,7 @@ class LabelColumn(Sequence[Any]):
 
     @classmethod
     def _of_values(cls, labels: Iterable[Any]) -> LabelColumn:
-        known: dict[Any, int] = {}
+        code_of: dict[Any, int] = {}
         codes = []
         for label in labels:
             if isinstance(label, np.generic):
@@ -94,22 +103,22 @@ class LabelColumn(Sequence[Any]):
                 codes.append(MISSING)
                 continue
             try:
-                codes.append(known.setdefault(label, len(known)))
+                codes.append(code_of.setdefault(label, len(code_of)))
             except TypeError as error:
                 raise LabelError(
                     f"the label {label!r} is not hashable: use a string or a number"
                 ) from error
-        return cls(np.array(codes, np.int64), list(known))
+        return cls(np.array(codes, np.int64), list(code_of))
 
     @classmethod
     def joined(cls, columns: list[LabelColumn]) -> LabelColumn:
-        """Return columns one after the other as one."""
-        known: dict[Any, int] = {}
+        """Return the concatenation of columns."""
+        code_of: dict[Any, int] = {}
         codes = []
         for column in columns:
-            places = [known.setdefault(value, len(known)) for value in column.values]
+            places = [code_of.setdefault(value, len(code_of)) for value in column.values]
             codes.append(np.array([*places, MISSING], np.int64)[column.codes])
-        return cls(np.concatenate([np.zeros(0, np.int64), *codes]), list(known))
+        return cls(np.concatenate([np.zeros(0, np.int64), *codes]), list(code_of))
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -131,8 +140,8 @@ class LabelColumn(Sequence[Any]):
 
     def tolist(self) -> list[Any]:
         """Return the labels as a list."""
-        # The code of a missing one, -1, is the last place, which stays None. One by one, since an
-        # array would take labels that are tuples for rows.
+        # The code of a missing label, -1, indexes the last entry, which stays None. Assigned one by
+        # one, as NumPy would make rows of labels that are tuples.
         values = np.empty(len(self.values) + 1, object)
         for code, label in enumerate(self.values):
             values[code] = label
@@ -140,23 +149,23 @@ class LabelColumn(Sequence[Any]):
         return found
 
     def take(self, kept: np.ndarray) -> LabelColumn:
-        """Return the labels of some rows, by number."""
+        """Return the labels of the rows with these indices."""
         return LabelColumn(self.codes[kept], self.values)
 
     def mapped(self, change: Callable[[Any], Any]) -> LabelColumn:
-        """Return the column with another value for each label; None is missing."""
+        """Return the column with each label replaced by change(label); None is a missing label."""
         changed = LabelColumn._of_values(map(change, self.values))
         return LabelColumn(np.append(changed.codes, MISSING)[self.codes], changed.values)
 
     def numbers(self, number: Callable[[Any], float]) -> np.ndarray:
-        """Return a number a row, float64 (n,), by label; NaN where it is missing."""
+        """Return number(label) of each row, float64 (n,); NaN for a missing label."""
         return np.array([*map(number, self.values), np.nan])[self.codes]
 
     def present(self) -> list[tuple[Any, int]]:
-        """Return the labels that rows have, and the first row of each, in this order."""
+        """Return (label, its first row) of each label that occurs, ordered by the first row."""
         firsts = []
         for code, label in enumerate(self.values):
-            # Most labels are among the first rows.
+            # Most labels occur in the first rows: look there before scanning all.
             for codes in (self.codes[:_NEAR], self.codes):
                 own = codes == code
                 first = int(own.argmax()) if len(own) else 0
@@ -168,7 +177,7 @@ class LabelColumn(Sequence[Any]):
         return [(label, first) for first, label in firsts]
 
     def runs(self, seen: list[Any]) -> list[tuple[int, int]]:
-        """Return ranges of rows, each but the first beginning where a label not in `seen` does."""
+        """Return ranges of rows, split at the first row of each label that is not in `seen`."""
         if not len(self):
             return []
         firsts = [first for label, first in self.present() if label not in seen]
@@ -183,17 +192,19 @@ def _is_missing(label: Any) -> bool:
     try:
         return bool(label != label)
     except (TypeError, ValueError):
-        # NA is neither equal to itself nor not; arrays are refused later.
+        # A comparison of NA has no truth value. Nor have those of arrays, which are refused later.
         return not isinstance(label, (np.ndarray, list))
 
 
 class Pairs:
-    """Labels of rows that were learnt, and what was predicted before; None before any label.
+    """Pairs of a label and the prediction for the same row, made before the row was learnt.
+
+    Predictions are None before any label was learnt.
 
     Parameters
     ----------
     parts
-        Columns of labels and of predictions.
+        (labels, predictions) of consecutive rows, as columns.
 
     """
 
@@ -202,7 +213,7 @@ class Pairs:
 
     @classmethod
     def of(cls, pairs: list[tuple[Any, Any]]) -> Pairs:
-        """Return (label, prediction) of rows as columns."""
+        """Return the pairs of a list of (label, prediction)."""
         columns = (LabelColumn.of([pair[i] for pair in pairs]) for i in (0, 1))
         return cls((next(columns), next(columns)))
 
@@ -217,7 +228,7 @@ class Pairs:
             yield from zip(labels, predicted, strict=True)
 
     def counts(self) -> list[tuple[Any, Any, int]]:
-        """Return how many rows have each (label, prediction); a pair may come more than once."""
+        """Return (label, prediction, number of rows); the same two may come more than once."""
         found = []
         for labels, predicted in self._parts:
             k = len(predicted.values) + 1

@@ -1,7 +1,7 @@
-"""What the outputs of a learner mean: one margin for two classes, or a score for each class.
+"""Labels and probabilities from a learner's outputs: one margin, or a score for each class.
 
-An `Output` has no state of its own: labels and calibration belong to the learner. Margins are
-float64 (n,) for one output, (n, classes) for several.
+An `Output` has no state: labels and calibration are kept by the learner. Margins are float64 (n,)
+for one output; for several they are scores, (n, classes).
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ class Output(Protocol):
     """How margins become labels, decisions and probabilities."""
 
     def new_labels(self) -> Any:
-        """Return the labels before any is known."""
+        """Return the labels of a new learner."""
 
     def new_calibration(self, labels: Any) -> np.ndarray:
-        """Return the calibration of margins before any is known."""
+        """Return the calibration of a new learner."""
 
     def calibrate(
         self, calibration: np.ndarray, labels: Any, margins: np.ndarray, signs: np.ndarray
     ) -> None:
-        """Update the calibration by margins from before their examples were learnt."""
+        """Update the calibration by margins that were computed before learning the examples."""
 
     def zeros(self, labels: Any, n: int) -> np.ndarray:
         """Return the margins of n rows, all 0."""
 
     def decision(self, labels: Any, margin: Any) -> Any:
-        """Return what `decision_function_one` shows of a margin, or of a list of scores."""
+        """Return the result of `decision_function_one` for a margin, or for a list of scores."""
 
     def probabilities(
         self, calibration: np.ndarray, labels: Any, margin: Any, n_examples: int
     ) -> dict[Any, float]:
-        """Return {label: probability} of a margin, or of a list of scores."""
+        """Return {label: probability} for a margin, or for a list of scores."""
 
     def probability_columns(
         self, calibration: np.ndarray, labels: Any, margins: np.ndarray, n_examples: int
@@ -50,10 +50,10 @@ class Output(Protocol):
 
 
 class BinaryOutput:
-    """One margin: above 0 for the positive one of two labels."""
+    """One margin for two labels: the positive label is predicted if it is above 0."""
 
     def new_labels(self) -> Any:
-        """Return the labels before any is known."""
+        """Return the labels of a new learner."""
         return BinaryLabels()
 
     def new_calibration(self, labels: Any) -> np.ndarray:
@@ -77,7 +77,7 @@ class BinaryOutput:
     def probabilities(
         self, calibration: np.ndarray, labels: Any, margin: Any, n_examples: int
     ) -> dict[Any, float]:
-        """Return {label: probability}; before any label False and True, at one half each."""
+        """Return {label: probability}; before any label, one half each for False and True."""
         p = float(platt.probability(calibration, margin))
         found: dict[Any, float] = labels.probabilities(p, n_examples)
         return found
@@ -97,10 +97,10 @@ class BinaryOutput:
 
 
 class MulticlassOutput:
-    """A score for each class; the highest is predicted."""
+    """A score for each class: the label with the highest score is predicted."""
 
     def new_labels(self) -> Any:
-        """Return the labels before any is known."""
+        """Return the labels of a new learner."""
         return ClassLabels()
 
     def new_calibration(self, labels: Any) -> np.ndarray:
@@ -110,7 +110,7 @@ class MulticlassOutput:
     def calibrate(
         self, calibration: np.ndarray, labels: Any, margins: np.ndarray, signs: np.ndarray
     ) -> None:
-        """Update the calibration by scores, float64 (n, classes), of examples of these classes."""
+        """Update the calibration by scores, float64 (n, classes); `signs` are class numbers."""
         platt.update_temperature(calibration, margins, signs)
 
     def zeros(self, labels: Any, n: int) -> np.ndarray:
@@ -139,7 +139,7 @@ class MulticlassOutput:
         return dict(zip(labels.seen, p.reshape(margins.shape).T, strict=True))
 
     def losses(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
-        """Return how far each row's own score is from 1 above the best other one."""
+        """Return the multiclass hinge loss of each row: 1 - own score + best other one, or 0."""
         rows, own = np.arange(len(signs)), signs.astype(np.int64)
         others = margins.copy()
         others[rows, own] = -np.inf
@@ -148,20 +148,20 @@ class MulticlassOutput:
 
 
 class GrowingOutput:
-    """One margin with up to two classes, and a score for each class with more."""
+    """One margin while there are up to two labels, then a score for each label."""
 
     def new_labels(self) -> Any:
-        """Return the labels before any is known."""
+        """Return the labels of a new learner."""
         return GrowingLabels()
 
     def new_calibration(self, labels: Any) -> np.ndarray:
-        """Return the calibration of two classes, or of more: see `calibration.new_thinned`."""
+        """Return the calibration for as many labels as there are: see `calibration`."""
         return platt.new_thinned() if labels.is_binary else platt.new_temperature()
 
     def calibrate(
         self, calibration: np.ndarray, labels: Any, margins: np.ndarray, signs: np.ndarray
     ) -> None:
-        """Update the calibration by margins; of two classes by some of them."""
+        """Update the calibration by scores; with up to two labels, by a part of the margins."""
         if labels.is_binary:
             platt.update_thinned(calibration, margins, signs)
         else:

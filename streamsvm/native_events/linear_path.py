@@ -11,7 +11,7 @@ from streamsvm._compile import address_of
 from streamsvm.errors import StaleAddressError
 from streamsvm.features.schema import Schema
 from streamsvm.native_events import availability
-from streamsvm.native_events import linear_events as its
+from streamsvm.native_events import linear_events as events
 from streamsvm.native_events.event_block import Block
 from streamsvm.native_events.event_reader import LONGEST, reader_of
 from streamsvm.native_events.fast_path import (
@@ -49,7 +49,7 @@ class _Arrays(NamedTuple):
     labels: np.ndarray  # int64: the addresses of the labels
     factors: np.ndarray  # float64
     margins: np.ndarray  # float64 (outputs,)
-    known: dict[Any, Any]  # {label: label}: the label that equals a given one of another type
+    equal_label: dict[Any, Any]  # {label: label}: the label that equals a given one of another type
 
 
 class NoFastPath:
@@ -152,14 +152,14 @@ class LinearFastPath(NoFastPath):
         self._table = np.zeros(N_TABLE, np.int64)
         self._table[:N_HEAD] = head_of(generation, address_of(self._reader.fields))
         # Methods of a closed table return these, too.
-        self._table[its.LEARNT :] = id(True), id(False), id(None)
+        self._table[events.LEARNT :] = id(True), id(False), id(None)
         self._arrays: list[_Arrays | None] = [None]
         # All objects whose addresses the methods use.
         kept = (self._table, self._reader, self._arrays, generation, n_learnt, lock)
-        free, held = guarded_by_lock(self._table, lock), unguarded(self._table)
+        guarded, locked = guarded_by_lock(self._table, lock), unguarded(self._table)
         new_predict, new_learn = methods(is_sparse)
-        self.predict, self.learn = new_predict(free, kept), new_learn(free, kept)
-        self._predict, self.learn_locked = new_predict(held, kept), new_learn(held, kept)
+        self.predict, self.learn = new_predict(guarded, kept), new_learn(guarded, kept)
+        self._predict, self.learn_locked = new_predict(locked, kept), new_learn(locked, kept)
 
     @property
     def is_open(self) -> bool:  # type: ignore[override]
@@ -214,13 +214,13 @@ class LinearFastPath(NoFastPath):
         target, numbers, labels, factors, margins, _ = arrays
         table = self._table.copy()
         table[GENERATION] = generation
-        table[its.NUMBERS], table[its.N_LEARNT] = map(address_of, (numbers, self._n_learnt))
-        table[its.WEIGHTS], table[its.INFO] = map(address_of, target.state)
-        table[its.N_OUTPUTS : its.N_COLUMNS + 1] = target.state.weights.shape
-        table[its.CALIBRATION] = address_of(target.calibration)
-        table[its.BLOCK] = 0 if target.block is None else address_of(target.block.head)
-        table[its.N_LABELS] = len(target.labels)
-        table[its.LABELS : its.MARGINS + 1] = (*map(address_of, (labels, factors, margins)),)
+        table[events.NUMBERS], table[events.N_LEARNT] = map(address_of, (numbers, self._n_learnt))
+        table[events.WEIGHTS], table[events.INFO] = map(address_of, target.state)
+        table[events.N_OUTPUTS : events.N_COLUMNS + 1] = target.state.weights.shape
+        table[events.CALIBRATION] = address_of(target.calibration)
+        table[events.BLOCK] = 0 if target.block is None else address_of(target.block.head)
+        table[events.N_LABELS] = len(target.labels)
+        table[events.LABELS : events.MARGINS + 1] = (*map(address_of, (labels, factors, margins)),)
         return table
 
     def check(self, target: Target) -> None:
@@ -241,7 +241,7 @@ class LinearFastPath(NoFastPath):
         if arrays is None or not self.is_open:
             return
         expected = self._table_of(arrays._replace(target=target), self._generation.now)
-        expected[its.LAST_LABEL] = self._table[its.LAST_LABEL]
+        expected[events.LAST_LABEL] = self._table[events.LAST_LABEL]
         expected[:N_HEAD] = head_of(self._generation, address_of(self._reader.fields))
         expected[GENERATION] = self._generation.now
         labels = [id(label) for label in target.labels]
@@ -292,7 +292,7 @@ class LinearFastPath(NoFastPath):
         assert arrays is not None
         labels = arrays.target.labels
         best = margin > 0.0 if len(labels) == 2 else max(range(len(labels)), key=margin.__getitem__)
-        return labels[self._table[its.LAST_LABEL]], labels[best], margin
+        return labels[self._table[events.LAST_LABEL]], labels[best], margin
 
     def learn_locked_any(self, x: Any, y: Any, w: float = 1.0) -> bool | None:
         """See `NoFastPath`."""
@@ -300,7 +300,7 @@ class LinearFastPath(NoFastPath):
         if arrays is None or not self.is_open:
             return None
         try:
-            label = arrays.known[y]
+            label = arrays.equal_label[y]
             learnt: bool | None = self.learn_locked(x, label, w)
             return self.learn_locked(self._readable(x), label, w) if learnt is None else learnt
         except _REFUSED:

@@ -158,8 +158,8 @@ class ScalerFastPath:
         self._arrays: list[Any] = [None]
         # All objects whose addresses the methods use.
         kept = (self._table, self._reader, self._arrays, generation, lock)
-        known = guarded_by_lock(self._table, lock)
-        self.learn, self.transform = (new(known, kept) for new in _methods())
+        owned = guarded_by_lock(self._table, lock)
+        self.learn, self.transform = (new(owned, kept) for new in _methods())
 
     @property
     def is_open(self) -> bool:

@@ -1,1 +1,1 @@
-"""Transformers in front of learners."""
+"""Transformers for pipelines, which change the features of an event before a learner gets it."""

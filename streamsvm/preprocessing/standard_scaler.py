@@ -1,4 +1,4 @@
-"""Online standardising, the same event by event and in batches."""
+"""Online standardisation of features, with the same result by event and by batch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 from river import base, compose
 
-from streamsvm._compile import compiled
 from streamsvm.errors import FeatureError
 from streamsvm.features import frames
 from streamsvm.features.events import check_number_feature, snapshot
@@ -23,101 +22,45 @@ from streamsvm.model_files.container import register_pipeline
 from streamsvm.native_events import availability
 from streamsvm.native_events.event_reader import LONGEST
 from streamsvm.native_events.fast_path import Generation
-from streamsvm.native_events.scaler_path import ScalerFastPath, learn_value, scaled
+from streamsvm.native_events.scaler_path import ScalerFastPath
+from streamsvm.preprocessing.scaling import (
+    ONE_HOT,
+    UNKNOWN,
+    are_usable,
+    learn_and_scale,
+    learn_event,
+    scale_event,
+)
 from streamsvm.support.declaration import Field
 from streamsvm.support.locked import Locked
 from streamsvm.support.rows import LARGEST
-
-
-@compiled
-def _learn_and_scale(statistics, columns, values, absent, learn, scale):
-    """Learn and scale rows one after the other, in place.
-
-    Parameters
-    ----------
-    statistics
-        float64 (3, n_features): counts, means, variances.
-    columns
-        int64 (c,): the feature of each column, -1 = leave the column as it is.
-    values
-        float64 (n, c), overwritten.
-    absent
-        bool (n, c), or (0, 0) = all are there.
-    learn, scale
-        Which of the two to do; both = learn the row first.
-
-    """
-    some_absent = absent.size > 0
-    for r in range(values.shape[0]):
-        for c in range(values.shape[1]):
-            f = columns[c]
-            if f < 0 or (some_absent and absent[r, c]):
-                continue
-            value = values[r, c]
-            if learn:
-                learn_value(statistics, f, value)
-            if scale:
-                values[r, c] = scaled(statistics, f, value)
-
-
-@compiled
-def _are_usable(values):
-    """Tell whether no value, float64 (d,), is NaN or beyond single precision."""
-    usable = True
-    for t in range(values.size):
-        usable &= abs(values[t]) <= LARGEST
-    return usable
-
-
-@compiled
-def _learn_event(statistics, columns, values):
-    """Learn values, float64 (d,), of features; False: nothing is done as one is refused."""
-    if not _are_usable(values):
-        return False
-    for t in range(values.size):
-        if columns[t] >= 0:
-            learn_value(statistics, columns[t], values[t])
-    return True
-
-
-@compiled
-def _scale_event(statistics, columns, values, out):
-    """Write values, float64 (d,), scaled into out, float64 (d,); False: one is refused."""
-    if not _are_usable(values):
-        return False
-    for t in range(values.size):
-        f = columns[t]
-        if f >= 0:
-            out[t] = scaled(statistics, f, values[t])
-        else:
-            out[t] = values[t] if f == _ONE_HOT else 0.0
-    return True
-
-
-_ONE_HOT, _UNKNOWN = -1, -2
-"""Columns of features that pass as they are, and of those not learnt yet."""
 
 _MOST_LAYOUTS = 64
 
 
 class _Layout(NamedTuple):
-    """What is known of events with certain names in a certain order."""
+    """How to read events that have the same names in the same order."""
 
-    columns: np.ndarray  # int64: features, or `_ONE_HOT`, `_UNKNOWN`
-    pack: Callable[..., bytes]
+    columns: np.ndarray  # int64: the columns of the names, or `ONE_HOT`, `UNKNOWN`
+    pack: Callable[..., bytes]  # packs their values as float64
 
 
 class StandardScaler(Locked, base.MiniBatchTransformer):
-    """Bring features to mean 0 and variance 1 over the stream so far.
+    """Scale features to mean 0 and variance 1, estimated from the stream so far.
 
-    River's ``preprocessing.StandardScaler`` event by event, with three differences: a batch gives
-    exactly what its rows would have given one by one; features named ``column=value``, one-hot
-    text, pass as they are (a rare category scaled to variance 1 would drown all others); and NaN,
-    infinities, strings and what is beyond single precision are refused instead of kept for ever in
-    a mean.
+    The result for events is that of River's ``preprocessing.StandardScaler``, with three
+    differences. A batch gives exactly the result of its rows one by one. One-hot features, named
+    ``column=value``, are not changed: scaled to variance 1, a rare category would outweigh all
+    other features. NaN, infinities, strings and numbers beyond single precision are refused, as
+    they would remain in the mean for ever.
 
-    A feature that an event lacks stays away: it counts 0, the mean, in a learner behind. Sparse
-    batches pass as they are: centred, no value of theirs would be 0.
+    A feature that an event lacks is not added; for the learner it is 0, which is the mean. Sparse
+    batches are not changed: centring would make all their zeros nonzero.
+
+    Attributes
+    ----------
+    statistics : dict
+        Count, mean and variance of each feature that is scaled, by name.
 
     Examples
     --------
@@ -130,7 +73,7 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
 
     """
 
-    # The fast path, and its methods: see `_set_fast_path`.
+    # The fast path and its methods, all set by `_set_fast_path`.
     _fast_path: ScalerFastPath | None
     _event_learn: Callable[[Any], bool | None]
     _event_transform: Callable[[Any], dict[Name, float] | None]
@@ -142,8 +85,8 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
         self._set_up()
 
     def _set_up(self) -> None:
-        """Set what no copy has: what speeds events up."""
-        # By the names of an event, for so many features of the schema.
+        """Set the attributes that copies do not share, all of which are caches."""
+        # By the names of an event; valid while the schema has `_n_laid_out` features.
         self._layouts: dict[tuple[Name, ...], _Layout] = {}
         self._n_laid_out = 0
         self._generation = Generation()
@@ -152,13 +95,18 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
     def learn_one(self, x: Mapping[Name, Any]) -> None:
         """Learn the features of one event.
 
+        Parameters
+        ----------
+        x
+            Finite numbers by name of feature.
+
         Raises
         ------
         FeatureError
-            A value is no finite number of single precision; nothing changes.
+            A value is no finite number of single precision; the scaler has not changed.
 
         """
-        # Of an attribute that is called at once the interpreter thinks first that it is a method.
+        # A local variable: `self._event_learn(x)` would first look for a method of the class.
         learn = self._event_learn
         if learn(x):
             return
@@ -166,14 +114,14 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
             event = snapshot(x)
             names = tuple(event)
             layout = self._layout_of(names)
-            if _UNKNOWN in layout.columns:
-                # Only once all values are known to be usable.
+            if UNKNOWN in layout.columns:
+                # Refuses values before the schema changes.
                 _values_of(layout, event)
                 self._schema.extend(name for name in names if not _is_one_hot(name))
                 layout = self._layout_of(names)
             values = _values_of(layout, event)
-            # After the columns: there are statistics of all of them.
-            _learn_event(self._fitted(), layout.columns, values)
+            # Only now, when the schema has all columns: `_fitted` adds statistics for them.
+            learn_event(self._fitted(), layout.columns, values)
             self._bind_fast_path()
 
     def transform_one(self, x: Mapping[Name, Any]) -> dict[Name, float]:
@@ -182,7 +130,7 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
         Parameters
         ----------
         x
-            Features by name.
+            Finite numbers by name of feature.
 
         Returns
         -------
@@ -204,12 +152,12 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
             layout = self._layout_of(names)
             values = _values_of(layout, event)
             out = np.empty(len(values))
-            _scale_event(self._fitted(), layout.columns, values, out)
+            scale_event(self._fitted(), layout.columns, values, out)
             self._bind_fast_path()
         return dict(zip(names, out.tolist(), strict=True))
 
     def _layout_of(self, names: tuple[Name, ...]) -> _Layout:
-        """Return what is known of events with these names; the lock is held."""
+        """Return the layout of events with these names; the caller holds the lock."""
         if self._n_laid_out != len(self._schema) or len(self._layouts) >= _MOST_LAYOUTS:
             self._layouts, self._n_laid_out = {}, len(self._schema)
         layout = self._layouts.get(names)
@@ -220,15 +168,44 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
 
     def _columns_of(self, names: Iterable[Name]) -> np.ndarray:
         index = self._schema.index
-        columns = [_ONE_HOT if _is_one_hot(n) else index.get(n, _UNKNOWN) for n in names]
+        columns = [ONE_HOT if _is_one_hot(n) else index.get(n, UNKNOWN) for n in names]
         return np.array(columns, np.int64)
 
     def learn_many(self, X: Any) -> None:
-        """Learn the rows of a batch: see `LASVMClassifier.learn_many` for what it may be."""
+        """Learn the rows of a batch in their order.
+
+        Parameters
+        ----------
+        X
+            NumPy array (n, d), Arrow RecordBatch or Table, pandas or polars frame. A sparse batch
+            is accepted and ignored.
+
+        Raises
+        ------
+        FeatureError
+            A value is no finite number of single precision; the scaler has not changed.
+
+        """
         self._run(frames.matrix_of(X, self._schema), learn=True, scale=False)
 
     def transform_many(self, X: Any) -> Any:
-        """Return the scaled batch in the kind of container that `X` is; missing values become 0."""
+        """Return the scaled batch; missing values become 0.
+
+        Parameters
+        ----------
+        X
+            A batch as for `learn_many`.
+
+        Returns
+        -------
+        The batch in the same kind of container; a sparse batch as it is.
+
+        Raises
+        ------
+        FeatureError
+            A value is no finite number of single precision.
+
+        """
         matrix = self._run(frames.matrix_of(X, self._schema), learn=False, scale=True)
         if isinstance(matrix, SparseMatrix):
             return X
@@ -240,11 +217,27 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
         return frames.columns_like(X, columns)
 
     def learn_transform_many(self, matrix: Any) -> Any:
-        """Learn and scale each row in turn: ``learn_one`` then ``transform_one``, row by row."""
+        """Do ``learn_one`` and then ``transform_one`` with each row, in order.
+
+        Parameters
+        ----------
+        matrix
+            A `Matrix` or `SparseMatrix`, as `frames.matrix_of` returns it.
+
+        Returns
+        -------
+        The scaled matrix; a sparse one as it is.
+
+        Raises
+        ------
+        FeatureError
+            A value is no finite number of single precision; the scaler has not changed.
+
+        """
         return self._run(matrix, learn=True, scale=True)
 
     def transform_matrix(self, matrix: Any) -> Any:
-        """Scale a matrix with what was learnt so far."""
+        """Scale a matrix by the current statistics: see `learn_transform_many`."""
         return self._run(matrix, learn=False, scale=True)
 
     def _run(self, matrix: Any, *, learn: bool, scale: bool) -> Any:
@@ -261,16 +254,16 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
             if learn:
                 self._schema.extend(n for n in matrix.names if not _is_one_hot(n))
             columns = self._columns_of(matrix.names)
-            # Features that were never learnt have no variance: 0, like River's.
-            values[:, columns == _UNKNOWN] = 0.0
-            # After the columns: there are statistics of all of them.
-            _learn_and_scale(self._fitted(), columns, values, absent, learn, scale)
+            # A feature that was never learnt has no variance: its value is 0, as River's is.
+            values[:, columns == UNKNOWN] = 0.0
+            # Only now, when the schema has all columns: `_fitted` adds statistics for them.
+            learn_and_scale(self._fitted(), columns, values, absent, learn, scale)
         return matrix._replace(values=values, is_finite=False)
 
-    # Events of known features take a fast path
+    # The fast path, for events without new features
 
     def _bind_fast_path(self) -> None:
-        """Let events take the fast path, if that is possible; the lock is held."""
+        """Bind the fast path to the statistics, if that is possible; the caller holds the lock."""
         path, schema = self._fast_path, self._schema
         if path is not None and path.is_bound_to(self._fitted()):
             return
@@ -283,7 +276,7 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
             room = min(LONGEST, 2 * len(schema))
             self._set_fast_path(ScalerFastPath(schema, room, self._lock, self._generation))
         self._fitted()
-        # From here on the path remains closed if anything uses the scaler.
+        # `bind` fails if other code uses the scaler after this, a signal handler for example.
         now = self._generation.advance()
         path = self._fast_path
         if path is not None and path.is_for(schema):
@@ -293,7 +286,8 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
         methods = (_fall_back, _fall_back) if path is None else (path.learn, path.transform)
         if availability.DEBUG and path is not None:
             methods = self._checked(path, methods[0]), self._checked(path, methods[1])
-        # In one step. The methods for themselves, as attributes of attributes cost time.
+        # In one step, as an interruption must not leave methods of another path. The methods are
+        # attributes of the scaler to save a look-up for each event.
         self.__dict__.update(_fast_path=path, _event_learn=methods[0], _event_transform=methods[1])
 
     def _checked(self, path: ScalerFastPath, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -310,7 +304,7 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
         return checked
 
     def _after_fork(self) -> None:
-        # The path knows the lock that there was before.
+        # The path uses the address of the parent's lock, which has been replaced.
         self._generation.advance()
         self._set_fast_path(None)
 
@@ -337,13 +331,13 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
         }
 
     def _fitted(self) -> np.ndarray:
-        """Return the statistics, of all features of the schema; the lock is held."""
+        """Return the statistics of all features of the schema; the caller holds the lock."""
         while (missing := len(self._schema) - self._statistics.shape[1]) > 0:
             old, path = self._statistics, self._fast_path
-            # First: the fast path leads to the old ones.
+            # Before copying: it closes the fast path, which would still write to the old array.
             self._generation.advance()
             wider = np.pad(old, ((0, 0), (0, missing)))
-            # Unless an interruption has widened them, and learnt, already.
+            # A signal handler that used the scaler meanwhile has replaced the array already.
             if self._statistics is old:
                 self._statistics = wider
             if path is not None:
@@ -357,7 +351,7 @@ _NOT_COPIED = (
 
 
 def _fall_back(x: Any) -> None:
-    """Do nothing, in the place of a method of a fast path."""
+    """Return None, which says that the event has to take the general path."""
 
 
 def _is_one_hot(name: Name) -> bool:
@@ -365,12 +359,12 @@ def _is_one_hot(name: Name) -> bool:
 
 
 def _values_of(layout: _Layout, event: dict[Name, Any]) -> np.ndarray:
-    """Return the values of an event as float64 (d,); refuse what is no usable number."""
+    """Return the values of an event as float64 (d,); raise FeatureError if one is not usable."""
     try:
         values = np.frombuffer(layout.pack(*event.values()), np.float64)
     except (struct.error, TypeError, OverflowError):
         values = np.array([check_number_feature(*pair) for pair in event.items()])
-    if not _are_usable(values):
+    if not are_usable(values):
         for pair in event.items():
             check_number_feature(*pair)
     return values

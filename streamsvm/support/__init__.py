@@ -1,1 +1,1 @@
-"""Where examples live: rows, cached kernel rows, seeded draws."""
+"""What solvers share: stores of rows, kernel values and their cache, states, draws, locks."""

@@ -1,7 +1,7 @@
-"""The active set: which slots hold an example now, who came when, and which slots are free.
+"""The active set: the slots that hold an example, when each example arrived, and the free slots.
 
-An example stays in its slot until it leaves; the next one takes the freed slot. A uniform draw
-from `members` is a uniform draw from the active set.
+An example stays in its slot until it is removed; then the slot is free for another example. A
+uniform draw from `members` is a uniform draw from the active set.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ NONE = -1
 
 COUNTS = np.dtype(
     [
-        ("n", np.int64),  # slots in use or free, from the first; none beyond was ever used
+        ("n", np.int64),  # slots 0 .. n-1 are in use or free; the others were never used
         ("n_members", np.int64),
         ("n_free", np.int64),
-        ("n_offered", np.int64),  # examples offered so far, those that were not admitted included
+        ("n_offered", np.int64),  # examples so far, including those that were not admitted
     ]
 )
 
@@ -30,11 +30,11 @@ COUNTS = np.dtype(
 class ActiveSet(NamedTuple):
     """Members, free slots and arrivals, for `capacity` slots."""
 
-    members: np.ndarray  # the slots of the active set, the first n_members
-    place: np.ndarray  # where in `members` a slot stands, or -1
-    free: np.ndarray  # a stack of free slots, the first n_free
-    arrival: np.ndarray  # n_offered when the slot's example came
-    ring: np.ndarray  # slot of the example that came at a time modulo window
+    members: np.ndarray  # the slots of the active set; n_members entries are used
+    place: np.ndarray  # the position of a slot in `members`, or -1
+    free: np.ndarray  # a stack of free slots; n_free entries are used
+    arrival: np.ndarray  # the value of n_offered when the slot's example arrived
+    ring: np.ndarray  # the slot of the example that arrived at t, at position t modulo window
     counts: Any  # record array (1,) of COUNTS
 
 
@@ -67,14 +67,14 @@ FIELDS = declare(
 
 
 def new_set(capacity: int, window: int) -> ActiveSet:
-    """Return an empty active set; `window` is 0 for one that does not slide."""
+    """Return an empty active set; `window` is 0 if examples do not expire."""
     active: ActiveSet = states.new(ActiveSet, {"slots": capacity, "window": window})
     return active
 
 
 @compiled_within
 def is_full(active, limit):
-    """Tell whether one more example needs more capacity than there is; `limit` members at most."""
+    """Tell whether the arrays must grow before one more example, of at most `limit`, is added."""
     counts = active.counts[0]
     room = counts.n_free > 0 or counts.n < active.members.size
     return not room and counts.n_members < limit
@@ -82,7 +82,7 @@ def is_full(active, limit):
 
 @compiled_within
 def enter(active, arrival):
-    """Give a slot to the example that was offered as number `arrival`, from 1, and return it."""
+    """Return a slot for the example that arrived as number `arrival`, counted from 1."""
     counts = active.counts[0]
     if counts.n_free > 0:
         counts.n_free -= 1
@@ -101,7 +101,7 @@ def enter(active, arrival):
 
 @compiled_within
 def renew(active, slot):
-    """Let the example in a slot be the one that was offered last: it came again."""
+    """Set the arrival of the example in a slot to now, as the same example has come again."""
     arrival = active.counts[0].n_offered
     active.arrival[slot] = arrival
     if active.ring.size > 0:
@@ -110,7 +110,7 @@ def renew(active, slot):
 
 @compiled_within
 def leave(active, slot):
-    """Take the example in a slot out of the set; the slot is free from now on."""
+    """Remove the example in a slot from the set, and free the slot."""
     counts = active.counts[0]
     at = active.place[slot]
     last = active.members[counts.n_members - 1]
@@ -124,7 +124,7 @@ def leave(active, slot):
 
 @compiled_within
 def expired(active):
-    """Return the slot of the example that leaves the window with the one offered now, or -1."""
+    """Return the slot of the example that the current one pushes out of the window, or -1."""
     counts = active.counts[0]
     if active.ring.size == 0 or counts.n_offered <= active.ring.size:
         return NONE

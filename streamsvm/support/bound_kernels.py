@@ -1,10 +1,10 @@
-"""Kernels for compiled solvers: one type for all kernels, so that a solver is compiled only once.
+"""Bound kernels: all kernels as one type, so that a solver is compiled once for all of them.
 
-A kernel by itself is a NamedTuple of its parameters, and its type decides which code is compiled
-into what uses it. Bound to a kind of store it is an array of its parameters and the address of the
-function that computes a block of its values. Learners bind their kernel when they call a solver;
-no address gets into a model, a file or a pickle. Solvers take kernels that are not bound, too, and
-are then compiled for them.
+A kernel is a NamedTuple of its parameters, and compiled code that uses it is specialised for its
+type. A bound kernel is an array of these parameters and the address of the compiled function that
+computes a block of kernel values for one kind of store. Learners bind their kernel when they call a
+solver, so no address gets into a model, a file or a pickle. Solvers also take kernels that are not
+bound; they are then compiled for the kernel's type.
 """
 
 from __future__ import annotations
@@ -23,29 +23,30 @@ from streamsvm.support.rows import SparseRows
 
 
 class DenseKernel(NamedTuple):
-    """A kernel for rows in a `DenseStore`."""
+    """A kernel that is bound to rows in a `DenseStore`."""
 
     parameters: np.ndarray  # float64 (m,)
-    address: int  # of the code for `_DENSE`
+    address: int  # of a function with the signature `_DENSE`
 
 
 class SparseKernel(NamedTuple):
-    """A kernel for rows in a `SparseStore`."""
+    """A kernel that is bound to rows in a `SparseStore`."""
 
     parameters: np.ndarray  # float64 (m,)
-    address: int  # of the code for `_SPARSE`
+    address: int  # of a function with the signature `_SPARSE`
 
 
 SPARSE_ROWS = typeof(
     SparseRows(np.zeros(1, np.int64), np.zeros(1, np.int32), np.zeros(1, np.float32), 1)
 )
-"""The compiler's type of fresh rows for a `SparseStore`; for other stores it is `DENSE_ROWS`."""
+"""Numba's type of fresh rows for a `SparseStore`."""
 
 DENSE_ROWS = types.Array(types.float32, 2, "C")
+"""Numba's type of fresh rows for other stores."""
 
 
 def _signature(store: Any, rows: Any) -> Any:
-    """Return that of values(parameters, store, x, n_rows, d, first, stop, out)."""
+    """Return the signature of values(parameters, store, x, n_rows, d, first, stop, out)."""
     parameters = types.Array(types.float64, 1, "C")
     return types.void(parameters, typeof(store), rows, *[types.int64] * 4, DENSE_ROWS)
 
@@ -69,7 +70,7 @@ def values_sparse(kernel, store, x, n_rows, d, first, stop, out):
     _call_sparse(kernel.address, kernel.parameters, store, x, n_rows, d, first, stop, out)
 
 
-# Any: it is annotated as the compiler calls it.
+# Any, as its annotations are those of a function that numba calls, not the user.
 _as_tuple: Any = ndarray.to_fixed_tuple
 
 
@@ -79,10 +80,10 @@ def _named(function: Any, kernel_type: type) -> Any:
     )
 
 
-# Two functions, not one of the function to call: what a function closes over is part of its key in
-# the cache, and a compiled function is another one in each process.
+# Two functions rather than one with a parameter for the function to call: what a closure refers to
+# is part of its key in numba's cache, and a compiled function has another key in each process.
 def _dense_function(kernel_type: Any) -> Any:
-    """Return the function of `_DENSE` for kernels of one type."""
+    """Return a compiled function with the signature `_DENSE` for kernels of one type."""
     n = len(kernel_type._fields)
 
     def dense(parameters, store, x, n_rows, d, first, stop, out):
@@ -93,7 +94,7 @@ def _dense_function(kernel_type: Any) -> Any:
 
 
 def _sparse_function(kernel_type: Any) -> Any:
-    """Return the function of `_SPARSE` for kernels of one type."""
+    """Return a compiled function with the signature `_SPARSE` for kernels of one type."""
     n = len(kernel_type._fields)
 
     def sparse(parameters, store, x, n_rows, d, first, stop, out):
@@ -103,7 +104,7 @@ def _sparse_function(kernel_type: Any) -> Any:
     return _named(sparse, kernel_type)
 
 
-# The code lives as long as its function does: the addresses are kept together with them.
+# Each address with its function, which keeps the machine code in memory.
 _addresses: dict[tuple[type, type], tuple[int, Any]] = {}
 
 
@@ -118,19 +119,18 @@ def _address(kernel_type: type, bound_type: type) -> int:
 
 
 def bound(kernel: Any, store: Any) -> Any:
-    """Return the kernel as solvers take it, for rows in a store of this kind.
+    """Bind a kernel to the kind of store that a solver keeps its rows in.
 
     Parameters
     ----------
     kernel
-        A registered kernel, or one that is bound already.
+        A registered kernel.
     store
-        Where the solver's rows are. In a `RowStore` the kernel is used as it is, as it is where
-        nothing is compiled.
+        The solver's store.
 
     Returns
     -------
-    A `DenseKernel`, a `SparseKernel`, or the kernel itself.
+    A `DenseKernel` or `SparseKernel`; the kernel itself for a `RowStore` or without compiler.
 
     """
     if not JIT or isinstance(store, row_store.RowStore):

@@ -1,4 +1,4 @@
-"""A clock inside compiled code: the processor's counter of cycles."""
+"""A clock for compiled code: the cycle counter of the processor."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def _cycles_compiled(typingctx: Any) -> Any:
     return types.int64(), codegen
 
 
-# cycles(): some count that rises with time, of the order of one a nanosecond.
+# cycles(): a count that increases with time, about once a nanosecond.
 cycles: Any = _cycles_compiled if JIT else time.perf_counter_ns

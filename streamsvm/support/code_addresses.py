@@ -1,9 +1,9 @@
-"""Compiled functions called by their address, so that callers are compiled without them.
+"""Calls of compiled functions by address, so that the caller is compiled without the function.
 
-What a compiled function calls by name becomes a part of it: it is optimised and stored once more
-with every caller. A function that is large, or one of many that take each other's place, is better
-called by its address. The types of its arguments are checked when the caller is compiled; the
-address must be one that `address_of_code` gave for that signature.
+A compiled function that is called by name is optimised and stored again as part of every caller. A
+large function, or one of many with the same signature, is better called by its address. The types
+of its arguments are checked when the caller is compiled. Whether the address is one that
+`address_of_code` returned for that signature cannot be checked.
 """
 
 from __future__ import annotations
@@ -18,19 +18,23 @@ from streamsvm._compile import lowered_as
 
 
 def address_of_code(function: Any, signature: Any) -> int:
-    """Compile a function for a signature, or find it on disk; return where its code is.
+    """Compile a function for a signature, or load it from the cache; return its address.
 
     Parameters
     ----------
     function
-        What `compiled` returned; it stays in memory as long as its code is used.
+        A function that `compiled` returned. The caller keeps it alive while the address is used.
     signature
-        Of numba: ``types.int64(types.int64, ...)``.
+        A signature of numba, such as ``types.int64(types.int64, types.float64)``.
+
+    Returns
+    -------
+    The address of the machine code.
 
     Raises
     ------
     TypeError
-        It returns something else than the signature says.
+        The function returns another type than the signature says.
 
     """
     function.compile(signature.args)
@@ -43,17 +47,18 @@ def address_of_code(function: Any, signature: Any) -> int:
 
 
 def caller_of(signature_of: Callable[..., Any]) -> Any:
-    """Return call(address, *args), for compiled code: calls the code at an `address_of_code`.
-
-    The caller is compiled without the function that it calls, and once for all functions of a
-    signature.
+    """Return a function that compiled code can use to call the function at an address.
 
     Parameters
     ----------
     signature_of
-        Gives, for the types of the arguments after the address, the signature that the code was
-        compiled for; None if there is none. Arguments that cannot be converted are refused when the
-        caller is compiled.
+        ``signature_of(*types)`` returns the signature of the function at the address, for arguments
+        of these types, or None. The compiler refuses calls with None, and calls whose arguments
+        cannot be converted to the signature.
+
+    Returns
+    -------
+    ``call(address, *args)``; the address is one that `address_of_code` returned.
 
     """
 

@@ -1,8 +1,7 @@
-"""How arrays are declared once: axes, dtype, range; and the checks that follow from that.
+"""Declarations of the fields of a state: axes, dtype and range; and the checks that use them.
 
-A declaration says of each field of a state which axes it has, with which dtype and which values it
-may hold. `states` allocates, grows and strips states by it; model files are written and checked by
-it, as compiled code trusts sizes and indices.
+`states` allocates, grows and strips states by their declarations. Model files are written and
+checked by them: compiled code does not check sizes and indices again.
 """
 
 from __future__ import annotations
@@ -32,10 +31,19 @@ class Range(NamedTuple):
     def check(self, what: str, values: Any, sizes: Sizes) -> None:
         """Refuse values outside of the range.
 
+        Parameters
+        ----------
+        what
+            The name of the values, for the message.
+        values
+            A number or an array.
+        sizes
+            The lengths of the axes.
+
         Raises
         ------
         ValueError
-            One of them is outside.
+            A value is outside of the range.
 
         """
         high = self.high if self.axis is None else sizes[self.axis] + self.high
@@ -69,20 +77,20 @@ class Field(NamedTuple):
 
     axes: tuple[int | str, ...]
     dtype: Any = np.float64
-    fill: float = 0  # what it holds where nothing was written
+    fill: float = 0  # the initial value of all entries
     range: Range = FINITE
-    n_used: str | None = None  # scalar that tells how many first entries mean anything
-    scratch: bool = False  # holds nothing between two calls
+    n_used: str | None = None  # the scalar with the number of used entries; None: all are used
+    scratch: bool = False  # the content is not needed after a call
 
     def shape(self, sizes: Sizes) -> tuple[int, ...]:
-        """Return the shape for axes of these lengths."""
+        """Return the shape of the array for axes of these lengths."""
         return tuple(axis if isinstance(axis, int) else sizes[axis] for axis in self.axes)
 
     def new(self, sizes: Sizes) -> np.ndarray:
-        """Allocate the array; there is room for one feature at least."""
+        """Allocate the array; it has room for at least one feature."""
         lengths = {**sizes, "features": max(1, sizes.get("features", 0))}
         if self.fill == 0:
-            # Memory that is written later, or never.
+            # Not `full`: the system provides zeroed memory only when it is first used.
             return np.zeros(self.shape(lengths), self.dtype)
         return np.full(self.shape(lengths), self.fill, self.dtype)
 
@@ -91,9 +99,9 @@ class Record(NamedTuple):
     """A record array of one row: the scalars of a state."""
 
     dtype: np.dtype
-    initial: Mapping[str, float] = {}  # others begin at 0
-    ranges: Mapping[str, Range] = {}  # of others: counts at least 0, numbers finite
-    reset: tuple[str, ...] = ()  # scalars about scratch: at `initial` again in each new state
+    initial: Mapping[str, float] = {}  # 0 for scalars that are not named
+    ranges: Mapping[str, Range] = {}  # `COUNT` or `FINITE` for scalars that are not named
+    reset: tuple[str, ...] = ()  # scalars that describe scratch: neither copied nor loaded
 
     def new(self) -> Any:
         """Allocate the record."""
@@ -103,7 +111,7 @@ class Record(NamedTuple):
         return record
 
     def copy_of(self, old: Any) -> Any:
-        """Return a new record with the content of another one, but for what is `reset`."""
+        """Return a copy of a record, in which the scalars named in `reset` are initial again."""
         record = self.new()
         for name in self.dtype.names or ():
             if name not in self.reset:
@@ -115,12 +123,27 @@ class Record(NamedTuple):
         return {name: record[0][name].item() for name in self.dtype.names or ()}
 
     def checked(self, what: str, values: Any, sizes: Sizes) -> dict[str, Any]:
-        """Return scalars from JSON values; those that an older file lacks are absent.
+        """Return the scalars in a JSON object, without those named in `reset`.
+
+        Scalars that an older file does not have are missing in the result.
+
+        Parameters
+        ----------
+        what
+            The name of the record, for messages.
+        values
+            The JSON object, from a file.
+        sizes
+            The lengths of the axes.
+
+        Returns
+        -------
+        The scalars by name.
 
         Raises
         ------
         ValueError
-            One is of another type, out of its range, or unknown.
+            A scalar is of another type, out of its range, or unknown.
 
         """
         if not isinstance(values, dict):
@@ -144,7 +167,7 @@ def as_int(what: str, value: Any, low: int = -_LARGEST_COUNT, high: int = _LARGE
     Raises
     ------
     ValueError
-        It is something else, or below `low`, or above `high`.
+        The value is no whole number from `low` to `high`.
 
     """
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
@@ -158,7 +181,7 @@ def as_float(what: str, value: Any) -> float:
     Raises
     ------
     ValueError
-        It is something else.
+        The value is no number, or is NaN.
 
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > 1e308:
@@ -168,7 +191,7 @@ def as_float(what: str, value: Any) -> float:
 
 
 class NamedArrays:
-    """Arrays from a file, each taken once, checked against its declaration.
+    """Arrays from a file; each can be taken once, and is checked against its declaration then.
 
     Parameters
     ----------
@@ -184,7 +207,7 @@ class NamedArrays:
         return name in self._left
 
     def length_of(self, name: str, axis: int) -> int:
-        """Return the length of an axis of an array that is not taken yet.
+        """Return the length of an axis of an array that was not taken yet.
 
         Raises
         ------
@@ -199,32 +222,32 @@ class NamedArrays:
     def take(
         self, name: str, field: Field, sizes: Sizes, scalars: Mapping[str, Any] | None = None
     ) -> np.ndarray:
-        """Return an array.
+        """Return an array, and remove it from those that are left.
 
         Parameters
         ----------
         name, field
-            The array and what is declared of it.
+            The name of the array and its declaration.
         sizes
-            The lengths of the axes, as far as they are in use.
+            The lengths of the axes, counting only entries in use.
         scalars
             The scalars that `Field.n_used` may name.
 
         Returns
         -------
-        The array; of a field with `n_used` so many first entries.
+        The array; if the field has `n_used`, only the used entries.
 
         Raises
         ------
         ValueError
-            There is none, or its shape, dtype or a value is not as declared.
+            There is no such array, or its shape, dtype or a value is not as declared.
 
         """
         array = self._taken(name)
         shape = field.shape(sizes)
         if field.n_used is not None:
             n = (scalars or {}).get(field.n_used, 0)
-            # Older files hold the entries that mean nothing, too.
+            # Older files have the unused entries, too.
             if array.shape == shape and n <= len(array):
                 array = array[:n]
             shape = (n, *shape[1:])
@@ -236,12 +259,21 @@ class NamedArrays:
         return array
 
     def take_rows(self, n: int, d: int) -> Rows:
-        """Return n stored rows of d features, see `rows_as_arrays`.
+        """Return n rows of d features, stored as by `rows_as_arrays`.
+
+        Parameters
+        ----------
+        n, d
+            The numbers of rows and of features.
+
+        Returns
+        -------
+        The rows, dense or sparse.
 
         Raises
         ------
         ValueError
-            They are not as compiled code wants them.
+            An array is missing or not as declared, or the columns of a sparse row do not ascend.
 
         """
         if "rows" in self._left:
@@ -253,7 +285,7 @@ class NamedArrays:
         columns = self.take("columns", Field((stop,), np.int32, range=Range(0, d - 1)), {})
         values = self.take("values", Field((stop,), np.float32), {})
         descends = np.diff(columns) <= 0
-        # Only where a row begins may the columns go down.
+        # Columns may descend only from one row to the next.
         begins = start[1:-1]
         descends[begins[(begins > 0) & (begins < stop)] - 1] = False
         if descends.any():
@@ -266,12 +298,12 @@ class NamedArrays:
         return self._left.pop(name)
 
     def check_all_taken(self) -> None:
-        """Refuse arrays that nobody asked for.
+        """Refuse arrays that were not taken.
 
         Raises
         ------
         ValueError
-            There are some.
+            An array is left.
 
         """
         if self._left:
@@ -286,4 +318,4 @@ def rows_as_arrays(rows: Rows) -> dict[str, np.ndarray]:
 
 
 Check = Callable[[Any, dict[str, Any]], None]
-"""check(state, sizes): ValueError if the parts of a state from a file contradict each other."""
+"""check(state, sizes) raises ValueError if parts of a state from a file contradict each other."""

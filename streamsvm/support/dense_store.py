@@ -1,12 +1,10 @@
-"""Where the rows of support vectors live: panels of 32 rows, feature by feature.
+"""A store of dense rows of support vectors: panels of 32 rows, stored feature by feature.
 
-Slots 0..n-1 are in use; the solver that owns the store counts them. Rows leave by `reorder`: the
-solver marks slots as dead and, when enough are, has all that stay moved up in one pass over memory;
-cached kernel rows follow by the same order. (Moving the last row into each hole at once would touch
-every cached kernel row at every removal, which is where the original LASVM spends its time.)
-
-A store for sparse rows needs the same five functions: `put`, `get`, `reorder`, `grown` and the
-panel products of `kernel_values`.
+Slots 0..n-1 are in use; the solver that owns the store counts them. Rows are removed by `reorder`:
+the solver marks slots as removed and, when there are enough of them, moves all remaining rows
+together in one pass over memory. Cached kernel rows are reordered in the same way. (Moving the last
+row into a free slot at each removal would change every cached kernel row each time, which is where
+the original LASVM spends its time.)
 """
 
 from __future__ import annotations
@@ -78,7 +76,7 @@ def gather(store, slots, n, d):
 
 @compiled
 def reorder(store, order, n_kept):
-    """Let slot order[s] become slot s, for s < n_kept; other slots are gone."""
+    """Move the row in slot order[s] to slot s, for s < n_kept; all other rows are removed."""
     last = 0
     for s in range(n_kept):
         last = max(last, order[s])

@@ -1,9 +1,9 @@
-"""Kernel values of a block of fresh rows, kept right while slots get other rows.
+"""Kernel values of a block of fresh rows, kept up to date while slots get other rows.
 
-The values of up to 64 rows with all slots are computed together, and those of the 64 among
-themselves. When one of them then takes a slot, the later rows find their value with it in the
-second table; when a slot gets a row that is not of the block (a merged one), that slot's panel is
-computed again.
+The values of up to 64 fresh rows with all slots are computed together, and those of the fresh rows
+among themselves. When one of the rows is put into a slot, the values of later rows with that slot
+are copied from the second table. When a slot gets another row (a merged support vector), the values
+of its panel are computed again.
 """
 
 from __future__ import annotations
@@ -19,33 +19,34 @@ from streamsvm.support.stores import Store
 from streamsvm.support.tiles import PANEL
 
 BLOCK = 64
-"""Fresh rows whose kernel values are computed together."""
+"""The number of fresh rows whose kernel values are computed together."""
 
 FOREIGN = -1
-"""The origin of a slot's new row that is no row of the block."""
+"""The origin of a slot's new row if it is not a row of the block."""
 
 
 class FreshBlock(NamedTuple):
-    """Scratch for one block; nothing in it outlives the block."""
+    """Scratch for one block; its content is not needed after the block."""
 
     values: np.ndarray  # float32 (BLOCK, capacity) k(fresh row, slot)
     among: np.ndarray  # float32 (BLOCK, BLOCK) k(fresh row, fresh row)
-    rows: Store  # the fresh rows, as stored rows
-    changed: np.ndarray  # int64 (4 BLOCK, 2): slots that got another row, and its origin
-    counts: np.ndarray  # int64 (1,): how many of `changed` count
+    rows: Store  # the fresh rows in a store of their own
+    changed: np.ndarray  # int64 (4 BLOCK, 2): a slot that got another row, and the row's origin
+    counts: np.ndarray  # int64 (1,): the number of used entries of `changed`
 
 
 @compiled_within
 def reuse_values(info, is_last):
-    """Have the solver use the kernel values in its scratch if the next row is the last one again.
+    """Allow the solver to reuse the kernel values in its scratch if a row is the last one again.
 
-    `info.ready` says with how many slots they are; the solver trusts it if its sign is turned.
+    `info.ready` is the number of slots that the values in the scratch were computed for. The solver
+    uses them if it is negative, and computes values for all slots if it is 0.
     """
     info.ready = -info.ready if is_last and info.ready > 0 else 0
 
 
 def new_block(capacity: int, n_features: int, sparse: bool) -> FreshBlock:
-    """Allocate the scratch for a store of that capacity."""
+    """Allocate the scratch for a store of so many slots."""
     return FreshBlock(
         values=np.zeros((BLOCK, capacity), np.float32),
         among=np.zeros((BLOCK, BLOCK), np.float32),
@@ -63,7 +64,7 @@ def fill(block, kernel, store, x, first, stop):
 
 @compiled
 def begin(block, kernel, x):
-    """Begin with the rows x, whose values with all slots are filled in; add those among them."""
+    """Begin a block of rows x after `fill`: compute the values of the rows among themselves."""
     size = count(x)
     if size > 1:
         fresh = stores.of_rows(block.rows, x)
@@ -73,13 +74,13 @@ def begin(block, kernel, x):
 
 @compiled
 def has_room(block):
-    """Tell whether a few more changes can be noted; else begin a new block."""
+    """Tell whether `note` can be called four more times; else a new block must begin."""
     return block.counts[0] + 4 <= block.changed.shape[0]
 
 
 @compiled
 def note(block, slot, origin):
-    """Note that a slot got row `origin` of the block, or a `FOREIGN` one."""
+    """Record that a slot got row `origin` of the block, or a `FOREIGN` one."""
     block.changed[block.counts[0], 0] = slot
     block.changed[block.counts[0], 1] = origin
     block.counts[0] += 1
@@ -106,10 +107,10 @@ def values_of(block, kernel, store, x, r):
 
 @compiled
 def squeezed(values, order, first, n_block, n):
-    """Let values, float32 (rows, capacity), follow when slot order[s] became slot s, for s < n.
+    """Reorder values, float32 (rows, capacity), after slot order[s] became slot s, for s < n.
 
-    Only the rows from `first` on are wanted. Returns how many of their first n_block columns, those
-    that were computed, are still in one run.
+    Only rows from `first` on are reordered. The first n_block columns were computed before; return
+    how many columns, counted from the first, hold computed values now.
     """
     kept = np.int64(0)
     while kept < n and order[kept] < n_block:

@@ -1,4 +1,4 @@
-"""The kernel of rows with themselves."""
+"""Kernel values of rows with themselves, k(x, x)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from streamsvm.support.rows import Rows, SparseRows, part, shape, width
 from streamsvm.support.sparse_store import SparseStore
 
 LARGEST_DIAGONAL = 1e30
-"""k(x, x) must be below."""
+"""Rows whose k(x, x) is not below this are refused."""
 
 
 @compiled
 def own_value(kernel, spare, x):
-    """Return k(x_0, x_0) of a block of one row, as it is computed among stored rows.
+    """Return k(x_0, x_0) of a block of one row, with the same bits as between stored rows.
 
-    `spare` is a store of one row or more that may be written over.
+    `spare` is a store of at least one slot, whose content is overwritten.
     """
     row = np.empty((1, spare.entered.size), np.float32)
     store = stores.of_rows(spare, x)
@@ -31,7 +31,7 @@ def own_value(kernel, spare, x):
 
 @compiled
 def diagonal_of_event(kernel, spare, x):
-    """Return k(x_0, x_0) as float32 (1,); NaN if no solver takes the row (see `own_value`)."""
+    """Return k(x_0, x_0) as float32 (1,), NaN if the row must be refused; see `own_value`."""
     diagonal = np.empty(1, np.float32)
     value = own_value(kernel, spare, x)
     diagonal[0] = value if 0.0 <= value < LARGEST_DIAGONAL else np.nan
@@ -46,10 +46,24 @@ def _write(kernel, spare, x, out):
 
 
 def diagonal_of(kernel: Any, x: Rows, spare: SparseStore | None = None) -> np.ndarray:
-    """Return k(x_r, x_r) of rows x as float32 (n,); `spare` may lend its scratch."""
+    """Return k(x_r, x_r) of rows x as float32 (n,).
+
+    Parameters
+    ----------
+    kernel
+        A registered kernel.
+    x
+        The rows.
+    spare
+        A sparse store whose scratch may be used; None: allocate one.
+
+    Returns
+    -------
+    float32 (n,).
+
+    """
     n, d = shape(x)
     if product_of(type(kernel)) == "distance":
-        # All rows are at distance 0 from themselves.
         return np.full(n, value_of_product(kernel, 0.0), np.float32)
     store = stores.new_store(1, d, isinstance(x, SparseRows)) if spare is None else spare
     out = np.empty(n, np.float32)

@@ -1,4 +1,4 @@
-"""Kernel values between fresh rows and stored rows, a panel at a time."""
+"""Kernel values between fresh dense rows and the panels of a `DenseStore`."""
 
 from __future__ import annotations
 
@@ -89,29 +89,29 @@ _panel_values: Any = chosen_by(
 
 @compiled
 def kernel_values(kernel, store, x, n_rows, d, first, stop, out):
-    """Fill out[r, s] = k(x_r, row s) for r < n_rows and at least all s in first..stop-1.
+    """Write out[r, s] = k(x_r, row s) for r < n_rows and at least all s in first .. stop-1.
 
-    Whole panels are computed: entries of the panels that first and stop-1 lie in are written too.
+    Whole panels are computed: all entries of the panels of slots first and stop-1 are written.
 
     Parameters
     ----------
     kernel
         A registered kernel.
     store
-        A store of rows.
+        A `DenseStore`.
     x
         float32 (>= n_rows, >= d): the fresh rows.
     n_rows, d
-        How many rows and features of `x` count.
+        The numbers of rows and features of `x` to use.
     first, stop
         The range of slots.
     out
-        float32 (>= n_rows, capacity of the store).
+        float32 (>= n_rows, capacity of the store), written.
 
     """
     if stop > first:
         p, end = first // PANEL, (stop + PANEL - 1) // PANEL
-        # A block of rows reads each panel once from near memory, a single row four at a time.
+        # With a block of rows, one panel at a time stays in the cache; a single row takes four.
         most = np.int64(ACROSS if n_rows == 1 else 1)
         while p < end:
             n_panels = most if p + most <= end else np.int64(1)

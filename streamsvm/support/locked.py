@@ -1,4 +1,4 @@
-"""Objects that one thread changes while others read them; what becomes of them in a fork."""
+"""Objects that several threads may use at the same time, and that survive a fork."""
 
 from __future__ import annotations
 
@@ -13,24 +13,38 @@ from streamsvm.errors import ForkedModelError
 from streamsvm.support.writable import own_copies, writable
 
 _FORK_SECONDS = 3.0
-"""How long a fork waits, in all, for other threads to leave the models that they change."""
+"""The most seconds that a fork waits, in all, until other threads release their locks."""
 
 
 class Locked:
-    """Has a lock that is held by whatever uses the content; copies are of one moment.
+    """Base class of objects with a lock, which every method that uses the content holds.
 
-    Copies, shallow ones and pickles too, share nothing with the original that changes in place.
-    A forked process may use the object unless another thread was changing it at that moment; then
-    each use of it there raises `ForkedModelError`.
+    Copies and pickles are made under the lock, so they are consistent. Even shallow copies share
+    nothing with the original that changes in place. A forked process can use the object, unless
+    another thread held the lock when the process was forked; then each use of the object in the
+    child raises `ForkedModelError`.
     """
 
     def __init__(self) -> None:
         self._set_lock(threading.RLock())
 
     def clone(self, new_params: Any = None, include_attributes: bool = False) -> Any:
-        """Return a new one of the same parameters, or with what it has learnt: see River's."""
+        """Return a new object with the same parameters: see River's ``base.Base.clone``.
+
+        Parameters
+        ----------
+        new_params
+            Parameters that replace those of this object, by name.
+        include_attributes
+            Whether the new object has learnt what this one has.
+
+        Returns
+        -------
+        The new object.
+
+        """
         if include_attributes and not new_params:
-            # Not attribute by attribute: a lock cannot be copied.
+            # River would copy each attribute, and a lock cannot be copied.
             return copy.deepcopy(self)
         return super().clone(new_params, include_attributes)  # type: ignore[misc]
 
@@ -39,14 +53,14 @@ class Locked:
         _objects[id(self)] = self
 
     def _contents(self) -> dict[str, Any]:
-        """Return the attributes that a copy needs, not copied yet; the lock is held."""
+        """Return the attributes that a copy needs, not copied yet; the caller holds the lock."""
         return {**self.__dict__, "_lock": None}
 
     def _after_fork(self) -> None:
-        """Replace what must not be used in a forked process, besides the lock."""
+        """Replace attributes that must not be used in a forked process, besides the lock."""
 
-    def _lose(self) -> None:
-        """Forget all but the parameters: another thread was changing the object."""
+    def _make_unusable(self) -> None:
+        """Delete all attributes but the parameters, as another thread was changing the object."""
         for name in [name for name in self.__dict__ if name.startswith("_")]:
             del self.__dict__[name]
         self._lock = _LostLock()
@@ -54,7 +68,7 @@ class Locked:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            # Only called for attributes that are missing.
+            # Python calls this only for attributes that do not exist.
             if isinstance(self.__dict__.get("_lock"), _LostLock):
                 _refuse()
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -83,7 +97,7 @@ def _refuse() -> NoReturn:
 
 
 class _LostLock:
-    """The lock of an object that cannot be used any more: to take it raises."""
+    """The lock of an object that cannot be used any more: acquiring it raises."""
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> NoReturn:
         _refuse()
@@ -98,12 +112,12 @@ class _LostLock:
 _objects: WeakValueDictionary[int, Locked] = WeakValueDictionary()
 _forking = threading.Lock()
 _forker = 0
-"""The thread that holds `_forking`."""
+"""The id of the thread that holds `_forking`, or 0."""
 _held: list[Any] = []
-"""The locks of objects that it has taken."""
+"""The locks of objects that this thread holds during the fork."""
 
 
-def _living() -> list[Locked]:
+def _live_objects() -> list[Locked]:
     found = [reference() for reference in _objects.valuerefs()]
     return sorted((thing for thing in found if thing is not None), key=id)
 
@@ -111,13 +125,13 @@ def _living() -> list[Locked]:
 def _before_fork() -> None:
     global _forker
     stop = time.monotonic() + _FORK_SECONDS
-    # Forks of two threads at the same time come one after the other.
+    # Forks by two threads are done one after the other.
     if not _forking.acquire(timeout=_FORK_SECONDS):
         return
     _forker = threading.get_ident()
     _held.clear()
-    # The order in which the steps of a pipeline are locked, too.
-    for thing in _living():
+    # The order by id is also that in which the steps of a pipeline are locked: no deadlock.
+    for thing in _live_objects():
         lock: Any = thing.__dict__.get("_lock")
         if hasattr(lock, "release") and lock.acquire(timeout=max(0.0, stop - time.monotonic())):
             _held.append(lock)
@@ -137,16 +151,17 @@ def _after_fork_in_child() -> None:
     global _forker, _forking
     held = set(map(id, _held)) if _forker == threading.get_ident() else set()
     _forker, _forking = 0, threading.Lock()
-    for thing in _living():
+    for thing in _live_objects():
         lock = thing.__dict__.get("_lock")
         if lock is None or isinstance(lock, _LostLock):
             continue
-        # One that was made while others were waited for is free, or was not.
+        # Objects made while the fork waited are not in `held`: they are usable if their lock is
+        # free.
         if id(lock) in held or lock.acquire(blocking=False):
             thing._set_lock(threading.RLock())
             thing._after_fork()
         else:
-            thing._lose()
+            thing._make_unusable()
     _held.clear()
 
 

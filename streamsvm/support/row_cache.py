@@ -1,8 +1,8 @@
-"""Rows of the kernel matrix between support vectors, least recently used first out.
+"""A cache of rows of the kernel matrix between support vectors; the least recently used is evicted.
 
-One line holds k(row of slot i, row of slot s) for s = 0 .. length-1. A line is written when its
-example enters, and made longer only when it is asked for again: entering examples never write a
-column into the lines of others.
+The line of slot i holds k(row of slot i, row of slot s) for s = 0 .. length-1. It is written when
+its example becomes a support vector, and extended only when it is needed again: a new support
+vector never writes a column into the lines of others.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ NONE = -1
 MIN_LINES = 8
 """A step needs two lines at once; a few more keep a tiny budget from thrashing."""
 
-_A_LINE_OF_MEMORY = 16
-"""Values that come together from memory: 64 bytes."""
+_VALUES_PER_CACHE_LINE = 16
+"""The number of float32 values in 64 bytes, which the processor loads together."""
 
 HITS, MISSES, EXTENDED, COMPUTED = range(4)
-"""Places in `counts`: rows found whole, rows absent, rows made longer, kernel values computed."""
+"""Indices of `counts`: lines found complete, missing, and extended; kernel values computed."""
 
 
 class RowCache(NamedTuple):
-    """Kernel rows in lines, chained from the most to the least recently used."""
+    """Kernel rows in lines, in a linked list from the most to the least recently used one."""
 
     values: np.ndarray  # float32 (n_lines, capacity)
-    length: np.ndarray  # int64 (n_lines,) how many values of the line hold
+    length: np.ndarray  # int64 (n_lines,) the number of valid values of a line
     line_of: np.ndarray  # int32 (capacity,) line of a slot, or -1
     slot_of: np.ndarray  # int32 (n_lines,) slot of a line, or -1
-    older: np.ndarray  # int32 (n_lines + 1,) next in the chain; the last entry is its head
-    newer: np.ndarray  # int32 (n_lines + 1,) previous in the chain; the last entry is its tail
+    older: np.ndarray  # int32 (n_lines + 1,) next line of the list; the last entry is its head
+    newer: np.ndarray  # int32 (n_lines + 1,) previous line; the last entry is the list's tail
     row: np.ndarray  # float32 (1, features) scratch: the row whose line is computed
-    counts: np.ndarray  # int64 (4,) see HITS ..
+    counts: np.ndarray  # int64 (4,): HITS, MISSES, EXTENDED, COMPUTED
 
 
 def _n_lines(capacity: int, budget: int) -> int:
@@ -44,11 +44,11 @@ def _n_lines(capacity: int, budget: int) -> int:
 
 
 def new_cache(capacity: int, n_features: int, budget: int) -> RowCache:
-    """Allocate the lines that `budget` bytes allow, at least `MIN_LINES`, at most one a slot."""
-    return _over(np.zeros((_n_lines(capacity, budget), capacity), np.float32), n_features)
+    """Allocate as many lines as fit into `budget` bytes, `MIN_LINES` to `capacity`."""
+    return _empty_cache(np.zeros((_n_lines(capacity, budget), capacity), np.float32), n_features)
 
 
-def _over(values: np.ndarray, n_features: int) -> RowCache:
+def _empty_cache(values: np.ndarray, n_features: int) -> RowCache:
     """Return an empty cache that keeps its lines in `values`."""
     n_lines, capacity = values.shape
     chain = np.arange(n_lines + 1, dtype=np.int32)
@@ -65,15 +65,15 @@ def _over(values: np.ndarray, n_features: int) -> RowCache:
 
 
 def resized(cache: RowCache, capacity: int, n_features: int, budget: int) -> RowCache:
-    """Return a cache for a grown store, with the most recent lines of the old one.
+    """Return a cache for a store that has grown, with the most recent lines of the old cache.
 
-    Once the budget is reached, the memory of the old one is used again, and its lines are lost:
-    copying would need twice the budget for a moment.
+    If the new cache fits into the memory of the old one, that memory is reused and all lines are
+    lost: copying them would need twice the budget for a moment.
     """
     n_lines = _n_lines(capacity, budget)
     if n_lines < capacity and n_lines * capacity <= cache.values.size:
         values = cache.values.reshape(-1)[: n_lines * capacity].reshape(n_lines, capacity)
-        new = _over(values, n_features)
+        new = _empty_cache(values, n_features)
         new.counts[:] = cache.counts
         return new
     new = new_cache(capacity, n_features, budget)
@@ -101,7 +101,7 @@ def _oldest(cache):
 
 @compiled_within
 def touch(cache, line):
-    """Move a line to the head of the chain."""
+    """Make a line the most recently used one."""
     head = cache.length.size
     if cache.older[head] == line:
         return
@@ -117,7 +117,7 @@ def touch(cache, line):
 
 @compiled_within
 def free(cache, slot):
-    """Forget the line of a slot; the line stays in the chain, and is as good as any when old."""
+    """Invalidate the line of a slot; it keeps its position in the list until it is reused."""
     line = cache.line_of[slot]
     if line != NONE:
         cache.slot_of[line] = NONE
@@ -127,7 +127,7 @@ def free(cache, slot):
 
 @compiled_within
 def take_line(cache, slot):
-    """Give the least recently used line to a slot, empty."""
+    """Return the least recently used line, emptied, as the line of a slot."""
     line = np.int64(_oldest(cache))
     if cache.slot_of[line] != NONE:
         cache.line_of[cache.slot_of[line]] = NONE
@@ -140,7 +140,7 @@ def take_line(cache, slot):
 
 @compiled_within
 def keep(cache, slot, values, n):
-    """Store values[:n], float32, as the line of a slot that has none."""
+    """Store values[:n], float32, as the line of a slot that has no line."""
     line = take_line(cache, slot)
     for s in range(n):
         cache.values[line, s] = values[s]
@@ -149,7 +149,10 @@ def keep(cache, slot, values, n):
 
 @compiled_within
 def _panel_is_cached(cache, slot, first, n):
-    """Tell whether the lines of all slots of a panel below n hold the column `slot`."""
+    """Tell whether the lines of all slots of the panel from `first` hold the column `slot`.
+
+    False if the panel reaches beyond slot n.
+    """
     if first + PANEL > n:
         return False
     for s in range(first, first + PANEL):
@@ -161,7 +164,7 @@ def _panel_is_cached(cache, slot, first, n):
 
 @compiled_within
 def kernel_row(cache, kernel, store, slot, n, d):
-    """Return the line (its number) of a slot with at least its first n values in place."""
+    """Return the number of the line of a slot, whose first n values are valid."""
     line = np.int64(cache.line_of[slot])
     if line == NONE or cache.length[line] < n:
         return _completed(cache, kernel, store, slot, n, d)
@@ -172,10 +175,10 @@ def kernel_row(cache, kernel, store, slot, n, d):
 
 @compiled
 def _completed(cache, kernel, store, slot, n, d):
-    """Return the line of a slot after the values that it lacks were added.
+    """Return the line of a slot after adding the values that it lacks.
 
-    They are read from the lines of the other slots where a whole panel of them is cached (the
-    matrix is symmetric to the last bit), else computed.
+    A panel of values is copied from the lines of the other slots if all of them are cached (the
+    matrix is symmetric to the last bit); else it is computed.
     """
     line = np.int64(cache.line_of[slot])
     if line == NONE:
@@ -194,7 +197,7 @@ def _completed(cache, kernel, store, slot, n, d):
             for s in range(start, stop):
                 values[0, s] = cache.values[cache.line_of[s], slot]
         else:
-            # Panels that follow each other are computed together.
+            # Consecutive panels are computed together.
             while stop < n and not _panel_is_cached(cache, slot, stop, n):
                 stop += PANEL
             stores.values(kernel, store, x, np.int64(1), d, panel, stop, values)
@@ -206,21 +209,21 @@ def _completed(cache, kernel, store, slot, n, d):
 
 @compiled_within
 def fetch(cache, slot):
-    """Have the line of a slot brought near, while its caller does something else.
+    """Prefetch the line of a slot.
 
-    Lines are far: a model of 5,500 support vectors has 120 MB of them.
+    Lines are rarely in the processor's cache: those of 5,500 support vectors take 120 MB.
     """
     line = cache.line_of[slot]
     if line != NONE:
-        for s in range(0, cache.length[line], _A_LINE_OF_MEMORY):
+        for s in range(0, cache.length[line], _VALUES_PER_CACHE_LINE):
             prefetch(cache.values, line, s)
 
 
 @compiled
 def set_column(cache, slot, values):
-    """Write values[s], float32, as the value of `slot` in the line of each slot s that holds it.
+    """Write values[s], float32, to column `slot` of the line of each slot s, where that is valid.
 
-    For a slot that gets another row: its own line must be freed first.
+    For a slot whose row is replaced; its own line must be freed first.
     """
     for line in range(cache.length.size):
         owner = cache.slot_of[line]
@@ -230,9 +233,9 @@ def set_column(cache, slot, values):
 
 @compiled
 def reorder(cache, order, n_kept):
-    """Let slot order[s] become slot s in every line, for s < n_kept; other slots are gone.
+    """Renumber slot order[s] to s, for s < n_kept, in every line; all other slots are removed.
 
-    A line keeps the values up to the first new slot that it lacks.
+    A line keeps its values up to the first slot, by the new numbers, that it has no value of.
     """
     capacity = cache.line_of.size
     copy = np.empty(capacity, np.float32)

@@ -1,4 +1,4 @@
-"""Dense rows one after the other, for solvers that read a whole row at a time."""
+"""A store of dense rows, each contiguous in memory, for solvers that read whole rows."""
 
 from __future__ import annotations
 

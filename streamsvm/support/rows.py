@@ -13,7 +13,10 @@ from streamsvm._compile import chosen_by, compiled
 
 
 class SparseRows(NamedTuple):
-    """Rows by their nonzero features, as in SciPy's CSR; rows r .. are start[r] .. of the rest."""
+    """Rows that list their nonzero features, as SciPy's CSR matrices do.
+
+    Row r consists of entries start[r] .. start[r + 1] - 1 of columns and values.
+    """
 
     start: np.ndarray  # int64 (n + 1,)
     columns: np.ndarray  # int32, ascending within a row, without repeats
@@ -24,7 +27,7 @@ class SparseRows(NamedTuple):
 Rows = np.ndarray | SparseRows
 
 LARGEST = float(np.finfo(np.float32).max)
-"""Of single precision."""
+"""The largest finite number of single precision, 3.4e38."""
 
 
 @compiled
@@ -63,24 +66,24 @@ part: Any = chosen_by(0, {np.ndarray: _part_dense, SparseRows: _part_sparse})
 
 
 def shape(x: Rows) -> tuple[int, int]:
-    """Return the numbers of rows and of features: `count` and `width` for plain Python."""
+    """Return the numbers of rows and of features, as `count` and `width` do in compiled code."""
     return (x.start.size - 1, x.d) if isinstance(x, SparseRows) else x.shape  # type: ignore[return-value]
 
 
 def cut(x: Rows, first: int, stop: int) -> Any:
-    """Return rows first .. stop-1, sharing their memory: `part` for plain Python."""
+    """Return rows first .. stop-1 as a view, as `part` does in compiled code."""
     if isinstance(x, SparseRows):
         return x._replace(start=x.start[first : stop + 1])
     return x[first:stop]
 
 
 def copied(x: Rows, r: int) -> Rows:
-    """Return row r in memory of its own, as a block of one."""
+    """Return a copy of row r, as a block of one row."""
     return taken(x, np.array([r])) if isinstance(x, SparseRows) else x[r : r + 1].copy()
 
 
 def joined(blocks: list[Rows], d: int) -> Rows:
-    """Return blocks of at most d features as one, sparse if one of them is."""
+    """Return the concatenation of blocks of at most d features; sparse if one of them is."""
     if any(isinstance(block, SparseRows) for block in blocks):
         listed = [sparse(block) for block in blocks]
         lengths = np.concatenate([np.diff(block.start) for block in listed])
@@ -102,7 +105,7 @@ def joined(blocks: list[Rows], d: int) -> Rows:
 
 
 def taken(x: SparseRows, kept: np.ndarray) -> SparseRows:
-    """Return a copy of the rows with these numbers."""
+    """Return copies of the rows with these indices."""
     lengths = np.diff(x.start)[kept]
     start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     at = np.arange(start[-1]) + np.repeat(x.start[:-1][kept] - start[:-1], lengths)
@@ -111,13 +114,13 @@ def taken(x: SparseRows, kept: np.ndarray) -> SparseRows:
 
 @compiled
 def added(a, b):
-    """Return the sum of two finite values, float32, or the largest there is."""
+    """Return the sum of two finite values as float32, clipped to -LARGEST .. LARGEST."""
     return np.float32(min(LARGEST, max(-LARGEST, np.float64(a) + np.float64(b))))
 
 
 @compiled
 def _tidy(start, columns, values):
-    """Sort each row by column in place, add up repeats and drop zeros; return what is left."""
+    """Sort each row by column in place, add up repeats, drop zeros; return the entries left."""
     n = 0
     first = start[0]
     for r in range(start.size - 1):
@@ -130,7 +133,7 @@ def _tidy(start, columns, values):
             own_columns, own_values = columns[first:stop][order], values[first:stop][order]
             columns[first:stop] = own_columns
             values[first:stop] = own_values
-        # What is written never overtakes what is read.
+        # In place: entry n is written after entry t >= n was read.
         begin = n
         for t in range(first, stop):
             if n > begin and columns[n - 1] == columns[t]:
@@ -162,13 +165,14 @@ def _count_falls(a, b):
 
 @compiled
 def _are_tidy(start, columns, values):
-    """Tell whether there is nothing to do for `_tidy`."""
+    """Tell whether `_tidy` would change nothing."""
     first, stop = start[0], start[-1]
     if _count_zeros(values[first:stop]) > 0:
         return False
     if stop - first < 2:
         return True
-    # All at once, without a branch: it is vector code. From one row to the next it may fall.
+    # One loop without a branch, so that it is vectorised; then subtract the falls between rows,
+    # which are allowed.
     falls = _count_falls(columns[first : stop - 1], columns[first + 1 : stop])
     for r in range(start.size - 1):
         t = start[r]
@@ -178,7 +182,10 @@ def _are_tidy(start, columns, values):
 
 
 def sorted_rows(x: SparseRows) -> SparseRows:
-    """Return rows with ascending columns, repeats added up, zeros dropped; shared if they are."""
+    """Return rows with ascending columns, repeats added up, zeros dropped.
+
+    Rows that are so already are returned as they are.
+    """
     if _are_tidy(x.start, x.columns, x.values):
         return x
     first, stop = int(x.start[0]), int(x.start[-1])

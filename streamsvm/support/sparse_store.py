@@ -1,11 +1,11 @@
-"""Where sparse rows of support vectors live: one pool of (column, value) pairs, spans by slot.
+"""A store of sparse rows of support vectors: a pool of (column, value) pairs, and a range by slot.
 
-A new row goes to the end of the pool; what a slot held before is garbage until `_compact` moves
-all living rows together, which happens when the pool is full. `has_room` keeps a quarter of the
-pool spare, so that this costs a constant share of inserting.
+A new row is appended to the pool; the pairs that its slot had before become garbage. When the pool
+is full, `_compact` moves all rows in use to its front. `has_room` keeps a quarter of the pool free,
+so that compaction takes a constant share of the time of insertions.
 
-The store also holds the scratch of `sparse_values`: never more than `MOST_COLUMNS` dense columns
-of 32 lanes (1 MB), and 12 bytes a known feature.
+The store also has the scratch of `sparse_values`: at most `MOST_COLUMNS` dense columns of 32 lanes
+(1 MB), and 12 bytes for each feature.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from streamsvm.support.rows import SparseRows
 from streamsvm.support.tiles import PANEL
 
 MOST_COLUMNS = 8192
-"""Distinct features of a group of fresh rows that are spread out at a time."""
+"""The largest number of distinct features of a group of fresh rows, which is made dense at once."""
 
 MOST_MERGED = 1024
-"""Nonzero features that a merged vector keeps, the largest: merging must not fill rows up."""
+"""A merged vector keeps its so many largest features, so that merging does not make rows dense."""
 
 SCRATCH = ("place", "flat", "lanes", "products")
-"""Fields that hold nothing between two calls."""
+"""Fields whose content is not needed after a call."""
 
 USED, LIVE, WANTED = range(3)
-"""Places in `counts`: where the pool ends, pairs of living rows, pairs that found no room."""
+"""Indices of `counts`: pairs in the pool, those of rows in use, pairs of a row without room."""
 
 
 class SparseStore(NamedTuple):
@@ -41,15 +41,15 @@ class SparseStore(NamedTuple):
     norm: np.ndarray  # float64 (capacity,) |x|^2
     entered: np.ndarray  # int64 (capacity,) number of the example that became this row, from 1
     weight: np.ndarray  # float64 (capacity,) its example weight
-    counts: np.ndarray  # int64 (3,) see USED ..
-    place: np.ndarray  # int32 (features,) scratch, all 0: where a column was spread out
-    flat: np.ndarray  # float32 (2, features) scratch, all 0: rows spread out
-    lanes: np.ndarray  # float32 (MOST_COLUMNS + 1, 32) scratch: columns of fresh rows
+    counts: np.ndarray  # int64 (3,): USED, LIVE, WANTED
+    place: np.ndarray  # int32 (features,) scratch, 0 between calls: the row of `lanes` of a column
+    flat: np.ndarray  # float32 (2, features) scratch, 0 between calls: two rows, made dense
+    lanes: np.ndarray  # float32 (MOST_COLUMNS + 1, 32) scratch: columns of 32 fresh rows
     products: np.ndarray  # float64 (32, 32) scratch
 
 
 def new_store(capacity: int, n_features: int, n_pairs: int = 1024) -> SparseStore:
-    """Allocate an empty store for `capacity` rows (rounded up to 32) of `n_pairs` values in all."""
+    """Allocate an empty store for `capacity` rows, rounded up to 32, of `n_pairs` values in all."""
     capacity = max(1, -(-capacity // PANEL)) * PANEL
     return SparseStore(
         start=np.zeros(capacity, np.int64),
@@ -85,7 +85,7 @@ def grown(store: SparseStore, capacity: int, n_features: int) -> SparseStore:
 
 @compiled
 def _compact(store):
-    """Move all living rows together at the front of the pool."""
+    """Move all rows in use to the front of the pool."""
     used = store.counts[USED]
     columns, values = store.columns[:used].copy(), store.values[:used].copy()
     used = 0
@@ -110,7 +110,7 @@ def has_room(store, x):
 
 @compiled
 def release(store, slot):
-    """Let the row in a slot go: what it took can be used again."""
+    """Remove the row in a slot; its pairs are garbage until the next compaction."""
     store.counts[LIVE] -= store.length[slot]
     store.length[slot] = 0
     store.norm[slot] = 0.0
@@ -164,7 +164,7 @@ def gather(store, slots, n, d):
 
 @compiled
 def of_rows(spare, x):
-    """Return a store of all rows of x, which shares their memory; `spare` lends its scratch."""
+    """Return a store of all rows of x, which shares their memory and the scratch of `spare`."""
     start, n = x.start[:-1], x.start.size - 1
     length, norm = np.empty(n, np.int64), np.zeros(n)
     for r in range(n):
@@ -179,7 +179,7 @@ def of_rows(spare, x):
 
 @compiled
 def reorder(store, order, n_kept):
-    """Let slot order[s] become slot s, for s < n_kept; other slots are gone."""
+    """Move the row in slot order[s] to slot s, for s < n_kept; all other rows are removed."""
     start, length, norm = store.start.copy(), store.length.copy(), store.norm.copy()
     entered, weight = store.entered.copy(), store.weight.copy()
     live = 0
@@ -199,7 +199,7 @@ def reorder(store, order, n_kept):
 
 @compiled
 def _largest(columns, values, n):
-    """Keep the `MOST_MERGED` entries of the largest size, in their order; return how many."""
+    """Keep the `MOST_MERGED` entries of the largest absolute values; return how many are kept."""
     if n <= MOST_MERGED:
         return n
     least = np.sort(np.abs(values[:n]))[n - MOST_MERGED]
@@ -214,7 +214,7 @@ def _largest(columns, values, n):
 
 @compiled
 def between(store, i, j, h, d):
-    """Return z = h x_i + (1 - h) x_j, its own memory, with its largest features only."""
+    """Return a new row, h x_i + (1 - h) x_j, with its `MOST_MERGED` largest features only."""
     a, end_a = store.start[i], store.start[i] + store.length[i]
     b, end_b = store.start[j], store.start[j] + store.length[j]
     columns = np.empty(end_a - a + end_b - b, np.int32)
@@ -242,14 +242,15 @@ def rows_of(store: SparseStore, n: int, n_features: int) -> SparseRows:
     """Return a copy of the first n rows."""
     lengths = store.length[:n]
     start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    # Where each value lies: its place within the row, after the start of the row in the pool.
+    # The position of each value in the pool: the start of its row there, plus that in the row.
     at = np.arange(start[-1]) + np.repeat(store.start[:n] - start[:-1], lengths)
     return SparseRows(start, store.columns[at], store.values[at], n_features)
 
 
 def filled(store: SparseStore, rows: SparseRows) -> SparseStore:
-    """Return the empty store, larger if need be, with these rows in its first slots."""
-    store.counts[WANTED] = rows.values.size  # room for all of them
+    """Return an empty store, enlarged if necessary, with these rows put into its first slots."""
+    # `grown` makes room for so many pairs.
+    store.counts[WANTED] = rows.values.size
     store = grown(store, store.start.size, store.place.size)
     for slot in range(rows.start.size - 1):
         part = SparseRows(rows.start[slot : slot + 2], rows.columns, rows.values, rows.d)

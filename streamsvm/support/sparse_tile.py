@@ -1,12 +1,12 @@
-"""Products of 32 fresh sparse rows with one stored sparse row, in vector registers.
+"""Dot products of 32 fresh sparse rows with one stored sparse row, in vector registers.
 
-The fresh rows are spread out by column (``lanes[p, r]``: the value of row r in the p-th of the
-columns that any of them uses; lane 0 is all zeros and serves the columns that none uses). Each
-nonzero value of the stored row then meets 32 values at once, and a group of 32 kernel values costs
-what one would.
+The fresh rows are stored densely by column: ``lanes[p, r]`` is the value of row r in the p-th of
+the columns that any of the rows uses. ``lanes[0]`` is all zeros, for the columns that none uses.
+Each nonzero value of the stored row is then multiplied by 32 values at once, so that 32 products
+take the time of one.
 
-Sums are in double precision, where the product of two floats is exact: however a value is
-computed, in a group or alone, from either of its two rows, it has the same bits.
+Sums are in double precision, where the product of two float32 is exact. So a value has the same
+bits whether it is computed in a group or alone, and from either of its two rows.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from streamsvm.support.sparse_tile import products
 from streamsvm.support.tiles import PANEL
 
 FEW = 4
-"""With fewer fresh rows than this, one by one is faster than a group of 32 lanes."""
+"""With fewer fresh rows, one by one is faster than a group of 32 lanes."""
 
 
 @compiled
@@ -33,7 +33,7 @@ def _dot(kernel, product, norm_x, norm_s):
 
 @compiled
 def _distance(kernel, product, norm_x, norm_s):
-    # In double precision: no digits are lost for near copies of long rows.
+    # In double precision, so that no digits are lost for nearly equal rows of a large norm.
     return np.float32(max(0.0, norm_x + norm_s - 2.0 * product))
 
 
@@ -54,14 +54,14 @@ def _clear(scratch, columns, first, stop):
 
 @compiled
 def _term(columns, values, flat, t):
-    # Unsigned: a signed index is tested for counting from the end.
+    # Unsigned, as numba tests each signed index for being negative.
     column = np.uint64(np.uint32(columns[np.uint64(t)]))
     return np.float64(values[np.uint64(t)]) * np.float64(flat[column])
 
 
 @compiled
 def _dots(start, length, columns, values, flat, first, stop, out):
-    """Write the products of rows first .. stop-1 with the one spread out into `out`, float64."""
+    """Write the dot products of rows first .. stop-1 with a dense row, `flat`, to out, float64."""
     for s in range(first, stop):
         total = 0.0
         for t in range(start[s], start[s] + length[s]):
@@ -71,7 +71,7 @@ def _dots(start, length, columns, values, flat, first, stop, out):
 
 @compiled
 def _one_row(kernel, store, x, r, first, stop, out):
-    """Fill out[r, s] for first <= s < stop."""
+    """Write out[r, s] for first <= s < stop."""
     flat, norm = store.flat[0], _norm(x, r)
     dots = np.empty(stop - first)
     _spread(flat, x.columns, x.values, x.start[r], x.start[r + 1])
@@ -84,7 +84,7 @@ def _one_row(kernel, store, x, r, first, stop, out):
 
 @compiled
 def _group_size(store, x, first, n_rows):
-    """Return how many rows from `first`, at most 32, have columns that fit into the lanes."""
+    """Return how many rows from `first` on, at most 32, have columns that fit into the lanes."""
     size = min(PANEL, n_rows - first)
     while size > 1 and x.start[first + size] - x.start[first] > MOST_COLUMNS:
         size -= 1
@@ -107,7 +107,7 @@ def _spread_group(store, x, first, size):
 
 @compiled
 def _group(kernel, store, x, r, size, first, stop, out):
-    """Fill out[r + i, s] for i < size and first <= s < stop."""
+    """Write out[r + i, s] for i < size and first <= s < stop."""
     _spread_group(store, x, r, size)
     norms = np.empty(size)
     for i in range(size):
@@ -164,7 +164,7 @@ _chosen: Any = chosen_by(
 
 @compiled
 def kernel_values(kernel, store, x, n_rows, d, first, stop, out):
-    """Fill out[r, s] = k(x_r, row s) for r < n_rows and first <= s < stop.
+    """Write out[r, s] = k(x_r, row s) for r < n_rows and first <= s < stop.
 
     Parameters
     ----------
@@ -175,11 +175,11 @@ def kernel_values(kernel, store, x, n_rows, d, first, stop, out):
     x
         `SparseRows`, at least n_rows.
     n_rows, d
-        How many rows and features of `x` count.
+        The numbers of rows and features of `x` to use.
     first, stop
         The range of slots.
     out
-        float32 (>= n_rows, capacity of the store).
+        float32 (>= n_rows, capacity of the store), written.
 
     """
     _chosen(kernel, store, x, n_rows, d, first, min(stop, store.start.size), out)

@@ -1,6 +1,6 @@
-"""States of solvers as JSON values and arrays, by their declarations, and back.
+"""Conversion of states of solvers to JSON values and arrays by their declarations, and back.
 
-What comes from a file is checked against the declaration before compiled code sees it.
+The content of a file is checked against the declarations before compiled code uses it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,11 @@ def as_arrays(state: Any, sizes: Sizes) -> tuple[dict[str, Any], dict[str, np.nd
     state
         The state.
     sizes
-        How many "features" (and "classes") are known; there may be room for more.
+        The numbers of "features" (and "classes") in use; the arrays may have room for more.
+
+    Returns
+    -------
+    The records by name, and the arrays by name.
 
     """
     lengths = {**sizes_of(state), **sizes, "slots": n_slots(state)}
@@ -83,32 +87,36 @@ def from_arrays(
     cache_bytes: int,
     given: Collection[str] = (),
 ) -> Any:
-    """Return an empty state filled with what `as_arrays` gave.
+    """Return a state with the records and arrays that `as_arrays` returned.
 
     Parameters
     ----------
     empty
-        A new state for so many features, classes, ... at least.
+        A new state with room for at least so many features, classes, ...
     records, arrays
-        What a file holds, not trusted.
+        The content of a file, which may be wrong.
     sizes
         As for `as_arrays`.
     cache_bytes
-        For cached kernel rows.
+        The memory for cached kernel rows.
     given
-        Fields that the empty state has from elsewhere already.
+        Names of fields that `empty` has already, and that are not in the file.
+
+    Returns
+    -------
+    A new state.
 
     Raises
     ------
     ValueError
-        Something is missing, not as declared, or contradicts the rest.
+        A record or array is missing, not as declared, or contradicts another one.
 
     """
     lengths = {**sizes_of(empty), **sizes, "slots": 2**40}
     checked = _records(empty, records, lengths)
     scalars = {name: value for record in checked.values() for name, value in record.items()}
     n = lengths["slots"] = int(scalars.get("n", 0))
-    # Again, now that it is known how many slots there are.
+    # Again: now the ranges that depend on the number of slots can be checked.
     _records(empty, records, lengths)
     taken = _arrays(empty, arrays, lengths, scalars, given)
     rows = arrays.take_rows(n, lengths["features"])

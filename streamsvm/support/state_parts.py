@@ -1,4 +1,4 @@
-"""The parts of a state that have functions of their own: rows, cached kernel rows, scratch."""
+"""Parts of a state that are more than an array: stores of rows, the row cache, block scratch."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from streamsvm.support.sparse_store import SparseStore
 
 
 class Part(NamedTuple):
-    """A field of a state that has functions of its own."""
+    """The functions that allocate and convert one kind of part."""
 
     new: Callable[[Sizes, bool, int], Any]  # (sizes, sparse, cache_bytes)
     grown: Callable[[Any, Sizes, bool, int], Any]  # (part, sizes, sparse, cache_bytes)
-    stripped: Callable[[Any, Sizes, bool], Any]  # (part, sizes, sparse): what is worth sending
+    stripped: Callable[[Any, Sizes, bool], Any]  # (part, sizes, sparse): without cache and scratch
     for_thread: Callable[[Any, bool], Any]  # (part, block): with scratch of its own
     made_sparse: Callable[[Any, Sizes, int], Any]  # (part, sizes, cache_bytes)
-    kind: str | None = None  # what its memory is reported as; None: as what holds it
+    kind: str | None = None  # the entry of the memory report; None: "support_vectors"
 
 
 def _new_cache(sizes: Sizes, sparse: bool, cache_bytes: int) -> RowCache:
@@ -68,10 +68,11 @@ STORE = Part(
     for_thread=lambda store, block: stores.with_scratch(store),
     made_sparse=lambda store, sizes, _: stores.made_sparse(store),
 )
-"""Rows in panels, or sparse rows: first of all fields, as it decides how many slots there are."""
+"""A store of rows in panels, or of sparse rows. It must be the first field: the other fields have
+as many slots as it has."""
 
 ROWS = STORE._replace(new=_new_rows)
-"""Dense rows one after the other, or sparse rows."""
+"""A store of contiguous dense rows, or of sparse rows."""
 
 CACHE = Part(
     new=_new_cache,

@@ -1,8 +1,8 @@
-"""States of solvers, by their declarations: allocated, grown, stripped, made sparse, measured.
+"""States of solvers, which are allocated, grown, stripped and measured by their declarations.
 
-A state is a NamedTuple of arrays, of a record of scalars, and of parts that keep rows, cached
-kernel rows or the scratch of a block of fresh rows. `declare` says once what each field is; the
-functions here do the rest for any state.
+A state is a NamedTuple of arrays, of records of scalars, and of parts: a store of rows, a cache of
+kernel rows, or the scratch for a block of fresh rows. `declare` says what each field is; the other
+functions work for any declared state.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from streamsvm.support.state_parts import Part, grown_store
 
 
 class Layout(NamedTuple):
-    """What is declared of a state, or of a NamedTuple of arrays within one."""
+    """The declaration of a state, or of a NamedTuple of arrays within one."""
 
     cls: type
     fields: dict[str, Any]  # Field, Record, Part or Layout
@@ -37,14 +37,14 @@ def declare(cls: type, fields: dict[str, Any], check: Check = lambda state, size
     cls
         The NamedTuple.
     fields
-        A `Field`, `Record`, `Part` or `Layout` for each of its fields.
+        A `Field`, `Record`, `Part` or `Layout` for each of its fields, in their order.
     check
-        Refuses a state from a file whose parts contradict each other, with a ValueError: check(
-        state, sizes).
+        ``check(state, sizes)`` raises ValueError if parts of a state from a file contradict each
+        other.
 
     Returns
     -------
-    The declaration, to be a field of others.
+    The declaration, which can be a field of another one.
 
     """
     if tuple(fields) != cls._fields:  # type: ignore[attr-defined]
@@ -54,7 +54,7 @@ def declare(cls: type, fields: dict[str, Any], check: Check = lambda state, size
 
 
 def layout_of(state: Any) -> Layout:
-    """Return what was declared of the type of a state."""
+    """Return the declaration of the type of a state."""
     return _layouts[type(state)]
 
 
@@ -71,24 +71,24 @@ def map_fields(state: Any, change: Callable[[str, Any, Any], Any]) -> Any:
 
 
 def n_columns(state: Any) -> int:
-    """Return for how many features there is room."""
+    """Return the number of features that the state has room for."""
     return stores.n_columns(state.store)
 
 
 def capacity_of(state: Any) -> int:
-    """Return for how many slots there is room."""
+    """Return the number of slots that the state has room for."""
     return int(state.store.entered.size)
 
 
 def n_slots(state: Any) -> int:
-    """Return how many slots are in use, or were."""
+    """Return the number of slots that are in use, or were used before."""
     return int(scalars_of(state)["n"])
 
 
 def n_computed(state: Any) -> int:
-    """Return with how many slots the kernel values of a fresh row are computed ahead of learning.
+    """Return the number of slots whose kernel values with a fresh row are computed before learning.
 
-    None without a cache of kernel rows: such a state keeps the weights themselves.
+    It is 0 for a state without a row cache, which has explicit weights.
     """
     return n_slots(state) if hasattr(state, "cache") else 0
 
@@ -138,9 +138,13 @@ def new(
     sparse
         Whether rows are kept by their nonzero features.
     cache_bytes
-        For cached kernel rows.
+        The memory for cached kernel rows.
     given
-        Fields that exist already.
+        Fields that exist already, by name.
+
+    Returns
+    -------
+    The state.
 
     """
     lengths, values = dict(sizes), []
@@ -164,8 +168,24 @@ def grown(
 ) -> Any:
     """Return a state with room for more slots, features or classes, and the same content.
 
-    A new feature is zero in all rows, so that no kernel value of a dot product or a distance
-    changes; kernels of ``"vectors"`` must be rebuilt (see `rebuild` of the solver's state).
+    A new feature is zero in all rows, so kernel values that depend on a dot product or a distance
+    do not change. Those of other kernels (``"vectors"``) may: see `rebuild` of the solver's state.
+
+    Parameters
+    ----------
+    state
+        The state, which is not changed.
+    capacity, n_features
+        The numbers of slots and of features to have room for.
+    cache_bytes
+        The memory for cached kernel rows.
+    n_classes
+        The number of classes to have room for; None: as many as now.
+
+    Returns
+    -------
+    The new state.
+
     """
     sparse = isinstance(state.store, SparseStore)
     sizes = sizes_of(state) | {"slots": capacity, "features": n_features}
@@ -212,7 +232,7 @@ def _grown_array(field: Field, old: np.ndarray, sizes: Sizes) -> np.ndarray:
 
 
 def without_cache(state: Any) -> Any:
-    """Return the state with an empty row cache and no scratch: what is worth sending."""
+    """Return the state with an empty row cache and no scratch, for pickles."""
     sizes, sparse = sizes_of(state), isinstance(state.store, SparseStore)
 
     def change(name: str, declared: Any, value: Any) -> Any:
@@ -226,12 +246,15 @@ def without_cache(state: Any) -> Any:
 
 
 def with_cache(state: Any, cache_bytes: int) -> Any:
-    """Return a state that `without_cache` stripped, ready to learn again."""
+    """Return a state from `without_cache` with a row cache and scratch, so that it can learn."""
     return grown(state, capacity_of(state), n_columns(state), cache_bytes)
 
 
 def with_scratch(state: Any, block: bool) -> Any:
-    """Return a state for another thread: the same content, scratch of its own; `block`, too."""
+    """Return a state for another thread: the same content, with scratch of its own.
+
+    The values of a block are part of the scratch that is allocated only if `block` is True.
+    """
 
     def change(name: str, declared: Any, value: Any) -> Any:
         if isinstance(declared, Part):
@@ -244,7 +267,7 @@ def with_scratch(state: Any, block: bool) -> Any:
 
 
 def made_sparse(state: Any, cache_bytes: int) -> Any:
-    """Return the state with rows by their nonzero features, and an empty cache."""
+    """Return the state with sparse rows, and an empty row cache."""
     sizes = sizes_of(state)
 
     def change(name: str, declared: Any, value: Any) -> Any:
@@ -255,7 +278,7 @@ def made_sparse(state: Any, cache_bytes: int) -> Any:
 
 
 def memory_parts(state: Any) -> dict[str, int]:
-    """Return the bytes of the ``support_vectors``, of the row ``cache`` and of ``scratch``."""
+    """Return the bytes of ``support_vectors``, ``cache`` and ``scratch``; of None all are 0."""
     parts = {"support_vectors": 0, "cache": 0, "scratch": 0}
     if state is not None:
 

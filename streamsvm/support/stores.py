@@ -1,6 +1,6 @@
-"""What solvers do with a store of rows, of whichever kind: one name for each set of functions.
+"""The operations on a store of rows, each of which calls the function for the kind of store.
 
-Fresh rows ``x`` are `SparseRows` with a `SparseStore`, else arrays.
+Fresh rows ``x`` are `SparseRows` for a `SparseStore`, and arrays for the other stores.
 """
 
 from __future__ import annotations
@@ -76,34 +76,37 @@ def _spare_sparse(store, n, d):
 
 
 put = _of_store(0, _put_dense, sparse_store.put, row_store.put)
-"""put(store, slot, x): write row 0 of x into a slot; there is room."""
+"""put(store, slot, x): write row 0 of x into a slot; the store must have room for it."""
 
 has_room = _of_store(0, _has_room_dense, sparse_store.has_room, _has_room_dense)
-"""has_room(store, x): whether a free slot can take row 0 of x before the store is `grown`."""
+"""has_room(store, x): whether a free slot can take row 0 of x; if not, call `grown` first."""
 
 release = _of_store(0, _release_dense, sparse_store.release, _release_dense)
-"""release(store, slot): the row in a slot is not needed any more."""
+"""release(store, slot): remove the row in a slot."""
 
 row_of = _of_store(0, _row_of_dense, sparse_store.row_of)
 """row_of(store, slot, scratch, d): the row in a slot as a block of one; valid until the next put.
 
-`scratch` is float32 (1, d): a dense row is written there.
+A dense row is written to `scratch`, float32 (1, d).
 """
 
 gather = _of_store(0, dense_store.gather, sparse_store.gather)
 """gather(store, slots, n, d): copies of the rows in the first n of `slots`, as one block."""
 
 of_rows = _of_store(0, _of_rows_dense, sparse_store.of_rows)
-"""of_rows(spare, x): a store of all rows of x, of no more than `spare` has slots, which it uses."""
+"""of_rows(spare, x): a store of all rows of x, which uses the memory of the store `spare`.
+
+`spare` must have at least as many slots.
+"""
 
 reorder = _of_store(0, dense_store.reorder, sparse_store.reorder)
-"""reorder(store, order, n_kept): slot order[s] becomes slot s, for s < n_kept."""
+"""reorder(store, order, n_kept): move the row in slot order[s] to slot s, for s < n_kept."""
 
 spare_of = _of_store(0, _spare_dense, _spare_sparse)
-"""spare_of(store, n, d): a store for n rows that `of_rows` may use, beside a store in use."""
+"""spare_of(store, n, d): a store of n slots that can be the `spare` of `of_rows`."""
 
 between = _of_store(0, _between_dense, sparse_store.between)
-"""between(store, i, j, h, d): z = h x_i + (1 - h) x_j as a block of one row."""
+"""between(store, i, j, h, d): h x_i + (1 - h) x_j as a block of one row."""
 
 _own_values = _of_store(1, kernel_values.kernel_values, sparse_values.kernel_values)
 
@@ -122,8 +125,10 @@ values = chosen_by(
     {DenseKernel: values_dense, SparseKernel: values_sparse, None: _values_unbound},
     _bound_type,
 )
-"""values(kernel, store, x, n_rows, d, first, stop, out): see `kernel_values.kernel_values`; the
-kernel may be `bound` to this kind of store."""
+"""values(kernel, store, x, n_rows, d, first, stop, out): see `kernel_values.kernel_values`.
+
+The kernel may be bound to this kind of store.
+"""
 
 
 def new_store(capacity: int, n_features: int, sparse: bool) -> Store:
@@ -150,7 +155,7 @@ def made_sparse(store: DenseStore | RowStore) -> SparseStore:
 
 
 def wants_pairs(store: Any) -> bool:
-    """Tell whether `has_room` refused a row because the pool of a sparse store was full."""
+    """Tell whether `has_room` returned False because the pool of a sparse store is full."""
     return isinstance(store, SparseStore) and bool(store.counts[sparse_store.WANTED])
 
 
@@ -164,12 +169,12 @@ def with_scratch(store: Any) -> Any:
 
 
 def scratch_width(store: Store) -> int:
-    """Return how long the scratch is that `row_of` wants."""
+    """Return the number of columns of the scratch of `row_of`."""
     return 1 if isinstance(store, SparseStore) else n_columns(store)
 
 
 def n_columns(store: Store | RowStore) -> int:
-    """Return for how many features there is room."""
+    """Return the number of features that the store has room for."""
     if isinstance(store, SparseStore):
         return store.place.size
     return store.rows.shape[1] if isinstance(store, RowStore) else store.panels.shape[1]
@@ -185,7 +190,7 @@ def rows_of(store: Store | RowStore, n: int, n_features: int) -> Rows:
 
 
 def filled(store: Any, rows: Rows) -> Any:
-    """Return the empty store, larger if need be, with these rows in its first slots."""
+    """Return an empty store, enlarged if necessary, with these rows put into its first slots."""
     if isinstance(rows, SparseRows):
         return sparse_store.filled(store, rows)
     if isinstance(store, RowStore):

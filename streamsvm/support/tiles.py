@@ -1,15 +1,15 @@
-"""Products of a few rows with panels of 32 stored rows, held in vector registers.
+"""Dot products and distances of a few rows with panels of 32 stored rows, in vector registers.
 
-A panel stores 32 rows feature by feature (``panel[feature, lane]``). For each feature one vector
-of 32 values meets one value of every fresh row; nothing is reduced across lanes, so that the sum
-of each (row, lane) runs over the features in their order, by the same fused operations, however
-many fresh rows take part. That makes a kernel value the same to the last bit whether it was
-computed one row at a time or in a block: the ground on which ``learn_many`` equals ``learn_one``.
+A panel stores 32 rows feature by feature (``panel[feature, lane]``). For each feature a vector of
+32 values is combined with one value of each fresh row, and nothing is summed across lanes. So the
+sum for each (row, lane) runs over the features in their order, by the same fused operations, for
+any number of fresh rows. A kernel value is the same to the last bit whether it is computed alone or
+in a block, and therefore ``learn_many`` equals ``learn_one``.
 
-The loops are emitted as vector code directly, because a compiler that sees the plain loops keeps
-the accumulators in memory, a factor of five slower; with four rows at a time they run at the speed
-of a tuned matrix product, without its dependence on shapes and threads. A row that comes alone
-meets four panels at a time: one sum waits for the one before it, four do not wait for each other.
+The loops are emitted as vector code, because from plain loops the compiler keeps the sums in
+memory, which is five times slower. With four rows at a time they run at the speed of a tuned matrix
+product, without its dependence on shapes and threads. A single row is combined with four panels at
+a time: each addition depends on the previous one of the same sum, and four sums run in parallel.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from numba.extending import intrinsic
 from streamsvm._compile import JIT
 
 PANEL = 32
-"""Stored rows a panel."""
+"""The number of stored rows in a panel."""
 
 ROWS = 4
-"""Fresh rows a block tile: 4 x 32 sums fill the registers of AVX-512, and just fit AVX2's."""
+"""The number of fresh rows at a time: 4 x 32 sums fill the registers of AVX2."""
 
 ACROSS = 4
-"""Panels that a single row meets at a time."""
+"""The number of panels at a time for a single fresh row."""
 
 
 def splat(builder: Any, scalar: Any, vector: Any) -> Any:
@@ -132,8 +132,8 @@ def _plain_tile(rows: int, across: int, squared: bool) -> Any:
 _tile = _compiled_tile if JIT else _plain_tile
 
 # Each is called as tile(panels, p, x, r, d, out): panels float32 (n_panels, >= d, 32), x float32
-# (n, >= d), out float32 (n, >= 32 n_panels); rows r, r+1, ... of x against panels p, p+1, ..., into
-# out[r:, 32 p:]. The name gives the numbers of rows and panels.
+# (n, >= d), out float32 (n, >= 32 n_panels). Rows r, r+1, ... of x are combined with panels p, p+1,
+# ..., and the results written to out[r:, 32 p:]. The name gives the numbers of rows and panels.
 dot_1_1 = _tile(1, 1, squared=False)
 dot_1_4 = _tile(1, ACROSS, squared=False)
 dot_4_1 = _tile(ROWS, 1, squared=False)

@@ -1,4 +1,4 @@
-"""Copies of what objects consist of: arrays that must not be written to, or not be shared."""
+"""Copies of the attributes of objects, where arrays are read-only or must not be shared."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 
 
 def writable(contents: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes of an object with copies of the arrays that must not be written to.
+    """Return the attributes of an object with copies of read-only arrays.
 
-    Pickles that lend their memory (protocol 5, memory-mapped files) make such arrays. They are
-    looked for in tuples and lists, too; one that is at several places remains one.
+    Unpickling with out-of-band buffers (protocol 5, memory-mapped files) makes such arrays. They
+    are copied inside tuples and lists, too. An array that occurs several times is copied once.
     """
     copies: dict[int, np.ndarray] = {}
     return {name: _writable(part, copies) for name, part in contents.items()}
@@ -34,7 +34,7 @@ _PLAIN_STATE: Any = object.__getstate__
 
 
 def own_copies(contents: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes of an object with copies of all that changes in place.
+    """Return the attributes of an object with copies of all that may be changed in place.
 
     Parameters
     ----------
@@ -43,31 +43,31 @@ def own_copies(contents: dict[str, Any]) -> dict[str, Any]:
 
     Returns
     -------
-    The same with arrays, lists, dicts and objects of this package copied, also inside each other
-    and inside tuples. Other objects, such as labels and feature names, are shared. What is at
-    several places remains one.
+    The attributes with arrays, lists, dicts and objects of this package copied, also inside each
+    other and inside tuples. Other objects, such as labels and feature names, are shared. An object
+    that occurs several times is copied once.
 
     """
-    known: dict[int, Any] = {}
-    return {name: _own(part, known) for name, part in contents.items()}
+    copies: dict[int, Any] = {}
+    return {name: _own(part, copies) for name, part in contents.items()}
 
 
-def _own(content: Any, known: dict[int, Any]) -> Any:
-    if id(content) not in known:
-        known[id(content)] = _copied(content, known)
-    return known[id(content)]
+def _own(content: Any, copies: dict[int, Any]) -> Any:
+    if id(content) not in copies:
+        copies[id(content)] = _copied(content, copies)
+    return copies[id(content)]
 
 
-def _copied(content: Any, known: dict[int, Any]) -> Any:
+def _copied(content: Any, copies: dict[int, Any]) -> Any:
     kind: Any = type(content)
     if isinstance(content, np.ndarray):
         return content.copy("K")
     if kind is list:
-        return [_own(part, known) for part in content]
+        return [_own(part, copies) for part in content]
     if kind is dict:
-        return {key: _own(part, known) for key, part in content.items()}
+        return {key: _own(part, copies) for key, part in content.items()}
     if isinstance(content, tuple):
-        parts = [_own(part, known) for part in content]
+        parts = [_own(part, copies) for part in content]
         if all(new is old for new, old in zip(parts, content, strict=True)):
             return content
         return kind._make(parts) if hasattr(kind, "_make") else kind(parts)
@@ -76,5 +76,5 @@ def _copied(content: Any, known: dict[int, Any]) -> Any:
     if kind.__getstate__ is not _PLAIN_STATE:
         return copy.copy(content)
     made = kind.__new__(kind)
-    made.__dict__.update({name: _own(part, known) for name, part in content.__dict__.items()})
+    made.__dict__.update({name: _own(part, copies) for name, part in content.__dict__.items()})
     return made
