@@ -148,7 +148,7 @@ class ArrowSource(TabularSource):
             )
 
     def _read(self, start: Position) -> Iterator[Chunk]:
-        # An error inside the reading makes the cursor come back here, not through resume().
+        # After an error while reading, the cursor calls this again without `resume`.
         self._check(start)
         row = self._taken
         for batch in self._record_batches():

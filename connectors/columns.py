@@ -22,6 +22,12 @@ def feature_columns(
     """Return the names of the feature columns; refuse names that are missing or ambiguous.
 
     The parameters and errors are those of `TabularSource`.
+
+    Returns
+    -------
+    list[str]
+        The names.
+
     """
     if isinstance(columns, str):
         raise SourceError(f"columns must be a list of names, not the text {columns!r}")
@@ -64,7 +70,12 @@ def plain_batch(batch: pa.RecordBatch, position: Position) -> pa.RecordBatch:
     batch
         Raw columns.
     position
-        Of the first row, for the message.
+        The position of the first row, for the error message.
+
+    Returns
+    -------
+    pa.RecordBatch
+        The plain columns.
 
     Raises
     ------
@@ -93,6 +104,12 @@ def target_type(schema: pa.Schema, target: str | None) -> pa.DataType:
     """Return the type of the labels; refuse a column that cannot be one.
 
     The parameters and errors are those of `TabularSource`.
+
+    Returns
+    -------
+    pa.DataType
+        The type; null if there is no target.
+
     """
     if target is None:
         return pa.null()

@@ -1,4 +1,4 @@
-"""A place in a stream of raw rows: looking ahead, taking rows, and knowing the next unread one."""
+"""A cursor over a stream of raw rows: it looks ahead, takes rows, knows the next unread one."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -29,20 +29,47 @@ class Chunk(NamedTuple):
         return Position(self.file, int(self.rows[-1]) + 1)
 
     def slice(self, offset: int, length: int | None = None) -> "Chunk":
-        """Return a part of the chunk, without copying."""
+        """Return a part of the chunk, without copying.
+
+        Parameters
+        ----------
+        offset
+            First row of the part, from 0.
+        length
+            Rows of the part; None = up to the end.
+
+        Returns
+        -------
+        'Chunk'
+            The part.
+
+        """
         end = self.num_rows if length is None else min(self.num_rows, offset + length)
         return Chunk(self.data.slice(offset, end - offset), self.rows[offset:end], self.file)
 
     def take(self, order: npt.NDArray[np.int64]) -> "Chunk":
-        """Return the rows in another order."""
+        """Return some rows, in the order given.
+
+        Parameters
+        ----------
+        order
+            The rows, from 0.
+
+        Returns
+        -------
+        'Chunk'
+            A copy of the rows.
+
+        """
         return Chunk(self.data.take(pa.array(order)), self.rows[order], self.file)
 
 
 class Place(NamedTuple):
-    """The next unread row: a position, or for shuffled rows an offset in a block.
+    """The next unread row.
 
-    `position` is then the block's first row; `block` counts the blocks from the start of the
-    stream: it is part of their seed.
+    Without shuffling it is at `position`. With shuffling it is the one at `offset` in the shuffled
+    block whose first row is at `position`; `block` is the number of that block from the start of
+    the stream, which is part of the block's seed.
     """
 
     position: Position
@@ -51,7 +78,7 @@ class Place(NamedTuple):
 
 
 Reader = Callable[[Position], Iterator[Chunk]]
-"""Gives the chunks of a stream, in order, from a position on."""
+"""A function that returns the chunks of a stream, in order, from a position on."""
 
 
 class Cursor:
@@ -67,8 +94,8 @@ class Cursor:
     Attributes
     ----------
     version
-        Changes whenever the next unread row does: how an iterator learns that another one, or a
-        resume, has moved the cursor under it.
+        A counter that changes whenever the next unread row does. By it an iterator notices that
+        another iterator, or a resume, has moved the cursor.
 
     """
 
@@ -85,7 +112,14 @@ class Cursor:
         return Place(Position(self._front.file, int(self._front.rows[self._offset - 1]) + 1))
 
     def move(self, place: Place) -> None:
-        """Continue at another place; the stream is reopened there at the next `peek`."""
+        """Continue at another place; the stream is reopened there at the next `peek`.
+
+        Parameters
+        ----------
+        place
+            The next unread row.
+
+        """
         self._place = place
         self._front: Chunk | None = None
         self._offset = 0
@@ -94,18 +128,37 @@ class Cursor:
         self.version += 1
 
     def peek(self, size: int) -> Chunk | None:
-        """Return the next rows, leaving them unread: at most `size`, of one file; None = end."""
+        """Return the next rows, leaving them unread.
+
+        Parameters
+        ----------
+        size
+            The largest number of rows, at least 1.
+
+        Returns
+        -------
+        Chunk | None
+            Rows of one file; None at the end.
+
+        """
         front = self._front
         unread = 0 if front is None else front.num_rows - self._offset
         if front is None or unread < size:
             pieces = [front.slice(self._offset)] if front is not None and unread else []
             pieces += self._gather(size - unread, pieces[0].file if pieces else None)
-            # Kept, so that peeking again costs nothing.
+            # Peeking again finds these rows in memory.
             self._place, self._front, self._offset = self.place, _joined(pieces), 0
         return None if self._front is None else self._front.slice(self._offset, size)
 
     def advance(self, count: int) -> None:
-        """Take `count` of the rows that `peek` gave."""
+        """Mark rows as read.
+
+        Parameters
+        ----------
+        count
+            How many of the rows that `peek` returned.
+
+        """
         self._offset += count
         self.version += 1
 
@@ -133,25 +186,25 @@ class Cursor:
                 self._chunks = self._read(self._place.position)
             return next((chunk for chunk in self._chunks if chunk.num_rows), None)
         except BaseException:
-            # A generator that raised looks exhausted: reopen at the next unread row instead.
+            # A generator that raised yields no more: reopen at the next unread row.
             self.move(self.place)
             raise
 
 
 class ShuffledCursor(Cursor):
-    """Rows shuffled within blocks; the blocks end at the ends of files.
+    """Rows shuffled within blocks; a block never crosses from one file to the next.
 
-    A block is a permutation drawn from (seed, number of the block): any row of any block can be
-    found again without what came before.
+    The permutation of a block is drawn from (seed, number of the block), so that any block can be
+    read again without those before it.
 
     Parameters
     ----------
     read, start
-        As of `Cursor`.
+        As in `Cursor`.
     size
         Rows a block, at least 1; they are held in memory.
     seed
-        At least 0.
+        The seed of the permutations, at least 0.
 
     """
 
@@ -170,7 +223,24 @@ class ShuffledCursor(Cursor):
         return Place(self._place.position, self._place.block, self._offset)
 
     def peek(self, size: int) -> Chunk | None:
-        """Return the next rows, leaving them unread: at most `size`, of one block; None = end."""
+        """Return the next rows, leaving them unread.
+
+        Parameters
+        ----------
+        size
+            The largest number of rows, at least 1.
+
+        Returns
+        -------
+        Chunk | None
+            Rows of one block; None at the end.
+
+        Raises
+        ------
+        SnapshotError
+            The place moved to is beyond the end of its block: the data have changed.
+
+        """
         if self._front is None or self._offset == self._front.num_rows:
             place = self.place
             block = _joined(self._gather(self._size))

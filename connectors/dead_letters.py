@@ -7,20 +7,21 @@ from connectors.errors import SourceError
 
 
 class LetterTopic:
-    """Produces what could not be used to a topic: a callable for ``BadEvents(on_error=...)``.
+    """A callable for ``BadEvents(on_error=...)`` that produces bad events to a topic.
 
     Each letter is a JSON object with ``position``, ``reason``, ``x`` and ``y``; its key is the
-    position. A run that was killed produces the letters since its last checkpoint again: readers
-    who want each once keep the last one of each key.
+    position. A run that continues after being killed produces the letters since its last checkpoint
+    again: readers that want each letter once keep the last one of each key.
 
     Parameters
     ----------
     producer
-        Of confluent-kafka, or what has its ``produce(topic, value, key)`` and ``flush(timeout)``.
+        A producer of confluent-kafka, or an object with its ``produce(topic, value, key,
+        on_delivery)``, ``poll(seconds)`` and ``flush(timeout)``.
     topic
-        Where to.
+        The name of the topic.
     timeout
-        Seconds that `flush` waits for the broker.
+        Seconds that `flush` waits for the broker, above 0.
 
     Examples
     --------
@@ -61,12 +62,12 @@ class LetterTopic:
             self._failed.append(error)
 
     def flush(self) -> None:
-        """Wait until the broker has all letters.
+        """Wait until the broker has received all letters.
 
         Raises
         ------
         SourceError
-            It does not take them, or not in time.
+            The broker refused a letter, or did not receive all of them in time.
 
         """
         left = self.producer.flush(self.timeout)

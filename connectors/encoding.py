@@ -1,4 +1,4 @@
-"""Raw Arrow columns to features: numbers as they are, text as one-hot."""
+"""The encoder of raw Arrow columns: numbers become floats, text becomes one-hot features."""
 
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
@@ -11,17 +11,17 @@ from connectors.errors import NoFeaturesError, NotReadableError, SnapshotError
 from connectors.kinds import Kind, cells, kind_of, plain, record_batch, to_float64
 
 OTHER = "<other>"
-"""Stands for every value of a text column beyond its first `max_categories`."""
+"""The value that replaces all values of a text column beyond its first `max_categories`."""
 
 # First row in which a feature occurs, its source column, and the column itself.
 _Found = tuple[int, int, pa.Field, pa.Array]
 
 
-class _AsItIs(NamedTuple):
-    """A schema whose features need no work while none is missing."""
+class _FloatColumns(NamedTuple):
+    """A schema of floating-point columns, which need no encoding while no value is missing."""
 
     schema: pa.Schema
-    places: list[int]  # of the features among its columns
+    places: list[int]  # the indices of the feature columns
     encoded: pa.Schema
 
 
@@ -51,6 +51,8 @@ class Encoder:
         A column is nested or binary, or its name could be taken for a value of a text column.
     NoFeaturesError
         No column can be a feature.
+    ValueError
+        `max_categories` is below 1.
 
     Examples
     --------
@@ -69,7 +71,7 @@ class Encoder:
         self.max_categories = max_categories
         self._kinds = _feature_kinds(schema)
         self._fields: dict[str, pa.Field] = {}
-        self._as_it_is: _AsItIs | None = None
+        self._float_columns: _FloatColumns | None = None
         # Of each text column: value -> feature name, in order of first appearance.
         self._vocabulary: dict[str, dict[str, str]] = {}
         self.rewind()
@@ -77,9 +79,17 @@ class Encoder:
     def encode(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the features of a batch as columns of floats, ordered by first appearance.
 
-        Columns in single precision stay so, all others are float64.
+        Parameters
+        ----------
+        batch
+            Raw columns.
 
-        Features that no row of the batch has are left out.
+        Returns
+        -------
+        pa.RecordBatch
+            float32 columns where the raw column is float32, else float64. Features that no row of
+            the batch has are left out.
+
         """
         if (encoded := self._as_before(batch)) is not None:
             return encoded
@@ -93,12 +103,12 @@ class Encoder:
                 found.append((first, index, self._field(name, index, values.type), values))
         found.sort(key=itemgetter(0, 1))
         fields = [field for _, _, field, _ in found]
-        self._note(batch, fields)
+        self._remember(batch, fields)
         return record_batch([column for *_, column in found], fields, batch.num_rows)
 
     def _as_before(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
-        """Return the features of a batch like the last one, if they are as they are in the data."""
-        known = self._as_it_is
+        """Return the raw columns, if they need no encoding; else None."""
+        known = self._float_columns
         if known is None or not batch.num_rows or not batch.schema.equals(known.schema):
             return None
         columns = [batch.column(at) for at in known.places]
@@ -106,10 +116,10 @@ class Encoder:
             return None
         return pa.RecordBatch.from_arrays(columns, schema=known.encoded)
 
-    def _note(self, batch: pa.RecordBatch, fields: list[pa.Field]) -> None:
-        """Note the schema of a batch all of whose features are floating-point columns as they are.
+    def _remember(self, batch: pa.RecordBatch, fields: list[pa.Field]) -> None:
+        """Remember the schema of a batch whose columns needed no encoding.
 
-        Fields are in the order of the columns then, as all begin with the first row.
+        Its fields are in the order of the columns, as all features occur in the first row.
         """
         schema = batch.schema
         places = [schema.get_field_index(name) for name in self._kinds]
@@ -117,10 +127,22 @@ class Encoder:
             return
         types = [schema.field(at).type for at in places]
         if types == [field.type for field in fields]:
-            self._as_it_is = _AsItIs(schema, places, pa.schema(fields))
+            self._float_columns = _FloatColumns(schema, places, pa.schema(fields))
 
     def events(self, batch: pa.RecordBatch) -> Iterator[dict[str, float]]:
-        """Return the features of each row; a new category is noted when its row is handed out."""
+        """Yield the features of each row; a new category is added when its row is yielded.
+
+        Parameters
+        ----------
+        batch
+            Raw columns.
+
+        Returns
+        -------
+        Iterator[dict[str, float]]
+            A dict a row.
+
+        """
         names: list[str] = []
         vocabularies: list[dict[str, str] | None] = []
         columns: list[list[Any]] = []
@@ -135,7 +157,7 @@ class Encoder:
             yield from ({} for _ in range(batch.num_rows))
             return
         if complete:
-            # The common case, twice as fast: numbers everywhere.
+            # The fast path for numbers without missing values.
             yield from (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
             return
         for row in zip(*columns, strict=True):
@@ -150,11 +172,23 @@ class Encoder:
             yield x
 
     def snapshot(self) -> dict[str, list[str]]:
-        """Return the values that have features of their own, by text column."""
+        """Return the categories that have a feature of their own.
+
+        Returns
+        -------
+        dict[str, list[str]]
+            The categories of each text column, in order of first appearance.
+
+        """
         return {name: list(values) for name, values in self._vocabulary.items()}
 
     def resume(self, vocabulary: Mapping[str, list[str]]) -> None:
-        """Take over the vocabulary of a snapshot.
+        """Restore the categories of a snapshot.
+
+        Parameters
+        ----------
+        vocabulary
+            The return value of `snapshot`.
 
         Raises
         ------
@@ -175,14 +209,14 @@ class Encoder:
         self._vocabulary = {name: {} for name, kind in self._kinds.items() if kind == "text"}
 
     def _columns(self, batch: pa.RecordBatch) -> Iterator[tuple[int, str, pa.Array]]:
-        """Give index, name and plain values of the columns that the batch has."""
+        """Yield index, name and plain values of the columns that the batch has."""
         for index, name in enumerate(self._kinds):
             at = batch.schema.get_field_index(name)
             if at >= 0 and not pa.types.is_null(batch.schema.field(at).type):
                 yield index, name, plain(batch.column(at))
 
     def _feature(self, name: str, value: str) -> str:
-        """Return the feature of a text value, noting the value while there is room."""
+        """Return the feature of a text value; a new value is added up to `max_categories`."""
         vocabulary = self._vocabulary[name]
         if value not in vocabulary:
             if len(vocabulary) >= self.max_categories:
@@ -201,7 +235,7 @@ class Encoder:
         slots: dict[str, int] = {}
         starts: list[int] = []
         slot_of = np.zeros(len(values) + 1, dtype=np.intp)
-        # Python visits distinct values, never rows.
+        # This loop is over distinct values, not over rows.
         for code in np.argsort(first[:-1], kind="stable").tolist():
             feature = self._feature(name, values[code])
             if feature not in slots:

@@ -1,4 +1,4 @@
-"""Columns told by folder names: ``year=2020/month=5/part.parquet``."""
+"""Columns from folder names: ``year=2020/month=5/part.parquet``."""
 
 import re
 from collections.abc import Sequence
@@ -15,12 +15,17 @@ _INT32 = range(-(2**31), 2**31)
 def folder_columns(files: Sequence[str]) -> list[dict[str, pa.Scalar]]:
     """Return the values that the folders of each file give to columns.
 
-    A column is int32 if all its values are, else text: as pyarrow decides it.
+    A column is int32 if all its values are whole numbers of that type, else text, as in pyarrow.
 
     Parameters
     ----------
     files
         Paths relative to the root of the source, with forward slashes.
+
+    Returns
+    -------
+    list[dict[str, pa.Scalar]]
+        The values by column name, for each file.
 
     Examples
     --------

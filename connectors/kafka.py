@@ -1,4 +1,4 @@
-"""Events from Kafka, by whichever client: the consumer is given, nothing is imported here."""
+"""Events from Kafka through a consumer of any client; this module imports no client."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ from connectors.rebalance import handover_of, listener_of
 from connectors.source import Batch, Closing, Event, Snapshot
 
 DEFAULT_BATCH_SIZE = 500
-"""Messages a poll: enough to hide what a poll costs, few enough to be learnt in a moment."""
+"""Messages a poll: enough to hide the cost of a poll, few enough to be learnt quickly."""
 
 _PARTITION_EOF = -191
 
@@ -32,27 +32,28 @@ _PARTITION_EOF = -191
 class KafkaSource(Closing):
     """Events from a Kafka consumer, or from any iterator of messages.
 
-    A batch holds messages of one partition. The position is the offset of the next unread message
-    of each partition; with a checkpoint, that is where reading goes on, whatever the broker knows.
-    Offsets are committed to the broker only by `settled`, which a run calls when its checkpoint is
-    on the disk: the consumer needs ``enable.auto.commit=False``.
+    A batch holds messages of one partition. A snapshot holds the offset of the next unread message
+    of each partition; after a restart from a checkpoint, reading continues at these offsets,
+    whatever offsets the broker has. Offsets are committed to the broker only by `settled`, which a
+    run calls when its checkpoint is on the disk: the consumer needs ``enable.auto.commit=False``.
 
     Parameters
     ----------
     consumer
-        A consumer of confluent-kafka, kafka-python or aiokafka, or what has their ``consume(n,
-        timeout)``, ``poll(timeout_ms, max_records)`` or ``getmany``; or an iterator of mappings, of
-        (key, value) pairs, or of messages.
+        A consumer of confluent-kafka, kafka-python or aiokafka, or an object with their
+        ``consume(n, timeout)``, ``poll(timeout_ms, max_records)`` or ``getmany``; or an iterator of
+        mappings, of (key, value) pairs, or of messages.
     target
         Name of the field that is the label.
     topics
-        What to subscribe to, with a checkpoint before partitions go to another member of the group
-        (confluent-kafka, kafka-python, aiokafka); None: the consumer has its topics already.
+        The topics to subscribe to. A checkpoint is then written before partitions are given to
+        another member of the group (confluent-kafka, kafka-python, aiokafka). None: the consumer is
+        already subscribed.
     columns
         Names of the fields that are features; None: all but label, key and timestamp.
     key
-        Name of the field by which labels find their events; None: the key of the message, if there
-        is a topic of `labels`.
+        Name of the field that is the key, by which a label finds its event; None: the key of the
+        message, if there is a topic of `labels`.
     timestamp
         Name of the field that is the time of the event, in seconds since 1970 or as ISO 8601; None:
         the broker's timestamp.
@@ -66,27 +67,28 @@ class KafkaSource(Closing):
     batch_size
         Messages a poll, at least 1.
     timeout
-        Seconds that a poll waits for messages; when there are none, an empty batch is given, so
-        that whoever reads can do something else.
+        Seconds that a poll waits for messages, above 0. If none come, an empty batch is yielded, so
+        that the caller can do something else.
     idle
-        End after so many seconds without a message, counted from when there are partitions to read;
-        None: never.
+        End after this many seconds without a message, above 0, counted from when partitions are
+        assigned; None: never.
     loop
         The event loop that an asynchronous consumer was started in.
     name
-        What to call the source on a screen; the topic of iterators without one.
+        The name of the source in messages and on a screen; also the topic of messages from an
+        iterator that have none.
 
     Attributes
     ----------
     passed_over
-        Messages that came again, and were not learnt again.
+        The number of messages that were read a second time, and skipped.
     failed_commits
-        Commits that a busy broker did not take; the next one made up for them.
+        The number of commits that failed for a passing reason; the next commit includes them.
 
     Raises
     ------
     TypeError
-        The consumer is none.
+        `consumer` is neither a consumer nor an iterator.
     ValueError
         A parameter is out of range.
 
@@ -103,7 +105,7 @@ class KafkaSource(Closing):
     """
 
     cuts_anew = True
-    """Batches are others when the same messages are read again."""
+    """True: when the same messages are read again, they are divided into other batches."""
 
     def __init__(
         self,
@@ -134,18 +136,18 @@ class KafkaSource(Closing):
         self._name = name
         self._poller = poller_of(consumer, name, loop)
         self._offsets: dict[str, int] = {}
-        # Places that were read from since they came: only those are committed, as others may have
-        # got further before.
+        # Partitions read from since they were assigned. Only these are committed: in the others
+        # another member of the group may have committed a higher offset.
         self._read: set[str] = set()
         self._handover = handover_of(
-            self._poller, lambda: self.before_revoke(), self._refused, self._came
+            self._poller, lambda: self.before_revoke(), self._refused, self._forget_reading
         )
         if topics is not None:
             self._subscribe(list(topics))
 
     @property
     def name(self) -> str:
-        """What to call the source on a screen."""
+        """The name of the source in messages and on a screen."""
         return self._name
 
     @property
@@ -153,17 +155,34 @@ class KafkaSource(Closing):
         """None: a topic has no end."""
 
     def events(self) -> Iterator[Event]:
-        """Return the unread events, one by one; payloads that are none are passed over."""
+        """Return the unread events, one by one; payloads that are no events are skipped.
+
+        Returns
+        -------
+        Iterator[Event]
+            The events.
+
+        """
         for batch in self.batches(1):
             yield from batch.events()
 
     def batches(self, size: int | None = None) -> Iterator[Batch]:
-        """Return the unread events as batches, an empty one when none came for a while.
+        """Return the unread events in batches; an empty batch if none came within `timeout`.
+
+        Parameters
+        ----------
+        size
+            Messages a poll, at least 1; None: `batch_size`.
+
+        Returns
+        -------
+        Iterator[Batch]
+            The batches.
 
         Raises
         ------
         SourceError
-            The broker told of something that will not pass by itself.
+            The broker reported an error that is not temporary.
 
         """
         most = self.batch_size if size is None else size
@@ -176,7 +195,7 @@ class KafkaSource(Closing):
                     by_place.setdefault(message.place, []).append(message)
             self._read.update(by_place)
             for place, messages in by_place.items():
-                # What was read before a rebalance may come again.
+                # After a rebalance, messages may come a second time.
                 fresh = [m for m in messages if m.offset >= self._offsets.get(place, 0)]
                 self.passed_over += len(messages) - len(fresh)
                 for batch, after in self._reader.batches_of(place, fresh):
@@ -193,12 +212,24 @@ class KafkaSource(Closing):
                 yield batch_of([], np.zeros(0, np.int64), None)
 
     def snapshot(self) -> Snapshot:
-        """Return the offset of the next unread message of each partition, and what labels are."""
+        """Return the offset of the next unread message of each partition, and the type of labels.
+
+        Returns
+        -------
+        Snapshot
+            JSON values, ready for ``json.dumps``.
+
+        """
         kind = self._reader.label_kind
         return {"source": "KafkaSource", "offsets": dict(self._offsets), "labels": kind}
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
         """Continue from a snapshot, from this or an earlier process.
+
+        Parameters
+        ----------
+        snapshot
+            The return value of `snapshot`, of this or an earlier process.
 
         Raises
         ------
@@ -211,8 +242,8 @@ class KafkaSource(Closing):
         self._reader.label_kind = snapshot.get("labels")
         self._offsets.clear()
         self._offsets.update(snapshot["offsets"])
-        # Partitions that are assigned later start there, too (see `_assigned`); and what comes
-        # again all the same is passed over.
+        # Partitions assigned later start at these offsets, too (see `_assigned`); messages that
+        # come a second time nevertheless are skipped.
         self._poller.seek(self._offsets)
 
     def rewind(self) -> None:
@@ -227,15 +258,20 @@ class KafkaSource(Closing):
         raise SourceError(f"`{self.name}` is a stream: it cannot be read a second time (epochs=1)")
 
     def settled(self, snapshot: Mapping[str, Any]) -> None:
-        """Tell the broker that all before a snapshot is safe: its checkpoint is on the disk.
+        """Commit the offsets of a snapshot: the checkpoint with it is on the disk.
 
-        A broker that cannot be reached, or is about to give the partitions to others, is told next
-        time: `failed_commits` counts that.
+        A commit that fails for a passing reason (no connection, a rebalance) is counted in
+        `failed_commits`; the next commit includes it.
+
+        Parameters
+        ----------
+        snapshot
+            The snapshot in the checkpoint.
 
         Raises
         ------
         SourceError
-            The broker refuses for good.
+            The broker refuses the commit for another reason.
 
         """
         offsets = {p: n for p, n in snapshot["offsets"].items() if p in self._read}
@@ -247,11 +283,11 @@ class KafkaSource(Closing):
             self._refused(error)
 
     def close(self) -> None:
-        """Leave the group. An asynchronous consumer is its owner's to stop."""
+        """Close the consumer (an asynchronous one must be stopped by the caller)."""
         if hasattr(self.consumer, "close"):
             self.consumer.close()
 
-    # Partitions come and go
+    # Rebalances
 
     def _subscribe(self, topics: list[str]) -> None:
         if self._handover is not None:
@@ -263,7 +299,7 @@ class KafkaSource(Closing):
         )
 
     def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
-        """Begin where the checkpoint ends, or where another member of the group got to since."""
+        """Start at the checkpoint's offset, or at the committed one if that is higher."""
         for known in consumer.committed(partitions, 30.0):
             place = place_of(known)
             self._read.add(place)
@@ -274,19 +310,19 @@ class KafkaSource(Closing):
             partition.offset = self._offsets.get(place_of(partition), partition.offset)
         consumer.assign(partitions)
 
-    def _came(self, partitions: Collection[Any]) -> None:
-        """Wait for a message before anything is committed of partitions that came."""
+    def _forget_reading(self, partitions: Collection[Any]) -> None:
+        """Commit nothing of newly assigned partitions until a message of theirs was read."""
         self._read.difference_update(map(place_of, partitions))
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
-        """Make safe what was learnt of these partitions; others read on from there."""
+        """Write a checkpoint before another member of the group gets the partitions."""
         self.before_revoke()
         consumer.unassign()
 
     def _lost(self, consumer: Any, partitions: list[Any]) -> None:
-        """Leave partitions that are another's already: nothing can be committed any more.
+        """Unassign partitions that another member already has: nothing can be committed.
 
-        Where they were read up to stays known: should they come back, no event is learnt again.
+        Their offsets are kept, so that no event is learnt twice if the partitions come back.
         """
         consumer.unassign()
 
@@ -297,7 +333,7 @@ class KafkaSource(Closing):
     def _refused(self, error: Exception) -> None:
         if not will_pass(error):
             raise SourceError(f"`{self.name}`: offsets cannot be committed: {error}") from error
-        # The checkpoint has them, and the next one commits what is this consumer's then.
+        # The checkpoint has these offsets; the next one commits those of the partitions held then.
         self.failed_commits += 1
 
     def _is_message(self, raw: Any) -> bool:

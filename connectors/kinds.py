@@ -21,6 +21,16 @@ def kind_of(type_: pa.DataType) -> Kind | None:
     Values of one kind can follow each other in a stream, whatever their width: an int32 and a
     float64 are both numbers, a date and a timestamp are both times.
 
+    Parameters
+    ----------
+    type_
+        The type of a column.
+
+    Returns
+    -------
+    Kind | None
+        The kind, or None.
+
     Examples
     --------
     >>> kind_of(pa.int8()), kind_of(pa.dictionary(pa.int32(), pa.string()))
@@ -47,7 +57,19 @@ def kind_of(type_: pa.DataType) -> Kind | None:
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
-    """Return the type that `plain` gives to a column."""
+    """Return the type that `plain` gives to a column.
+
+    Parameters
+    ----------
+    type_
+        The type of a column.
+
+    Returns
+    -------
+    pa.DataType
+        The type without dictionary encoding or string views.
+
+    """
     if types.is_dictionary(type_):
         type_ = type_.value_type
     return pa.string() if types.is_string_view(type_) else type_
@@ -58,6 +80,17 @@ def plain(column: pa.Array) -> pa.Array:
 
     Batches of one file may carry different dictionaries, and Arrow can neither join those nor take
     rows of string views; plain columns have neither problem.
+
+    Parameters
+    ----------
+    column
+        Any column.
+
+    Returns
+    -------
+    pa.Array
+        The same values in a plain type.
+
     """
     if types.is_dictionary(column.type):
         # Not dictionary_decode(): it cannot take from a dictionary of string views.
@@ -71,6 +104,17 @@ def to_float64(column: pa.Array) -> pa.Array:
 
     Times count from 1970-01-01 UTC, durations and times of day from zero. Integers beyond 2**53
     are rounded. The column must be plain, and not text.
+
+    Parameters
+    ----------
+    column
+        Numbers, times or durations; plain.
+
+    Returns
+    -------
+    pa.Array
+        float64.
+
     """
     if types.is_float64(column.type):
         return column
@@ -86,7 +130,19 @@ def to_float64(column: pa.Array) -> pa.Array:
 
 
 def cells(column: pa.Array) -> list[Any]:
-    """Return a float64 column as Python floats, None for null (and NaN for NaN)."""
+    """Return a float64 column as Python floats, None for null (and NaN for NaN).
+
+    Parameters
+    ----------
+    column
+        float64.
+
+    Returns
+    -------
+    list[Any]
+        A float or None for each row.
+
+    """
     # Through numpy: to_pylist makes a scalar object of every cell.
     values: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
     if column.null_count:
@@ -99,7 +155,21 @@ def cells(column: pa.Array) -> list[Any]:
 def record_batch(
     columns: Sequence[pa.Array], fields: Sequence[pa.Field], num_rows: int
 ) -> pa.RecordBatch:
-    """Return a record batch that knows its number of rows even if it has no column."""
+    """Return a record batch that knows its number of rows even if it has no column.
+
+    Parameters
+    ----------
+    columns, fields
+        The columns, and their fields.
+    num_rows
+        The number of rows.
+
+    Returns
+    -------
+    pa.RecordBatch
+        The batch.
+
+    """
     if columns:
         return pa.RecordBatch.from_arrays(list(columns), schema=pa.schema(fields))
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), num_rows, [None]))

@@ -1,6 +1,6 @@
-"""Sparse rows in two columns of lists: the features of a row, by whole numbers, and their values.
+"""Sparse rows as two list columns: the indices of a row's features, and their values.
 
-The form in which sparse data sets are kept in Parquet; features are named by the numbers.
+Sparse data sets are kept in this form in Parquet. A feature's name is its index, a whole number.
 """
 
 from __future__ import annotations
@@ -20,7 +20,17 @@ def _holds(type_: pa.DataType, *tests: Any) -> bool:
 
 
 def are_listed(schema: pa.Schema) -> bool:
-    """Tell whether the columns of a schema are lists of whole numbers and lists of values.
+    """Tell whether a schema is a column of index lists and a column of value lists.
+
+    Parameters
+    ----------
+    schema
+        The feature columns.
+
+    Returns
+    -------
+    bool
+        True: the rows are sparse.
 
     Examples
     --------
@@ -37,37 +47,85 @@ def are_listed(schema: pa.Schema) -> bool:
 
 
 def events_of(batch: pa.RecordBatch) -> Iterator[dict[Any, float]]:
-    """Return the features of each row; none where a list is null."""
+    """Yield the features of each row; none where a list is null.
+
+    Parameters
+    ----------
+    batch
+        The two columns.
+
+    Returns
+    -------
+    Iterator[dict[Any, float]]
+        A dict a row.
+
+    """
     places, values = batch.column(0).to_pylist(), batch.column(1).to_pylist()
     for row_places, row_values in zip(places, values, strict=True):
         yield dict(zip(row_places or (), row_values or (), strict=True))
 
 
 class ListEncoder:
-    """What `Encoder` is for such columns: they are passed on as they are."""
+    """The counterpart of `Encoder` for list columns, which need no encoding."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._names = schema.names
 
     def encode(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the two columns of a batch."""
+        """Return the two columns of a batch.
+
+        Parameters
+        ----------
+        batch
+            A batch that has the two columns, and maybe others.
+
+        Returns
+        -------
+        pa.RecordBatch
+            The two columns, not copied.
+
+        """
         return batch.select(self._names)
 
     def events(self, batch: pa.RecordBatch) -> Iterator[dict[Any, float]]:
-        """Return the features of each row."""
+        """Return the features of each row.
+
+        Parameters
+        ----------
+        batch
+            A batch that has the two columns.
+
+        Returns
+        -------
+        Iterator[dict[Any, float]]
+            A dict a row.
+
+        """
         return events_of(self.encode(batch))
 
     def snapshot(self) -> dict[str, list[str]]:
-        """Return that there is nothing to note."""
+        """Return an empty dict: there are no text categories to keep.
+
+        Returns
+        -------
+        dict[str, list[str]]
+            {}
+
+        """
         return {}
 
     def resume(self, vocabulary: Mapping[str, list[str]]) -> None:
-        """Check that the snapshot is of such columns too.
+        """Check that the snapshot is of list columns, too.
+
+        Parameters
+        ----------
+        vocabulary
+            The return value of `snapshot`.
 
         Raises
         ------
         SnapshotError
-            It has text columns.
+            The snapshot has text columns.
 
         """
         if vocabulary:

@@ -1,4 +1,4 @@
-"""Events from a list: for tests and for small data."""
+"""Events from a list, for tests and small data."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -11,11 +11,11 @@ from connectors.source import DEFAULT_BATCH_SIZE, Batch, Closing, Event, Positio
 
 
 class _Eof:
-    """The source ends here for now; reading again continues after it."""
+    """A mark at which an iterator ends; the next iterator continues after it."""
 
 
 class _Abort:
-    """Reading raises SourceAborted here, once."""
+    """A mark at which reading raises `SourceAborted`, once."""
 
     def __init__(self) -> None:
         self.done = False
@@ -24,14 +24,14 @@ class _Abort:
 class MemorySource(Closing):
     """Events from (x, y) pairs in memory.
 
-    `events` passes every x through untouched, strings, None and all, so that tests can feed what a
-    real stream would have to be protected from. `batches` makes text one-hot and leaves out None.
+    `events` yields each x unchanged, with strings, None and all, so that tests can use data that a
+    real stream would contain. `batches` makes text one-hot and leaves out None.
 
-    Marks among the pairs make a restart a unit test: at `MemorySource.EOF` the iterator ends and
-    the next one continues after it; at `MemorySource.ABORT` reading raises `SourceAborted` once.
-    A resume skips marks directly before the next unread pair, as the run that took the snapshot has
-    met them. ``MemorySource.ABORT()``, with parentheses, is one mark for all sources made from the
-    same list: it aborts the first of them only.
+    Marks among the pairs let a unit test restart: at `MemorySource.EOF` the iterator ends, and the
+    next one continues after it; at `MemorySource.ABORT` reading raises `SourceAborted` once. A
+    resume skips marks directly before the next unread pair, as the run that took the snapshot has
+    passed them. ``MemorySource.ABORT()``, with parentheses, is one mark shared by all sources made
+    from the same list: only the first of them is aborted.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class MemorySource(Closing):
 
     @property
     def name(self) -> str:
-        """What to call the source on a screen."""
+        """The name of the source in messages and on a screen."""
         return self._name
 
     @property
@@ -70,7 +70,14 @@ class MemorySource(Closing):
         return sum(not _is_mark(item) for item in self._items)
 
     def events(self) -> Iterator[Event]:
-        """Return the unread events, one by one, up to the next mark."""
+        """Return the unread events, one by one, up to the next mark.
+
+        Returns
+        -------
+        Iterator[Event]
+            The events.
+
+        """
         while not self._stopped():
             x, y = self._items[self._next]
             event = Event(x, y, Position(None, self._row))
@@ -79,12 +86,24 @@ class MemorySource(Closing):
             yield event
 
     def batches(self, size: int | None = None) -> Iterator[Batch]:
-        """Return the unread events in batches of at most `size` rows (None = 4096), up to a mark.
+        """Return the unread events in batches, up to the next mark.
+
+        Parameters
+        ----------
+        size
+            The largest number of rows a batch, at least 1; None = 4096.
+
+        Returns
+        -------
+        Iterator[Batch]
+            The batches.
 
         Raises
         ------
         NotReadableError
             A value is neither number, text nor None, or the labels have several types.
+        ValueError
+            `size` is below 1.
 
         """
         most = DEFAULT_BATCH_SIZE if size is None else size
@@ -103,11 +122,23 @@ class MemorySource(Closing):
             yield batch
 
     def snapshot(self) -> Snapshot:
-        """Return the position of the next unread event."""
+        """Return the position of the next unread event.
+
+        Returns
+        -------
+        Snapshot
+            JSON values, ready for ``json.dumps``.
+
+        """
         return {"source": "MemorySource", "row": self._row}
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
         """Continue from a snapshot.
+
+        Parameters
+        ----------
+        snapshot
+            The return value of `snapshot`, of this or an earlier process.
 
         Raises
         ------
@@ -135,7 +166,7 @@ class MemorySource(Closing):
         """Do nothing: there is nothing to release."""
 
     def _stopped(self) -> bool:
-        """Act on the marks before the next pair; tell whether the iterator ends here."""
+        """Act on marks before the next pair; return whether the iterator ends here."""
         while self._next < len(self._items) and _is_mark(item := self._items[self._next]):
             self._next += 1
             if not isinstance(item, _Abort):

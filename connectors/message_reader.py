@@ -1,4 +1,4 @@
-"""Messages to batches: which fields are features, label, key and time, and what is no event."""
+"""From messages to batches: fields become features, label, key and time; bad ones `Reject`s."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -15,14 +15,14 @@ from connectors.pairs import batch_of, encoded
 from connectors.payloads import Decoder, PayloadError, decoded
 from connectors.source import Batch, Position, Reject
 
-_SHOWN = 2000
+_MOST_SHOWN = 2000
 _MOST_KEYS = 100_000
 _MOST_CELLS = 2_000_000
 _NUMBERS = (bool, int, float)
 
 
 class _Read(NamedTuple):
-    """An event of a message."""
+    """The event that a message holds."""
 
     x: dict[str, Any]
     y: Any
@@ -31,7 +31,7 @@ class _Read(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """The events of a message, as columns."""
+    """The events that a message holds as an Arrow record batch."""
 
     rows: pa.RecordBatch
     message: Message
@@ -43,14 +43,15 @@ class MessageReader:
     Parameters
     ----------
     target, key, timestamp
-        Names of the fields that are the label, the key and the time; no key: the message's own;
-        no timestamp: the broker's.
+        Names of the fields that are the label, the key and the time. Without `key` it is the
+        message's own key, without `timestamp` the broker's.
     columns
         Names of the fields that are features; None: all but these three.
     decode
-        Gives what a payload holds.
+        Turns a payload into a mapping or a record batch.
     answers
-        The topic whose messages are labels of the others' events, by key; None: there is none.
+        The topic whose messages are labels, of events of the other topics with the same key; None:
+        there is no such topic.
 
     """
 
@@ -71,10 +72,24 @@ class MessageReader:
         self.label_kind: str | None = None
 
     def batches_of(self, place: str, messages: list[Message]) -> Iterator[tuple[Batch, int]]:
-        """Yield the events of messages in batches, and the offset after each."""
+        """Yield the events of messages of one partition in batches.
+
+        Parameters
+        ----------
+        place
+            The partition, as ``topic[partition]``.
+        messages
+            The messages, in order.
+
+        Returns
+        -------
+        Iterator[tuple[Batch, int]]
+            Batches, each with the offset after its last message.
+
+        """
         read = [(message.offset, self._read(place, message)) for message in messages]
         are_answers = bool(messages) and messages[0].topic == self.answers
-        # Events one by one, and record batches of one schema, go together.
+        # Consecutive mappings share a batch, and so do consecutive record batches of one schema.
         for schema, group in groupby(read, lambda one: _schema_of(one[1])):
             if schema is not None:
                 tables: list[Any] = [table for _, table in group]
@@ -147,7 +162,7 @@ class MessageReader:
             )
 
     def _of_events(self, place: str, read: list[tuple[int, Any]], are_answers: bool) -> Batch:
-        """Return events, and what is none, as one batch."""
+        """Return events and rejects as one batch."""
         rejects = tuple(one for _, one in read if isinstance(one, Reject))
         kept = [(offset, one) for offset, one in read if not isinstance(one, Reject)]
         events = [one for _, one in kept]
@@ -210,7 +225,7 @@ def _key(value: Any) -> Any:
 
 
 def _seconds(value: Any, name: str) -> float | None:
-    """Return the time in a field, of seconds since 1970 or ISO 8601 (UTC unless it says more)."""
+    """Return the seconds since 1970 of a number, or of an ISO 8601 text (by default UTC)."""
     if value is None or (isinstance(value, _NUMBERS) and not isinstance(value, bool)):
         return value
     try:
@@ -227,7 +242,7 @@ def _or_nan(seconds: float | None) -> float:
 
 
 def _column_of_seconds(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.float64]:
-    """Return the times of a record batch, NaN where there is none."""
+    """Return the times of a record batch in seconds, NaN where one is missing."""
     at = batch.schema.get_field_index(name)
     if at < 0 or kind_of(batch.schema.field(at).type) not in ("time", "number"):
         return np.full(batch.num_rows, np.nan)
@@ -238,7 +253,7 @@ def _column_of_seconds(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.float
 
 
 def _narrow(read: Iterator[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
-    """Cut what was read into runs whose columns by rows stay few, whatever names they bring."""
+    """Cut events into runs whose batches stay small, however many feature names they have."""
     run: list[tuple[int, Any]] = []
     names: set[Any] = set()
     n_texts = 0
@@ -257,4 +272,6 @@ def _narrow(read: Iterator[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
 def _shown(value: Any) -> str:
     """Return a payload as text, cut short."""
     text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({len(text):,} characters)"
+    return (
+        text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}... ({len(text):,} characters)"
+    )

@@ -1,4 +1,4 @@
-"""Messages of Kafka clients, whichever client they come from."""
+"""Adapters for Kafka clients: one message type, and one interface to fetch and commit."""
 
 import asyncio
 import inspect
@@ -7,14 +7,14 @@ from typing import Any, NamedTuple, Protocol
 
 
 class Message(NamedTuple):
-    """One message: where it stands, and what it carries."""
+    """One message: its place in a topic, and its content."""
 
     topic: str
     partition: int
     offset: int
     key: Any
-    value: Any  # bytes, None for a tombstone; whatever an iterator gave
-    seconds: float | None  # its timestamp, since 1970
+    value: Any  # bytes; None for a tombstone; from an iterator, any value
+    seconds: float | None  # the timestamp, in seconds since 1970
 
     @property
     def place(self) -> str:
@@ -23,7 +23,17 @@ class Message(NamedTuple):
 
 
 def message_of(raw: Any) -> Message:
-    """Return a client's message; attributes may be methods, as in confluent-kafka.
+    """Return a client's message as a `Message`.
+
+    Parameters
+    ----------
+    raw
+        A message; its attributes may be methods, as in confluent-kafka.
+
+    Returns
+    -------
+    Message
+        The message.
 
     Examples
     --------
@@ -55,29 +65,57 @@ def _get(raw: Any, name: str) -> Any:
 
 
 class Poller(Protocol):
-    """What a source does with a client. Offsets are by place, ``topic[partition]``."""
+    """The interface to a client. Offsets are dicts by place, ``topic[partition]``."""
 
     def poll(self, n: int, seconds: float) -> list[Any]:
-        """Return up to n messages, fewer (or none) when the time is over."""
+        """Return the next messages.
+
+        Parameters
+        ----------
+        n
+            The largest number of messages.
+        seconds
+            How long to wait for them.
+
+        Returns
+        -------
+        list[Any]
+            The messages, in the client's own type; an empty list if none came.
+
+        """
 
     def is_waiting(self) -> bool:
-        """Tell whether there is no partition to read yet."""
+        """Tell whether no partition is assigned yet."""
 
     def seek(self, offsets: Mapping[str, int]) -> None:
-        """Read on from these offsets, in the partitions that are assigned now."""
+        """Set the position of the partitions that are assigned now.
+
+        Parameters
+        ----------
+        offsets
+            The next offset to read, by place; other places are ignored.
+
+        """
 
     def commit(self, offsets: Mapping[str, int]) -> None:
-        """Tell the broker where to read on, for the partitions that are assigned now."""
+        """Commit offsets for the partitions that are assigned now.
+
+        Parameters
+        ----------
+        offsets
+            The next offset to read, by place; other places are ignored.
+
+        """
 
 
 class _Assigned:
-    """A consumer that is assigned partitions."""
+    """Base of the adapters for consumers with assigned partitions."""
 
     def __init__(self, consumer: Any) -> None:
         self.consumer = consumer
 
     def is_waiting(self) -> bool:
-        """Tell whether there is no partition to read yet."""
+        """Tell whether no partition is assigned yet."""
         return hasattr(self.consumer, "assignment") and not self.consumer.assignment()
 
     def _own(self, offsets: Mapping[str, int], more: Collection[Any] = ()) -> list[tuple[Any, int]]:
@@ -88,19 +126,19 @@ class _Assigned:
 
 
 class ConsumePoller(_Assigned):
-    """confluent-kafka and what is like it: ``consume(n, timeout)``."""
+    """confluent-kafka and clients with its ``consume(n, timeout)``."""
 
     def poll(self, n: int, seconds: float) -> list[Any]:
-        """Return up to n messages."""
+        """Return up to n messages, as in `Poller.poll`."""
         return list(self.consumer.consume(n, seconds))
 
     def seek(self, offsets: Mapping[str, int]) -> None:
-        """Read on from these offsets."""
+        """Set the position, as in `Poller.seek`."""
         for partition, offset in self._own(offsets):
             self.consumer.seek(_at(partition, offset))
 
     def commit(self, offsets: Mapping[str, int]) -> None:
-        """Tell the broker where to read on."""
+        """Commit offsets, as in `Poller.commit`."""
         if own := [_at(partition, offset) for partition, offset in self._own(offsets)]:
             self.consumer.commit(offsets=own, asynchronous=False)
 
@@ -116,39 +154,39 @@ def _at(partition: Any, offset: int) -> Any:
 
 
 class OnePoller(ConsumePoller):
-    """quixstreams and what is like it: confluent-kafka's ``poll(timeout)``, a message a call."""
+    """quixstreams and clients with confluent-kafka's ``poll(timeout)``, one message a call."""
 
     def poll(self, n: int, seconds: float) -> list[Any]:
-        """Return up to n messages."""
+        """Return up to n messages, as in `Poller.poll`."""
         found = []
         message = self.consumer.poll(seconds)
         while message is not None:
             found.append(message)
-            # What is there already costs no waiting.
+            # Take messages that have arrived already, without waiting for more.
             message = self.consumer.poll(0) if len(found) < n else None
         return found
 
 
 class RecordsPoller(_Assigned):
-    """kafka-python and what is like it: ``poll`` gives {partition: [records]}."""
+    """kafka-python and clients whose ``poll`` returns {partition: [records]}."""
 
     def poll(self, n: int, seconds: float) -> list[Any]:
-        """Return up to n messages."""
+        """Return up to n messages, as in `Poller.poll`."""
         found = self.consumer.poll(timeout_ms=int(1000 * seconds), max_records=n)
         return [record for records in found.values() for record in records]
 
     def seek(self, offsets: Mapping[str, int]) -> None:
-        """Read on from these offsets."""
+        """Set the position, as in `Poller.seek`."""
         for partition, offset in self._own(offsets):
             self.consumer.seek(partition, offset)
 
     def commit(self, offsets: Mapping[str, int]) -> None:
-        """Tell the broker where to read on."""
+        """Commit offsets, as in `Poller.commit`."""
         if own := self._with_metadata(offsets):
             self.consumer.commit(own)
 
     async def committing(self, offsets: Mapping[str, int], more: Collection[Any]) -> None:
-        """Tell the broker where to read on, from within the client's loop."""
+        """Commit offsets from within the client's loop, for assigned partitions and `more`."""
         own = self._with_metadata(offsets, more)
         for left in (2, 1, 0) if own else ():
             try:
@@ -161,17 +199,17 @@ class RecordsPoller(_Assigned):
     def _with_metadata(
         self, offsets: Mapping[str, int], more: Collection[Any] = ()
     ) -> dict[Any, Any]:
-        # Whoever gave such a consumer has its package.
+        # A consumer of this kind comes from the package kafka, which is installed then.
         from kafka.structs import OffsetAndMetadata
 
         return {p: OffsetAndMetadata(offset, "", -1) for p, offset in self._own(offsets, more)}
 
 
 class AsyncPoller(_Assigned):
-    """aiokafka and what is like it: ``await getmany(timeout_ms, max_records)``.
+    """aiokafka and clients with its ``await getmany(timeout_ms, max_records)``.
 
-    Its loop runs only while messages are fetched: what is learnt in between must be done sooner
-    than the session's timeout.
+    The event loop runs only while messages are fetched: learning the messages of one poll must take
+    less time than the session's timeout.
     """
 
     def __init__(self, consumer: Any, loop: asyncio.AbstractEventLoop) -> None:
@@ -179,26 +217,26 @@ class AsyncPoller(_Assigned):
         self.loop = loop
 
     def poll(self, n: int, seconds: float) -> list[Any]:
-        """Return up to n messages."""
+        """Return up to n messages, as in `Poller.poll`."""
         wanted = self.consumer.getmany(timeout_ms=int(1000 * seconds), max_records=n)
         found = self.loop.run_until_complete(wanted)
         return [record for records in found.values() for record in records]
 
     def seek(self, offsets: Mapping[str, int]) -> None:
-        """Read on from these offsets."""
+        """Set the position, as in `Poller.seek`."""
         for partition, offset in self._own(offsets):
             self.consumer.seek(partition, offset)
 
     def commit(self, offsets: Mapping[str, int]) -> None:
-        """Tell the broker where to read on."""
+        """Commit offsets, as in `Poller.commit`."""
         if own := dict(self._own(offsets)):
             self.loop.run_until_complete(self.consumer.commit(own))
 
     async def committing(self, offsets: Mapping[str, int], more: Collection[Any]) -> None:
-        """Tell the broker where to read on, from within the client's loop.
+        """Commit offsets from within the client's loop, for assigned partitions and `more`.
 
-        Nothing is taken back: a consumer that was thrown out of its group is told in the same way,
-        when others may have got further.
+        An offset is never lowered: this is also called after the consumer was removed from its
+        group, when another member may have committed a higher offset.
         """
         own = {}
         for partition, offset in self._own(offsets, more):
@@ -211,7 +249,7 @@ class AsyncPoller(_Assigned):
 class IteratorPoller:
     """Any iterator: of messages, of mappings, or of (key, value) pairs.
 
-    What has no offset is numbered from 0, in the partition 0 of a topic of the name given.
+    Items without an offset are numbered from 0, in partition 0 of the topic `topic`.
     """
 
     def __init__(self, items: Iterator[Any], topic: str) -> None:
@@ -221,7 +259,7 @@ class IteratorPoller:
         self.is_over = False
 
     def poll(self, n: int, seconds: float) -> list[Any]:
-        """Return the next n items, all that are left at the end."""
+        """Return the next n items, fewer at the end."""
         del seconds
         found = []
         for item in self.items:
@@ -232,14 +270,14 @@ class IteratorPoller:
         return found
 
     def is_waiting(self) -> bool:
-        """Return False: there is nothing to wait for."""
+        """Return False: an iterator has no partitions to wait for."""
         return False
 
     def seek(self, offsets: Mapping[str, int]) -> None:
-        """Do nothing: what comes again is passed over."""
+        """Do nothing: the source skips items that it has read before."""
 
     def commit(self, offsets: Mapping[str, int]) -> None:
-        """Do nothing: nobody keeps positions."""
+        """Do nothing: there is no broker."""
 
     def _message(self, item: Any) -> Any:
         if hasattr(item, "offset"):
@@ -251,16 +289,17 @@ class IteratorPoller:
 
 
 def _takes_records(poll: Any) -> bool:
-    """Tell whether a `poll` gives many records, as kafka-python's does."""
+    """Tell whether a `poll` returns several records, as kafka-python's does."""
     try:
         return "max_records" in inspect.signature(poll).parameters
-    except (TypeError, ValueError):  # compiled code does not tell
+    except (TypeError, ValueError):  # functions in C may have no signature
         return False
 
 
-# The client goes on trying by itself: transport, resolving, all brokers down, timed out.
+# Errors of librdkafka after which the client retries by itself: transport, resolving, all brokers
+# down, timed out.
 _CONNECTING = frozenset({-195, -193, -187, -185})
-# The cluster is busy with itself: leaders and coordinators move, requests time out.
+# Temporary errors of the cluster: leaders and coordinators move, requests time out.
 _BUSY = frozenset({5, 6, 7, 9, 13, 14, 15, 16, 19})
 # A rebalance is under way: illegal generation, unknown member, rebalance in progress; no offset.
 _REBALANCING = frozenset({22, 25, 27, -168})
@@ -276,12 +315,12 @@ _REBALANCING_NAMES = frozenset(
 
 
 def is_passing(error: Any) -> bool:
-    """Tell whether an error of confluent-kafka passes by itself."""
+    """Tell whether an error of confluent-kafka is temporary."""
     return error.code() in _CONNECTING | _BUSY or bool(error.retriable())
 
 
 def will_pass(exception: Exception) -> bool:
-    """Tell whether what a client raised, when it should commit, is no lasting refusal."""
+    """Tell whether a failed commit is worth another try: it was temporary, or a rebalance."""
     error = exception.args[0] if exception.args else None
     if error is not None and hasattr(error, "code") and hasattr(error, "retriable"):
         return is_passing(error) or error.code() in _REBALANCING
@@ -290,12 +329,26 @@ def will_pass(exception: Exception) -> bool:
 
 
 def poller_of(consumer: Any, topic: str, loop: asyncio.AbstractEventLoop | None = None) -> Poller:
-    """Return how to fetch messages from a client.
+    """Return the adapter for a client.
+
+    Parameters
+    ----------
+    consumer
+        A consumer or an iterator, see `KafkaSource`.
+    topic
+        The topic of items that have none.
+    loop
+        The event loop of an asynchronous consumer.
+
+    Returns
+    -------
+    Poller
+        The adapter.
 
     Raises
     ------
     TypeError
-        It is neither a consumer nor an iterator, or its event loop is missing.
+        `consumer` is neither a consumer nor an iterator, or its event loop is missing.
 
     """
     if hasattr(consumer, "consume"):

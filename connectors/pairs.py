@@ -1,4 +1,4 @@
-"""Batches of (features, label) pairs: numbers as they are, text as one-hot."""
+"""Batches from (features, label) pairs: numbers become float64 columns, text one-hot columns."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
@@ -25,7 +25,25 @@ def batch_of(
     rejects: tuple[Reject, ...] = (),
     **more: Any,
 ) -> Batch:
-    """Return a batch of pairs whose places are `rows` of `file`; `more` is for `Batch`.
+    """Return a batch of pairs.
+
+    Parameters
+    ----------
+    pairs
+        (features, label) of each row.
+    rows
+        int64: the row numbers in the file.
+    file
+        The file, None for memory.
+    rejects
+        As in `Batch`.
+    more
+        Other arguments of `Batch`.
+
+    Returns
+    -------
+    Batch
+        The batch.
 
     Raises
     ------
@@ -52,7 +70,7 @@ def _numbers(pairs: Sequence[tuple[Mapping[Any, Any], Any]]) -> pa.RecordBatch |
         return None
     names = list(pairs[0][0])
     try:
-        # itemgetter of one name gives no tuple.
+        # itemgetter returns a tuple only for two names or more.
         values = list(map(itemgetter(*names), (x for x, _ in pairs))) if len(names) > 1 else None
     except KeyError:
         return None
@@ -90,9 +108,20 @@ def _numbers_and_texts(
 
 
 def encoded(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return float64 features of a record batch, of columns that can be: text is one-hot.
+    """Return the columns of a record batch as float64 features, with text as one-hot.
 
     Values of a text column beyond its first 1,000 in the batch share ``column=<other>``.
+
+    Parameters
+    ----------
+    batch
+        Columns of numbers, times and text.
+
+    Returns
+    -------
+    pa.RecordBatch
+        The features.
+
     """
     fields, arrays = [], []
     for field, column in zip(batch.schema, batch.columns, strict=True):
@@ -108,7 +137,7 @@ def encoded(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _one_hot(texts: pa.Array) -> Iterator[tuple[str, pa.Array]]:
-    """Yield each text of a column, and where it stands as 1.0 among 0.0."""
+    """Yield each text of a column, with 1.0 in the rows that have it and 0.0 in the others."""
     found = texts.dictionary_encode()
     codes = found.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     names = found.dictionary.to_pylist()

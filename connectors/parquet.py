@@ -35,7 +35,7 @@ _BAD_FILTERS = (
     "with ==, !=, <, <=, >, >=, in, not in, a list of such lists, and a pyarrow Expression"
 )
 
-# The row numbers on their way through a filter; no Parquet column has such a name by accident.
+# The name of a temporary column of row numbers; no Parquet column has such a name by accident.
 _ROW = "\x00row"
 
 
@@ -115,7 +115,7 @@ class ParquetSource(TabularSource):
         self._index = {part.name: i for i, part in enumerate(self._parts)}
         names = dict.fromkeys(field.name for part in self._parts for field in part.fields)
         self._filter = _expression(filters, list(names), Path(path).name)
-        # An expression does not tell its columns: every name that occurs in its text is read.
+        # An expression does not list its columns: every column whose name is in its text is read.
         text = "" if self._filter is None else str(self._filter)
         filtered = [name for name in names if name in text]
         used = None if columns is None else {*columns, target, timestamp, *filtered}
@@ -170,7 +170,7 @@ class ParquetSource(TabularSource):
         if start == part.num_rows:
             return
         with pq.ParquetFile(part.path, pre_buffer=False, buffer_size=_BUFFER) as file:
-            # The thread ends before the file does.
+            # The reading thread must end before the file is closed.
             with contextlib.closing(_ahead(self._stored(file, part, start))) as stored:
                 for row, batch in stored:
                     yield self._chunk(part, batch, row)
@@ -178,7 +178,7 @@ class ParquetSource(TabularSource):
     def _stored(
         self, file: pq.ParquetFile, part: ParquetPart, start: int
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Give the rows of a file from one on, each batch with the number of its first row."""
+        """Yield batches of a file from row `start` on, each with the number of its first row."""
         stored = [name for name in part.schema.names if name in self._used]
         wanted = self._row_groups(part)
         size = max(self.batch_size, _LEAST_READ)
@@ -196,7 +196,7 @@ class ParquetSource(TabularSource):
             row = end
 
     def _try_filter(self) -> None:
-        """Filter no rows, so that a wrong name or type shows before the stream starts."""
+        """Apply the filter to no rows: a wrong name or type fails before the stream starts."""
         if self._filter is not None:
             try:
                 self._schema.empty_table().filter(self._filter)
@@ -204,7 +204,7 @@ class ParquetSource(TabularSource):
                 raise SourceError(_BAD_FILTERS.format(self.name, error)) from error
 
     def _row_groups(self, part: ParquetPart) -> set[int] | None:
-        """Return the row groups that the filter may find rows in, by statistics; None = all."""
+        """Return the row groups that may have rows for the filter, by statistics; None = all."""
         if self._filter is None:
             return None
         told = ds.scalar(True)
@@ -216,7 +216,7 @@ class ParquetSource(TabularSource):
         fragment = ds.ParquetFileFormat().make_fragment(
             str(part.path), fs.LocalFileSystem(), partition_expression=told
         )
-        # Columns with the types of this file: its statistics are compared as they are.
+        # The types of this file, as its statistics have them.
         own = {field.name: plain_type(field.type) for field in part.fields}
         schema = pa.schema(
             [
@@ -230,7 +230,7 @@ class ParquetSource(TabularSource):
         return {group.id for group in pruned.row_groups}
 
     def _chunk(self, part: ParquetPart, batch: pa.RecordBatch, row: int) -> Chunk:
-        """Return the rows of a batch that pass the filter, with the columns that folders tell."""
+        """Return the rows of a batch that pass the filter, with the columns of the folder names."""
         n = batch.num_rows
         rows = np.arange(row, row + n, dtype=np.int64)
         told = {

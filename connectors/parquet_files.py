@@ -1,4 +1,4 @@
-"""The files of a Parquet source: finding them, and comparing their schemas by their footers."""
+"""The files of a Parquet source: they are found, and the schemas in their footers compared."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _MAGIC = b"PAR1"
 
 @dataclass(frozen=True, slots=True)
 class ParquetPart:
-    """One file: its name in positions, its size, its schema, and what its folders say."""
+    """One file: path, name in positions, size, schema, and the columns of its folder names."""
 
     path: Path
     name: str
@@ -32,9 +32,19 @@ class ParquetPart:
 
 
 def find_parts(path: Path) -> list[ParquetPart]:
-    """Open the footers of a file, or of all ``*.parquet`` files below a folder in sorted order.
+    """Read the footers of a file, or of all ``*.parquet`` files below a folder in sorted order.
 
-    Names that start with ``_`` or ``.`` are left out, as every writer of folders means them to be.
+    Files and folders whose names start with ``_`` or ``.`` are left out: they hold metadata.
+
+    Parameters
+    ----------
+    path
+        The file or the folder.
+
+    Returns
+    -------
+    list[ParquetPart]
+        The files.
 
     Raises
     ------
@@ -66,7 +76,8 @@ def find_parts(path: Path) -> list[ParquetPart]:
 def merged_schema(parts: Sequence[ParquetPart], used: Collection[str | None] | None) -> pa.Schema:
     """Return all columns of all files, in order of first appearance.
 
-    A column that some files lack is missing there. Kinds of numbers may change from file to file.
+    In files that lack a column, its values are missing. The type of a column may change from file
+    to file between kinds of numbers.
 
     Parameters
     ----------
@@ -74,6 +85,11 @@ def merged_schema(parts: Sequence[ParquetPart], used: Collection[str | None] | N
         At least one file.
     used
         The columns that must keep their kind; None = all.
+
+    Returns
+    -------
+    pa.Schema
+        The schema.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Payloads to events: JSON, Arrow, or a function of your own."""
+"""Decoders from payloads to events: JSON, Arrow, Avro, or a function of your own."""
 
 import io
 import json
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 Decoder: TypeAlias = Callable[[Any], Mapping[str, Any] | pa.RecordBatch]
-"""Takes the bytes of a message; gives an event, or many as a record batch."""
+"""A function from the bytes of a message to an event, or to a record batch of events."""
 
 
 class PayloadError(ValueError):
@@ -16,12 +16,22 @@ class PayloadError(ValueError):
 
 
 def decoder_of(decode: str | Decoder) -> Decoder:
-    """Return the decoder of a name: ``"json"``, ``"arrow"``; callables are taken as they are.
+    """Return the decoder of a name; a callable is returned unchanged.
+
+    Parameters
+    ----------
+    decode
+        ``"json"``, ``"arrow"``, or a callable.
+
+    Returns
+    -------
+    Decoder
+        The decoder.
 
     Raises
     ------
     ValueError
-        There is no such decoder.
+        There is no decoder of this name.
 
     """
     if callable(decode):
@@ -33,12 +43,24 @@ def decoder_of(decode: str | Decoder) -> Decoder:
 
 
 def decoded(decode: Decoder, value: Any) -> Mapping[str, Any] | pa.RecordBatch:
-    """Return what a payload holds.
+    """Return the content of a payload.
+
+    Parameters
+    ----------
+    decode
+        The decoder.
+    value
+        The payload; a mapping or a record batch is returned unchanged.
+
+    Returns
+    -------
+    Mapping[str, Any] | pa.RecordBatch
+        An event, or a record batch of events.
 
     Raises
     ------
     PayloadError
-        It cannot be decoded, or holds something else than an event.
+        The payload cannot be decoded, or does not hold an event.
 
     """
     if value is None:
@@ -48,7 +70,7 @@ def decoded(decode: Decoder, value: Any) -> Mapping[str, Any] | pa.RecordBatch:
     try:
         found = decode(value)
     except Exception as error:
-        # Whatever a decoder raises, on whatever bytes: the stream goes on.
+        # A decoder may raise anything; a bad payload must not stop the stream.
         reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         raise PayloadError(f"the payload cannot be decoded: {reason}") from error
     if not isinstance(found, (Mapping, pa.RecordBatch)):
@@ -64,7 +86,12 @@ def avro(schema: Any, header: int = 0) -> Decoder:
     schema
         The writer's schema, as parsed JSON.
     header
-        Bytes before the record: 5 for those of a schema registry.
+        Bytes before the record, at least 0: 5 for records of a schema registry.
+
+    Returns
+    -------
+    Decoder
+        The decoder.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What is made safe before partitions go to another member of the group."""
+"""Checkpoints before partitions are given to another member of the group."""
 
 import contextlib
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
@@ -10,23 +10,24 @@ Commit = Callable[[Mapping[str, int], Collection[Any]], Awaitable[Any]]
 
 
 class Handover:
-    """Makes safe what was learnt when a client that runs in a loop gives partitions up.
+    """Writes and commits a checkpoint when a client that runs in an event loop gives up partitions.
 
-    kafka-python and aiokafka tell of a rebalance from a loop of their own, while somebody waits in
-    a poll: nothing is half learnt then. A commit would wait for that same loop, so that offsets are
-    noted here instead, and awaited when all else is done.
+    kafka-python and aiokafka report a rebalance from their own event loop, while the source waits
+    in a poll: no message is half learnt then. A commit that waits for this same loop would
+    deadlock. So the offsets are noted while the checkpoint is written, and the commit is awaited
+    afterwards.
 
     Parameters
     ----------
     save
-        Writes a checkpoint, which ends in `note`.
+        Writes a checkpoint, which calls `note` at its end.
     commit
-        Returns what to await until the broker knows the offsets of some places, in the partitions
-        that are assigned or were until now.
+        Returns an awaitable that commits offsets, for partitions that are assigned or were until
+        now.
     refused
-        Told what the broker answered, if it does not take a commit; raises if that lasts.
+        Called with the exception of a failed commit; raises if the reason is permanent.
     assigned
-        Told of partitions that came.
+        Called with newly assigned partitions.
 
     """
 
@@ -45,7 +46,16 @@ class Handover:
 
     @contextlib.contextmanager
     def polling(self) -> Iterator[None]:
-        """Let partitions be given up meanwhile; what failed then is raised at the end."""
+        """Return a context for a poll: partitions may be given up inside it.
+
+        An exception of the checkpoint is raised at its end.
+
+        Returns
+        -------
+        AbstractContextManager[None]
+            The context.
+
+        """
         self._is_polling = True
         try:
             yield
@@ -56,15 +66,36 @@ class Handover:
             raise failure
 
     def note(self, offsets: Mapping[str, int]) -> bool:
-        """Take offsets to commit; False when nothing is being given up."""
-        # Another thread may end the giving up at any moment.
+        """Keep offsets for the commit at the end of `give_up`.
+
+        Parameters
+        ----------
+        offsets
+            The next offset to read, by place.
+
+        Returns
+        -------
+        bool
+            False: no partitions are being given up; the caller must commit.
+
+        """
+        # Read once: another thread may set it to None at any moment.
         noted = self._noted
         if noted is not None:
             noted.update(offsets)
         return noted is not None
 
     async def give_up(self, partitions: Collection[Any]) -> None:
-        """Write a checkpoint and commit it. When the consumer is being closed, that is done."""
+        """Write a checkpoint and commit it, for a client that awaits its listeners.
+
+        Outside of a poll (when the consumer is being closed) this does nothing.
+
+        Parameters
+        ----------
+        partitions
+            The partitions that are taken away.
+
+        """
         if not self._is_polling:
             return
         self._noted = {}
@@ -76,13 +107,13 @@ class Handover:
             except Exception as error:
                 self._refused(error)
         except Exception as error:
-            # The clients would only log it.
+            # Raised by `polling`: a client only logs exceptions of its listeners.
             self._failure = self._failure or error
         finally:
             self._noted = None
 
     def give_up_here(self) -> None:
-        """Write a checkpoint, whose end commits it, for a client that calls from within a poll."""
+        """Write a checkpoint, which commits at its end, for a client that calls its listeners."""
         if not self._is_polling:
             return
         try:
@@ -97,15 +128,44 @@ def handover_of(
     refused: Callable[[Exception], None],
     assigned: Callable[[Collection[Any]], None],
 ) -> Handover | None:
-    """Return what makes things safe inside the loop of a client, None for clients without one."""
+    """Return the handover for a client, None for clients without an event loop.
+
+    Parameters
+    ----------
+    poller
+        The adapter of the client.
+    save, refused, assigned
+        As in `Handover`.
+
+    Returns
+    -------
+    Handover | None
+        The handover.
+
+    """
     if isinstance(poller, RecordsPoller | AsyncPoller):
         return Handover(save, poller.committing, refused, assigned)
     return None
 
 
 def listener_of(consumer: Any, handover: Handover) -> Any:
-    """Return a listener of the client's own kind; None if the client is unknown."""
-    # Whoever has a consumer has its package, and each demands listeners of its own class.
+    """Return a listener of the client's own kind; None if the client is unknown.
+
+    Parameters
+    ----------
+    consumer
+        The client's consumer.
+    handover
+        Called by the listener.
+
+    Returns
+    -------
+    ConsumerRebalanceListener | None
+        The listener, to be passed to ``subscribe``.
+
+    """
+    # Each client demands listeners of its own class; its package is installed, as the consumer is
+    # of it.
     packages = {kind.__module__.partition(".")[0] for kind in type(consumer).__mro__}
     if "aiokafka" in packages:
         from aiokafka.abc import ConsumerRebalanceListener
@@ -114,7 +174,7 @@ def listener_of(consumer: Any, handover: Handover) -> Any:
     if "kafka" in packages:
         import kafka
 
-        # Before kafka-python 3 there was no loop: listeners are called from within `poll`.
+        # Before version 3, kafka-python had no event loop: `poll` calls the listeners.
         base = getattr(kafka, "AsyncConsumerRebalanceListener", None)
         return (
             _called(kafka.ConsumerRebalanceListener, handover)
@@ -126,34 +186,34 @@ def listener_of(consumer: Any, handover: Handover) -> Any:
 
 def _awaited(base: Any, handover: Handover) -> Any:
     class Listener(base):  # type: ignore[misc]
-        """Tells of partitions that come and go."""
+        """Passes rebalances on to the handover."""
 
         async def on_partitions_revoked(self, revoked: Any) -> None:
-            """Make safe what was learnt of them; others read on from there."""
+            """Write and commit a checkpoint; another member continues from it."""
             if revoked:
                 await handover.give_up(revoked)
 
         async def on_partitions_assigned(self, assigned: Any) -> None:
-            """Note them: reading begins at what was committed, and knows what comes again."""
+            """Pass them on; reading starts at the committed offsets."""
             handover.assigned(assigned)
 
         async def on_partitions_lost(self, lost: Any) -> None:
-            """Do nothing: they are another's already, and nothing can be committed."""
+            """Do nothing: another member has them already, and nothing can be committed."""
 
     return Listener()
 
 
 def _called(base: Any, handover: Handover) -> Any:
     class Listener(base):  # type: ignore[misc]
-        """Tells of partitions that come and go."""
+        """Passes rebalances on to the handover."""
 
         def on_partitions_revoked(self, revoked: Any) -> None:
-            """Make safe what was learnt of them; others read on from there."""
+            """Write and commit a checkpoint; another member continues from it."""
             if revoked:
                 handover.give_up_here()
 
         def on_partitions_assigned(self, assigned: Any) -> None:
-            """Note them: reading begins at what was committed, and knows what comes again."""
+            """Pass them on; reading starts at the committed offsets."""
             handover.assigned(assigned)
 
     return Listener()

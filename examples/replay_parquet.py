@@ -1,4 +1,4 @@
-"""The main job from Python: a Parquet file as a stream through a scaled LASVM."""
+"""Replay a Parquet file as a stream through a scaler and LASVM, from Python."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Seven classes, one pass: LaRank beside River's own, and how far from the batch optimum it is."""
+"""Seven classes in one pass: LaRank compared with River's softmax, and its duality gap."""
 
 from river import datasets, linear_model, metrics, preprocessing, stream
 

@@ -1,7 +1,7 @@
 """Raw text as a stream of sparse rows: words counted by River, learnt by LASVM.
 
-Without arguments it tells paragraphs of the documentation of NumPy from those of pyarrow. With a
-Parquet file of columns `text` and `label` it learns that: ``python text_stream.py FILE``.
+Without arguments it classifies paragraphs of documentation: are they of NumPy or of pyarrow? With a
+Parquet file that has columns `text` and `label` it learns these: ``python text_stream.py FILE``.
 """
 
 import inspect
@@ -38,8 +38,8 @@ def messages():
 
 
 def main() -> None:
-    # Every new word is a new feature; only nonzero counts are kept. An endless stream of new words
-    # stops at max_features (1,048,576); hashing=2**18 keeps no words at all.
+    # Every new word is a new feature; only nonzero counts are stored. From max_features (1,048,576)
+    # on, new words are ignored; hashing=2**18 stores no words at all.
     model = BagOfWords() | LASVMClassifier(kernels.RBF(gamma=0.02), C=10)
     metric = metrics.Accuracy() + metrics.F1()
     for text, label in messages():

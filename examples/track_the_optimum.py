@@ -1,6 +1,6 @@
-"""How far from the batch optimum, while learning: certificate and measured gap, as table and plot.
+"""The distance to the batch optimum while learning: certificate and measured gap, table and plots.
 
-Writes gap.png and other plots, and monitor.parquet, into the folder ``tracking``.
+Writes monitor.parquet, and gap.png and other plots in the folder ``tracking``.
 """
 
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Figure 2 of Usunier, Bordes and Bottou (2010): the gap along a pass over Adult.
 
-Normalised duality gap of the averaged classifier of Algorithms 1 and 2. To expect: it stays level
+Normalised duality gap of the averaged classifier of Algorithms 1 and 2. Expected: it stays level
 over the pass, though the problem grows all the time; Algorithm 2 with K = 10 is about as near to
 the optimum as Algorithm 1 with K = 20.
 """

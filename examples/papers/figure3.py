@@ -1,7 +1,7 @@
 """Figure 3 of Usunier, Bordes and Bottou (2010): the gap under active selection, on Adult.
 
 Algorithm 1 with K = 10; the teacher gives random examples, or of 50 unseen ones the nearest to the
-boundary of the averaged classifier. To expect: the guarantee holds for any teacher, so that neither
+boundary of the averaged classifier. Expected: the guarantee holds for any teacher, so that neither
 gap grows; under active selection it falls.
 """
 

@@ -1,6 +1,6 @@
 """Figure 4 of Usunier, Bordes and Bottou (2010): the mean gap of Algorithm 1 against K, on Adult.
 
-Corollary 4 wants K to grow like 1 / epsilon^2 for a mean gap of epsilon. To expect: in practice the
+Corollary 4 wants K to grow like 1 / epsilon^2 for a mean gap of epsilon. Expected: in practice the
 gap falls about like 1 / K (the fitted exponent is near -1).
 """
 

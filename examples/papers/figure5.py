@@ -1,6 +1,6 @@
 """Figure 5 of Usunier, Bordes and Bottou (2010): test error over the first examples of MNIST 8.
 
-Algorithm 1, random and active selection (a pool of 50), K = 10 and 100. To expect: active selection
+Algorithm 1, random and active selection (a pool of 50), K = 10 and 100. Expected: active selection
 needs far fewer examples for the same error, and the more accurate tracker (K = 100) gains more.
 """
 

@@ -1,10 +1,10 @@
 """Figure 6 of Usunier, Bordes and Bottou (2010): test error against kernel values, on MNIST 8.
 
-Algorithm 1 (K = 10 and 100, random and active selection) and its batch counterpart: all examples
-are there from the start, and coordinate steps are made on uniformly drawn ones. Kernel values are
-counted once a pair, as with a large cache; those of the active teacher's pools (50 examples each)
-are told apart. To expect: the batch solver needs more for the same error, the learner under active
-selection least.
+Algorithm 1 (K = 10 and 100, random and active selection) and its batch counterpart, which has all
+examples from the start and makes coordinate steps on uniformly drawn ones. Each kernel value is
+counted once, as with a large cache; those of the active teacher's pools (50 examples each) are
+counted apart. Expected: for the same error the batch solver needs the most kernel values, the
+learner under active selection the fewest.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ class Batch:
         self.a = np.zeros(len(self.y))
         self.support: list[int] = []  # in the order in which they came
         self.is_support = np.zeros(len(self.y), bool)
-        self.known = np.zeros(len(self.y), int)  # of how many of them k(x_i, .) is known
+        self.known = np.zeros(len(self.y), int)  # of how many support vectors k(x_i, .) is known
         self.n_values = 0
         self.rng = np.random.default_rng(seed)
 
@@ -43,7 +43,7 @@ class Batch:
         if not self.is_support[i]:
             self.is_support[i] = True
             self.support.append(i)
-        # All f are kept up to date to save time here; what a solver without that needs is counted.
+        # Updating all f saves time here; only kernel values that a solver needs are counted.
         self.f += step * self.y[i] * self.row(self.x[i], self.squares[i], self.x, self.squares)
         self.a[i] += step
 
@@ -56,7 +56,7 @@ class Batch:
 
 
 def online(problem: replication.Problem, K: int, active: bool, every: int):
-    """Return (kernel values, those of the teacher, test errors) along one pass."""
+    """Return lists along one pass: kernel values, those of the teacher, test errors."""
     model = replication.new_model(problem, K, False, 0)
     values, teacher, errors = [], [], []
     for _, spent in replication.stream(model, problem, active, 0, every):
@@ -67,7 +67,7 @@ def online(problem: replication.Problem, K: int, active: bool, every: int):
 
 
 def batch(problem: replication.Problem, epochs: int):
-    """Return the same of the batch solver, at steps that double."""
+    """Return the same for the batch solver, at numbers of steps that grow geometrically."""
     solver, n = Batch(problem, 0), len(problem.y)
     values, errors, made = [], [], 0
     for steps in np.geomspace(n / 16, epochs * n, POINTS).astype(int):

@@ -1,4 +1,4 @@
-"""What the scripts of this folder share: data, runs through a stream, plots and tables.
+"""The common parts of the scripts in this folder: data, runs through a stream, plots and tables.
 
 The data are Parquet files with a column ``label``: Adult (a9a, 123 binary features) and MNIST
 (784 pixels), each with a train and a test part, in the folder given with ``--data``.
@@ -77,10 +77,10 @@ def new_model(problem: Problem, K: int, process: bool, seed: int) -> TrackingSVM
 
 
 def stream(model: TrackingSVMClassifier, problem: Problem, active: bool, seed: int, every: int):
-    """Let the model learn, and yield (examples seen, kernel values of the teacher) now and then.
+    """Learn, and yield (examples seen, kernel values of the teacher) every `every` examples.
 
     With `active`, the teacher picks the example nearest to the boundary from a pool of 50 unseen
-    ones; its own kernel values are counted: one a support vector for each example of the pool.
+    ones. It needs one kernel value for each support vector and example of the pool.
     """
     rng = np.random.default_rng(seed)
     unseen = np.arange(len(problem.y))

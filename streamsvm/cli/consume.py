@@ -1,4 +1,4 @@
-"""`streamsvm consume`: a Kafka topic through a learner."""
+"""`streamsvm consume`: learn from the messages of a Kafka topic."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _consumer(options: argparse.Namespace) -> Any:
     settings = _settings(options) | {
         "group.id": options.group,
         "auto.offset.reset": "earliest",
-        # Offsets are committed when the checkpoint that has them is on the disk.
+        # The source commits offsets once the checkpoint with them is on the disk.
         "enable.auto.commit": False,
     }
     return Consumer(settings)
@@ -145,7 +145,7 @@ def _letters(options: argparse.Namespace) -> LetterTopic | None:
 
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the settings of all clients."""
+    """Return the librdkafka settings of consumer and producer."""
     settings: dict[str, Any] = {"bootstrap.servers": options.brokers}
     for setting in options.set:
         name, found, value = setting.partition("=")

@@ -1,4 +1,4 @@
-"""A model on a file of its own: predictions without learning."""
+"""The evaluation of a trained model on a file: predictions without learning."""
 
 from __future__ import annotations
 
@@ -15,7 +15,21 @@ from streamsvm.support.rows import LARGEST
 
 
 def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
-    """Yield each batch with which rows are usable, and margins; NaN where a row is not finite."""
+    """Yield the margins of each batch of a source.
+
+    Parameters
+    ----------
+    model
+        A model that `parts_of` finds a learner in.
+    source
+        The rows.
+
+    Yields
+    ------
+    tuple[Batch, np.ndarray, np.ndarray]
+        The batch; bool, which of its rows are finite; and their margins, NaN in the other rows.
+
+    """
     scaler, learner = parts_of(model)
     assert learner is not None
     for batch in source.batches():
@@ -35,7 +49,23 @@ def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray, np.nd
 
 
 def test_error(model: Any, source: Source, positive: str | None) -> tuple[float, int]:
-    """Return the share of wrong predictions and the number of rows with a label."""
+    """Return the share of wrong predictions and the number of rows with a label.
+
+    Parameters
+    ----------
+    model
+        A model that `parts_of` finds a learner in.
+    source
+        The rows.
+    positive
+        A label, as text: it counts as True, all others as False.
+
+    Returns
+    -------
+    tuple[float, int]
+        The share (NaN without labelled rows) and the number of rows.
+
+    """
     _, learner = parts_of(model)
     assert learner is not None
     wrong = rows = 0

@@ -1,4 +1,4 @@
-"""The folder of a report: report.json, history.parquet and, with matplotlib, PNG plots."""
+"""The folder of a report: report.json, history.parquet and, if matplotlib is installed, plots."""
 
 from __future__ import annotations
 
@@ -21,7 +21,25 @@ _PLOTS = (
 def write(
     folder: str, report: RunReport, result: dict[str, Any], monitor: TrackingMonitor | None
 ) -> list[str]:
-    """Write the files and return what was written, with the pip line for what was not."""
+    """Write the files of a report.
+
+    Parameters
+    ----------
+    folder
+        Where to; it is made if it does not exist.
+    report
+        The run's report.
+    result
+        The content of report.json.
+    monitor
+        The run's monitor, if there is one.
+
+    Returns
+    -------
+    list[str]
+        The files written, and the pip line for plots that could not be made.
+
+    """
     path = Path(folder)
     path.mkdir(exist_ok=True)
     (path / "report.json").write_text(json.dumps(result, indent=2) + "\n")

@@ -11,7 +11,7 @@ from streamsvm.run.late_labels import LateLabels
 
 
 def add_late_options(group: argparse._ArgumentGroup) -> None:
-    """Add what decides when labels come, and what becomes of those that do not."""
+    """Add the options for late labels, and for events whose labels never come."""
     group.add_argument(
         "--label-delay",
         type=float,
@@ -41,7 +41,26 @@ def add_late_options(group: argparse._ArgumentGroup) -> None:
 
 
 def late_labels_of(options: argparse.Namespace, by_key: bool = False) -> LateLabels | None:
-    """Return what holds events for their labels, None if each event brings its own."""
+    """Return the buffer of events that wait for labels; None: each event has its label.
+
+    Parameters
+    ----------
+    options
+        The parsed command line.
+    by_key
+        Labels come from a topic of their own.
+
+    Returns
+    -------
+    LateLabels | None
+        The buffer.
+
+    Raises
+    ------
+    ParameterError
+        An option is given without the one that it needs.
+
+    """
     if options.label_delay is None and not by_key:
         if options.patience is not None or options.default_label is not None:
             raise ParameterError(
@@ -61,7 +80,7 @@ def late_labels_of(options: argparse.Namespace, by_key: bool = False) -> LateLab
 
 
 def _label(text: str | None, positive: str | None) -> Any:
-    """Return a label as JSON has it, or the text itself."""
+    """Return the label that a text means: its JSON value, or the text itself."""
     if text is None:
         return None
     if positive is not None:

@@ -1,4 +1,4 @@
-"""The learner's part of the command line: its options, and the model that they describe."""
+"""The command's options for the learner, and the model that they describe."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import registered_learners
 
 KERNELS = {"rbf": None, "linear": kernels.Linear(), "polynomial": kernels.Polynomial()}
-"""With their default parameters; the width of None follows the data."""
+"""Kernels by name, with their default parameters; None is an RBF whose gamma follows the data."""
 
-_OF_KERNELS = ("kernel", "gamma", "degree", "coef0")
-_ELSEWHERE = ("kernel", "seed")
-"""Parameters that are options in another way."""
+_KERNEL_OPTIONS = ("kernel", "gamma", "degree", "coef0")
+_ADDED_BY_HAND = ("kernel", "seed")
+"""Parameters whose options are added by hand."""
 
 
 def add_learner_options(group: argparse._ArgumentGroup) -> None:
-    """Add the options that choose the learner; one not given is the class' default."""
+    """Add the options of learner and kernel; an option not given means the class's default."""
     group.add_argument(
         "--learner",
         choices=[learner.name for learner in registered_learners()],
@@ -38,7 +38,7 @@ def add_learner_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--degree", type=int, help="polynomial; default 3")
     group.add_argument("--coef0", type=float, help="polynomial; default 1")
-    add_options(group, parameters(_ELSEWHERE))
+    add_options(group, parameters(_ADDED_BY_HAND))
     group.add_argument(
         "--scale",
         action=argparse.BooleanOptionalAction,
@@ -48,7 +48,19 @@ def add_learner_options(group: argparse._ArgumentGroup) -> None:
 
 
 def kernel_from(options: argparse.Namespace) -> Any:
-    """Return the kernel of the options; None = RBF with a width from the data."""
+    """Return the kernel of the options; None: an RBF whose gamma follows the data.
+
+    Parameters
+    ----------
+    options
+        The parsed command line.
+
+    Returns
+    -------
+    NamedTuple | None
+        The kernel.
+
+    """
     if options.kernel == "linear":
         return kernels.Linear()
     if options.kernel == "polynomial":
@@ -60,19 +72,36 @@ def kernel_from(options: argparse.Namespace) -> Any:
 
 
 def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
-    """Return the learner of the options, and the model: it, behind a scaler if asked for."""
+    """Return the learner of the options, and the model: the learner, or a scaler and the learner.
+
+    Parameters
+    ----------
+    options
+        The parsed command line.
+
+    Returns
+    -------
+    tuple[Any, Any]
+        The learner, and the model.
+
+    Raises
+    ------
+    ParameterError
+        An option is not a parameter of the learner.
+
+    """
     options.learner = options.learner or "lasvm"
     classes: dict[str, Any] = {learner.name: learner.cls for learner in registered_learners()}
     cls = classes[options.learner]
     known = inspect.signature(cls).parameters.keys()
-    names = [parameter.name for parameter in parameters(_ELSEWHERE)]
-    given = {name: getattr(options, name) for name in (*names, *_OF_KERNELS)}
+    names = [parameter.name for parameter in parameters(_ADDED_BY_HAND)]
+    given = {name: getattr(options, name) for name in (*names, *_KERNEL_OPTIONS)}
     given = {name: value for name, value in given.items() if value is not None}
-    unknown = given.keys() - known - (set(_OF_KERNELS) if "kernel" in known else set())
+    unknown = given.keys() - known - (set(_KERNEL_OPTIONS) if "kernel" in known else set())
     if unknown:
         wrong = ", ".join("--" + name.replace("_", "-") for name in sorted(unknown))
         raise ParameterError(f"{wrong}: not for --learner {options.learner}; leave it out")
-    given = {name: value for name, value in given.items() if name not in _OF_KERNELS}
+    given = {name: value for name, value in given.items() if name not in _KERNEL_OPTIONS}
     if "kernel" in known:
         given["kernel"] = kernel_from(options)
     if "seed" in inspect.signature(cls).parameters:

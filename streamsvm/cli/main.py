@@ -1,4 +1,4 @@
-"""The command's entrance: arguments, exit codes, one line for each foreseen error.
+"""The entry point of the command: arguments, exit codes, one line for each foreseen error.
 
 Exit codes: 0 done; 1 the data or a file cannot be used; 2 wrong arguments; 130 interrupted (the
 report was printed and the model saved).
@@ -29,7 +29,19 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code."""
+    """Run the command and return its exit code.
+
+    Parameters
+    ----------
+    arguments
+        The command line without the program's name; None: that of the process.
+
+    Returns
+    -------
+    int
+        The exit code.
+
+    """
     options = parser().parse_args(arguments)
     try:
         return int(options.run(options))

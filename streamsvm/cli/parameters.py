@@ -17,11 +17,11 @@ _SEE = re.compile(r"As in `(\w+)`")
 
 
 class Parameter(NamedTuple):
-    """A parameter that one or more learners take."""
+    """A parameter of one or more learners."""
 
     name: str
-    kinds: frozenset[type]  # what a value may be, None left out
-    texts: dict[str, str]  # what it means, by the learner's name
+    kinds: frozenset[type]  # types of values, without None
+    texts: dict[str, str]  # descriptions by the learner's name
 
 
 def parameters(without: tuple[str, ...]) -> list[Parameter]:
@@ -30,7 +30,12 @@ def parameters(without: tuple[str, ...]) -> list[Parameter]:
     Parameters
     ----------
     without
-        Names of parameters that are options in another way.
+        Names of parameters to leave out: their options are added by hand.
+
+    Returns
+    -------
+    list[Parameter]
+        The parameters.
 
     """
     found: dict[str, Parameter] = {}
@@ -47,7 +52,17 @@ def parameters(without: tuple[str, ...]) -> list[Parameter]:
 
 
 def kinds_of(hint: Any) -> frozenset[type]:
-    """Return the types that an annotation allows, None left out.
+    """Return the types that an annotation allows, without None.
+
+    Parameters
+    ----------
+    hint
+        A resolved annotation.
+
+    Returns
+    -------
+    frozenset[type]
+        The types.
 
     Examples
     --------
@@ -62,9 +77,20 @@ def kinds_of(hint: Any) -> frozenset[type]:
 
 
 def texts_of(cls: type) -> dict[str, str]:
-    """Return what the numpydoc section "Parameters" of a class says of each parameter.
+    """Return the descriptions in the numpydoc section "Parameters" of a class.
 
-    What stands as in another learner is looked up there.
+    A description "As in `Other`" is replaced by that of the class `Other`.
+
+    Parameters
+    ----------
+    cls
+        The class of a learner.
+
+    Returns
+    -------
+    dict[str, str]
+        The description of each parameter.
+
     """
     found: dict[str, str] = {}
     for names, text in _entries(inspect.getdoc(cls) or ""):
@@ -90,7 +116,18 @@ def _entries(doc: str) -> list[tuple[list[str], str]]:
 
 
 def add_options(group: argparse._ArgumentGroup, found: list[Parameter]) -> None:
-    """Add an option for each parameter, and for older names of them; not given, it is None."""
+    """Add an option for each parameter, and for older names of parameters.
+
+    The value of an option that is not given is None.
+
+    Parameters
+    ----------
+    group
+        Where to add them.
+    found
+        The return value of `parameters`.
+
+    """
     for parameter in found:
         option = "--" + parameter.name.replace("_", "-")
         settings: dict[str, Any] = {"default": None, "help": _help_of(parameter)}
@@ -116,7 +153,7 @@ def _add_older(
 
 
 def _help_of(parameter: Parameter) -> str:
-    """Return the first sentence of each text, with the learners that it holds for."""
+    """Return the first sentence of each description, with the names of its learners."""
     by_text: dict[str, list[str]] = {}
     for learner, text in parameter.texts.items():
         first = re.split(r"(?<=[^.\d])\. ", text)[0].rstrip(".")
@@ -130,7 +167,7 @@ def _metavar(parameter: Parameter) -> str:
 
 
 def _reader_of(kinds: frozenset[type]) -> Callable[[str], Any]:
-    """Return what turns text into a value of one of some types."""
+    """Return a function that turns text into a value of one of the types."""
 
     def read(text: str) -> Any:
         if bool in kinds and text.lower() in ("true", "false"):

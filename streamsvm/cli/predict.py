@@ -1,4 +1,4 @@
-"""`streamsvm predict`: a saved model on a file, predictions to Parquet."""
+"""`streamsvm predict`: predict the rows of a file with a saved model, into a Parquet file."""
 
 from __future__ import annotations
 
@@ -43,9 +43,11 @@ def run(options: argparse.Namespace) -> int:
     if learner is None:
         raise ParameterError(f"{options.model} holds no learner that predicts")
     output = Path(options.output)
-    columns = options.columns.split(",") if options.columns else _known(options.file, learner)
+    columns = (
+        options.columns.split(",") if options.columns else _columns_of_model(options.file, learner)
+    )
     source = open_source(options.file, None, columns=columns)
-    # Beside the output and renamed at the end: an interrupted run leaves no half file behind.
+    # Renamed at the end: an interrupted run leaves no incomplete output.
     partial = output.with_name(f".{output.name}.partial")
     rows = unusable = 0
     try:
@@ -67,8 +69,8 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _known(path: str, learner: Any) -> list[str] | None:
-    """Return the columns of the file that the model has features of."""
+def _columns_of_model(path: str, learner: Any) -> list[str] | None:
+    """Return the columns of the file that are features of the model."""
     names = open_source(path, None).features
     wanted = {str(name) for name in learner.feature_names}
     # The one-hot features of a text column are named column=value.
@@ -86,7 +88,7 @@ def _table(batch: Any, usable: np.ndarray, values: np.ndarray, learner: Any) -> 
     own, score = np.zeros(len(rows)), np.zeros(len(rows))
     for i in np.flatnonzero(usable).tolist():
         own[i] = learner.probabilities_of(rows[i]).get(predicted[i], 0.0)
-        # Of several classes: the score of the one predicted.
+        # With several classes: the score of the predicted class.
         score[i] = max(rows[i], default=0.0) if values.ndim > 1 else rows[i]
     return pa.table(
         {

@@ -1,4 +1,4 @@
-"""`streamsvm replay`: a file as a stream through a learner."""
+"""`streamsvm replay`: replay a file as a stream through a learner."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamsvm.cli.sources import add_pace_options, open_source, paced
 from streamsvm.errors import ParameterError
 from streamsvm.features.frames import labels_of
 
-_PEEKED = 1000
+_ROWS_TO_CHOOSE_BY = 1000
 
 
 def add_parser(subcommands: Any) -> None:
@@ -47,7 +47,7 @@ def _choose_learner(options: argparse.Namespace, columns: list[str] | None) -> N
     if options.learner is not None or options.positive is not None:
         return
     with open_source(options.file, options.target, columns=columns) as source:
-        first = next(source.batches(_PEEKED), None)
+        first = next(source.batches(_ROWS_TO_CHOOSE_BY), None)
     if first is None:
         return
     labels = labels_of(first.labels, len(first))
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     )
     if options.speed is not None and options.timestamp is None:
         raise ParameterError("--speed needs --timestamp COLUMN")
-    # What would only fail at the end fails now, before hours of work.
+    # Opened now, so that a bad path fails before hours of work, not after.
     test = open_source(options.test, options.target, columns=columns) if options.test else None
     check_folders(options)
     _choose_learner(options, columns)

@@ -1,4 +1,4 @@
-"""What commands that run a stream share: output options, the end of a run, signals."""
+"""The run of a stream by a command: output options, progress, signals, report and exit code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from streamsvm.run.runner import Run
 
 
 def add_output_options(output: argparse._ArgumentGroup) -> None:
-    """Add the options that say what a run leaves behind, and what it shows."""
+    """Add the options for output files, progress, checkpoints and bad rows."""
     output.add_argument("--save", metavar="MODEL", help="write the model to this file")
     output.add_argument("--report", metavar="DIR", help="write report, history and plots there")
     output.add_argument(
@@ -85,14 +85,38 @@ def _number_or_share(text: str) -> float:
 
 
 def checkpoint_of(options: argparse.Namespace) -> Checkpoint | None:
-    """Return the checkpoint that was asked for, if any."""
+    """Return the checkpoint that the options ask for, if any.
+
+    Parameters
+    ----------
+    options
+        The parsed command line.
+
+    Returns
+    -------
+    Checkpoint | None
+        The checkpoint; None: the state of the run is not kept.
+
+    """
     if not options.checkpoint:
         return None
     return Checkpoint(options.checkpoint, options.checkpoint_every)
 
 
 def check_folders(options: argparse.Namespace) -> None:
-    """Refuse at once what would only fail at the end, after hours of work."""
+    """Refuse output paths whose folder does not exist, before hours of work instead of after.
+
+    Parameters
+    ----------
+    options
+        The parsed command line.
+
+    Raises
+    ------
+    FileNotFoundError
+        The folder of an output path does not exist.
+
+    """
     for path in filter(None, (options.save, options.report, options.checkpoint)):
         if not Path(path).absolute().parent.is_dir():
             raise FileNotFoundError(f"the folder of {path} does not exist: make it first")
@@ -107,22 +131,30 @@ def run_shown(
     letters: OnError | None = None,
     **run_options: Any,
 ) -> int:
-    """Run a source with a screen; report and save; return the exit code.
+    """Run a source and show its progress; then report and save.
 
     Parameters
     ----------
     options
-        The command's.
-    title, total
-        What is run, and rows in all if known.
+        The parsed command line.
+    title
+        The name of the run on the screen.
+    total
+        The number of rows, if known.
     open_stream
-        Gives the source; waiting in it must end when something is in the list given.
+        Returns the source. It is given the list of received signals: a source that waits must stop
+        waiting when the list is not empty.
     test
-        What to measure the error on at the end.
+        Rows to measure the error on at the end.
     letters
-        Takes dead letters in the place of a file.
+        Takes dead letters instead of a file.
     run_options
-        More for `Run`.
+        Further arguments of `Run`.
+
+    Returns
+    -------
+    int
+        The exit code.
 
     """
     learner, model = model_from(options)
@@ -160,7 +192,34 @@ def conclude(
     bad: BadEvents,
     test: Source | None = None,
 ) -> int:
-    """Save, test and print what a run gave."""
+    """Save the model, measure the test error, and print the report.
+
+    Parameters
+    ----------
+    options
+        The parsed command line.
+    model, learner
+        The model, and the learner in it.
+    monitor
+        The monitor, if there is one.
+    report
+        The run's report.
+    bad
+        The handler of bad events.
+    test
+        Rows to measure the error on.
+
+    Returns
+    -------
+    int
+        The exit code.
+
+    Raises
+    ------
+    UnwritableModelFileError
+        The model could not be saved; raised after the report was printed.
+
+    """
     extra: dict[str, Any] = {"learner": f"{options.learner}, {learner.summary}"}
     if report.interrupted:
         extra["interrupted"] = "the report is of the rows up to there"
@@ -170,7 +229,7 @@ def conclude(
             save_model(model, options.save)
             extra["saved"] = options.save
         except UnwritableModelFileError as error:
-            # The report is worth having all the same.
+            # Raised after the report is printed.
             unsaved = error
     result: dict[str, Any] = {"version": __version__, **report.as_dict()}
     result |= {"learner": options.learner, "parameters": learner.summary}
@@ -187,7 +246,7 @@ def conclude(
     if options.json:
         print(json.dumps(result))
     else:
-        # Off a terminal nothing is wrapped: one line a figure, for logs and scripts.
+        # Without a terminal (logs, scripts) no line is wrapped.
         console = Console(file=sys.stdout)
         if not console.is_terminal:
             console.width = 1000
@@ -199,7 +258,19 @@ def conclude(
 
 @contextmanager
 def stop_on_signals() -> Iterator[list[int]]:
-    """Collect SIGINT and SIGTERM in a list; a second one interrupts at once."""
+    """Collect SIGINT and SIGTERM in a list instead of interrupting; a second signal interrupts.
+
+    Yields
+    ------
+    list[int]
+        The numbers of the received signals.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        A second signal was received.
+
+    """
     received: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:

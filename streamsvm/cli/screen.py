@@ -1,4 +1,4 @@
-"""What a run shows: a live line on a terminal, plain lines elsewhere, a table at the end."""
+"""The display of a run: live lines on a terminal, plain lines elsewhere, a table at the end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from streamsvm.run.report import Progress, RunReport
 
 _PLAIN_EVERY = 2.0
 _MENTIONED = 1.0
-"""Seconds of compiling above which the report mentions them."""
+"""The report mentions compiling that took longer than this, in seconds."""
 
 _USUAL_FUNCTIONS = {
     "larank": 90,
@@ -38,7 +38,19 @@ _USUAL_FUNCTIONS = {
 
 
 def figures(now: Progress) -> str:
-    """Return the figures of a moment in one line."""
+    """Return the figures of a moment in one line.
+
+    Parameters
+    ----------
+    now
+        The progress of the run.
+
+    Returns
+    -------
+    str
+        The line.
+
+    """
     return (
         f"{now.rows_per_second:,.0f} rows/s  accuracy {now.accuracy:.2%}  "
         f"balanced {now.balanced_accuracy:.2%}"
@@ -56,13 +68,13 @@ class Screen:
     Parameters
     ----------
     title
-        What is run.
+        The name of the run.
     total
-        Rows in all, if known.
+        The number of rows, if known.
     quiet
         Show nothing.
     learner
-        The command's name of the learner: how much there is to compile depends on it.
+        The command's name of the learner, on which the number of functions to compile depends.
 
     """
 
@@ -108,11 +120,18 @@ class Screen:
         self._live.stop()
 
     def say(self, text: str) -> None:
-        """Show a line that stays."""
+        """Show a line that is not overwritten.
+
+        Parameters
+        ----------
+        text
+            The line.
+
+        """
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def _is_due(self, kind: str) -> bool:
-        """Tell whether a plain line of a kind may be said: not too many of them."""
+        """Tell whether a plain line of a kind is due: there is at most one in two seconds."""
         now = time.monotonic()
         if now - self._said.get(kind, -_PLAIN_EVERY) < _PLAIN_EVERY:
             return False
@@ -120,9 +139,15 @@ class Screen:
         return True
 
     def compiling(self, name: str) -> None:
-        """Show that one more function was compiled, and of how many about.
+        """Show that one more function was compiled, and about how many there are.
 
-        Fewer are missing if another run, or another learner, has compiled a part of them.
+        There are fewer if an earlier run, or another learner, has compiled some of them.
+
+        Parameters
+        ----------
+        name
+            The function; not shown.
+
         """
         self._compiled += 1
         text = f"compiling for this machine, once: function {self._compiled}"
@@ -134,7 +159,14 @@ class Screen:
             self.say(text)
 
     def show(self, now: Progress) -> None:
-        """Show a moment of the run."""
+        """Show the progress of the run.
+
+        Parameters
+        ----------
+        now
+            The progress.
+
+        """
         text = figures(now)
         if now.phase == "finishing":
             delta = "" if now.delta is None else f"  delta {now.delta:.3g}"
@@ -147,7 +179,21 @@ class Screen:
 
 
 def report_table(report: RunReport, extra: dict[str, Any]) -> Table:
-    """Return the final report."""
+    """Return the final report as a table.
+
+    Parameters
+    ----------
+    report
+        The report.
+    extra
+        Further rows, by name.
+
+    Returns
+    -------
+    Table
+        The table.
+
+    """
     table = Table(title="Report", title_justify="left", show_header=False, box=None, padding=(0, 2))
     classes = ", ".join(f"{label} ({n:,})" for label, n in report.labels.items())
     rows = [
@@ -185,7 +231,7 @@ def report_table(report: RunReport, extra: dict[str, Any]) -> Table:
 
 
 def _rows(report: RunReport) -> str:
-    """Return how many rows a second were learnt, without the time that compiling took."""
+    """Return the number of rows, and rows a second without the time that compiling took."""
     seconds = report.seconds - report.compile_seconds
     text = f"{report.rows:,} in {seconds:.2f} s: {report.rows_per_second:,.0f} a second"
     if report.compile_seconds > _MENTIONED:
@@ -194,7 +240,7 @@ def _rows(report: RunReport) -> str:
 
 
 def _memory(report: RunReport) -> str:
-    """Return what the model's parts hold, and the peak of the process."""
+    """Return the memory of the model's parts, and the peak of the process."""
     text = f"{report.memory_bytes / 1e6:.1f} MB"
     if report.memory_parts and report.n_support_vectors:
         parts = report.memory_parts
@@ -209,7 +255,7 @@ def _memory(report: RunReport) -> str:
 
 
 def _cached(counters: dict[str, int]) -> str | None:
-    """Return how kernel rows were found, for learners that cache them."""
+    """Return the hits and misses of the cache of kernel rows; None: the learner has no cache."""
     hit, longer, missed = (
         counters.get(f"cached_rows_{how}", 0) for how in ("hit", "extended", "missed")
     )
@@ -223,7 +269,7 @@ def _cached(counters: dict[str, int]) -> str | None:
 
 
 def _gap_rows(monitor: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what the monitor has to say, if there is one that measured."""
+    """Return the rows for gap and certificate, if a monitor measured."""
     if monitor.get("objective") is not None:
         meaning = "regularisation plus mean loss, on a sample of the stream"
         return [

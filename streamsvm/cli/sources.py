@@ -1,4 +1,4 @@
-"""From a path and options to a source."""
+"""Sources from paths and options of the command line."""
 
 from __future__ import annotations
 
@@ -9,13 +9,29 @@ from typing import Any
 
 from connectors import ArrowSource, ParquetSource, SimulatedStream, Source
 
-# How long Ctrl-C may go unnoticed while nothing is due, in seconds.
+# The longest sleep between two checks for Ctrl-C, in seconds.
 _LONGEST_SLEEP = 0.1
 _ARROW_ENDINGS = (".arrow", ".arrows", ".feather", ".ipc")
 
 
 def open_source(path: str, target: str | None, **options: Any) -> ArrowSource | ParquetSource:
-    """Open a Parquet file or folder, or an Arrow file by its ending."""
+    """Open a Parquet file or folder, or an Arrow file (by its suffix).
+
+    Parameters
+    ----------
+    path
+        The file or folder.
+    target
+        The column of labels; None: there are no labels.
+    options
+        Further arguments of `ParquetSource` or `ArrowSource`.
+
+    Returns
+    -------
+    ArrowSource | ParquetSource
+        The source.
+
+    """
     if Path(path).suffix.lower() in _ARROW_ENDINGS:
         return ArrowSource(path, target, **options)
     return ParquetSource(path, target, **options)
@@ -38,7 +54,28 @@ def add_pace_options(group: argparse._ArgumentGroup) -> None:
 
 
 def paced(source: Source, options: argparse.Namespace, stop: list[int]) -> Source:
-    """Return the source at the pace asked for; waiting ends when something is in `stop`."""
+    """Return a source at the pace that the options ask for.
+
+    Parameters
+    ----------
+    source
+        The source.
+    options
+        The parsed command line.
+    stop
+        Received signals; waiting ends when the list is not empty.
+
+    Returns
+    -------
+    Source
+        The source itself, or a `SimulatedStream` of it.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Raised by a wait when `stop` is not empty.
+
+    """
     if options.rate is None and options.speed is None:
         return source
 

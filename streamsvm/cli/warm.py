@@ -1,4 +1,4 @@
-"""`streamsvm warm`: compile everything once, so that no later run has to."""
+"""`streamsvm warm`: compile in advance, so that later runs find the code in the cache."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 class _Lines:
-    """Says how far it is: a line a configuration, and one every few seconds within it."""
+    """Prints the progress: a line for each configuration, and one every five seconds within it."""
 
     def __init__(self) -> None:
         self._said = ("", 0.0)
