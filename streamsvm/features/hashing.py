@@ -28,7 +28,7 @@ class HashedColumns(dict[Any, int]):
     def __missing__(self, name: Any) -> int:
         text = name if isinstance(name, str) else repr(name)
         # Not hash(): Python's hash of a string differs from process to process.
-        hashed = zlib.crc32(text.encode())
+        hashed = zlib.crc32(text.encode(errors="surrogatepass"))
         place = 2 * (hashed % self._buckets) + (hashed >> 31)
         # Other names may be equal with different texts, such as 1 and True.
         if isinstance(name, str):

@@ -51,7 +51,7 @@ def methods_of(function: CFunction) -> Callable[[bytes, Any], Callable[..., Any]
     flags = _ONE_ARGUMENT if function.n_arguments == 2 else _ARGUMENTS
     # The interpreter stores its address, so each method keeps a reference to it.
     definition = _Definition(function.__name__.encode(), function.address, flags, None)
-    new = ctypes.pythonapi.PyCFunction_NewEx
+    new = ctypes.PyDLL(None).PyCFunction_NewEx
     new.argtypes = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     new.restype = ctypes.py_object
 
