@@ -63,7 +63,6 @@ _text_at: Any = of_python("PyUnicode_AsUTF8AndSize", _ADDRESS, _OBJECT, _ADDRESS
 # Unlike the other functions for ints it does not raise when a number is too large. An exception is
 # a new object, which may start the garbage collector, and that runs finalizers: arbitrary code.
 _whole_of: Any = of_python("PyLong_AsLongLongAndOverflow", types.int64, _OBJECT, _ADDRESS)
-_has_failed: Any = of_python("PyErr_Occurred", _OBJECT)
 _clear: Any = of_python("PyErr_Clear", types.void)
 
 _TEXT_OFFSET = "".__sizeof__() - 1

@@ -168,11 +168,6 @@ def with_scratch(store: Any) -> Any:
     )
 
 
-def scratch_width(store: Store) -> int:
-    """Return the number of columns of the scratch of `row_of`."""
-    return 1 if isinstance(store, SparseStore) else n_columns(store)
-
-
 def n_columns(store: Store | RowStore) -> int:
     """Return the number of features that the store has room for."""
     if isinstance(store, SparseStore):

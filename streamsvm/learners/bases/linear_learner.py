@@ -23,6 +23,7 @@ from streamsvm.learners.bases.linear_model import LinearModel
 from streamsvm.learners.bases.linear_schedule import schedule_of
 from streamsvm.learners.bases.parameter_checks import check_class_weight, check_size
 from streamsvm.learners.bases.rate_search import RateSearchRows
+from streamsvm.native_events import availability
 from streamsvm.native_events.fast_path import Generation
 from streamsvm.native_events.linear_path import NoFastPath
 from streamsvm.solvers.linear import state as linear_state
@@ -274,6 +275,11 @@ class LinearLearner(LinearModel):
 
     def _learn_locked(self, x: Mapping[Name, Any], y: Any, w: float) -> None:
         """Learn an event that fell back; the lock is held."""
+        if not availability.is_on():
+            self._search_rate_if_due()
+            linear_native.drop(self)
+            super().learn_one(x, y, w)
+            return
         self._search_rate_if_due()
         linear_native.make_room(self, x)
         observer, learn = self.observer, self._fast_path.learn_locked_any
@@ -291,7 +297,9 @@ class LinearLearner(LinearModel):
             self._bind_fast_path()
 
     def _may_use_fast_path(self) -> bool:
-        if len(self._labels.seen) < 2 or self._n_examples < self._bind_at:
+        if not availability.is_on() or len(self._labels.seen) < 2:
+            return False
+        if self._n_examples < self._bind_at:
             return False
         return self.observer is None or not self.observer.asks_probabilities
 

@@ -30,8 +30,7 @@ def bind(model: LinearLearner) -> None:
     schema = model._schema
     possible = availability.is_on() and (schema.are_simple or schema.buckets is not None)
     if not possible or len(schema) < 2 or len(model._labels.seen) < 2:
-        model._generation.advance()
-        _drop(model)
+        drop(model)
         return
     if not _has_path_for(model, model._state_for(len(schema))):
         model._set_fast_path(_new_path(model))
@@ -69,9 +68,10 @@ def _new_path(model: LinearLearner) -> LinearFastPath:
     return LinearFastPath(schema, room, model._sparse, lock, generation, n_learnt)
 
 
-def _drop(model: LinearLearner) -> None:
-    """Free what a closed fast path had: there is none any more."""
+def drop(model: LinearLearner) -> None:
+    """Free what the fast path had: events take the general path from now on."""
     if isinstance(model._fast_path, LinearFastPath):
+        model._close_fast_path()
         model._set_fast_path(NoFastPath())
         if model._first is not None:
             model._first.drop_room()

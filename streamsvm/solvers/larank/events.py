@@ -7,7 +7,7 @@ import numpy as np
 from streamsvm._compile import compiled
 from streamsvm.solvers.larank import step
 from streamsvm.solvers.larank.state import LaRankState
-from streamsvm.solvers.registry import register_solver
+from streamsvm.solvers.registry import call_learn_rows, register_solver
 from streamsvm.support.fresh_block import reuse_values
 from streamsvm.support.kernel_diagonal import diagonal_of_event
 
@@ -25,7 +25,9 @@ def _learn(state, kernel, schedule, spare, x, is_last, y, box, weight, numbers, 
     if np.isnan(diagonal[0]):
         return 0
     reuse_values(state.info[0], is_last)
-    return step.learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins)
+    return call_learn_rows(
+        solver, state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins
+    )
 
 
 register_solver(LaRankState, _learn, _margins, step.learn_rows)
