@@ -83,7 +83,7 @@ class PerceptronClassifier(Learner):
     # Events
 
     def _bound(self) -> Bound:
-        return self._state, None, None, self._calibration
+        return self._state, None, None, self._calibration, self._labels
 
     def _bound_kernel(self, state: Any) -> None:
         return None

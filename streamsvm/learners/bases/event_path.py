@@ -14,6 +14,7 @@ which says why.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,8 @@ from streamsvm.support import dense_store
 from streamsvm.support.rows import Rows, SparseRows
 from streamsvm.support.sparse_store import SparseStore
 
-Bound = tuple[Any, Any, Any, np.ndarray]
-"""State, kernel, schedule and calibration."""
+Bound = tuple[Any, Any, Any, np.ndarray, Any]
+"""State, kernel, schedule, calibration and labels: each is replaced when it becomes another."""
 
 _THINNED = 6
 
@@ -189,7 +190,7 @@ class EventPath:
     Parameters
     ----------
     bound
-        State, kernel, schedule and calibration of the learner: all that compiled code uses.
+        State, kernel, schedule, calibration and labels of the learner: all that the path uses.
     kernel
         The kernel as the solver takes it.
     n_outputs
@@ -212,7 +213,7 @@ class EventPath:
         self, bound: Bound, kernel: Any, n_outputs: int, room: int, is_sparse: bool
     ) -> None:
         self.bound, self.room, self.is_sparse = bound, room, is_sparse
-        state, _, schedule, calibration = bound
+        state, _, schedule, calibration, _ = bound
         n = LONGEST if is_sparse else room
         self.margins, self.best = np.zeros((1, n_outputs)), -1
         self._row, self._start = np.zeros(n, np.float32), np.zeros(2, np.int64)
@@ -240,10 +241,7 @@ class EventPath:
 
     def is_bound_to(self, bound: Bound) -> bool:
         """Tell whether it is bound to these, the same objects: they are replaced, not changed."""
-        own = self.bound
-        return (
-            own[0] is bound[0] and own[1] is bound[1] and own[2] is bound[2] and own[3] is bound[3]
-        )
+        return all(map(operator.is_, self.bound, bound))
 
     def predict(self, event: Event, is_hashed: bool) -> bool:
         """Predict an event; return False if a value is out of range."""

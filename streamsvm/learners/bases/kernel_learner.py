@@ -143,7 +143,7 @@ class KernelLearner(Learner):
         return bound(self.kernel_, state.store)
 
     def _bound(self) -> Bound:
-        return self._state, self.kernel_, self._schedule_now(), self._calibration
+        return self._state, self.kernel_, self._schedule_now(), self._calibration, self._labels
 
     def _room_for_features(self) -> int:
         return 0 if self._state is None else int(states.n_columns(self._state))

@@ -331,7 +331,7 @@ class LinearLearner(LinearModel):
         self._set_fast_path(NoFastPath())
 
     def _bound(self) -> Bound:
-        return self._state, None, self._schedule, self._calibration
+        return self._state, None, self._schedule, self._calibration, self._labels
 
     def _bound_kernel(self, state: Any) -> Step:
         return Step(self._kind)
