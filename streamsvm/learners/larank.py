@@ -173,6 +173,11 @@ class LaRankClassifier(KernelLearner):
         )
         self._draws = new_draws(seed)
 
+    @property
+    def _multiclass(self) -> bool:
+        # River's name for it.
+        return True
+
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         """Yield the settings that River's checks run with."""
