@@ -9,7 +9,6 @@ from typing import Any
 
 from streamsvm.errors import BadEventError
 from streamsvm.features.event_reader import Event, EventReader
-from streamsvm.features.events import snapshot
 from streamsvm.features.names import Name
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import parameter_checks
@@ -109,10 +108,11 @@ def checked(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> tuple[Any, .
         It cannot be used; the model is unchanged.
 
     """
+    # Values become floats once: code of the event's own may use this model, and change it.
+    event = learner._schema.checked(x)
     for _ in range(_ATTEMPTS):
+        # Names and labels may have code of their own, too.
         schema, n, k = learner._schema, learner._n_examples, len(learner._schema)
-        # Code of the event's own may use this model, and change it.
-        event = snapshot(x)
         row, new = schema.sparse_row(event) if learner._sparse else schema.wider_row(event)
         weights = parameter_checks.weights_of(w, 1)
         labels = learner._labels.check(LabelColumn.of([y]))
