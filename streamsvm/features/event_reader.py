@@ -13,9 +13,12 @@ from itertools import repeat
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
+
 from streamsvm.features.events import check_number_feature, snapshot
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema, in_order
+from streamsvm.support.rows import LARGEST
 
 LONGEST = 1024
 """The largest number of features of a sparse event that is read here."""
@@ -30,6 +33,11 @@ _UNUSUAL = (KeyError, TypeError, ValueError, OverflowError, struct.error)
 @cache
 def _pack(kind: str, n: int) -> Any:
     return struct.Struct(f"{n}{kind}").pack
+
+
+def are_usable(event: Event) -> bool:
+    """Tell whether all values of an event are finite in single precision."""
+    return bool((np.abs(np.frombuffer(event[2])) <= LARGEST).all())
 
 
 class EventReader:

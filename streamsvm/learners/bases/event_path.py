@@ -52,6 +52,7 @@ _FIELDS = (
     "kept",  # uint32 (room,): room for `list_event`
     "start",  # int64 (2,): where a sparse row begins and ends
     "numbers",  # int64 (2,): the number of the example; how long the last row was
+    "n_learnt",  # int64 (1,): examples learnt so far, increased
     "doubles",  # float64 (3, 1): sign or class, C_i, weight
     "margins",  # float64 (1, outputs): of the last event
     "solver",  # see `registry.solver_for`
@@ -99,17 +100,19 @@ def _best(margins):
 
 
 @compiled
-def _learn(held, x, is_last, sign, box, weight, number):
+def _learn(held, x, is_last, sign, box, weight):
     """Learn a row; return the number of the label that was predicted before, or -1."""
     state, margins = borrowed(held.state), held.margins
     y, boxes, weights = held.doubles[0], held.doubles[1], held.doubles[2]
-    y[0], boxes[0], weights[0], held.numbers[0] = sign, box, weight, number
+    y[0], boxes[0], weights[0], held.numbers[0] = sign, box, weight, held.n_learnt[0] + 1
     done = learn_event(
         state, held.kernel, held.schedule, borrowed(held.spare), x, is_last, y, boxes, weights,
         held.numbers, margins, held.solver,
     )  # fmt: skip
     if done == 0:
         return -1
+    # Here, not in Python: a signal handler may run, and raise or learn, as soon as this returns.
+    held.n_learnt[0] += 1
     if margins.size > 1:
         update_temperature_one(held.calibration, margins[0], np.int64(sign))
     elif held.calibration.size == _THINNED:
@@ -132,14 +135,14 @@ def _predict_dense(held, d):
 
 
 @compiled
-def _learn_dense(held, d, sign, box, weight, number):
+def _learn_dense(held, d, sign, box, weight):
     """Learn the d values given; return the number of the label predicted before, or -1."""
     if not narrow(held.given[:d], held.row[:d]):
         return -1
     is_last = held.numbers[1] == d
     for c in range(d):
         is_last &= held.row[c] == held.last[c]
-    return _learn(held, held.row[:d].reshape(1, d), is_last, sign, box, weight, number)
+    return _learn(held, held.row[:d].reshape(1, d), is_last, sign, box, weight)
 
 
 @compiled
@@ -172,7 +175,7 @@ def _predict_sparse(held, n, d, is_hashed):
 
 
 @compiled
-def _learn_sparse(held, n, d, is_hashed, sign, box, weight, number):
+def _learn_sparse(held, n, d, is_hashed, sign, box, weight):
     """Learn the n features given; return the number of the label predicted before, or -1."""
     x = _list(held, n, d, is_hashed)
     if x.start[1] < 0:
@@ -181,7 +184,7 @@ def _learn_sparse(held, n, d, is_hashed, sign, box, weight, number):
     if is_last:
         for t in range(x.start[1]):
             is_last &= held.places[LAST, t] == x.columns[t] and held.last[t] == x.values[t]
-    return _learn(held, x, is_last, sign, box, weight, number)
+    return _learn(held, x, is_last, sign, box, weight)
 
 
 class EventPath:
@@ -193,6 +196,8 @@ class EventPath:
         State, kernel, schedule, calibration and labels of the learner: all that the path uses.
     kernel
         The kernel as the solver takes it.
+    n_learnt
+        int64 (1,): how many examples were learnt; the compiled call counts.
     n_outputs
         Margins of an example: 1, or one a class.
     room
@@ -210,7 +215,13 @@ class EventPath:
     """
 
     def __init__(
-        self, bound: Bound, kernel: Any, n_outputs: int, room: int, is_sparse: bool
+        self,
+        bound: Bound,
+        kernel: Any,
+        n_learnt: np.ndarray,
+        n_outputs: int,
+        room: int,
+        is_sparse: bool,
     ) -> None:
         self.bound, self.room, self.is_sparse = bound, room, is_sparse
         state, _, schedule, calibration, _ = bound
@@ -234,6 +245,7 @@ class EventPath:
             np.zeros(n if is_sparse else 1, np.uint32),
             self._start,
             np.array([0, -1]),
+            n_learnt,
             np.zeros((3, 1)),
             self.margins,
             solver_for(state, kernel, schedule, 1 if n_outputs == 1 else 2, is_sparse),
@@ -254,9 +266,7 @@ class EventPath:
             self.best = _predict_dense(self._held, d)
         return self.best >= 0
 
-    def learn(
-        self, event: Event, is_hashed: bool, sign: float, box: float, weight: float, number: int
-    ) -> bool:
+    def learn(self, event: Event, is_hashed: bool, sign: float, box: float, weight: float) -> bool:
         """Learn an event.
 
         Parameters
@@ -269,8 +279,6 @@ class EventPath:
             +1.0 or -1.0; the number of the class if there are several outputs.
         box, weight
             C_i, and the example weight in it.
-        number
-            The number of the example.
 
         Returns
         -------
@@ -282,9 +290,9 @@ class EventPath:
         self._given_view[: len(values)] = values
         if self.is_sparse:
             self._columns_view[: len(columns)] = columns
-            self.best = _learn_sparse(self._held, n, d, is_hashed, sign, box, weight, number)
+            self.best = _learn_sparse(self._held, n, d, is_hashed, sign, box, weight)
         else:
-            self.best = _learn_dense(self._held, d, sign, box, weight, number)
+            self.best = _learn_dense(self._held, d, sign, box, weight)
         return self.best >= 0
 
     @property

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from streamsvm.errors import BadEventError
-from streamsvm.features.event_reader import Event, EventReader
+from streamsvm.features.event_reader import Event, EventReader, are_usable
 from streamsvm.features.names import Name
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import parameter_checks
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.training_observer import tell
 
+_LARGEST_WEIGHT = 1e300
 _ATTEMPTS = 8
 """How often an event is read whose own code changes the model meanwhile."""
 
@@ -42,7 +42,8 @@ def _path_for(learner: Any, event: Event) -> EventPath | None:
     if path is None or not path.is_bound_to(bound):
         n_outputs = learner._output.zeros(learner._labels, 1).size
         room, kernel = learner._room_for_features(), learner._bound_kernel(learner._state)
-        path = EventPath(bound, kernel, n_outputs, room, learner._sparse)
+        n_learnt = learner._n_learnt
+        path = EventPath(bound, kernel, n_learnt, n_outputs, room, learner._sparse)
         learner._event_path = path
     return path if event[1] <= path.room else None
 
@@ -64,8 +65,9 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
 
     The learner's lock is held.
     """
-    if (w.__class__ is not float and w.__class__ is not int) or not 0.0 < w < math.inf:
+    if (w.__class__ is not float and w.__class__ is not int) or not 0.0 < w < _LARGEST_WEIGHT:
         return False
+    w = float(w)
     signs = learner._labels.signs
     try:
         sign = signs.get(y)
@@ -82,12 +84,13 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
     if observer is not None and observer.asks_probabilities:
         return False
     began = time.perf_counter() if observer is not None else 0.0
-    number = learner._n_examples + 1
-    if not path.learn(event, learner._schema.buckets is not None, sign, box, w, number):
-        return False
     if event[4]:
+        if not (learner._takes_every_row() and are_usable(event)):
+            return False
+        # First: after an interruption there must be no value in a column without a name.
         learner._schema.extend(event[4])
-    learner._n_examples = number
+    if not path.learn(event, learner._schema.buckets is not None, sign, box, w):
+        return False
     learner._after_event(path, event, sign, box)
     if observer is not None:
         seconds = time.perf_counter() - began
@@ -95,6 +98,7 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
         predicted = learner._labels.ordered[path.best]
         if not observer.note(label, predicted, seconds):
             row = path.row(event)
+            number = learner._n_examples
             tell(observer, row, sign, label, predicted, path.margin, w, number, seconds)
     return True
 

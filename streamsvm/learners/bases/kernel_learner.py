@@ -153,6 +153,9 @@ class KernelLearner(Learner):
             return self._C
         return self._C * float(self.class_weight.get(label, 1.0))
 
+    def _takes_every_row(self) -> bool:
+        return kernels.product_of(type(self.kernel_)) == "distance"
+
     def _after_event(self, path: EventPath, event: Event, sign: float, box: float) -> None:
         n = self._n_examples
         if self.kernel is None and n <= auto_gamma.LAST_SET:

@@ -49,12 +49,21 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         self._sparse = buckets is not None
         self._labels = self._output.new_labels()
         self._calibration = self._output.new_calibration(self._labels)
-        self._n_examples = 0
+        # int64 (1,): compiled code counts, too.
+        self._n_learnt = np.zeros(1, np.int64)
         # A monitor that is told of each example learnt.
         self.observer: TrainingObserver | None = None
         self._state: Any = None
         self._reader: EventReader | None = None
         self._event_path: EventPath | None = None
+
+    @property
+    def _n_examples(self) -> int:
+        return int(self._n_learnt[0])
+
+    @_n_examples.setter
+    def _n_examples(self, n: int) -> None:
+        self._n_learnt[0] = n
 
     # What a subclass gives
 
@@ -104,6 +113,10 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
     @abc.abstractmethod
     def _box_of(self, label: Any, sign: float) -> float:
         """Return the C_i of the next example if it has this label, without its example weight."""
+
+    def _takes_every_row(self) -> bool:
+        """Tell whether no row of finite values is refused."""
+        return True
 
     def _after_event(self, path: EventPath, event: Event, sign: float, box: float) -> None:
         """Do what is due after an event was learnt by the event path."""

@@ -62,8 +62,6 @@ class LinearLearner(LinearModel):
         max_features: int,
     ) -> None:
         limit = check_size("max_features", max_features) or LIMIT
-        # int64 (1,): compiled code counts, too.
-        self._n_learnt = np.zeros(1, np.int64)
         super().__init__(limit, check_size("hashing", hashing))
         self.loss, self.l2, self.C, self.n_expected = loss, l2, C, n_expected
         self.t0, self.bias_rate, self.class_weight = t0, bias_rate, class_weight
@@ -82,14 +80,6 @@ class LinearLearner(LinearModel):
         # of no use, and from how many examples on it is worth binding again.
         self._bound_at = self._n_fallbacks = self._bind_at = 0
         self._set_fast_path(NoFastPath())
-
-    @property
-    def _n_examples(self) -> int:  # type: ignore[override]
-        return int(self._n_learnt[0])
-
-    @_n_examples.setter
-    def _n_examples(self, n: int) -> None:
-        self._n_learnt[0] = n
 
     @abc.abstractmethod
     def _second(self) -> float | None:

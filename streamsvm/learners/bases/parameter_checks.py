@@ -23,8 +23,8 @@ def weights_of(w: Any, n: int) -> np.ndarray:
         return np.ones(n)
     try:
         weights = np.broadcast_to(np.asarray(w, np.float64), (n,)).copy()
-    except (TypeError, ValueError) as error:
-        raise ParameterError(f"w={w!r}: use one number, or one a row ({n})") from error
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ParameterError(f"w={w!r:.80}: use one number, or one a row ({n})") from error
     if not (np.isfinite(weights).all() and (weights >= 0.0).all()):
         raise ParameterError(f"w={w!r}: weights are finite numbers of at least 0")
     return weights
