@@ -1,8 +1,6 @@
 """The cache of compiled code: fresh after any edit, kept else, never a reason to fail."""
 
-import importlib
 import os
-import pkgutil
 import re
 import shutil
 import subprocess
@@ -12,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import streamsvm
 from streamsvm import _compile
 from streamsvm.support import rows
 
@@ -62,24 +59,18 @@ def copy(tmp_path):
     return tmp_path
 
 
-def test_functions_made_in_functions_have_names_of_their_own():
-    """Else one process' machine code can be linked with another's of the same name."""
-    choices = {}
-    for info in pkgutil.walk_packages(streamsvm.__path__, "streamsvm."):
-        for made in vars(importlib.import_module(info.name)).values():
-            if getattr(made, "__name__", "").startswith("choice of "):
-                choices[id(made)] = made.__name__
-    assert len(choices) > 25
-    assert len(set(choices.values())) == len(choices)
+def test_choices_by_type_call_the_chosen_function_itself():
+    """A function made for the choice would be compiled once more, and could have a namesake."""
 
     @_compile.compiled
     def size(x):
         return rows.count(x) + rows.width(x)
 
-    assert size(np.zeros((2, 3), np.float32)) == 5
-    (text,) = size.inspect_llvm().values()
-    for name in ("_count_dense", "_width_dense"):
-        assert re.search(rf"choice.{{1,9}}of.{{1,9}}streamsvm[^@]*{name}", text)
+    dense = np.zeros((2, 3), np.float32)
+    assert size(dense) == 5 == size(rows.sparse(dense))
+    for text, name in zip(size.inspect_llvm().values(), ("dense", "sparse"), strict=True):
+        for function in ("_count", "_width"):
+            assert re.search(rf"streamsvm[^@\n]*{function}_{name}", text)
 
 
 def test_second_process_hits_and_an_edit_elsewhere_misses(copy):

@@ -88,8 +88,7 @@ def _are_values_found() -> bool:
 
 def _are_functions_right() -> bool:
     """Tell whether the interpreter's C functions return what is expected for sample objects."""
-    # A handle of our own: what is declared of functions of `ctypes.pythonapi` holds for everybody.
-    api = ctypes.PyDLL(None)
+    api = ctypes.pythonapi
     api.PyDict_Next.argtypes = (ctypes.py_object, *[ctypes.c_void_p] * 3)
     api.PyLong_AsLongLongAndOverflow.argtypes = (ctypes.py_object, ctypes.c_void_p)
     api.PyLong_AsLongLongAndOverflow.restype = ctypes.c_longlong

@@ -20,7 +20,7 @@ from streamsvm import (
     kernels,
 )
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases import rehearsal
+from streamsvm.learners.bases import label_runs, rehearsal
 from streamsvm.run import warm as warming
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +33,7 @@ import numpy as np
 import streamsvm
 from streamsvm import *
 from streamsvm import _compile
-from streamsvm.learners.bases import rehearsal
+from streamsvm.learners.bases import label_runs, rehearsal
 
 def specialisations():
     return sum(
@@ -100,19 +100,20 @@ def test_nothing_is_compiled_late_after_warm():
 @pytest.fixture
 def rehearsed(monkeypatch):
     seen = []
+    monkeypatch.setattr(label_runs, "rehearsal", rehearsal)
     monkeypatch.setattr(rehearsal, "rehearse_events", seen.append)
     return seen
 
 
 def test_an_event_that_compiles_something_compiles_the_rest(rehearsed, monkeypatch):
     model = SVMSGDClassifier(l2=0.01)
-    learn = model._learn_run
+    learn = label_runs._learn_run
 
     def compiling(*args):
         _compiling.clock.functions += 1
         return learn(*args)
 
-    monkeypatch.setattr(model, "_learn_run", compiling)
+    monkeypatch.setattr(label_runs, "_learn_run", compiling)
     model.learn_one({"a": 1.0}, True)
     assert [(type(m), m.l2, m.n_examples) for m in rehearsed] == [(SVMSGDClassifier, 0.01, 0)]
     assert model.n_examples == 1
@@ -145,7 +146,7 @@ def test_understudies_are_bounded_early_and_learn_alone():
 @pytest.fixture
 def used(monkeypatch):
     seen = []
-    monkeypatch.setattr(warming, "_use", seen.append)
+    monkeypatch.setattr(warming, "_exercise", seen.append)
     return seen
 
 
@@ -188,7 +189,7 @@ def test_an_interruption_of_warm_leaves_no_watcher(monkeypatch):
     def interrupted(model):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(warming, "_use", interrupted)
+    monkeypatch.setattr(warming, "_exercise", interrupted)
     before = list(_compiling.watchers)
     with pytest.raises(KeyboardInterrupt):
         streamsvm.warm(SVMSGDClassifier, progress=lambda now: None)
