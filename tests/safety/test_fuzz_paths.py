@@ -209,13 +209,15 @@ def outcomes(model, seed, n):
 @pytest.mark.parametrize("name", LEARNERS)
 def test_both_paths_do_the_same(name):
     fast, general, params = LEARNERS[name]
-    began, seed = time.monotonic(), 0
+    began, seed, opened = time.monotonic(), 0, []
     while seed < 2 or time.monotonic() - began < SECONDS / len(LEARNERS):
         short, long = (outcomes(cls(**params), seed, 200) for cls in (fast, general))
         differences = [(i, *pair) for i, pair in enumerate(zip(short[0], long[0], strict=True))]
         differences = [triple for triple in differences if triple[1] != triple[2]]
         assert not differences[:3], f"{name}, seed {seed}"
         assert short[1] == long[1], f"{name}, seed {seed}"
-        if is_on() and seed % 4 != 3:
-            assert long[2] == 0 and short[2] > 40, f"{name}, seed {seed}"
+        assert long[2] == 0, f"{name}, seed {seed}"
+        if seed % 4 != 3:
+            opened.append(short[2])
         seed += 1
+    assert not is_on() or max(opened) > 40
