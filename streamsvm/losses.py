@@ -1,11 +1,11 @@
-"""Losses of the margin s = y f(x), for linear learners: values and derivatives.
+"""Loss functions of the margin s = y f(x) for linear learners: values and derivatives.
 
 hinge           max(0, 1 - s)
 squared hinge   max(0, 1 - s)^2 / 2
 log             log(1 + exp(-s))
-huber           the hinge, but (1 + h - s)^2 / 4h from 1 - h to 1 + h, h = 1/2
+huber           the hinge, but (1 + h - s)^2 / 4h for 1 - h <= s <= 1 + h, with h = 1/2
 
-Derivatives are at most 0, and at the corner of the hinge 0 (thesis, 3.2.3: noise smoothes it).
+All derivatives are at most 0. At s = 1, where the hinge has none, 0 is used (thesis, 3.2.3).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from streamsvm._compile import compiled_within
 HINGE, SQUARED_HINGE, LOG, HUBER = 0.0, 1.0, 2.0, 3.0
 
 LOSSES = {"hinge": HINGE, "squared_hinge": SQUARED_HINGE, "log": LOG, "huber": HUBER}
-"""The number of each loss, by its public name."""
+"""The loss functions by public name, as the numbers that compiled code knows them by."""
 
 _H = 0.5
 
 
 @compiled_within
 def value(loss, s):
-    """Return the loss at a margin; float64 both."""
+    """Return the loss (float64) at the margin s, float64; `loss` is a number of `LOSSES`."""
     if loss == LOG:
         return np.log1p(np.exp(-s)) if s > -30.0 else -s
     if loss == HUBER and abs(1.0 - s) <= _H:
@@ -35,7 +35,7 @@ def value(loss, s):
 
 @compiled_within
 def derivative(loss, s):
-    """Return the derivative of the loss at a margin; float64 both."""
+    """Return the derivative of the loss at the margin s; arguments and result as in `value`."""
     if loss == LOG:
         return -1.0 / (1.0 + np.exp(min(s, 700.0)))
     if loss == HUBER and abs(1.0 - s) <= _H:

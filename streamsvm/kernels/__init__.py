@@ -1,4 +1,4 @@
-"""Kernels: named float parameters and one compiled function each."""
+"""Kernels: each is a NamedTuple of float parameters with one compiled function."""
 
 from streamsvm.kernels.linear import Linear
 from streamsvm.kernels.polynomial import Polynomial

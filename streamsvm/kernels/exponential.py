@@ -1,7 +1,7 @@
-"""exp(x) for x <= 0 in single precision, written so that loops over it vectorise.
+"""exp(x) for x <= 0 in single precision, without branches, so that loops over it vectorise.
 
 Range reduction x = n ln 2 + r with |r| <= ln 2 / 2, the Taylor polynomial of degree 6 for exp(r)
-(remainder below 2e-7 relative), and 2**n put together from its exponent bits.
+(relative remainder below 2e-7), and 2**n made from its exponent bits.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from numba.extending import intrinsic
 from streamsvm._compile import JIT, compiled
 
 _LOG2E = np.float32(1.4426950408889634)
-# ln 2 in two parts, the first exact in few bits, so that n * ln 2 loses nothing.
+# ln 2 in two parts; the first has so few bits that n times it is exact.
 _LN2_HIGH = np.float32(0.693359375)
 _LN2_LOW = np.float32(-2.12194440e-4)
-# Below this the result is under the smallest normal float32: it counts as 0.
+# Below this exp(x) is under the smallest normal float32; 0 is returned.
 _LOWEST = np.float32(-87.0)
-# Adding and taking away 1.5 * 2**23 rounds to the nearest integer.
+# Adding and subtracting 1.5 * 2**23 rounds a float32 to the nearest integer.
 _ROUND = np.float32(12582912.0)
 
 

@@ -18,8 +18,13 @@ class Linear(_Parameters):
     Parameters
     ----------
     scale
-        Positive factor; 1 (the plain dot product) by default. A scale of s is the same problem
-        as a C that is s times as large.
+        Positive factor; 1 (the plain dot product) by default. Scale s with C gives the same
+        classifier as scale 1 with s * C.
+
+    Raises
+    ------
+    ParameterError
+        `scale` is out of range.
 
     Examples
     --------
@@ -32,7 +37,7 @@ class Linear(_Parameters):
     __slots__ = ()
 
     def __new__(cls, scale: float = 1.0) -> Linear:
-        """Check and make the kernel."""
+        """Create the kernel after checking its parameters."""
         if not 0.0 < scale < float("inf"):
             raise ParameterError(f"scale={scale!r}: use a positive number")
         return super().__new__(cls, float(scale))

@@ -20,12 +20,17 @@ class Polynomial(_Parameters):
     Parameters
     ----------
     degree
-        Whole number of at least 1; 3 by default, as everywhere.
+        Whole number from 1 to 100; 3 by default.
     gamma
         Positive factor of the dot product; 1 by default.
     coef0
-        Constant of at least 0 (below it the kernel is not positive semi-definite); 1 by default,
-        so that all degrees up to `degree` take part.
+        Constant of at least 0 (with a negative one the kernel is not positive semi-definite); 1 by
+        default, so that monomials of all degrees up to `degree` contribute.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is out of range.
 
     Examples
     --------
@@ -38,7 +43,7 @@ class Polynomial(_Parameters):
     __slots__ = ()
 
     def __new__(cls, degree: float = 3, gamma: float = 1.0, coef0: float = 1.0) -> Polynomial:
-        """Check and make the kernel."""
+        """Create the kernel after checking its parameters."""
         if not 1 <= degree <= 100 or degree != int(degree):
             raise ParameterError(f"degree={degree!r}: use a whole number from 1 to 100")
         if not 0.0 < gamma < float("inf"):

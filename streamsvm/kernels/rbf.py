@@ -18,14 +18,19 @@ class _Parameters(NamedTuple):
 class RBF(_Parameters):
     """Gaussian (radial basis function) kernel, k(x, z) = exp(-gamma |x - z|^2).
 
-    Distances are summed as squared differences, not as |x|^2 + |z|^2 - 2<x, z>: no digits are
-    lost for rows far from the origin. Values are accurate to about 3e-7.
+    Distances are sums of squared differences, not |x|^2 + |z|^2 - 2<x, z>, which would lose digits
+    for rows far from the origin. Values are accurate to about 3e-7.
 
     Parameters
     ----------
     gamma
-        Positive width: 1 / (2 sigma^2). It has no default because it depends on the scale of the
+        Positive: 1 / (2 sigma^2). It has no default because it depends on the scale of the
         features; learners with ``kernel=None`` choose it from the data.
+
+    Raises
+    ------
+    ParameterError
+        `gamma` is out of range.
 
     Examples
     --------
@@ -38,7 +43,7 @@ class RBF(_Parameters):
     __slots__ = ()
 
     def __new__(cls, gamma: float) -> RBF:
-        """Check and make the kernel."""
+        """Create the kernel after checking its parameters."""
         if not 0.0 < gamma < float("inf"):
             raise ParameterError(f"gamma={gamma!r}: use a positive number")
         return super().__new__(cls, float(gamma))

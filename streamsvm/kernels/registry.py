@@ -1,6 +1,6 @@
-"""How a kernel is made known: a NamedTuple of float parameters and one function.
+"""The registry of kernels: a kernel is a NamedTuple of float parameters and one function.
 
-A kernel declares what it is a function *of*:
+The function is registered with the quantity that it is a function *of*:
 
 ``"dot"``
     of the dot product of two rows: ``value(kernel, dot) -> float``;
@@ -9,9 +9,10 @@ A kernel declares what it is a function *of*:
 ``"vectors"``
     of the rows themselves: ``value(kernel, x, z) -> float``, the general and slower case.
 
-Under the compiler the function is chosen by the type of the NamedTuple when a block of kernel
-values is compiled for it; solvers call that block by its address (see `support.bound_kernels`), and
-are compiled once for all kernels. Without the compiler it is chosen by the same table.
+When numba compiles the function that computes a block of kernel values, it chooses the kernel's
+function by the type of the NamedTuple. Solvers call this block function by its address (see
+`support.bound_kernels`), so that they are compiled once for all kernels. With numba switched off,
+the function is chosen from the same table.
 """
 
 from __future__ import annotations
@@ -37,20 +38,27 @@ _products: dict[type, Product] = {}
 
 
 def register(kernel_type: type, of: Product = "vectors") -> Callable[[Value], Value]:
-    """Register the decorated function as the values of the kernels of one type.
+    """Register the decorated function as the one that computes the values of a kernel type.
 
     Parameters
     ----------
     kernel_type
         A ``typing.NamedTuple`` class with at least one field, all of them floats.
     of
-        What the function is given besides the kernel: ``"dot"``, ``"distance"`` (squared) or,
-        the default because it always applies, the two ``"vectors"``. The first two are several
-        times faster.
+        The argument of the function besides the kernel: ``"dot"``, ``"distance"`` (squared), or the
+        two ``"vectors"``, which is the default because it suits every kernel. The first two are
+        several times faster.
 
     Returns
     -------
-    The decorator. The function must be plain Python that numba compiles; it is returned as is.
+    The decorator. The function must be plain Python that numba can compile; it is returned
+    unchanged.
+
+    Raises
+    ------
+    ParameterError
+        `kernel_type` is not a NamedTuple, `of` is none of the three, or the function takes another
+        number of arguments.
 
     Examples
     --------
@@ -90,17 +98,46 @@ def register(kernel_type: type, of: Product = "vectors") -> Callable[[Value], Va
 
 
 def product_of(kernel_type: type) -> Product:
-    """Return what kernels of this type are a function of."""
+    """Return the quantity that kernels of a type are a function of.
+
+    Parameters
+    ----------
+    kernel_type
+        A registered kernel type.
+
+    Returns
+    -------
+    "dot", "distance" or "vectors".
+
+    """
     return _products[kernel_type]
 
 
 def registered() -> dict[str, type]:
-    """Return the registered kernel types by name."""
+    """Return the registered kernel types.
+
+    Returns
+    -------
+    {name of the type: type}.
+
+    """
     return {kernel_type.__name__: kernel_type for kernel_type in _values}
 
 
 def check_kernel(kernel: Any) -> None:
-    """Refuse what is not a registered kernel with finite float parameters."""
+    """Check that an object is a kernel of a registered type with finite float parameters.
+
+    Parameters
+    ----------
+    kernel
+        Any object.
+
+    Raises
+    ------
+    ParameterError
+        It is not such a kernel.
+
+    """
     if type(kernel) not in _values:
         names = ", ".join(sorted(t.__name__ for t in _values))
         raise ParameterError(
@@ -115,12 +152,25 @@ def check_kernel(kernel: Any) -> None:
 
 
 def value_of_product(kernel: Any, product: Any) -> Any:
-    """Return the kernel value for a dot product or a squared distance."""
+    """Return the kernel value for a dot product or a squared distance.
+
+    Parameters
+    ----------
+    kernel
+        A kernel of "dot" or "distance".
+    product
+        The dot product or the squared distance of two rows, float.
+
+    Returns
+    -------
+    The kernel value, float.
+
+    """
     return _values[type(kernel)](kernel, product)
 
 
 def value_of_vectors(kernel: Any, x: Any, z: Any) -> Any:
-    """Return the kernel value of two rows, for a kernel of ``"vectors"``."""
+    """Return the kernel value of two rows, float64 (d,), for a kernel of ``"vectors"``."""
     return _values[type(kernel)](kernel, x, z)
 
 
@@ -149,7 +199,23 @@ def _name_of(kernel_type: type) -> str:
 
 
 def evaluate(kernel: Any, x: Any, z: Any) -> float:
-    """Return one kernel value, in plain Python: for checks, not for speed.
+    """Return one kernel value, computed in plain Python: for checks, not for speed.
+
+    Parameters
+    ----------
+    kernel
+        A registered kernel.
+    x, z
+        Two sequences of d floats.
+
+    Returns
+    -------
+    k(x, z).
+
+    Raises
+    ------
+    ParameterError
+        `kernel` is not a registered kernel.
 
     Examples
     --------

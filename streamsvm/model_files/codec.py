@@ -1,8 +1,8 @@
-"""Learners and scalers as JSON values and arrays, and back: one codec for all.
+"""The codec of model files: converts learners and scalers to JSON values and arrays, and back.
 
-Parameters are those of the constructor's signature, states follow from their declarations; what
-else a class keeps is named where it is registered. Nothing that comes from a file is trusted: a
-ValueError says what does not fit.
+Parameters are read from the constructor's signature, and the arrays of a state from its
+declaration; a class names everything else that it keeps when it is registered. Nothing in a file is
+trusted: values that do not fit raise ValueError.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from streamsvm.support.declaration import Field, NamedArrays, as_int
 from streamsvm.support.state_arrays import as_arrays, from_arrays
 
 Content = tuple[dict[str, Any], dict[str, np.ndarray]]
-"""JSON values and arrays, by name."""
+"""JSON values by name, and arrays by name."""
 
 
 def _nothing_to_do(part: Any) -> None:
@@ -51,41 +51,56 @@ class FileClass(NamedTuple):
     Axes of the declaration may be "features" and "classes".
     """
     renamed: Mapping[str, str] = {}
-    """Parameters that older files have under other names: {older: today's}."""
+    """Renamed parameters: {name in older files: name}."""
     prepare: Callable[[Any], Any] = _nothing_to_do
-    """Called with the object, its lock held, before it is written."""
+    """Called with the object before it is written; the caller holds its lock."""
     more: Callable[[Any], Content] = _nothing_more
-    """Returns what else is written: more(part)."""
+    """more(part) returns further content to be written."""
     read_more: Callable[[Any, dict[str, Any], NamedArrays], None] = _read_nothing_more
-    """Takes that from a file: read_more(part, content, arrays)."""
+    """read_more(part, content, arrays) sets on the object what `more` returned."""
     check: Callable[[Any], None] = _nothing_to_do
-    """Refuses an object from a file that contradicts itself, by a ValueError."""
+    """check(part) raises ValueError if an object from a file contradicts itself."""
 
 
 _classes: dict[str, FileClass] = {}
 
 
 def register(cls: type, **how: Any) -> None:
-    """Let model files hold objects of a class.
+    """Register a class whose objects model files can hold.
 
     Parameters
     ----------
     cls
-        The class. Its parameters are kept under their names.
+        The class; its name and its parameters' names are written to files.
     how
-        The fields of `FileClass`.
+        The other fields of `FileClass`.
 
     """
     _classes[cls.__name__] = FileClass(cls, **how)
 
 
 def registered() -> dict[str, FileClass]:
-    """Return the classes that a file can hold, by name."""
+    """Return the registered classes.
+
+    Returns
+    -------
+    {name of the class: how its objects are written and read}.
+
+    """
     return dict(_classes)
 
 
 def to_file(part: Any) -> Content:
-    """Return JSON values and arrays of an object whose lock is held: views of its own.
+    """Return an object as JSON values and arrays.
+
+    Parameters
+    ----------
+    part
+        A learner or a scaler of a registered class; the caller holds its lock.
+
+    Returns
+    -------
+    JSON values and arrays by name. The arrays are views of the object's own.
 
     Raises
     ------
@@ -119,12 +134,21 @@ def to_file(part: Any) -> Content:
 def from_file(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
     """Return the object that `to_file` was given.
 
+    Parameters
+    ----------
+    content, arrays
+        The JSON values and arrays of a file, not trusted.
+
+    Returns
+    -------
+    A new object.
+
     Raises
     ------
     ModelFileError
         The object's kernel is not registered in this process.
     ValueError, TypeError, OverflowError, MemoryError
-        Something does not fit; of what a stranger may write other errors are thinkable, too.
+        A value does not fit. A file made by someone else may cause other exceptions, too.
 
     """
     how, left = _classes[content["class"]], NamedArrays(arrays)
@@ -152,7 +176,7 @@ def _sizes(part: Any) -> dict[str, int]:
 def _read_learner(
     part: Any, content: dict[str, Any], names: list[Any], arrays: NamedArrays
 ) -> None:
-    """Fill in what all learners have."""
+    """Set what all learners have: schema, labels, number of examples, calibration."""
     if len(names) > (part.max_features or LIMIT):
         raise ValueError("there are more features than max_features")
     if names and part.hashing is not None:
@@ -167,7 +191,7 @@ def _read_learner(
         raise ValueError("there are more labels than the learner takes, or one is null")
     part._labels = type(part._labels)(labels)
     part._n_examples = as_int("n_examples", content.get("n_examples"), 0)
-    # Now that the labels are known: of several classes it is another one.
+    # After the labels, since the shape of the calibration depends on their number.
     new = part._output.new_calibration(part._labels)
     part._calibration = arrays.take("calibration", Field(new.shape, new.dtype), {})
 
@@ -175,7 +199,7 @@ def _read_learner(
 def _read_kernel_learner(
     part: Any, content: dict[str, Any], arrays: NamedArrays, how: FileClass
 ) -> None:
-    """Fill in what kernel learners have: kernel, moments and state."""
+    """Set what kernel learners have: kernel, moments and state."""
     part.kernel_ = kernel_from_json(checked(content.get("kernel_"), dict, "kernel_"))
     n_known = arrays.length_of("moments", 1)
     if n_known > len(part._schema):

@@ -1,4 +1,4 @@
-"""Parameters, names, labels and kernels as JSON values, and back, not trusted."""
+"""Converts parameters, names, labels and kernels to JSON values and back, with checks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,23 @@ _CLASS_WEIGHT, _KERNEL = "class_weight", "kernel"
 
 
 def as_json(value: Any, what: str) -> Any:
-    """Return a label or name if a file can hold it.
+    """Return a parameter, label or name as a JSON value.
+
+    Parameters
+    ----------
+    value
+        A string, a number, a boolean or None.
+    what
+        What it is, for the error message.
+
+    Returns
+    -------
+    The value; NumPy scalars become Python's.
 
     Raises
     ------
     ModelFileError
-        It is not a string, a number, a boolean or None.
+        It is of another type.
 
     """
     value = value.item() if isinstance(value, np.generic) else value
@@ -30,12 +41,23 @@ def as_json(value: Any, what: str) -> Any:
 
 
 def parameters_as_json(part: Any, renamed: Mapping[str, str]) -> dict[str, Any]:
-    """Return the parameters of the signature of an object's class, but for their older names.
+    """Return the parameters of an object as JSON values.
+
+    Parameters
+    ----------
+    part
+        An object whose attributes have the names of its constructor's parameters.
+    renamed
+        {older name: name}; older names are not written.
+
+    Returns
+    -------
+    Kernel and class weights under their own names, all others in a dict ``parameters``.
 
     Raises
     ------
     ModelFileError
-        One of them is of a type that a file cannot hold.
+        A parameter is of a type that a file cannot hold.
 
     """
     content: dict[str, Any] = {"parameters": {}}
@@ -55,12 +77,27 @@ def parameters_as_json(part: Any, renamed: Mapping[str, str]) -> dict[str, Any]:
 def parameters_from_json(
     cls: type, content: dict[str, Any], renamed: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the parameters of a class by name; older names are those that `renamed` says.
+    """Return the parameters of a class from the JSON values of a file.
+
+    Parameters
+    ----------
+    cls
+        The class.
+    content
+        What `parameters_as_json` returned.
+    renamed
+        {older name: name}; both are read.
+
+    Returns
+    -------
+    {name: value}.
 
     Raises
     ------
+    ModelFileError
+        The kernel is not registered in this process.
     ValueError
-        One is unknown, or of a type that no parameter has.
+        A parameter is unknown, or of a type that no parameter has.
 
     """
     known = inspect.signature(cls).parameters
@@ -91,19 +128,19 @@ def _weights_from_json(value: Any) -> Any:
 
 
 def kernel_as_json(kernel: Any) -> dict[str, Any] | None:
-    """Return a kernel's type name and parameters."""
+    """Return the name of a kernel's type and its parameters; None for None."""
     return None if kernel is None else {"type": type(kernel).__name__, "values": list(kernel)}
 
 
 def kernel_from_json(value: Any) -> Any:
-    """Return the kernel; its type must be registered.
+    """Return the kernel that `kernel_as_json` described.
 
     Raises
     ------
     ModelFileError
         No kernel type of that name is registered in this process.
     ValueError
-        This is no kernel.
+        The value does not describe a kernel.
 
     """
     if value is None:
@@ -121,12 +158,12 @@ def kernel_from_json(value: Any) -> Any:
 
 
 def checked(value: Any, kind: type, what: str) -> Any:
-    """Return a JSON value of a type.
+    """Return a JSON value after checking that it is of the type `kind`.
 
     Raises
     ------
     ValueError
-        It is of another type.
+        It is of another type; the message begins with `what`.
 
     """
     if not isinstance(value, kind):
@@ -135,12 +172,12 @@ def checked(value: Any, kind: type, what: str) -> Any:
 
 
 def checked_scalar(value: Any, what: str) -> Any:
-    """Return a JSON value that is text, a number, a boolean or None.
+    """Return a JSON value after checking that it is a string, a number, a boolean or None.
 
     Raises
     ------
     ValueError
-        It is a list or an object.
+        It is a list or an object, or an integer of more than 64 bits.
 
     """
     if isinstance(value, (list, dict)):
@@ -151,12 +188,12 @@ def checked_scalar(value: Any, what: str) -> Any:
 
 
 def distinct(values: Any, what: str) -> list[Any]:
-    """Return a JSON list of labels or names, no two of them equal.
+    """Return a JSON list of labels or names after checking that no two are equal.
 
     Raises
     ------
     ValueError
-        It is no such list.
+        It is not a list of scalars, two are equal, or one is NaN.
 
     """
     found = [checked_scalar(value, what) for value in checked(values, list, what)]

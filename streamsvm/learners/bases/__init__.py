@@ -1,1 +1,1 @@
-"""What learners share."""
+"""Base classes of the learners, and the functions that they share."""

@@ -1,9 +1,10 @@
-"""A kernel width from the data seen so far.
+"""The gamma of an RBF kernel, computed from the data seen so far.
 
-gamma = 1 / (sum over features of their variance): half the inverse of the mean squared distance
-between two examples, scikit-learn's ``gamma="scale"`` for centred data, and 1 / d for standardised
-features. It is set anew when the number of examples reaches a power of two, up to 1024, and then
-stays: at most ten rebuilds of a small model.
+gamma = 1 / (sum over features of their variance), which is 2 / (mean squared distance of two
+examples). It is scikit-learn's ``gamma="scale"``, except that each feature has its own mean, and
+1 / d for standardised features. It is computed again whenever the number of examples reaches a
+power of two, up to 1024, and is constant afterwards: the model is rebuilt at most ten times, while
+it is small.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def new_moments(n_features: int) -> np.ndarray:
 
 @compiled
 def update_moments(moments, n_before, x):
-    """Learn rows x, float32 (n, d), one after the other, after `n_before` others."""
+    """Update the moments with rows x, float32 (n, d), one by one; `n_before` rows came before."""
     for r in range(x.shape[0]):
         count = n_before + r + 1.0
         for c in range(x.shape[1]):
@@ -43,7 +44,7 @@ def update_sums(sums, start, columns, values):
 
 
 def updated(moments: np.ndarray, n_before: int, x: Rows) -> np.ndarray:
-    """Return the moments, or sums if the rows are sparse, with rows x learnt."""
+    """Return the moments (dense rows) or the sums (sparse rows), updated with rows x."""
     missing = shape(x)[1] - moments.shape[1]
     if missing > 0:
         moments = np.pad(moments, ((0, 0), (0, missing)))
@@ -55,7 +56,7 @@ def updated(moments: np.ndarray, n_before: int, x: Rows) -> np.ndarray:
 
 
 def sums_of(moments: np.ndarray, n: int) -> np.ndarray:
-    """Return the sums of values and of squares that the moments of n rows stand for."""
+    """Return the sums of values and of squares of n rows from their moments."""
     means, squares = moments
     return np.array([n * means, squares + n * means**2])
 
@@ -67,13 +68,13 @@ def moments_of(sums: np.ndarray, n: int) -> np.ndarray:
 
 
 def gamma_of(moments: np.ndarray, n: int) -> float:
-    """Return 1 / total variance, or 1 / d while all examples are the same."""
+    """Return 1 / (sum of the variances), or 1 / d while all examples are equal."""
     total = float(moments[1].sum()) / max(n, 1)
     return 1.0 / total if total > 1e-12 else 1.0 / max(1, moments.shape[1])
 
 
 def is_worth_it(old: float, new: float) -> bool:
-    """Tell whether a change of gamma is worth a rebuild."""
+    """Tell whether gamma changed enough to rebuild the model."""
     return abs(new - old) > _LEAST_CHANGE * old
 
 

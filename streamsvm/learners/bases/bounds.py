@@ -1,4 +1,4 @@
-"""Ways to make room within a bound, by name."""
+"""The policies of `max_support_vectors` by name: the parameter `budget` of kernel learners."""
 
 from __future__ import annotations
 
@@ -14,18 +14,27 @@ POLICIES = {
     "remove": bounds.REMOVE,
     "smallest": bounds.SMALLEST,
 }
-"""Ways to make room within a budget of support vectors."""
+"""How one support vector is saved when there are more than allowed: see `LASVMClassifier`."""
 
 
 def policy_of(name: str | None, kernel: Any) -> float:
-    """Return the number of a policy; None is the one that measured best.
+    """Return the number by which solvers know a policy.
 
     Parameters
     ----------
     name
         A key of `POLICIES`; None is "merge".
     kernel
-        The kernel, None for an RBF of automatic width.
+        The kernel; None for an RBF whose gamma follows the data.
+
+    Returns
+    -------
+    A number of `POLICIES`; for "merge" with a kernel that is not RBF, `solvers.bounds.MERGE_MEAN`.
+
+    Raises
+    ------
+    ParameterError
+        There is no such policy.
 
     """
     name = "merge" if name is None else name

@@ -1,4 +1,4 @@
-"""Rows learnt in runs between which new classes come, and what a monitor is told of them."""
+"""Learns a batch in runs, each beginning where a new class appears, and tells the monitor."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def learn(
     numbers: np.ndarray | None,
     diagonal: np.ndarray,
 ) -> LabelColumn:
-    """Learn rows that cannot be refused any more, in runs between new classes."""
+    """Learn checked rows, in runs that begin at new classes; return the predicted labels."""
     runs = labels.runs(learner._labels.seen)
     if len(runs) == 1 and labels[0] in learner._labels.seen:
         return _learn_run(learner, x, labels, w, numbers, diagonal)
     compiled_before = clock.functions
     predicted: list[LabelColumn] = []
     for start, stop in runs:
-        # A new class begins a run, and is not known yet when its first example is predicted.
+        # The first example of a new class is predicted with the classes before it.
         n_known = len(learner._labels.seen)
         change = learner._add_class(labels[start])
         if change is not None and learner.observer is not None:
@@ -59,9 +59,9 @@ def _learn_run(
     diagonal: np.ndarray,
     n_known: int | None = None,
 ) -> LabelColumn:
-    """Learn rows of known classes; return the predictions, the first one with n_known of them.
+    """Learn rows whose classes have been added; return the labels predicted before learning.
 
-    All classes were known to the first prediction if that is None.
+    The first row is predicted from the first `n_known` classes only; None: from all.
     """
     began = time.perf_counter()
     n = learner._n_examples
@@ -76,7 +76,7 @@ def _learn_run(
         learner.observer.learnt(
             x, signs, labels.tolist(), predicted.tolist(), margins, w, numbers, seconds
         )
-    # Last: what the observer makes of the margins is what was known before.
+    # After the observer, which computes probabilities with the calibration from before learning.
     if len(learner._labels.seen) > 1:
         learner._output.calibrate(learner._calibration, learner._labels, margins, signs)
     return predicted

@@ -1,4 +1,4 @@
-"""What becomes of linear weights when a class comes."""
+"""How the weights of a linear learner change when a new class appears."""
 
 from __future__ import annotations
 
@@ -18,20 +18,24 @@ def state_of(
     signed: slice,
     second: float | None,
 ) -> LinearState:
-    """Return a state for labels of which the last one is new; the given one is left as it is.
+    """Return a state for labels of which the last one is new.
 
     Parameters
     ----------
     state
-        That of the labels without the last one.
+        The state from before the new label; it is not changed.
     labels
-        All of them.
+        All labels, including the new one.
     is_turned
-        Of two labels: whether the first one has the other sign now.
+        With two labels: whether the sign of the first one changes.
     signed
-        The parts of the weights that have a sign.
+        The parts of the weights that change their sign with the labels.
     second
-        Where the second part of new weights begins: see `linear_state.new_state`.
+        The initial value of the second part of weights: see `linear_state.new_state`.
+
+    Returns
+    -------
+    The given state if nothing changes, otherwise a new one.
 
     """
     weights, info = state
@@ -53,11 +57,11 @@ def state_of(
 
 
 def spread_to(labels: GrowingLabels) -> Callable[[np.ndarray], np.ndarray]:
-    """Return what makes class numbers of the signs of two classes, now that there are three."""
+    """Return a function that converts signs of two classes into the indices of three classes."""
     positive, negative = _pair_of(labels)
     return lambda signs: np.where(signs > 0.0, float(positive), float(negative))
 
 
 def _pair_of(labels: GrowingLabels) -> tuple[int, int]:
-    """Return the numbers of the first two labels, the positive one first."""
+    """Return the indices of the first two labels, the positive one first."""
     return labels.seen.index(labels.positive), labels.seen.index(labels.negative)

@@ -1,4 +1,4 @@
-"""What a linear learner has learnt, to look at."""
+"""The public attributes of linear learners: weights, intercept, rate, objective, counters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,18 @@ from streamsvm.support.rows import Rows, shape
 
 
 class LinearModel(Learner):
-    """Weights by feature; the learner itself is `LinearLearner`."""
+    """The inspection part of a linear learner; `LinearLearner` adds the learning.
+
+    Attributes
+    ----------
+    weights
+        {feature: weight}; with more than two classes {label: {feature: weight}}.
+    intercept
+        The bias; with more than two classes {label: bias}.
+    rate
+        The learning rate of the next example.
+
+    """
 
     _output = outputs.GROWING
     has_dual = False
@@ -34,20 +45,20 @@ class LinearModel(Learner):
 
     @abc.abstractmethod
     def _n_outputs(self) -> int:
-        """Return how many weights a feature has: 1, or one a class."""
+        """Return the number of outputs: 1 for two classes, otherwise the number of classes."""
 
     @abc.abstractmethod
     def _state_for(self, d: int) -> LinearState:
-        """Return the state, made or widened to hold so many features and all classes."""
+        """Return the state, created or grown to hold so many features and all classes."""
 
     @property
     def summary(self) -> str:
-        """Loss, lambda and rate, in a few words."""
+        """A short description: loss, lambda and rate."""
         return f"{self.loss} loss, lambda {self._schedule.lam:g}, rate {self.rate:.3g}"
 
     @property
     def weights(self) -> dict[Any, Any]:
-        """{feature: weight}; of more than two classes {label: {feature: weight}}."""
+        """{feature: weight}; with more than two classes {label: {feature: weight}}."""
         with self._lock:
             return self._weights()
 
@@ -73,7 +84,7 @@ class LinearModel(Learner):
 
     @property
     def intercept(self) -> Any:
-        """The bias; of more than two classes {label: bias}."""
+        """The bias; with more than two classes {label: bias}."""
         values: list[float] = []
         for info in () if self._state is None else self._state.info:
             averages = linear_state.predicts_average(self._schedule, info)
@@ -84,18 +95,27 @@ class LinearModel(Learner):
 
     @property
     def rate(self) -> float:
-        """The rate of the next example: of what its loss' derivative is multiplied with."""
+        """The learning rate of the next example: the factor of its loss gradient."""
         t = 0.0 if self._state is None else float(self._state.info[0, T])
         return float(linear_state.rate(self._schedule, t) / self._schedule.lam)
 
     def objective(self, X: Any, y: Any, w: Any = 1.0) -> float:
-        """Return lambda / 2 ||w||^2 plus the mean loss over rows: what is minimised.
+        """Return the objective that learning minimises: lambda / 2 ||w||^2 plus the mean loss.
 
         Parameters
         ----------
         X, y, w
-            Rows, labels and weights as in `learn_many`; labels that were never learnt count as
-            errors of all outputs.
+            Rows, labels and weights as in `learn_many`. A label that was never learnt is on the
+            negative side of all outputs.
+
+        Returns
+        -------
+        The objective over these rows.
+
+        Raises
+        ------
+        FeatureError, LabelError, ParameterError
+            Rows, labels or weights cannot be used.
 
         """
         with self._lock:
@@ -107,7 +127,20 @@ class LinearModel(Learner):
             return self.objective_of(x, signs, weights_of(w, len(labels)))
 
     def objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
-        """Return the primal objective, with the losses of rows of these signs and weights."""
+        """Return the primal objective with the mean loss over rows.
+
+        Parameters
+        ----------
+        x
+            n rows over the features seen.
+        signs, weights
+            float64 (n,): +1 or -1, or the indices of the classes; example weights, at least 0.
+
+        Returns
+        -------
+        The objective.
+
+        """
         if self.class_weight is not None:
             factor = self.class_weight
             labels = [self._labels.label_of_sign(sign) for sign in signs.tolist()]
@@ -117,14 +150,14 @@ class LinearModel(Learner):
 
     @property
     def kappa(self) -> float:
-        """The share of examples that changed nothing; 0 before any."""
+        """The share of examples that changed no weights; 0 before the first example."""
         counts = self.counters
         n = counts["examples"] * self._n_outputs()
         return 1.0 - counts["updates"] / n if n else 0.0
 
     @property
     def certificate(self) -> Certificate:
-        """None, and why."""
+        """No bound, and the reason: there are no dual coefficients."""
         return Certificate(
             None,
             "no certificate: stochastic gradients keep no dual coefficients whose gap could be "
@@ -133,7 +166,7 @@ class LinearModel(Learner):
 
     @property
     def counters(self) -> dict[str, int]:
-        """Counts since the first example: examples, updates of the weights."""
+        """Counts since the first example: examples, and updates of the weights."""
         updates = 0.0 if self._state is None else float(self._state.info[:, N_UPDATES].sum())
         return {"examples": self._n_examples, "updates": int(updates)} | self._ignored()
 
@@ -144,7 +177,7 @@ class LinearModel(Learner):
 
     @property
     def memory_parts(self) -> dict[str, int]:
-        """Bytes of the ``weights``, and of the ``first_rows`` while they are kept."""
+        """Bytes of the ``weights``, and of the ``first_rows`` kept for the rate search."""
         first, state = self._first, self._state
         return {
             "weights": 0 if state is None else state.weights.nbytes,

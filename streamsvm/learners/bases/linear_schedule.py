@@ -1,4 +1,4 @@
-"""The parameters of linear learners, checked, as the schedule of their steps."""
+"""Checks the parameters of linear learners and makes the schedule of their steps."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ def schedule_of(
     averaged: Any,
     bias_rate: float,
 ) -> Schedule:
-    """Return the schedule; t0 is 1 until it is chosen, if None is given.
+    """Return the schedule of a linear learner's parameters.
+
+    If `t0` is None, it is 1 in the schedule until it is chosen.
 
     Raises
     ------
     ParameterError
-        One of them is out of range.
+        A parameter is out of range.
 
     """
     if loss not in LOSSES:
@@ -47,7 +49,7 @@ def schedule_of(
 
 
 def _lambda(l2: float, C: float | None, n_expected: int | None) -> float:
-    """Return lambda, given or from C."""
+    """Return lambda: `l2`, or computed from `C`."""
     if C is None:
         return check_positive("l2", l2)
     n = check_size("n_expected", n_expected)
@@ -60,7 +62,7 @@ def _lambda(l2: float, C: float | None, n_expected: int | None) -> float:
 
 
 def _least_share(averaged: Any) -> float:
-    """Return the share of the last weights in the average at least; 0 if there is none."""
+    """Return the smallest share of the last weights in the average; 0 without an average."""
     if averaged is None or isinstance(averaged, bool):
         return 0.0 if averaged is False else 1e-15
     return 3.0 / (check_number("averaged", averaged, 2.0) + 2.0)

@@ -1,8 +1,8 @@
-"""The first examples of a stream, kept until the rate of a linear learner is chosen by them.
+"""The rate search: keeps the first examples of a stream and chooses the rate t0 by them.
 
-The 10 % rule (thesis 2010, 3.2.3): a pass over some examples with several values of t0; the one
-with the lowest primal objective is taken. Here the examples are the first 1, 4, 16, ..., 1024, and
-the learner goes on as if it had had that t0 from the start: its weights become those of the pass.
+The 10 % rule (thesis 2010, 3.2.3): learn some examples with several values of t0, and take the
+value with the lowest primal objective. Here these are the first 1, 4, 16, ..., 1024 examples. The
+learner then continues with the weights of the best pass, as if it had used its t0 from the start.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from streamsvm.solvers.linear.state import LinearState, Schedule
 from streamsvm.support.rows import Rows, SparseRows, shape, sparse
 
 LAST = 1024
-"""How many examples are kept at most."""
+"""The number of examples at the last search; no more are kept."""
 
 
 def next_search(n: int) -> int:
-    """Return how many examples there are when it is looked back the next time: a power of 4."""
+    """Return the number of examples at the first search after n examples: a power of 4."""
     return 1 << 2 * ((n.bit_length() + 1) // 2)
 
 
 class RateSearchRows:
-    """Rows, what they are learnt as, and their weights: all in one block."""
+    """The first rows of a stream, with their signs (or classes) and weights, in one block."""
 
     def __init__(self) -> None:
         nothing: Any = [np.zeros(0, kind) for kind in (np.int32, np.float32, float, float)]
@@ -37,18 +37,18 @@ class RateSearchRows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the rows and of what belongs to them; it may be asked for while others learn."""
+        """Bytes of rows, signs and weights; may be read while another thread learns."""
         return sum(array.nbytes for array in self._block.content())
 
     def __getstate__(self) -> Any:
-        # Compiled code has the address of the block, not of a copy.
+        # A copy gets its own block: compiled code has the address of this one.
         return self._block.content(), self._block.is_sparse
 
     def __setstate__(self, state: Any) -> None:
         self._block = new_block(*state)
 
     def add(self, x: Rows, y: np.ndarray, weight: np.ndarray) -> None:
-        """Keep a copy of rows; the block is closed."""
+        """Append copies of rows; the fast path is closed meanwhile."""
         if self._block.is_sparse or isinstance(x, SparseRows):
             x = sparse(x)
             own = slice(int(x.start[0]), int(x.start[-1]))
@@ -62,48 +62,47 @@ class RateSearchRows:
         block.columns[stop : stop + columns.size] = columns
         block.values[stop : stop + values.size] = values
         block.y[n : n + len(y)], block.weight[n : n + len(y)] = y, weight
-        # Last: after an interruption before there is nothing new.
+        # Last, so that an interruption before it leaves the old rows only.
         block.head[COUNT] += len(y)
 
     @property
     def block(self) -> Block:
-        """Where compiled code may `keep` events."""
+        """The block into which compiled code writes events."""
         return self._block
 
     def make_block(self, room: int, most: int, width: int, is_sparse: bool) -> None:
-        """Have the block take so many events, and then be full.
+        """Open the block for events that compiled code writes.
+
+        The block may be replaced: addresses of the old one then dangle and must not be used.
 
         Parameters
         ----------
         room
-            How many events the block takes now.
+            The number of events after which the block is full.
         most
-            How many there will ever be.
+            The number of events to reserve memory for, at least `room`.
         width
-            How many features they have at most.
+            The largest number of features of an event.
         is_sparse
-            What they are kept as.
-
-        The block may be another one afterwards: whatever had the address of the last one must not
-        use it any more.
+            Whether rows are stored as their nonzero features.
 
         """
         self._reserve(most, most * width, is_sparse)
         self._block.head[ROOM] = room
 
     def _reserve(self, events: int, values: int, is_sparse: bool) -> None:
-        """Make room for so many more events and values."""
+        """Reserve memory for this many more events and values."""
         if is_sparse and not self._block.is_sparse:
             widths = np.diff(self._block.content()[0])
             self.become_sparse(sparse(self.all(int(widths.max(initial=0)))[0]))
         if not self._block.has_room(events, values):
-            # At least twice as much, and some: rows may come one by one.
+            # At least doubled, so that adding rows one by one takes linear time.
             n, stop = self._block.size
             events, values = max(events, n, 16), max(values, stop, 1024)
             self._block = new_block(self._block.content(), self._block.is_sparse, events, values)
 
     def become_sparse(self, rows: SparseRows) -> None:
-        """List the values that are not 0 from now on; these rows are all that there are."""
+        """Store nonzero values only from now on; `rows` are all rows so far."""
         y, weight = self._block.content()[3:]
         self._block = new_block((rows.start, rows.columns, rows.values, y, weight), True)
 
@@ -113,30 +112,31 @@ class RateSearchRows:
         return bool(self._block.head[ROOM] == 0)
 
     def close_block(self) -> None:
-        """Have compiled code keep no events until `make_block` is called again."""
+        """Keep compiled code from writing events until `make_block` is called again."""
         self._block.head[ROOM] = -1
 
     def drop_room(self) -> None:
-        """Free the memory for more events; the block is another one afterwards."""
+        """Free the memory reserved for more events; the block is replaced."""
         self._block = new_block(self._block.content(), self._block.is_sparse)
 
     def all(self, d: int) -> tuple[Rows, np.ndarray, np.ndarray]:
-        """Return all rows, with d features, and what belongs to them: to read, before others come.
+        """Return all rows with d features, their signs (or classes) and their weights.
 
-        They are views of the block; but dense rows of several lengths are copied.
+        They are views of the block, valid until rows are added; dense rows of different lengths are
+        copied.
         """
         start, columns, values, y, weight = self._block.content()
         rows = SparseRows(start, columns, values, d)
         return (rows if self._block.is_sparse else _dense(start, values, d)), y, weight
 
     def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Change what rows are learnt as."""
+        """Convert the signs of all rows by the function `change`."""
         y = self._block.content()[3]
         y[:] = change(y)
 
 
 def _dense(start: np.ndarray, values: np.ndarray, d: int) -> np.ndarray:
-    """Return rows of d features, of which the first ones may lack those that came later."""
+    """Return rows of d features; features that appeared after a row are 0 in it."""
     n = start.size - 1
     if values.size == n * d:
         return values.reshape(n, d)
@@ -147,7 +147,7 @@ def _dense(start: np.ndarray, values: np.ndarray, d: int) -> np.ndarray:
 
 @compiled
 def _spread(start, values, rows):
-    """Write the values of rows from start[r] on into row r, float32 (n, d)."""
+    """Write the values from start[r] to start[r + 1] into row r of `rows`, float32 (n, d)."""
     for r in range(rows.shape[0]):
         for c in range(start[r + 1] - start[r]):
             rows[r, c] = values[start[r] + c]
@@ -155,7 +155,7 @@ def _spread(start, values, rows):
 
 @compiled
 def _sum_of_squares(values):
-    # In the order of the values, so that zeros do not change a bit.
+    # One by one, so that dense and sparse rows give the same bits: adding zeros changes nothing.
     total = 0.0
     for t in range(values.size):
         total += np.float64(values[t]) * np.float64(values[t])
@@ -180,28 +180,29 @@ def learn_best(
     second: float | None,
     kind: float,
 ) -> Schedule:
-    """Pass over the rows, from nothing, by the t0 that gives the lowest primal objective.
+    """Choose the t0 whose pass over the rows gives the lowest primal objective.
 
     Parameters
     ----------
     x, y, weight
-        All rows that were learnt so far, what they are learnt as, weights.
+        All rows learnt so far, their signs (or classes), and their weights.
     schedule
-        The schedule but for its t0.
+        The schedule; its t0 is where the search begins.
     state
-        Becomes that of the pass.
+        Overwritten with the state after the best pass.
     second
-        That of `linear_state.new_state`.
+        The initial value of the second part of weights: see `linear_state.new_state`.
     kind
-        That of `Search`.
+        0: SGD, 1: SGD-QN.
 
     Returns
     -------
-    The schedule with that t0.
+    The schedule with the chosen t0.
 
     """
     square, outputs, d = mean_square(x), len(state.info), shape(x)[1]
-    # SGD leaves the weights of other features alone, and so all but few of 2^18 hashed ones.
+    # SGD changes only the weights of features in the rows, few of 2^18 hashed ones: the passes are
+    # made on these columns alone.
     narrow = None if second or schedule.skip <= 0.0 else _narrowed(x, d)
     rows, width = (x, d) if narrow is None else (narrow[1], len(narrow[0]))
     room = (outputs, state.weights.shape[1], max(1, width))
@@ -218,9 +219,9 @@ def learn_best(
 
 
 def _narrowed(x: Rows, d: int) -> tuple[np.ndarray, SparseRows] | None:
-    """Return the columns of sparse rows that are used, and the rows with these alone, if few of d.
+    """Return the columns that occur in sparse rows, and the rows with only these columns.
 
-    None if that is not worth it.
+    None if the rows are dense, or use more than few of the d columns.
     """
     if not isinstance(x, SparseRows):
         return None

@@ -1,4 +1,4 @@
-"""All learners, each registered once: what the command, model files and tests know them by."""
+"""The registry of learners, read by the command, `warm`, model files and tests."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from streamsvm.model_files import codec
 
 
 class RegisteredLearner(NamedTuple):
-    """A learner and the name that the command has for it."""
+    """A learner and its name on the command line."""
 
     name: str
     cls: type
     renamed: Mapping[str, str]
-    """Parameters that had other names: {older: today's}; both are taken."""
+    """Renamed parameters: {older name: name}; the constructor takes both."""
 
     variants: tuple[dict[str, Any], ...]
-    """Parameters that `warm` compiles it with."""
+    """Parameters with which `warm` compiles it."""
 
     @property
     def configurations(self) -> list[dict[str, Any]]:
-        """The parameters that River's checks and the tests of all learners run with."""
+        """The parameters with which River's checks and the tests of all learners run."""
         return list(self.cls._unit_test_params())  # type: ignore[attr-defined]
 
 
@@ -36,7 +36,7 @@ def register_learner(
     variants: tuple[dict[str, Any], ...] | None = None,
     **files: Any,
 ) -> None:
-    """Make a learner known: to the command, `streamsvm warm`, model files and the tests of all.
+    """Register a learner for the command, `streamsvm warm`, model files and tests.
 
     Parameters
     ----------
@@ -44,14 +44,14 @@ def register_learner(
         The class, whose constructor's signature names its parameters, and whose docstring explains
         them.
     name
-        What the command calls it.
+        Its name on the command line.
     renamed
-        Parameters that had other names: {older: today's}; the constructor takes both.
+        Renamed parameters: {older name: name}; the constructor takes both.
     variants
-        Parameters with which it is compiled in other ways than with its defaults, and those; by
-        default its defaults, and a bound on its support vectors if it takes one.
+        Sets of parameters that lead to different compiled code, for `warm`. None: the defaults,
+        and a bound on the support vectors if the learner takes one.
     files
-        What model files hold beside parameters and state: the fields of `codec.FileClass`.
+        The fields of `codec.FileClass`: what model files hold besides parameters and state.
 
     """
     if variants is None:

@@ -1,8 +1,9 @@
-"""A short stream that makes a learner compile what a long one would need later.
+"""A rehearsal: a short made-up stream that compiles the functions a real stream needs later.
 
-Functions are compiled when they are first called: a rate is searched after 1,024 events, a budget
-is squeezed when it is full, a third class may come after hours. A rehearsal brings all that about
-with a clone and made-up events, so that the real stream does not halt for it.
+Functions are compiled when they are first called, and some are first called late: by the rate
+search at 1,024 events, when a budget is full, when a third class appears. A rehearsal calls them
+all with a clone of the learner and made-up events, so that the real stream does not stop to
+compile.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from typing import Any
 import numpy as np
 
 N_EVENTS = 1100
-"""Events of a rehearsal: the last change of rate and kernel width comes after 1,024."""
+"""Events of a rehearsal: rate and gamma change for the last time after 1,024."""
 
-# Bounds are reached early: the functions that keep them are the same for each number.
+# Smaller bounds, reached within a rehearsal; the compiled functions do not depend on the number.
 _BOUNDS = {
     "max_support_vectors": 40,
     "window": 200,
@@ -25,14 +26,18 @@ _BOUNDS = {
 
 
 def understudy(model: Any, **changes: Any) -> Any:
-    """Return a new learner with a learner's parameters, bounded early, that compiles the same.
+    """Return a clone of a learner for a rehearsal: with small bounds, but the same compiled code.
 
     Parameters
     ----------
     model
         A learner.
     **changes
-        Parameters to be changed; those that it does not take are left out.
+        Parameters to change; those that the learner does not take are ignored.
+
+    Returns
+    -------
+    A learner that has learnt nothing.
 
     """
     known = inspect.signature(type(model)).parameters.keys()
@@ -46,27 +51,27 @@ def understudy(model: Any, **changes: Any) -> Any:
 
 
 def compile_ahead(model: Any) -> None:
-    """Compile what later events of a learner need; its first one was not in the cache either."""
+    """Rehearse with an understudy of a learner, so that later events need not compile."""
     if not hasattr(model, "_is_understudy"):
-        # Whatever cannot learn made-up events compiles in its stream.
+        # A learner that fails on made-up events (its own kernel, for example) compiles later.
         with contextlib.suppress(Exception):
             rehearse_events(understudy(model))
 
 
 def made_up(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return n rows of three features and labels, not separable: they depend on nothing else."""
+    """Return n rows of three features and labels, not separable; always the same ones."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(n, 3))
     return x, (x[:, 0] * x[:, 1] > 0) ^ (rng.random(n) < 0.2)
 
 
 def rehearse_events(model: Any) -> None:
-    """Predict and learn made-up events with an understudy, through all that may come late.
+    """Predict and learn made-up events, including new features, weights and new classes.
 
     Parameters
     ----------
     model
-        An `understudy`; it has learnt nothing yet, and is of no use afterwards.
+        An `understudy` that has learnt nothing yet; to be thrown away afterwards.
 
     """
     x, labels = made_up(N_EVENTS)

@@ -1,4 +1,4 @@
-"""What a kernel learner shows of its support vectors."""
+"""The support vectors of a kernel learner, as returned by `support_vectors`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from streamsvm.support.rows import Rows, SparseRows
 
 
 class SupportVectors(NamedTuple):
-    """The examples of the expansion f(x) = sum_s coefficient_s k(x, row_s) + bias."""
+    """The support vectors of f(x) = sum_s coefficient_s k(x, row_s) + bias."""
 
     features: list[Name]  # names of the columns of `rows`
     rows: Any  # float32 (n, d); a scipy.sparse.csr_array if the learner's rows are sparse
     coefficients: np.ndarray  # float64 (n,), signed: positive for the positive label
     labels: list[Any]  # label of each
     entered: np.ndarray  # int64 (n,): the number of the example, from 1, or the id given with it;
-    # of a vector that was merged of several, minus the number of the newest
+    # for a vector merged from several examples, minus the number of the newest
 
 
 def in_order(
@@ -29,7 +29,7 @@ def in_order(
     entered: np.ndarray,
     label: Callable[[float], Any],
 ) -> SupportVectors:
-    """Return the slots whose alpha is not 0, in the order in which they entered."""
+    """Return the support vectors (alpha not 0), in the order in which they entered the model."""
     kept = np.flatnonzero(alpha)
     kept = kept[np.argsort(np.abs(entered[kept]), kind="stable")]
     labels = [label(a) for a in alpha[kept].tolist()]

@@ -1,8 +1,8 @@
 """Threads for kernel values: blocks of fresh rows against ranges of stored rows.
 
-A kernel value has the same bits whoever computes it, so that no result depends on the number of
-threads. Compiled code runs without the interpreter's lock; a part of a block is worth a thread when
-it takes far longer than waking one, some 20 microseconds.
+Each kernel value is computed by one thread in the same way, so that no result depends on the number
+of threads. Compiled code runs without the interpreter's lock. Several threads are used when a part
+of a block takes far longer than waking a thread, which is about 20 microseconds.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from streamsvm.support import sparse_store
 from streamsvm.support.sparse_store import SparseStore
 
 _WORTH = 100_000
-"""Stored rows times features from which on a block of 64 fresh rows is shared out."""
+"""Stored rows times features above which a block of 64 fresh rows is split among threads."""
 
 _PER_NONZERO = 4
-"""What a stored nonzero value costs, in features of a dense row."""
+"""Cost of a stored nonzero value, relative to a feature of a dense row."""
 
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
@@ -50,14 +50,14 @@ def _n_cores() -> int:
 
 
 def are_worth_it(store: Any, n_slots: int, d: int) -> bool:
-    """Tell whether a block against so many stored rows, of d features, is worth sharing out."""
+    """Tell whether to split a block among threads, given the number of stored rows and features."""
     if n_slots and isinstance(store, SparseStore):
         return _PER_NONZERO * int(store.counts[sparse_store.LIVE]) > _WORTH
     return n_slots * d > _WORTH
 
 
 def run(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> None:
-    """Call a function that releases the lock with each of the arguments, at the same time."""
+    """Call a function with each tuple of arguments, in threads; it must release the GIL."""
     first, *others = arguments
     if others:
         # A forked process has the object, but not the threads.
@@ -74,6 +74,6 @@ def run(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> N
 
 
 def ranges(n: int, n_parts: int, step: int) -> list[tuple[int, int]]:
-    """Cut 0 .. n-1 into at most `n_parts` ranges that begin at multiples of `step`."""
+    """Split 0 .. n-1 into at most `n_parts` ranges that begin at multiples of `step`."""
     size = -(-n // (n_parts * step)) * step
     return [(start, min(start + size, n)) for start in range(0, n, size)] or [(0, 0)]

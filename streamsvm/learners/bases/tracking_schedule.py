@@ -1,4 +1,4 @@
-"""The parameters of averaged tracking, checked, as the schedule of its steps."""
+"""Checks the parameters of averaged tracking and makes the schedule of its steps."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _GRADIENTS = ("all", "support", "fresh")
 
 
 def chosen_gradients(model: TrackingSVMClassifier) -> str:
-    """Return how gradients are held: the parameter, or what suits the kernel.
+    """Return the parameter `gradients`, or the default for the kernel if it is None.
 
     Raises
     ------
     ParameterError
-        It is none of the three, or does not go with the kernel or a bound.
+        It is none of the three values, or cannot be combined with the kernel or a bound.
 
     """
     is_linear = isinstance(model.kernel, kernels.Linear)
@@ -54,12 +54,12 @@ def _check_bounds(model: TrackingSVMClassifier, gradients: str) -> None:
 
 
 def schedule_of(model: TrackingSVMClassifier) -> tracking.Schedule:
-    """Return the schedule of a learner whose other parameters are set.
+    """Return the schedule of a learner whose parameters have been set as attributes.
 
     Raises
     ------
     ParameterError
-        One of them is out of range, or two exclude each other.
+        A parameter is out of range, or two exclude each other.
 
     """
     if model.K is not None and model.epsilon is not None:

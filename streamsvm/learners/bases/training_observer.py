@@ -1,4 +1,4 @@
-"""What a learner tells a monitor."""
+"""The interface by which a learner tells a monitor what it learns."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from streamsvm.support.rows import Rows
 
 
 class TrainingObserver(Protocol):
-    """A monitor that a learner tells what it learns."""
+    """A monitor, as a learner sees it: it is told of every example learnt."""
 
     asks_probabilities: bool
-    """Whether it must be told before the calibration learns a margin: no fast path can do that."""
+    """Whether it must be told before the calibration learns a margin; then no fast path is used."""
 
     def learnt(
         self,
@@ -32,24 +32,31 @@ class TrainingObserver(Protocol):
         Parameters
         ----------
         x
-            n rows; may share the caller's memory.
+            n rows; may be views of the caller's arrays.
         signs, weights, numbers
-            +1 or -1, weights and numbers of the examples.
+            Signs +1 or -1 (or class indices), weights and numbers of the examples.
         labels, predicted, margins
-            True labels, and what was predicted before each was learnt.
+            True labels; labels and margins predicted before each example was learnt.
         seconds
-            How long learning took.
+            The time that learning took.
 
         """
 
     def note(self, label: Any, predicted: Any, seconds: float) -> bool:
-        """Take note of one example, if no more needs to be known of it; False: it was not."""
+        """Count one example.
+
+        Returns
+        -------
+        False if the monitor needs more of this example: then it was not counted, and `learnt` must
+        be called.
+
+        """
 
     def expect(self, predicted: list[Any]) -> None:
-        """Take note of what was predicted, some time ago, of the next examples to be learnt."""
+        """Take the labels that were predicted earlier for the next examples to be learnt."""
 
     def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Take note that signs so far are others from now on: what `change` makes of them."""
+        """Convert the signs that were stored so far by the function `change`."""
 
 
 def tell(
@@ -63,7 +70,7 @@ def tell(
     number: int,
     seconds: float,
 ) -> None:
-    """Tell a monitor of one example that it did not `note`: see `TrainingObserver.learnt`."""
+    """Call `TrainingObserver.learnt` for one example."""
     margins, numbers = np.array([margin]), np.array([number])
     signs, weights = np.array([sign]), np.array([float(weight)])
     observer.learnt(x, signs, [label], [predicted], margins, weights, numbers, seconds)
