@@ -36,67 +36,70 @@ _MOST_OPERATIONS = 100
 
 
 class SupportPatterns(NamedTuple):
-    """The support patterns of a model of several classes, in the order in which they entered."""
+    """The support patterns of a multiclass model, in the order in which they entered it."""
 
     feature_names: list[Any]
     rows: Any  # float32 (n, d), or a SciPy CSR matrix
     coefficients: np.ndarray  # float64 (n, classes) beta
     labels: list[Any]
-    classes: list[Any]  # of the columns of `coefficients`
+    classes: list[Any]  # the class of each column of `coefficients`
 
 
 class LaRankClassifier(KernelLearner):
-    """Online SVM of several classes, with kernels: as accurate as a batch SVM after one pass.
+    """Online multiclass SVM with kernels: as accurate as a batch SVM after one pass.
 
     The problem solved, over the examples kept, is the multiclass SVM of Crammer and Singer, without
     bias: maximise ``sum_i b_i^{y_i} - 1/2 sum_c sum_ij b_i^c b_j^c k(x_i, x_j)`` with
     ``sum_c b_i^c = 0`` and ``b_i^c <= C`` if c is the class of example i, else ``<= 0``. Every
-    example is tried once (PROCESSNEW); between examples, patterns that have a coefficient are
-    improved: over all classes (PROCESSOLD), or over those they have a coefficient for (OPTIMIZE).
-    One kernel row serves all classes.
+    example is tried once (PROCESSNEW). Between examples the coefficients of support patterns, the
+    examples with a nonzero coefficient, are improved: over all classes (PROCESSOLD), or over the
+    classes for which the pattern has a nonzero coefficient (OPTIMIZE). One kernel row serves all
+    classes.
 
     Classes may appear at any time, in any number. Before the first label `predict_one` returns None
-    and `predict_proba_one` an empty dict. A feature that an event lacks counts 0, as does one never
-    seen; booleans are 0 and 1; strings, None, NaN and infinities are refused, and change nothing.
+    and `predict_proba_one` an empty dict. A feature missing from an event counts as 0, and in a
+    prediction so does a feature that was never learnt; booleans are 0 and 1. Strings, None, NaN and
+    infinities raise `FeatureError` and do not change the model.
 
     Parameters
     ----------
     kernel
         A kernel of `streamsvm.kernels`. None, the default, is an RBF whose gamma follows the data:
-        1 / (sum of the features' variances), set again when 2, 4, 8, ... up to 1024 examples were
-        seen (see the attribute `kernel_`). Features should be of one scale
-        (`streamsvm.StandardScaler`).
+        1 / (sum of the features' variances), computed again after 2, 4, 8, ... up to 1024 examples
+        (see the attribute `kernel_`). Features should have one scale (`streamsvm.StandardScaler`).
     C
         Positive: the cost of a margin error, and the largest coefficient. 1 by default.
     tau
         Positive: pairs that violate optimality by less are left alone; .001 by default.
     reprocess
-        How many times one PROCESSOLD and ten OPTIMIZE steps follow each example; None, the default,
-        is the adaptive schedule: operations are drawn by how much of the dual they gained lately
-        for their cost.
+        How many times one PROCESSOLD and ten OPTIMIZE steps follow each example, at least 0. None,
+        the default, is the adaptive schedule: operations are drawn at random, more often those
+        whose recent gain in the dual was large for their cost.
     clock
-        False, the default: that cost is counted, so that a seed gives one model. True: it is timed,
-        as in the papers; what a machine is slow at is done less often.
+        False, the default: the adaptive schedule computes the cost of an operation from its number
+        of kernel values, so that the same seed gives the same model. True: it measures the time,
+        as in the papers; operations that are slow on this machine are then made less often.
     K
-        At least 1: in the place of all this, K exact block steps on uniformly random examples
-        follow each example, and all examples are kept (streams without end want `window`): slower,
-        and the mean duality gap has a certificate. None, the default: LaRank.
+        None, the default: LaRank. A number of at least 1: instead of the LaRank operations, K exact
+        block steps on uniformly random examples follow each example, and all examples are kept
+        (set `window` for streams without end). This is slower, but gives a `certificate` for the
+        mean duality gap.
     candidates
-        OPTIMIZE picks the best of so many random patterns, at least 1; 16 by default. 1 is the
-        papers', which needs more than twice the time for the same dual.
+        How many random patterns OPTIMIZE picks the best from, at least 1; 16 by default. The papers
+        use 1, which needs more than twice the time for the same dual.
     class_weight
         None, or a dict {label: factor of C} (1 for labels not named).
     window
-        Keep the last so many examples only, at least 1; None, the default: no example leaves for
-        its age.
+        Keep only the last `window` examples, at least 1. None, the default: no example is removed
+        because of its age.
     max_support_vectors
-        Keep at most so many, at least 2: the one whose coefficients weigh least goes, and the
-        nearest of its class takes them over. None, the default: as many as the data ask for; memory
-        and time then grow with the stream.
+        Keep at most this many support patterns, at least 2: the pattern with the smallest
+        coefficients is removed, and they are added to those of its nearest neighbour of the same
+        class. None, the default: no limit; memory and time then grow with the stream.
     sparse, hashing, max_features, cache_mb, n_jobs
         As in `LASVMClassifier`.
     seed
-        Of the draws of patterns and operations; None: another one each time.
+        Seed of the random draws of patterns and operations; None: a different one each time.
     max_support_patterns
         The older name of `max_support_vectors`; deprecated.
 
@@ -104,6 +107,14 @@ class LaRankClassifier(KernelLearner):
     ----------
     kernel_
         The kernel in use.
+    n_support_vectors
+        Number of nonzero coefficients.
+    classes
+        The labels seen, in the order of first appearance.
+    feature_names
+        The features seen, in the order of first appearance.
+    memory_usage
+        Bytes of all arrays.
 
     References
     ----------
@@ -156,7 +167,7 @@ class LaRankClassifier(KernelLearner):
         self.candidates = candidates
         self.window = window
         self.max_support_vectors = max_support_vectors
-        # Not as given: a clone has the value under the new name already.
+        # None, not the argument: a clone gets the value as max_support_vectors.
         self.max_support_patterns = None
         self.seed = seed
         self._schedule = larank.Schedule(
@@ -241,17 +252,23 @@ class LaRankClassifier(KernelLearner):
     ) -> None:
         """Improve the support patterns until their duality gap is small (LaRankGap).
 
-        Removes those that are none at that point. The stream can go on afterwards.
+        Examples whose coefficients are all 0 by then are removed. The learner can go on learning
+        afterwards.
 
         Parameters
         ----------
         progress
-            Called now and then with (the largest violation, number of support vectors). An
-            exception in it, or Ctrl-C, leaves a whole model behind.
+            Called after each sweep with (the largest violation, number of support vectors). An
+            exception in it, or Ctrl-C, leaves a model that can be used.
         share
-            The end is a gap, over the patterns kept, below C (the papers' rule) or below this share
-            of the dual, whichever is larger; 0.01 by default. At 0, violations below `tau` are the
-            end as well.
+            Stop when the gap over the patterns kept is below C (the papers' rule) or below this
+            share of the dual, whichever is larger; at least 0, 0.01 by default. At 0, go on until
+            no violation is above `tau`.
+
+        Raises
+        ------
+        ParameterError
+            `share` is out of range.
 
         """
         check_number("share", share, 0)
@@ -266,20 +283,26 @@ class LaRankClassifier(KernelLearner):
             if progress is not None:
                 progress(worst, self.n_support_vectors)
 
-    # Looking inside
+    # Inspection
 
     @property
     def n_support_vectors(self) -> int:
-        """How many coefficients are not 0."""
+        """Number of nonzero coefficients, over all classes."""
         return 0 if self._state is None else int(self._state.n_vectors.sum())
 
     @property
     def n_support_patterns(self) -> int:
-        """How many examples have a coefficient."""
+        """Number of examples with a nonzero coefficient for some class."""
         return 0 if self._state is None else int(self._state.info[0].n_alive)
 
     def support_vectors(self) -> SupportPatterns:  # type: ignore[override]
-        """Return the support patterns, in the order in which they entered."""
+        """Return the support patterns, in the order in which they entered the model.
+
+        Returns
+        -------
+        Copies of rows, coefficients by class, and labels.
+
+        """
         names, seen = self.feature_names, self._labels.seen
         if self._state is None:
             rows = as_matrix(np.zeros((0, len(names)), np.float32))
@@ -293,7 +316,7 @@ class LaRankClassifier(KernelLearner):
 
     @property
     def certificate(self) -> Certificate:
-        """The bound on the mean normalised gap over the stream so far; wants `K`."""
+        """The bound on the mean normalised gap over the stream so far; None without `K`."""
         if self.K is None:
             return Certificate(None, _NO_CERTIFICATE)
         if self.max_support_vectors is not None:
@@ -306,21 +329,48 @@ class LaRankClassifier(KernelLearner):
 
     @property
     def covers(self) -> str:
-        """What the problem is about: the "kept" examples, the whole "stream", or its "window"."""
+        """Which examples the optimisation problem is over: "kept", "stream" or "window"."""
         if self.max_support_vectors is not None:
             return "kept"
         return "stream" if self.window is None else "window"
 
     def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the C_i that examples of these signs and weights would have now."""
-        return self._c_of(signs, LabelColumn(signs.astype(np.int64), self._labels.seen)) * weights
+        """Return the C_i that examples of these signs and weights would have now.
+
+        Parameters
+        ----------
+        signs
+            float64 (n,): +1 or -1; for several classes their numbers 0, 1, ...
+        weights
+            float64 (n,): example weights, at least 0.
+
+        Returns
+        -------
+        float64 (n,): C times class weight times example weight.
+
+        """
+        return (
+            self._costs_of(signs, LabelColumn(signs.astype(np.int64), self._labels.seen)) * weights
+        )
 
     def kept_gap(self) -> KeptGap:
-        """Return the measured gap on the examples kept; there was an example."""
+        """Return the measured duality gap on the examples kept.
+
+        Returns
+        -------
+        The gap, not normalised. The learner has learnt an example.
+
+        """
         return larank_gap(self._state)
 
     def at_bound(self) -> np.ndarray:
-        """Return, for all coefficients that are not 0, whether they are at their bound."""
+        """Return whether each nonzero coefficient is at its upper bound C_i.
+
+        Returns
+        -------
+        bool, one value for each nonzero coefficient. The learner has learnt an example.
+
+        """
         return larank_state.bounded(self._state)
 
 

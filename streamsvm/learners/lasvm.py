@@ -37,80 +37,92 @@ _FINISH_STEPS = 20_000
 class LASVMClassifier(KernelLearner):
     """Online soft-margin SVM with kernels and a bias: as accurate as a batch SVM after one pass.
 
-    Every example is tried once as a support vector (PROCESS); then pairs of support vectors are
-    improved, and those that turned out useless removed (REPROCESS). The problem solved, over the
-    examples kept, is that of a batch SVM: maximise
+    Every example is tried once as a support vector (PROCESS); then the coefficients of pairs of
+    support vectors are improved, and support vectors that are no longer needed are removed
+    (REPROCESS). The problem solved, over the examples kept, is that of a batch SVM: maximise
     ``sum_s a_s y_s - 1/2 sum_st a_s a_t k(x_s, x_t)`` with ``sum_s a_s = 0`` and
-    ``0 <= a_s y_s <= C``. Without a bound, support vectors grow with the stream on noisy data
-    (about twice the share of errors of all examples), and memory with them: streams without end
-    want `max_support_vectors` or `window`.
+    ``0 <= a_s y_s <= C``. On noisy data the number of support vectors grows with the stream (to
+    about twice the error rate times the number of examples), and memory with it: set
+    `max_support_vectors` or `window` for streams without end.
 
     Before the first label `predict_one` returns False; with one class so far, that class.
-    A feature that an event lacks counts 0, as does one never seen; booleans are 0 and 1; strings,
-    None, NaN and infinities are refused, and change nothing.
+    A feature missing from an event counts as 0, and in a prediction so does a feature that was
+    never learnt; booleans are 0 and 1. Strings, None, NaN and infinities raise `FeatureError` and
+    do not change the model.
 
     Parameters
     ----------
     kernel
         A kernel of `streamsvm.kernels`. None, the default, is an RBF whose gamma follows the data:
-        1 / (sum of the features' variances), set again when 2, 4, 8, ... up to 1024 examples were
-        seen (see the attribute `kernel_`). Features should be of one scale
-        (`streamsvm.StandardScaler`).
+        1 / (sum of the features' variances), computed again after 2, 4, 8, ... up to 1024 examples
+        (see the attribute `kernel_`). Features should have one scale (`streamsvm.StandardScaler`).
     C
         Positive: the cost of a margin error, and the largest coefficient. 1 by default.
     tau
         Positive: pairs that violate optimality by less are left alone; .001 by default, the
         papers' value, far below what changes a prediction.
     reprocess
-        How many REPROCESS steps follow each example; 1 by default, the papers' value.
+        How many REPROCESS steps follow each example, at least 0; 1 by default, the papers' value.
     delta_max
-        Further steps follow until delta, the uncertainty of the bias, is below this, so that the
-        model is near its optimum at every event. The default, 1, half the width of the margin,
-        costs nothing on easy data, and is what keeps up on hard data (large C). None: never.
+        Positive: further REPROCESS steps follow an example until delta, the uncertainty of the
+        bias, is at most this, so that the model is near its optimum at every event. The default,
+        1, is half the width of the margin: it costs nothing on easy data, and keeps the model near
+        the optimum on hard data (large C). None: no further steps.
     max_reprocess
-        At most so many further steps an example; 1000 by default.
+        The largest number of these further steps for one example, at least 0; 1000 by default.
     second_order
-        True, the default: choose the partner in a pair by the gain of the step, which needs fewer
-        steps; False: by the gradient, as in the papers.
+        True, the default: choose the second example of a pair by the gain in the dual, which needs
+        fewer steps; False: by the gradient, as in the papers.
     class_weight
         None, a dict {label: factor of C} (1 for labels not named), or "balanced":
-        n / (2 n_label) with the counts so far, applied anew to all support vectors when 2, 4, 8,
-        ... examples were seen and by `finish`.
+        n / (2 n_label) with the counts so far; the factors of all support vectors are updated
+        after 2, 4, 8, ... examples and by `finish`.
     window
-        Keep the last so many examples only, at least 1; older support vectors leave, and what they
-        carried goes to others. None, the default: no example leaves for its age.
+        Keep only the last `window` examples, at least 1; older support vectors are removed, and
+        their coefficients are given to others. None, the default: no example is removed because of
+        its age.
     max_support_vectors
-        Keep at most so many, at least 2. None, the default: as many as the data ask for; memory
-        and time then grow with the stream.
+        Keep at most this many support vectors, at least 2. None, the default: no limit; memory and
+        time then grow with the stream.
     budget
-        What makes room within `max_support_vectors`: "merge" two near vectors of one label into
-        one between them that stands for both; "project": the nearest of the same label takes over
-        coefficient and box; "remove" the one that costs the dual least; "smallest": remove the
-        smallest coefficient (for comparison). None, the default, is "merge": by far the best in our
-        measurements.
+        How a support vector is saved when there are more than `max_support_vectors`. "merge": two
+        near vectors of one label are replaced by one vector between them. "project": one vector is
+        removed, and its coefficient and C_i are added to those of its nearest neighbour of the same
+        label. "remove": the vector whose removal costs the dual least is removed. "smallest": the
+        vector with the smallest coefficient is removed (for comparison). None, the default, is
+        "merge", by far the most accurate in our measurements.
     sparse
-        True: rows are kept by their nonzero features (text, one-hot); False: with all of them.
-        None, the default: as the data turn out; looked at when 1, 2, 4, 8, ... examples were seen.
+        True: rows are stored as their nonzero features (text, one-hot); False: as dense rows.
+        None, the default: dense until mostly zeros are found, which is checked after 1, 2, 4, 8,
+        ... examples.
     hashing
-        None, the default: each feature name gets a column of its own, in the order of their coming.
-        Or the number of columns that names are hashed to (2**18, say): no name is kept, and none is
-        ever left out; names that meet in a column add up, with random signs.
+        None, the default: each feature name gets its own column, in the order of first appearance.
+        Or the number of columns that names are hashed to (2**18, for example): names are not
+        stored and no feature is ignored; features in the same column are added, with random signs.
     max_features
-        At most so many names are known; later ones are left out, and counted as
-        ``features_ignored``. An event with more features than this is refused. 1,048,576 by
-        default.
+        The largest number of feature names, at least 1; later names are ignored, and counted in
+        `counters` as ``features_ignored``. An event with more features than this is refused.
+        1,048,576 by default.
     cache_mb
         Megabytes for cached kernel rows; 200 by default. Less is slower, never less exact.
     n_jobs
-        Threads for the kernel values of batches, where they pay: None, the default, is 1; -1 is one
-        a core. The model and its predictions are the same, to the last bit, for any number.
+        Threads that compute the kernel values of large batches: None, the default, is 1; -1 is one
+        per core. The model and its predictions are the same, to the last bit, for any number.
     seed
-        Accepted like everywhere, without effect: LASVM draws nothing.
+        Without effect, since LASVM draws no random numbers; taken because all learners take it.
 
     Attributes
     ----------
     kernel_
         The kernel in use.
+    n_support_vectors
+        Number of nonzero coefficients.
+    classes
+        The labels seen, in the order of first appearance.
+    feature_names
+        The features seen, in the order of first appearance.
+    memory_usage
+        Bytes of all arrays.
 
     References
     ----------
@@ -202,7 +214,7 @@ class LASVMClassifier(KernelLearner):
     def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
         lasvm.margins_of(state, self._bound_kernel(state), x, out)
 
-    def _turned(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
+    def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
         state = copy.deepcopy(self._state)
         if state is not None:
             boxes.turn_signs(state)
@@ -210,10 +222,10 @@ class LASVMClassifier(KernelLearner):
 
     # Class weights
 
-    def _c_of(self, y: np.ndarray, labels: LabelColumn) -> np.ndarray:
-        """Return C times the class weight of each row, and count the rows if that depends on it."""
+    def _costs_of(self, y: np.ndarray, labels: LabelColumn) -> np.ndarray:
+        """Return C times the class weight of each row; "balanced" weights count the rows first."""
         if self.class_weight != "balanced":
-            return super()._c_of(y, labels)
+            return super()._costs_of(y, labels)
         positive = np.cumsum(y > 0.0) + self._counts[1]
         negative = np.cumsum(y < 0.0) + self._counts[0]
         self._counts = np.array([negative[-1], positive[-1]])
@@ -232,7 +244,20 @@ class LASVMClassifier(KernelLearner):
         super()._after_event(path, event, sign, box)
 
     def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the C_i that examples of these signs and weights would have now."""
+        """Return the C_i that examples of these signs and weights would have now.
+
+        Parameters
+        ----------
+        signs
+            float64 (n,): +1 or -1; for several classes their numbers 0, 1, ...
+        weights
+            float64 (n,): example weights, at least 0.
+
+        Returns
+        -------
+        float64 (n,): C times class weight times example weight.
+
+        """
         if self.class_weight != "balanced":
             return super().boxes_now(signs, weights)
         c = self._C * self._counts.sum() / (2.0 * np.maximum(self._counts, 1.0))
@@ -247,15 +272,15 @@ class LASVMClassifier(KernelLearner):
     def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
         """Run REPROCESS until delta <= tau: the optimum over the examples kept.
 
-        Removes what is no support vector at that optimum. The stream can go on afterwards. Partners
-        are chosen by the gain here whatever `second_order` says: the optimum is the same, and hard
-        problems (large C) are there ten times sooner.
+        Examples that are no support vectors at that optimum are removed. The learner can go on
+        learning afterwards. Pairs are chosen by the gain, whatever `second_order` is: the optimum
+        is the same, and hard problems (large C) reach it ten times faster.
 
         Parameters
         ----------
         progress
-            Called now and then with (delta, number of support vectors). An exception in it, or
-            Ctrl-C, leaves a whole model behind.
+            Called every 20,000 steps with (delta, number of support vectors). An exception in it,
+            or Ctrl-C, leaves a model that can be used.
 
         """
         with self._lock:
@@ -266,7 +291,7 @@ class LASVMClassifier(KernelLearner):
                 progress(self.delta, self.n_support_vectors)
 
     def _finish_some(self, schedule: Any) -> bool:
-        """Make some steps, between which others may predict; return whether that was all."""
+        """Make some steps with the lock held; return whether the optimum is reached."""
         with self._lock:
             if self._state is None:
                 return True
@@ -276,7 +301,7 @@ class LASVMClassifier(KernelLearner):
             )
             return is_over
 
-    # Looking inside
+    # Inspection
 
     @property
     def bias(self) -> float:
@@ -285,27 +310,39 @@ class LASVMClassifier(KernelLearner):
 
     @property
     def delta(self) -> float:
-        """The gradient gap of the worst pair: how far b is from certain. At most tau = optimal."""
+        """The gradient gap of the worst pair, the uncertainty of b; at the optimum at most tau."""
         return 0.0 if self._state is None else float(lasvm.delta(self._state))
 
     @property
     def certificate(self) -> Certificate:
-        """Always absent: LASVM has a bias, and picks pairs by their gradients, not uniformly."""
+        """No bound, and the reason: LASVM has a bias, and does not pick its pairs uniformly."""
         return Certificate(None, _NO_CERTIFICATE)
 
     @property
     def covers(self) -> str:
-        """What the problem is about: the "kept" examples, the whole "stream", or its "window"."""
+        """Which examples the optimisation problem is over: "kept", "stream" or "window"."""
         if self.max_support_vectors is not None:
             return "kept"
         return "stream" if self.window is None else "window"
 
     def kept_gap(self) -> KeptGap:
-        """Return the measured gap on the examples kept; there was an example."""
+        """Return the measured duality gap on the examples kept.
+
+        Returns
+        -------
+        The gap, not normalised. The learner has learnt an example.
+
+        """
         return lasvm_gap(self._state, self.bias)
 
     def at_bound(self) -> np.ndarray:
-        """Return, for all coefficients that are not 0, whether they are at their bound."""
+        """Return whether each nonzero coefficient is at its upper bound C_i.
+
+        Returns
+        -------
+        bool, one value for each nonzero coefficient. The learner has learnt an example.
+
+        """
         alpha = self._state.alpha
         at_bound = (alpha == self._state.lower) | (alpha == self._state.upper)
         return at_bound[alpha != 0.0]

@@ -14,16 +14,17 @@ from streamsvm.solvers.linear import sgd
 
 
 class SVMSGDClassifier(LinearLearner):
-    """Linear SVM by stochastic gradient descent: one step an example, at the speed of reading it.
+    """Linear SVM by stochastic gradient descent: one step per example.
 
     After example t, w and b move against the gradient of the regularised loss, at a rate eta_t::
 
         min_w  lambda / 2 ||w||^2 + 1/n sum_i l(y_i (<w, x_i> + b))
         eta_t = (t0 / (t0 + t))^power / (lambda t0)
 
-    Any number of classes: two are one linear function, more one each against the rest. Memory does
-    not grow with the stream, but with the features seen. Scale the features first (`StandardScaler`
-    in front), or the rate is that of the largest.
+    Two classes are separated by one linear function; of more classes each has a linear function
+    against the rest. Memory grows with the number of features, not with the number of examples.
+    Scale the features first (`StandardScaler` in front): otherwise the feature with the largest
+    values determines the rate for all.
 
     Parameters
     ----------
@@ -33,34 +34,48 @@ class SVMSGDClassifier(LinearLearner):
     l2
         Positive: lambda. .0001 by default.
     C
-        In the place of `l2`, with `n_expected`: lambda = 1 / (C n_expected).
+        Instead of `l2`, together with `n_expected`: lambda = 1 / (C n_expected). Positive.
     n_expected
-        How many examples C is about, at least 1.
+        The number of examples in the stream, at least 1; used with `C`.
     t0
-        At least 1: how soon the rate falls; it begins at 1 / (lambda t0). None, the default: the
-        rule of the thesis, a pass over the first examples (up to 1024, looked at when 1, 4, 16, ...
-        were seen) with several values, of which that with the lowest objective is taken.
+        At least 1: the rate begins at 1 / (lambda t0), and has halved (with power 1) after t0
+        examples. None, the default: t0 is chosen by the rule of the thesis. After 1, 4, 16, ...
+        1024 examples, several values are tried in a pass over the examples so far, and the value
+        with the lowest objective is taken.
     power
-        How the rate falls, 0 to 1. None, the default: 1, which the theory wants, or 3/4 with
-        ``averaged=True``. 0 is a constant rate, for streams that drift.
+        The exponent with which the rate falls, 0 to 1. None, the default: 1, as in theory, or 3/4
+        with ``averaged=True``. 0 is a constant rate, for streams that drift.
     skip
-        Examples between two steps on the regularisation term. 1, the default, is SGD; more is
-        SVMSGD2, "auto" with 16 / share of nonzero features.
+        Number of examples between two steps on the regularisation term, at least 1. 1, the default,
+        is SGD; larger numbers are SVMSGD2; "auto" is 16 / share of nonzero features.
     averaged
-        True: predict by the mean of the weights over the past, the later ones weighing more. An
-        int of at least 2: by their mean over about so many examples. False: by the last weights.
-        None, the default: by the mean over the past or by the last weights, whichever predicted
-        better of late: the first is right for streams that stay as they are, the second for those
-        that drift.
+        True: predict with the mean of all past weights, in which later weights count more. An int
+        of at least 2: with their mean over about this many examples. False: with the last weights.
+        None, the default: with the mean of all past weights or with the last weights, whichever
+        had the smaller loss recently; the mean suits stationary streams, the last weights suit
+        streams that drift.
     bias_rate
-        The rate of the bias over that of the weights, at least 0; .01 by default, as in Bottou's
-        programs, since the bias' gradient does not vanish with sparse features. 0: no bias.
+        The rate of the bias divided by that of the weights, at least 0; .01 by default, as in
+        Bottou's programs, since every example changes the bias, but only few examples change the
+        weight of a sparse feature. 0: no bias.
     class_weight
         None or a dict {label: factor of the loss} (1 for labels not named).
     sparse, hashing, max_features
         As in `LASVMClassifier`.
     seed
-        Accepted like everywhere, without effect: nothing is drawn.
+        Without effect, since no random numbers are drawn; taken because all learners take it.
+
+    Attributes
+    ----------
+    weights
+        {feature: weight}; with more than two classes {label: {feature: weight}}. With `hashing` the
+        keys are column numbers.
+    intercept
+        The bias; with more than two classes {label: bias}.
+    rate
+        The learning rate of the next example.
+    classes
+        The labels seen, in the order of first appearance.
 
     References
     ----------
@@ -124,7 +139,7 @@ class SVMSGDClassifier(LinearLearner):
         yield {"loss": "squared_hinge", "skip": "auto", "t0": 1e5}
         yield {"power": 0.0, "sparse": True}
 
-    def _second(self) -> float | None:
+    def _initial_second_part(self) -> float | None:
         return None if self.averaged is False else 0.0
 
 

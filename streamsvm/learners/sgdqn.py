@@ -16,26 +16,40 @@ from streamsvm.solvers.linear import sgdqn
 class SGDQNClassifier(LinearLearner):
     """Linear SVM by stochastic gradients with a rate of its own for each feature (SGD-QN).
 
-    The steps of `SVMSGDClassifier` on the same problem, times a diagonal matrix B that is estimated
-    as the stream goes from how gradients change along a step: features of large curvature move
-    less. On badly conditioned dense data it needs far fewer passes, at less than twice the time.
+    The problem and the steps are those of `SVMSGDClassifier`, but each step is multiplied by a
+    diagonal matrix B, which is estimated during the stream from the change of the gradient along a
+    step: weights of features with a large curvature move less. On badly conditioned dense data it
+    needs far fewer passes, each at less than twice the time.
 
     Parameters
     ----------
     loss
-        "squared_hinge", the default, has the curvature that B is estimated from; or "hinge", "log",
-        "huber".
+        "squared_hinge", the default, which has a curvature that B can be estimated from; or
+        "hinge", "log", "huber".
     l2, C, n_expected, t0
         As in `SVMSGDClassifier`.
     power
-        How the rate falls, 0 to 1: 1 by default; 0 is a constant rate, for streams that drift.
+        The exponent with which the rate falls, 0 to 1: 1 by default; 0 is a constant rate, for
+        streams that drift.
     skip
-        Examples between two steps on the regularisation term, each followed by an estimation of B;
-        at least 1. "auto", the default: 16 / share of nonzero features (thesis, 3.1.2).
+        Number of examples between two steps on the regularisation term, each followed by an update
+        of B; at least 1. "auto", the default: 16 / share of nonzero features (thesis, 3.1.2).
     bias_rate, class_weight, sparse, hashing, max_features
         As in `SVMSGDClassifier`.
     seed
-        Accepted like everywhere, without effect: nothing is drawn.
+        Without effect, since no random numbers are drawn; taken because all learners take it.
+
+    Attributes
+    ----------
+    weights
+        {feature: weight}; with more than two classes {label: {feature: weight}}. With `hashing` the
+        keys are column numbers.
+    intercept
+        The bias; with more than two classes {label: bias}.
+    rate
+        The learning rate of the next example.
+    classes
+        The labels seen, in the order of first appearance.
 
     References
     ----------
@@ -95,7 +109,7 @@ class SGDQNClassifier(LinearLearner):
         yield {"loss": "hinge", "bias_rate": 1.0}
         yield {"power": 0.0, "sparse": True, "skip": 4}
 
-    def _second(self) -> float | None:
+    def _initial_second_part(self) -> float | None:
         return 1.0 / self._schedule.lam
 
 

@@ -28,18 +28,18 @@ from streamsvm.support.rows import Rows
 
 
 class TrackingSVMClassifier(KernelLearner):
-    """Online soft-margin SVM that tracks the batch optimum, with a guarantee that it can state.
+    """Online soft-margin SVM that tracks the batch optimum, with a bound on its distance.
 
-    After each example a constant number K of coordinate steps is made on examples drawn uniformly
-    from those seen, and the classifier given out is the mean of the K iterates: that keeps it, on
-    average over the stream, provably near the optimum of each moment's batch SVM (no bias)::
+    After each example K coordinate steps are made on examples drawn uniformly from those seen, and
+    the classifier that predicts is the mean of the K iterates. On average over the stream it is
+    provably near the optimum of the batch SVM (without bias) over the examples so far::
 
         max_a  sum_i a_i - 1/2 sum_ij a_i a_j y_i y_j k(x_i, x_j)     with  0 <= a_i <= C
 
-    `certificate` is that guarantee in numbers, at no cost; `TrackingMonitor` shows it beside the
-    measured gap. By default all examples are kept, as the theory wants, and memory grows with the
-    stream: streams without end want `window`, `reservoir` or `max_support_vectors`, under which the
-    guarantee still holds, for the examples kept.
+    `certificate` is this bound as a number, at no cost; `TrackingMonitor` shows it beside the
+    measured gap. By default all examples are kept, as the theory requires, and memory grows with
+    the stream. For streams without end set `window`, `reservoir` or `max_support_vectors`: the
+    bound then holds for the examples kept.
 
     Features and labels are treated as in `LASVMClassifier`.
 
@@ -53,56 +53,67 @@ class TrackingSVMClassifier(KernelLearner):
     K
         Steps after each example, at least 1; 10 by default. The gap falls about like 1 / K.
     epsilon
-        In the place of K: the wanted mean normalised gap, above 0. K is then ceil(8 C R2 /
-        epsilon^2), with R2 the largest k(x, x) so far: enough in the worst case, and generous.
+        Instead of K: the wanted mean normalised gap, above 0. K is then ceil(8 C R2 / epsilon^2),
+        with R2 the largest k(x, x) so far: enough in the worst case, usually far more than needed.
     process
-        True, the default: a step on the new example first (Algorithm 2). False: Algorithm 1.
+        True, the default: make a step on the new example first (Algorithm 2). False: do not
+        (Algorithm 1).
     averaged
-        True, the default: predict by the mean of the K iterates. False: by the last one. Can be
-        changed at any time.
+        True, the default: predict with the mean of the K iterates. False: with the last iterate.
+        The attribute may be changed at any time.
     gradients
-        "all": f of every example is kept up to date, so that steps that change nothing cost
-        nothing. "support": examples whose coefficient is 0 are dropped (the papers' link to LASVM):
-        less memory; the guarantee is then about the examples kept. "fresh": linear kernels only, w
-        itself is kept, and a step costs one product however many examples there are. None, the
-        default, is "fresh" for linear kernels and "all" for others.
+        "all": the value f(x_i) of every example is kept up to date, so that steps that change
+        nothing cost nothing. "support": as "all", but examples whose coefficient is 0 are dropped
+        (the papers' link to LASVM), which needs less memory; the bound is then for the examples
+        kept. "fresh": for linear kernels only, the weight vector w is stored and f(x_i) computed
+        when needed; a step costs one dot product, however many examples there are. None, the
+        default, is "fresh" for linear kernels without `max_support_vectors`, otherwise "all".
     window
-        Keep the last so many examples only, at least 1; None, the default, keeps all.
+        Keep only the last `window` examples, at least 1; None, the default, keeps all.
     reservoir
-        Keep a uniform sample of so many examples, at least 1; None, the default, keeps all.
+        Keep a uniform sample of this many examples, at least 1; None, the default, keeps all.
     max_support_vectors
-        Keep at most so many examples, at least 2, the least harmful going first; None, the default,
-        keeps all.
+        Keep at most this many examples, at least 2; which one makes room is chosen by `budget`.
+        None, the default, keeps all.
     budget
-        What makes room within `max_support_vectors`; as in `LASVMClassifier`.
+        How room is made when there are more than `max_support_vectors`; as in `LASVMClassifier`.
     tau
-        Steps with a margin that is off by less are left out, and counted in the certificate as if
-        made; at least 0, .001 by default.
+        A step on an example is skipped if its margin differs from 1 by at most this; the
+        certificate counts it as if it were made. At least 0, .001 by default.
     class_weight
         None or a dict {label: factor of C} (1 for labels not named).
     sparse
-        True: rows are kept by their nonzero features (text, one-hot); False: with all of them.
-        None, the default: as the data turn out; looked at when 1, 2, 4, 8, ... examples were seen.
+        True: rows are stored as their nonzero features (text, one-hot); False: as dense rows.
+        None, the default: dense until mostly zeros are found, which is checked after 1, 2, 4, 8,
+        ... examples.
     hashing
-        None, the default: each feature name gets a column of its own, in the order of their coming.
-        Or the number of columns that names are hashed to (2**18, say): no name is kept, and none is
-        ever left out; names that meet in a column add up, with random signs.
+        None, the default: each feature name gets its own column, in the order of first appearance.
+        Or the number of columns that names are hashed to (2**18, for example): names are not
+        stored and no feature is ignored; features in the same column are added, with random signs.
     max_features
-        At most so many names are known; later ones are left out, and counted as
-        ``features_ignored``. An event with more features than this is refused. 1,048,576 by
-        default.
+        The largest number of feature names, at least 1; later names are ignored, and counted in
+        `counters` as ``features_ignored``. An event with more features than this is refused.
+        1,048,576 by default.
     cache_mb
         Megabytes for cached kernel rows; 200 by default. Less is slower, never less exact.
     n_jobs
-        Threads for the kernel values of batches, where they pay: None, the default, is 1; -1 is one
-        a core. The model and its predictions are the same, to the last bit, for any number.
+        Threads that compute the kernel values of large batches: None, the default, is 1; -1 is one
+        per core. The model and its predictions are the same, to the last bit, for any number.
     seed
-        Of the uniform draws; None: another one each time.
+        Seed of the uniform draws; None: a different one each time.
 
     Attributes
     ----------
     kernel_
         The kernel in use.
+    n_support_vectors
+        Number of nonzero coefficients.
+    classes
+        The labels seen, in the order of first appearance.
+    feature_names
+        The features seen, in the order of first appearance.
+    memory_usage
+        Bytes of all arrays.
 
     References
     ----------
@@ -171,7 +182,7 @@ class TrackingSVMClassifier(KernelLearner):
     # The solver
 
     def _bound_kernel(self, state: Any) -> Any:
-        # Explicit w needs the kernel's scale, and no kernel values.
+        # With w stored only the kernel's scale is used.
         return self.kernel_ if self._gradients == "fresh" else super()._bound_kernel(state)
 
     @property
@@ -197,7 +208,7 @@ class TrackingSVMClassifier(KernelLearner):
         return done
 
     def _schedule_now(self) -> tracking.Schedule:
-        # Which classifier is given out may be changed at any time.
+        # `averaged` is a public attribute that may have been changed.
         if self._schedule.averaged != bool(self.averaged):
             self._schedule = self._schedule._replace(averaged=float(bool(self.averaged)))
         return self._schedule
@@ -217,32 +228,32 @@ class TrackingSVMClassifier(KernelLearner):
         coefficients = state.average if self.averaged else state.alpha
         return rows, coefficients[:n], state.store.entered[:n]
 
-    def _turned(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
+    def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
         state = copy.deepcopy(self._state)
         if state is not None:
             self._states.turn_signs(state)
         return {"_state": state}, np.negative
 
     def _check_ids(self, ids: Any) -> None:
-        """Take any: an example that comes again is renewed in its window."""
+        """Accept all ids, with a window too: an example that comes again is renewed in it."""
 
     def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
-        """Step on the examples kept until no margin is off by more than tau: their optimum.
+        """Make steps on the examples kept until all margins are right to tau: their optimum.
 
-        The averaged classifier is then the last one. The stream can go on afterwards.
+        The averaged classifier is set to this optimum. The learner can go on learning afterwards.
 
         Parameters
         ----------
         progress
-            Called now and then with (largest error of a margin, number of support vectors). An
-            exception in it, or Ctrl-C, leaves a whole model behind.
+            Called every 20,000 steps with (largest error of a margin, number of support vectors).
+            An exception in it, or Ctrl-C, leaves a model that can be used.
 
         """
         if self._state is None:
             return
         d = len(self._schema)
         while True:
-            # Between some steps and the next ones, others may predict.
+            # Released between two calls, so that other threads can predict.
             with self._lock:
                 worst = tracking_finish.finish_some(
                     self._solver,
@@ -256,11 +267,11 @@ class TrackingSVMClassifier(KernelLearner):
             if progress is not None:
                 progress(worst, self.n_support_vectors)
 
-    # Looking inside
+    # Inspection
 
     @property
     def n_kept(self) -> int:
-        """How many examples are kept: the active set."""
+        """Number of examples kept, which the papers call the active set."""
         return 0 if self._state is None else int(self._state.active.counts[0].n_members)
 
     @property
@@ -277,8 +288,13 @@ class TrackingSVMClassifier(KernelLearner):
     def papers_certificate(self) -> float | None:
         """Return the certificate in the papers' form, from an upper bound of the optimum.
 
-        It is above `certificate`, and agrees with it as the gap closes; it costs a look at every
-        example kept.
+        It is above `certificate`, and approaches it as the gap closes. Its cost grows with the
+        number of examples kept.
+
+        Returns
+        -------
+        The bound; None before the first example.
+
         """
         if self._state is None:
             return None
@@ -299,30 +315,48 @@ class TrackingSVMClassifier(KernelLearner):
 
     @property
     def covers(self) -> str:
-        """What the problem is about: the "kept" examples, the whole "stream", or its "window"."""
+        """Which examples the optimisation problem is over: "kept", "stream" or "window"."""
         if self._gradients != "support" or self.max_support_vectors:
             return "kept"
         return "stream" if self.window is None else "window"
 
     def kept_numbers(self) -> np.ndarray:
-        """Return the numbers of the examples kept; there was an example."""
+        """Return the numbers of the examples kept.
+
+        Returns
+        -------
+        int64 (n_kept,): counted from 1, or the ids given. The learner has learnt an example.
+
+        """
         members = self._state.active.members[: self.n_kept]
         return np.asarray(self._state.store.entered[members])
 
     def kept_gap(self) -> KeptGap:
-        """Return the measured gap on the examples kept; there was an example."""
+        """Return the measured duality gap on the examples kept.
+
+        Returns
+        -------
+        The gap, not normalised. The learner has learnt an example.
+
+        """
         measure = gap.linear_gap if self._gradients == "fresh" else gap.tracking_gap
         kernel = self._bound_kernel(self._state)
         return measure(self._state, kernel, len(self._schema), bool(self.averaged))
 
     def at_bound(self) -> np.ndarray:
-        """Return, for all coefficients that are not 0, whether they are at their bound."""
+        """Return whether each nonzero coefficient is at its upper bound C_i.
+
+        Returns
+        -------
+        bool, one value for each nonzero coefficient. The learner has learnt an example.
+
+        """
         alpha = self._state.alpha
         return (np.abs(alpha) >= self._state.box)[alpha != 0.0]
 
     @property
     def counters(self) -> dict[str, int]:
-        """Counts since the first example: steps, kernel values, how cached rows were found."""
+        """Counts since the first example: steps, kernel values, hits and misses of the cache."""
         names = ("steps", "null_steps")
         if self._state is None:
             return dict.fromkeys(names, 0) | self._ignored()

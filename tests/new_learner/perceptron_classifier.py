@@ -72,7 +72,7 @@ class PerceptronClassifier(Learner):
     def _diagonal(self, x: Rows) -> np.ndarray:
         return np.zeros(shape(x)[0])
 
-    def _turned(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
+    def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
         weights, info = self._state
         turned = PerceptronState(-weights, info * np.array([-1.0, 1.0]))
         return {"_state": turned}, np.negative

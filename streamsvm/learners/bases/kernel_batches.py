@@ -31,7 +31,7 @@ def learn_rows(
         seen = learner._n_examples + start
         stop = min(len(y), start + auto_gamma.next_power_of_two(seen) - seen)
         part = slice(start, stop)
-        box = learner._c_of(y[part], labels[part]) * w[part]
+        box = learner._costs_of(y[part], labels[part]) * w[part]
         fresh = cut(x, start, stop)
         learner._look_at_size(shape(x)[1], seen)
         if learner._sparse:

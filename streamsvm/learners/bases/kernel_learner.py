@@ -236,7 +236,7 @@ class KernelLearner(Learner):
         factors = [float(self.class_weight.get(self._labels.label(s), 1.0)) for s in signs.tolist()]
         return self._C * np.array(factors) * weights
 
-    def _c_of(self, y: np.ndarray, labels: LabelColumn) -> np.ndarray:
+    def _costs_of(self, y: np.ndarray, labels: LabelColumn) -> np.ndarray:
         """Return C times the class weight of each row."""
         if self.class_weight is None:
             return np.full(len(y), self._C)

@@ -87,7 +87,7 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
     ) -> np.ndarray:
         """Learn rows with signs `y`; return the margins from before each was learnt."""
 
-    def _turned(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
+    def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
         """Return attributes with +1 and -1 exchanged, and what becomes of signs elsewhere.
 
         The learner is left as it is. Of learners whose labels have signs.
@@ -387,7 +387,7 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
     def _add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
         """Take note of a class; return what becomes of the signs known so far, None: nothing."""
         labels = type(self._labels)(self._labels.seen)
-        changed, change = self._turned() if labels.add(label) else ({}, None)
+        changed, change = self._with_signs_exchanged() if labels.add(label) else ({}, None)
         # In one step: an interruption before or after it leaves labels and signs that match.
         self.__dict__.update(changed, _labels=labels)
         return change

@@ -48,7 +48,7 @@ def read_more(model: Any, content: dict[str, Any], arrays: NamedArrays) -> None:
     model._schedule = model._schedule._replace(t0=t0)
     d = len(model._schema)
     if "weights" in arrays:
-        parts = 1 if model._second() is None else 2
+        parts = 1 if model._initial_second_part() is None else 2
         sizes = {"outputs": model._n_outputs(), "parts": parts, "features": max(1, d)}
         model._state = LinearState(*(arrays.take(k, f, sizes) for k, f in FIELDS.items()))
     elif model._n_examples:

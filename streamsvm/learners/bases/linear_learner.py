@@ -82,7 +82,7 @@ class LinearLearner(LinearModel):
         self._set_fast_path(NoFastPath())
 
     @abc.abstractmethod
-    def _second(self) -> float | None:
+    def _initial_second_part(self) -> float | None:
         """Return where the second part of the weights begins; None: there is none."""
 
     _solver: Any
@@ -112,7 +112,7 @@ class LinearLearner(LinearModel):
             new["_first"] = first
         if self._state is not None:
             # B of SGD-QN has no sign, u has that of v.
-            signed, second = slice(1 if self._kind else 2), self._second()
+            signed, second = slice(1 if self._kind else 2), self._initial_second_part()
             is_turned = change is np.negative
             new["_state"] = linear_classes.state_of(self._state, labels, is_turned, signed, second)
         self._generation.advance()
@@ -137,11 +137,11 @@ class LinearLearner(LinearModel):
         if self._state is None:
             fewest = _FEWEST_SPARSE if self._sparse else _FEWEST
             room = d if self._schema.buckets else max(d, min(fewest, self._schema.limit))
-            self._state = linear_state.new_state(outputs, room, self._second())
+            self._state = linear_state.new_state(outputs, room, self._initial_second_part())
         k, _, room = self._state.weights.shape
         if d > room or outputs > k:
             room = room if d <= room else max(d, min(2 * room, self._schema.limit))
-            grown = linear_state.grown(self._state, outputs, room, self._second())
+            grown = linear_state.grown(self._state, outputs, room, self._initial_second_part())
             # First: the fast path leads to the old state.
             self._generation.advance()
             self._state = grown
@@ -187,7 +187,7 @@ class LinearLearner(LinearModel):
             self._state_for(min(_FEWEST_SPARSE, self._schema.limit))
         if self.t0 is None:
             # In place: a fast path leads here.
-            state, second = self._state_for(0), self._second()
+            state, second = self._state_for(0), self._initial_second_part()
             self._schedule = rate_search.learn_best(
                 x, y, weight, self._schedule, state, second, self._kind
             )
