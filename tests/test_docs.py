@@ -16,7 +16,7 @@ PRINTED = {
     "confluent-kafka": "200",
     "kafka-python": "200",
     "aiokafka": "200",
-    "quixstreams, and whatever has confluent-kafka's `poll`": "200",
+    "quixstreams, and other clients with confluent-kafka's `poll`": "200",
     "Iterators": "3",
     "Labels that come later": "{'held': 0, 'labels_held': 0, 'answered': 200, 'before_event': ",
     "Serving beside learning": "True",
