@@ -71,7 +71,7 @@ class EventReader:
         The packed event; None if the general path must read it, because a value is no number, say.
 
         """
-        d = len(self.schema)
+        d = self.schema.n_names
         if d != self._n_prepared:
             self._prepare(d)
         # One C call reads all values; a name that is missing raises.

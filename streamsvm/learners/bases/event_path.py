@@ -14,7 +14,6 @@ which says why.
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -253,7 +252,14 @@ class EventPath:
 
     def is_bound_to(self, bound: Bound) -> bool:
         """Tell whether it is bound to these, the same objects: they are replaced, not changed."""
-        return all(map(operator.is_, self.bound, bound))
+        state, kernel, schedule, calibration, labels = self.bound
+        return (
+            bound[0] is state
+            and bound[1] is kernel
+            and bound[2] is schedule
+            and bound[3] is calibration
+            and bound[4] is labels
+        )
 
     def predict(self, event: Event, is_hashed: bool) -> bool:
         """Predict an event; return False if a value is out of range."""

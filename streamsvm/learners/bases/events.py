@@ -33,19 +33,20 @@ def _path_for(learner: Any, event: Event) -> EventPath | None:
     The code that ran while the event was read may have changed anything: all is looked at anew, and
     nothing from here to the compiled call runs code of a user's.
     """
-    if learner._state is None or len(learner._labels.seen) < 2:
-        return None
-    if event[1] - len(event[4]) != len(learner._schema) or bool(event[3]) != learner._sparse:
+    _, d, _, columns, new = event
+    if d - len(new) != len(learner._schema) or bool(columns) != learner._sparse:
         return None
     path: EventPath | None = learner._event_path
     bound = learner._bound()
     if path is None or not path.is_bound_to(bound):
+        if learner._state is None or len(learner._labels.seen) < 2:
+            return None
         n_outputs = learner._output.zeros(learner._labels, 1).size
         room, kernel = learner._room_for_features(), learner._bound_kernel(learner._state)
         n_learnt = learner._n_learnt
         path = EventPath(bound, kernel, n_learnt, n_outputs, room, learner._sparse)
         learner._event_path = path
-    return path if event[1] <= path.room else None
+    return path if d <= path.room else None
 
 
 def predict(learner: Any, x: Mapping[Name, Any]) -> EventPath | None:

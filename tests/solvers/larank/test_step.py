@@ -97,7 +97,9 @@ class Stream:
         entered = self.state.store.entered
         for s, row in enumerate(coefficients(self.state)):
             if entered[s]:
-                found[entered[s] - 1] = row[: found.shape[1]]
+                # The state has room for more classes than came, or fewer than are still to come.
+                k = min(row.size, found.shape[1])
+                found[entered[s] - 1, :k] = row[:k]
         return found
 
     def patterns(self):
