@@ -49,7 +49,8 @@ def stamp(function: Callable[..., Any]) -> tuple[str, ...]:
     """Return the stamp of a function: cached machine code with another stamp is not used."""
     users = hashlib.sha256("\0".join(sorted(_registered)).encode()).hexdigest()
     sources = digest_of_sources(Path(inspect.getfile(function)))
-    return (sources, users, numba.__version__, f"bounds={BOUNDS_CHECKED}")
+    settings = f"bounds={BOUNDS_CHECKED} optimization={config.OPT}"  # type: ignore[attr-defined]
+    return (sources, users, numba.__version__, settings)
 
 
 def _variant(users: str) -> str:
