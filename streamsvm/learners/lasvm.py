@@ -217,7 +217,7 @@ class LASVMClassifier(KernelLearner):
     def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
         state = copy.deepcopy(self._state)
         if state is not None:
-            boxes.turn_signs(state)
+            boxes.exchange_classes(state)
         return {"_state": state, "_counts": self._counts[::-1].copy()}, np.negative
 
     # Class weights

@@ -231,7 +231,7 @@ class TrackingSVMClassifier(KernelLearner):
     def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
         state = copy.deepcopy(self._state)
         if state is not None:
-            self._states.turn_signs(state)
+            self._states.exchange_classes(state)
         return {"_state": state}, np.negative
 
     def _check_ids(self, ids: Any) -> None:

@@ -4,7 +4,7 @@ With a bias, for any b (sum_s alpha_s = 0)::
 
     gap(b) = sum_s [ C_s max(0, y_s (g_s - b)) - alpha_s (g_s - b) ]
 
-which is convex and piecewise linear in b; the least is at one of the g_s between g_min and g_max.
+which is convex and piecewise linear in b; its minimum is at one of the g_s between g_min and g_max.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _hinge_at(state, b):
 
 @compiled
 def best_bias(state):
-    """Return the b at which the gap of a LASVM state is least."""
+    """Return the b for which the gap of a LASVM state is smallest."""
     info = state.info[0]
     if info.i < 0 or info.j < 0 or info.g_max <= info.g_min:
         return bias(state)
@@ -51,7 +51,7 @@ def best_bias(state):
             n_between += 1
             slope -= box if state.y[s] > 0.0 else 0.0
     b = info.g_min
-    # Passing any g raises the slope by its C, whichever its label.
+    # The slope rises by C_s at g_s, for both labels.
     order = np.argsort(between[:n_between])
     for p in range(n_between):
         if slope >= 0.0:
@@ -72,6 +72,6 @@ def _lasvm(state):
 
 
 def lasvm_gap(state, own_bias: float) -> KeptGap:
-    """Return the gap of a LASVM state at the best b; `own_bias` is that of its margins."""
+    """Return the gap of a LASVM state at the best b; `own_bias` is the b of its margins."""
     total, box, b = _lasvm(state)
     return KeptGap(total, box, b - own_bias)
