@@ -1,4 +1,4 @@
-"""Batches of kernel learners: cut where width and weights change, shared out among threads."""
+"""Batches of kernel learners: split where gamma or class weights change, run by several threads."""
 
 from __future__ import annotations
 
@@ -23,19 +23,22 @@ def learn_rows(
     numbers: np.ndarray,
     diagonal: np.ndarray,
 ) -> np.ndarray:
-    """Learn rows with signs y; return the margins from before each was learnt."""
+    """Learn rows with signs y; return the margins from before each was learnt.
+
+    Gamma and class weights are updated when the number of examples is a power of two. The batch is
+    split there, so that the model does not depend on how the stream is cut into batches.
+    """
     margins = learner._new_margins(len(y))
     start = 0
     while start < len(y):
-        # Width and class weights change at powers of two, however the stream is cut.
         seen = learner._n_examples + start
         stop = min(len(y), start + auto_gamma.next_power_of_two(seen) - seen)
         part = slice(start, stop)
         box = learner._costs_of(y[part], labels[part]) * w[part]
         fresh = cut(x, start, stop)
-        learner._look_at_size(shape(x)[1], seen)
+        learner._become_sparse_if_large(shape(x)[1], seen)
         if learner._sparse:
-            # They may have become sparse since the batch was read.
+            # The learner may have become sparse after the batch was read.
             fresh = sparse(fresh)
         rows = (fresh, y[part], box, w[part], numbers[part], diagonal[part])
         _learn_some(learner, rows, margins[part])
@@ -48,7 +51,7 @@ def learn_rows(
 
 
 def _learn_some(learner: Any, rows: tuple[Any, ...], margins: np.ndarray) -> None:
-    """Learn rows between two changes of width and weights, growing the state as needed."""
+    """Learn rows between two changes of gamma and class weights, growing the state as needed."""
     x, *others = rows
     n, d = shape(x)
     state = learner._state_for(d)
@@ -72,7 +75,7 @@ def _learn_some(learner: Any, rows: tuple[Any, ...], margins: np.ndarray) -> Non
 
 
 def _fill_block(learner: Any, state: Any, x: Rows) -> None:
-    """Compute the kernel values of at most `BLOCK` fresh rows, by several threads."""
+    """Compute the kernel values of at most `BLOCK` fresh rows with several threads."""
     n, kernel = states.n_computed(state), learner._bound_kernel(state)
     parts = threads.ranges(n, learner._n_threads, PANEL)
     own_states = [state] + [states.with_scratch(state, False) for _ in parts[1:]]
@@ -84,7 +87,7 @@ def _fill_block(learner: Any, state: Any, x: Rows) -> None:
 
 
 def margins_of(learner: Any, x: Rows) -> np.ndarray:
-    """Return the margins of rows, by several threads where that pays."""
+    """Return the margins of rows, computed by several threads if the batch is large enough."""
     n, d = shape(x)
     margins = learner._new_margins(n)
     if learner._state is None or n == 0:

@@ -34,13 +34,13 @@ def learn(
         if change is not None and learner.observer is not None:
             learner.observer.turn_signs(change)
         part = slice(start, stop)
-        given = None if numbers is None else numbers[part]
+        part_numbers = None if numbers is None else numbers[part]
         column = _learn_run(
             learner,
             cut(x, start, stop),
             labels[part],
             w[part],
-            given,
+            part_numbers,
             diagonal[part],
             n_known if n_known < len(learner._labels.seen) else None,
         )
