@@ -19,6 +19,8 @@ from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.training_observer import tell
 
 _LARGEST_WEIGHT = 1e300
+"""Larger weights are for the general path, which refuses infinite ones."""
+
 _ATTEMPTS = 8
 """How often an event is read again because reading it changed the model (see `checked`)."""
 
@@ -54,9 +56,19 @@ def _path_for(learner: Any, event: Event) -> EventPath | None:
 
 
 def predict(learner: Any, x: Mapping[Name, Any]) -> EventPath | None:
-    """Predict an event; return the path, which has its margin and label, or None to fall back.
+    """Predict an event by the learner's `EventPath`.
 
-    The caller holds the learner's lock.
+    Parameters
+    ----------
+    learner
+        A `Learner`; the caller holds its lock.
+    x
+        The event.
+
+    Returns
+    -------
+    The path, which has the margin and the index of the label; None to fall back.
+
     """
     event = _read(learner, x, False)
     path = None if event is None else _path_for(learner, event)
@@ -66,10 +78,23 @@ def predict(learner: Any, x: Mapping[Name, Any]) -> EventPath | None:
 
 
 def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
-    """Learn an event whose label was seen before; return False if it must fall back.
+    """Learn an event by the learner's `EventPath`, and tell the monitor.
 
-    The caller holds the learner's lock.
+    Parameters
+    ----------
+    learner
+        A `Learner`; the caller holds its lock.
+    x
+        The event.
+    y, w
+        Its label and its weight, as the user gave them: they are not checked yet.
+
+    Returns
+    -------
+    True; False to fall back, when nothing was learnt.
+
     """
+    # Weights of 0, and of other types, are for the general path.
     if (w.__class__ is not float and w.__class__ is not int) or not 0.0 < w < _LARGEST_WEIGHT:
         return False
     w = float(w)
@@ -77,6 +102,7 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
     try:
         sign = signs.get(y)
     except TypeError:
+        # A label that is not hashable: the general path raises the error.
         return False
     if sign is None:
         return False
@@ -109,7 +135,18 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
 
 
 def checked(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> tuple[Any, ...]:
-    """Return an event as a row, its label, its weight and its new names, for the general path.
+    """Check an event for the general path.
+
+    Parameters
+    ----------
+    learner
+        A `Learner`; the caller holds its lock.
+    x, y, w
+        The event, its label and its weight, as the user gave them.
+
+    Returns
+    -------
+    A batch of one row, one label and one weight, and the names of the features that are new.
 
     Raises
     ------
