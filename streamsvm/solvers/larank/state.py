@@ -1,4 +1,9 @@
-"""The state of LaRank: its arrays, its coefficients, and how it is squeezed and rebuilt."""
+"""The state of LaRank: its arrays, its coefficients, and how it is squeezed and rebuilt.
+
+Arguments that functions of this solver share: `state`; `kernel`, bound or not (see
+`support.bound_kernels`); the slots s, i and j; n, the number of slots in use; d, the number of
+features; `row`, float32 (capacity,), the kernel values of one example with all slots.
+"""
 
 from __future__ import annotations
 
@@ -151,7 +156,24 @@ def new_state(
     capacity: int = 2 * PANEL,
     sparse: bool = False,
 ) -> LaRankState:
-    """Return an empty state with room for `n_classes` classes and `capacity` slots."""
+    """Return an empty state.
+
+    Parameters
+    ----------
+    n_features
+        Number of features that there is room for.
+    cache_bytes
+        Bytes for cached kernel rows.
+    draws
+        State of the random generator, see `support.draws`.
+    n_classes
+        Number of classes that there is room for.
+    capacity
+        Number of slots.
+    sparse
+        Whether rows are stored as their nonzero features.
+
+    """
     sizes = {"slots": capacity, "features": n_features, "classes": n_classes}
     state: LaRankState = states.new(
         LaRankState, sizes, sparse=sparse, cache_bytes=cache_bytes, draws=draws

@@ -14,6 +14,15 @@ def set_boxes(state, kernel, c_negative, c_positive, d):
     of the class with the larger sum are then scaled down, which keeps them inside their boxes.
     Gradients are recomputed.
 
+    Parameters
+    ----------
+    state, kernel
+        The state and its kernel.
+    c_negative, c_positive
+        C_y of the two classes: C times the class weight.
+    d
+        Number of features.
+
     Returns
     -------
     Whether any box changed by more than rounding.

@@ -1,4 +1,9 @@
-"""The state of LASVM: its arrays, and how they are reordered and rebuilt."""
+"""The state of LASVM: its arrays, and how they are reordered and rebuilt.
+
+Arguments that functions of this solver share: `state`; `kernel`, bound or not (see
+`support.bound_kernels`); the slots s, i and j; n, the number of slots in use; d, the number of
+features; `row`, float32 (capacity,), the kernel values of one example with all slots.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +107,20 @@ declare(
 def new_state(
     n_features: int, cache_bytes: int, capacity: int = 2 * PANEL, sparse: bool = False
 ) -> LASVMState:
-    """Return an empty state."""
+    """Return an empty state.
+
+    Parameters
+    ----------
+    n_features
+        Number of features that there is room for.
+    cache_bytes
+        Bytes for cached kernel rows.
+    capacity
+        Number of slots.
+    sparse
+        Whether rows are stored as their nonzero features.
+
+    """
     sizes = {"slots": capacity, "features": n_features}
     state: LASVMState = states.new(LASVMState, sizes, sparse=sparse, cache_bytes=cache_bytes)
     return state

@@ -73,7 +73,22 @@ declare(
 def new_state(
     n_features: int, window: int, seed: int | None, capacity: int = 64, sparse: bool = False
 ) -> LinearTrackingState:
-    """Return an empty state; `window` is the size of the window, 0 for none."""
+    """Return an empty state.
+
+    Parameters
+    ----------
+    n_features
+        Number of features that there is room for.
+    window
+        The size of the window; 0: no window.
+    seed
+        Seed of the random draws; None: a different one each time.
+    capacity
+        Number of slots.
+    sparse
+        Whether rows are stored as their nonzero features.
+
+    """
     sizes = {"slots": capacity, "features": n_features, "window": window}
     state: LinearTrackingState = states.new(
         LinearTrackingState, sizes, sparse=sparse, draws=new_draws(seed)
@@ -159,7 +174,24 @@ row_at: Any = chosen_by(0, {RowStore: _row_dense, SparseStore: _row_sparse})
 
 @compiled_within
 def step_on(state, scale, i, share, tau, d):
-    """Make the coordinate step on slot i; return its gain and whether it was made."""
+    """Make the coordinate step on slot i; return its gain and whether it was made.
+
+    Parameters
+    ----------
+    state
+        A `LinearTrackingState`.
+    scale
+        The scale of the linear kernel.
+    i
+        A slot of the active set.
+    share
+        The weight of the step in the average: the share of the iterates from this one on.
+    tau
+        A step with |g_i| <= tau is not made; its gain is returned all the same.
+    d
+        Number of features.
+
+    """
     y, x = state.y[i], row_at(state.store, i, d)
     g = 1.0 - y * scale * product(state.w, x)
     a = y * state.alpha[i]

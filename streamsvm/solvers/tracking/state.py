@@ -1,4 +1,9 @@
-"""The state of averaged tracking: its arrays, and the bookkeeping of the certificate."""
+"""The state of averaged tracking: its arrays, and the bookkeeping of the certificate.
+
+Arguments that functions of this solver share: `state`; `kernel`, bound or not (see
+`support.bound_kernels`); the slots s, i and j; n, the number of slots in use; d, the number of
+features; `row`, float32 (capacity,), the kernel values of one example with all slots.
+"""
 
 from __future__ import annotations
 
@@ -113,7 +118,24 @@ def new_state(
     capacity: int = 2 * PANEL,
     sparse: bool = False,
 ) -> TrackingState:
-    """Return an empty state; `window` is 0 for an active set that does not slide."""
+    """Return an empty state.
+
+    Parameters
+    ----------
+    n_features
+        Number of features that there is room for.
+    cache_bytes
+        Bytes for cached kernel rows.
+    window
+        The size of the window; 0: no window.
+    seed
+        Seed of the random draws; None: a different one each time.
+    capacity
+        Number of slots.
+    sparse
+        Whether rows are stored as their nonzero features.
+
+    """
     sizes = {"slots": capacity, "features": n_features, "window": window}
     state: TrackingState = states.new(
         TrackingState, sizes, sparse=sparse, cache_bytes=cache_bytes, draws=new_draws(seed)
