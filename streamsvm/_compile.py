@@ -346,6 +346,8 @@ def lowered_as(function: Any, typer: Any, lower: Any) -> None:
     """
 
     class Typed(AbstractTemplate):
+        """Numba's typing template of the function: it gives the signature of each call."""
+
         key = function
 
         def generic(self, args: Any, kws: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,11 +16,11 @@ from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.kernel_learner import KernelLearner
 from streamsvm.learners.bases.parameter_checks import check_number, check_positive, check_size
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.learners.bases.support_vectors import as_matrix
+from streamsvm.learners.bases.support_vectors import SupportPatterns, as_matrix
 from streamsvm.monitor.certificate import Certificate, tracking_bound
 from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.gap import KeptGap
-from streamsvm.solvers.larank import events as events
+from streamsvm.solvers.larank import events as events  # registers the solver
 from streamsvm.solvers.larank import finish as larank_finish
 from streamsvm.solvers.larank import state as larank_state
 from streamsvm.solvers.larank import step as larank
@@ -32,17 +32,10 @@ from streamsvm.support.draws import new_draws
 from streamsvm.support.rows import Rows
 
 _CANDIDATES = 16
+"""The default of `candidates`."""
+
 _MOST_OPERATIONS = 100
-
-
-class SupportPatterns(NamedTuple):
-    """The support patterns of a multiclass model, in the order in which they entered it."""
-
-    feature_names: list[Any]
-    rows: Any  # float32 (n, d), or a SciPy CSR matrix
-    coefficients: np.ndarray  # float64 (n, classes) beta
-    labels: list[Any]
-    classes: list[Any]  # the class of each column of `coefficients`
+"""The largest number of operations that the adaptive schedule makes between two examples."""
 
 
 class LaRankClassifier(KernelLearner):
@@ -167,7 +160,7 @@ class LaRankClassifier(KernelLearner):
         self.candidates = candidates
         self.window = window
         self.max_support_vectors = max_support_vectors
-        # None, not the argument: a clone gets the value as max_support_vectors.
+        # None, so that a clone gets the value only as max_support_vectors, without a warning.
         self.max_support_patterns = None
         self.seed = seed
         self._schedule = larank.Schedule(
@@ -186,7 +179,7 @@ class LaRankClassifier(KernelLearner):
 
     @property
     def _multiclass(self) -> bool:
-        # River's name for it.
+        # River asks this.
         return True
 
     @classmethod
@@ -349,9 +342,8 @@ class LaRankClassifier(KernelLearner):
         float64 (n,): C times class weight times example weight.
 
         """
-        return (
-            self._costs_of(signs, LabelColumn(signs.astype(np.int64), self._labels.seen)) * weights
-        )
+        labels = LabelColumn(signs.astype(np.int64), self._labels.seen)
+        return self._costs_of(signs, labels) * weights
 
     def kept_gap(self) -> KeptGap:
         """Return the measured duality gap on the examples kept.

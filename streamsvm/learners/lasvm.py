@@ -21,7 +21,7 @@ from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.lasvm import boxes
-from streamsvm.solvers.lasvm import events as events
+from streamsvm.solvers.lasvm import events as events  # registers the solver
 from streamsvm.solvers.lasvm import finish as lasvm_finish
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
@@ -32,6 +32,7 @@ from streamsvm.support.declaration import NOT_NEGATIVE, Field
 from streamsvm.support.rows import Rows
 
 _FINISH_STEPS = 20_000
+"""Number of steps of `finish` between two reports of progress."""
 
 
 class LASVMClassifier(KernelLearner):
@@ -180,7 +181,8 @@ class LASVMClassifier(KernelLearner):
                 policy_of(budget, kernel),
             ),
         )
-        self._counts = np.zeros(2)  # examples of the negative and the positive class
+        # The number of examples of the negative and the positive class.
+        self._counts = np.zeros(2)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -217,7 +219,7 @@ class LASVMClassifier(KernelLearner):
     def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
         state = copy.deepcopy(self._state)
         if state is not None:
-            boxes.turn_signs(state)
+            boxes.exchange_classes(state)
         return {"_state": state, "_counts": self._counts[::-1].copy()}, np.negative
 
     # Class weights
@@ -291,7 +293,7 @@ class LASVMClassifier(KernelLearner):
                 progress(self.delta, self.n_support_vectors)
 
     def _finish_some(self, schedule: Any) -> bool:
-        """Make some steps with the lock held; return whether the optimum is reached."""
+        """Make at most `_FINISH_STEPS` steps; return whether the optimum is reached."""
         with self._lock:
             if self._state is None:
                 return True

@@ -17,7 +17,7 @@ from streamsvm.learners.bases.parameter_checks import check_size
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate, papers_bound, tracking_bound
 from streamsvm.solvers.gap import KeptGap
-from streamsvm.solvers.tracking import events as events
+from streamsvm.solvers.tracking import events as events  # registers the solver
 from streamsvm.solvers.tracking import finish as tracking_finish
 from streamsvm.solvers.tracking import gap
 from streamsvm.solvers.tracking import linear as tracking_linear
@@ -182,7 +182,7 @@ class TrackingSVMClassifier(KernelLearner):
     # The solver
 
     def _bound_kernel(self, state: Any) -> Any:
-        # With w stored only the kernel's scale is used.
+        # A solver with an explicit w only uses the scale of the kernel.
         return self.kernel_ if self._gradients == "fresh" else super()._bound_kernel(state)
 
     @property
@@ -231,14 +231,14 @@ class TrackingSVMClassifier(KernelLearner):
     def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
         state = copy.deepcopy(self._state)
         if state is not None:
-            self._states.turn_signs(state)
+            self._states.exchange_classes(state)
         return {"_state": state}, np.negative
 
     def _check_ids(self, ids: Any) -> None:
-        """Accept all ids, with a window too: an example that comes again is renewed in it."""
+        """Accept all ids: in a window, an example that comes again counts as a new one."""
 
     def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
-        """Make steps on the examples kept until all margins are right to tau: their optimum.
+        """Make steps on the examples kept until they are at their optimum, up to `tau`.
 
         The averaged classifier is set to this optimum. The learner can go on learning afterwards.
 
@@ -253,7 +253,7 @@ class TrackingSVMClassifier(KernelLearner):
             return
         d = len(self._schema)
         while True:
-            # Released between two calls, so that other threads can predict.
+            # Other threads can predict between two calls.
             with self._lock:
                 worst = tracking_finish.finish_some(
                     self._solver,

@@ -1,4 +1,4 @@
-"""Running figures of a stream: speed, latencies, accuracy and other metrics."""
+"""Statistics of a stream so far: learning speed, latencies, accuracy and River metrics."""
 
 from __future__ import annotations
 
@@ -10,10 +10,20 @@ from typing import Any
 import numpy as np
 
 _LATENCIES = 1000
+"""Number of latencies that are kept."""
 
 
 class Rates:
-    """Learning speed: examples a second since the start, and the last 1,000 latencies."""
+    """Learning speed: examples per second since the start, and the last 1,000 latencies.
+
+    Attributes
+    ----------
+    n_examples
+        Number of examples learnt.
+    seconds
+        Total time of learning them.
+
+    """
 
     def __init__(self) -> None:
         self.n_examples = 0
@@ -26,11 +36,11 @@ class Rates:
         Parameters
         ----------
         n
-            How many.
+            Number of examples.
         seconds
-            How long all of them took.
+            The time of learning all of them.
         latencies
-            Seconds of each event, or of one example of each batch.
+            Seconds for each event, or for one example of each batch.
 
         """
         self.n_examples += n
@@ -43,8 +53,8 @@ class Rates:
         Returns
         -------
         dict[str, float | None]
-            Values of examples_per_second, latency_p50 and latency_p99 (seconds); None before the
-            first example.
+            The values of ``examples_per_second`` and, in seconds, of the median ``latency_p50`` and
+            the 99th percentile ``latency_p99``; None before the first example.
 
         """
         n = len(self._latencies)
@@ -59,7 +69,7 @@ class Rates:
 
 
 class Scores:
-    """Progressive accuracy, and River metrics.
+    """The accuracy and River metrics of predictions made before each label was learnt.
 
     Parameters
     ----------
@@ -70,7 +80,14 @@ class Scores:
     Raises
     ------
     TypeError
-        A metric lacks a method, or does not give numbers.
+        A metric lacks a method, or ``get()`` does not return numbers.
+
+    Attributes
+    ----------
+    metrics
+        A list of the metrics.
+    wants_probabilities
+        Whether one of them needs probabilities.
 
     """
 
@@ -119,12 +136,13 @@ class Scores:
                     metric.update(y, p)
 
     def get(self) -> dict[str, float | None]:
-        """Return the accuracy and each metric by the name of its class.
+        """Return the values of all metrics.
 
         Returns
         -------
         dict[str, float | None]
-            The accuracy (None before the first example), and each metric by the name of its class.
+            The ``accuracy`` (None before the first example), and the value of each metric by the
+            name of its class; a metric of several values has one entry for each.
 
         """
         values: dict[str, float | None] = {"accuracy": self._right / self._n if self._n else None}
@@ -136,6 +154,7 @@ class Scores:
 
 
 def _gives_numbers(metric: Any) -> bool:
+    """Tell whether `get` returns a number, or several."""
     try:
         return all(isinstance(part, (int, float)) for part in _parts(metric.get()))
     except NotImplementedError:
@@ -160,6 +179,7 @@ def counts_pairs(metric: Any) -> bool:
 
 
 def _name(metric: Any) -> str:
+    """Return the name of the class of a metric, with that of the metric it wraps, if any."""
     # River's Rolling and TimeRolling wrap a metric and pass attribute access on to it.
     inner = getattr(metric, "obj", None)
     own = type(metric).__name__
@@ -167,6 +187,7 @@ def _name(metric: Any) -> str:
 
 
 def _names(metric: Any, name: str) -> list[str]:
+    """Return a name for each value of a metric: `name`, or those of the metrics it consists of."""
     value = metric.get()
     if isinstance(value, (list, tuple)):
         inner = getattr(metric, "data", None) or list(metric)
@@ -175,4 +196,5 @@ def _names(metric: Any, name: str) -> list[str]:
 
 
 def _parts(value: Any) -> list[Any]:
+    """Return the values of a metric as a list."""
     return list(value) if isinstance(value, (list, tuple)) else [value]

@@ -12,7 +12,7 @@ from streamsvm import kernels as all_kernels
 from streamsvm._compiling import clock, watchers
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import registered_learners
-from streamsvm.learners.bases.rehearsal import N_EVENTS, made_up, rehearse_events, understudy
+from streamsvm.learners.bases.rehearsal import N_EVENTS, made_up, rehearsal_copy, rehearse_events
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 
@@ -168,9 +168,9 @@ def _by_rows(model: Any, sparse: bool | None) -> Iterator[tuple[str, Any]]:
     for wanted in (False, True) if sparse is None else (sparse,):
         if own is None:
             kind = "sparse" if wanted else "dense"
-            yield f"{name}, {kind} rows", understudy(model, sparse=wanted)
+            yield f"{name}, {kind} rows", rehearsal_copy(model, sparse=wanted)
     if own is not None:
-        yield f"{name}, {'sparse' if own else 'dense'} rows", understudy(model)
+        yield f"{name}, {'sparse' if own else 'dense'} rows", rehearsal_copy(model)
 
 
 def _exercise(model: Any) -> None:
@@ -179,8 +179,8 @@ def _exercise(model: Any) -> None:
     if isinstance(model, StandardScaler):
         _exercise_scaler(x)
         return
-    rehearse_events(understudy(model))
-    watched = understudy(model)
+    rehearse_events(rehearsal_copy(model))
+    watched = rehearsal_copy(model)
     monitor = TrackingMonitor(watched)
     watched.learn_many(x, labels)
     watched.predict_proba_many(x)

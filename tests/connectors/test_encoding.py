@@ -201,7 +201,7 @@ def test_batches_are_encoded_far_faster_than_half_a_million_rows_a_second():
     assert 4096 / min(times) > 500_000
 
 
-def test_floats_without_gaps_take_the_short_way_and_give_the_same():
+def test_floats_without_gaps_take_the_fast_path_and_give_the_same():
     whole = pa.record_batch({"y": [1, 0], "b": [1.0, 2.0], "a": pa.array([3.0, 4.0], pa.float32())})
     gaps = whole.set_column(1, "b", pa.array([None, 2.0]))
     counts = whole.set_column(1, "b", pa.array([1, 2]))

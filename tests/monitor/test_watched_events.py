@@ -1,4 +1,4 @@
-"""Events under a monitor's eyes go the fast paths, and nothing but speed differs."""
+"""Events that a monitor observes take the fast paths too, and only the speed differs."""
 
 import pickle
 import sys
@@ -24,34 +24,34 @@ from streamsvm.support.rows import shape
 from tests.monitor.test_tracker import untimed
 
 
-class Slow:
-    """Has the general path only."""
+class GeneralPath:
+    """Never binds the fast path of `native_events`; kernel learners do not have one."""
 
     def _bind_fast_path(self):
         pass
 
 
-class SlowSGD(Slow, SVMSGDClassifier):
+class GeneralPathSGD(GeneralPath, SVMSGDClassifier):
     pass
 
 
-class SlowSGDQN(Slow, SGDQNClassifier):
+class GeneralPathSGDQN(GeneralPath, SGDQNClassifier):
     pass
 
 
-class SlowLASVM(Slow, LASVMClassifier):
+class GeneralPathLASVM(GeneralPath, LASVMClassifier):
     pass
 
 
-class SlowTracking(Slow, TrackingSVMClassifier):
+class GeneralPathTracking(GeneralPath, TrackingSVMClassifier):
     pass
 
 
 LEARNERS = {
-    "SGD": (SVMSGDClassifier, SlowSGD),
-    "SGD-QN": (SGDQNClassifier, SlowSGDQN),
-    "LASVM": (LASVMClassifier, SlowLASVM),
-    "tracking": (TrackingSVMClassifier, SlowTracking),
+    "SGD": (SVMSGDClassifier, GeneralPathSGD),
+    "SGD-QN": (SGDQNClassifier, GeneralPathSGDQN),
+    "LASVM": (LASVMClassifier, GeneralPathLASVM),
+    "tracking": (TrackingSVMClassifier, GeneralPathTracking),
 }
 
 
@@ -85,7 +85,7 @@ def seen_by(monitor):
 @pytest.mark.parametrize("name", LEARNERS)
 @given(seed=st.integers(0, 10**6), every=st.integers(1, 40), k=st.sampled_from([2, 2, 4]))
 @settings(max_examples=8, deadline=None)
-def test_a_monitor_sees_what_it_sees_by_the_long_way(name, params, scores, seed, every, k):
+def test_a_monitor_sees_the_same_as_by_the_general_path(name, params, scores, seed, every, k):
     if "SGD" not in name:
         k, params = 2, {**params, "seed": 1}
     monitors = []
@@ -100,42 +100,42 @@ def test_a_monitor_sees_what_it_sees_by_the_long_way(name, params, scores, seed,
             monitor.predict_one(x)
             monitor.learn_one(x, y, *((2.0,) if i % 7 == 3 else ()))
         monitors.append(monitor)
-    short, long = map(seen_by, monitors)
-    assert short == long
-    way = getattr(monitors[0].model, "_fast_path", None)
+    fast, general = map(seen_by, monitors)
+    assert fast == general
+    path = getattr(monitors[0].model, "_fast_path", None)
     # What calibration learns must be known before.
-    assert way is None or way.is_open == (scores != "probabilities")
-    assert len(short[0]) >= 2 and short[0][-1]["accuracy"] is not None
+    assert path is None or path.is_open == (scores != "probabilities")
+    assert len(fast[0]) >= 2 and fast[0][-1]["accuracy"] is not None
 
 
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
-def test_linear_events_do_go_the_short_way(cls, sparse, k, monkeypatch):
-    went = []
+def test_linear_events_take_the_fast_path(cls, sparse, k, monkeypatch):
+    on_general_path = []
     learn_one = Learner.learn_one
     monkeypatch.setattr(
-        Learner, "learn_one", lambda self, *a: went.append(self) or learn_one(self, *a)
+        Learner, "learn_one", lambda self, *a: on_general_path.append(self) or learn_one(self, *a)
     )
     monitor = TrackingMonitor(cls(sparse=sparse), every=100)
     for x, y in stream(1500, 0, k):
         monitor.learn_one(x, y)
-    # Until there were two names and two classes, and at each class; late ones are short, too.
-    assert len(went) < 10
+    # The general path is taken until there are two names and two classes, and at each new class.
+    assert len(on_general_path) < 10
     assert monitor.get()["n_examples"] == monitor.model.n_examples == 1500
     assert len(monitor.history) == 15
 
 
 @pytest.mark.parametrize("cls", [LASVMClassifier, TrackingSVMClassifier])
-def test_kernel_events_do_go_the_short_way(cls, monkeypatch):
-    short = []
+def test_kernel_events_take_the_fast_path(cls, monkeypatch):
+    fast = []
     learn = events.learn
-    monkeypatch.setattr(events, "learn", lambda *a: short.append(learn(*a)) or short[-1])
+    monkeypatch.setattr(events, "learn", lambda *a: fast.append(learn(*a)) or fast[-1])
     monitor = TrackingMonitor(cls(RBF(gamma=0.5), sparse=False), every=100)
     for row in np.random.default_rng(0).normal(size=(1000, 2)).tolist():
         monitor.learn_one(dict(enumerate(row)), row[0] > row[1])
-    # But at powers of two.
-    assert sum(short) > 980
+    # The others fall back.
+    assert sum(fast) > 980
     assert monitor.get()["n_examples"] == 1000
 
 

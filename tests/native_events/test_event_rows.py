@@ -18,8 +18,8 @@ from streamsvm.features.packing import crc32, list_event
 from streamsvm.native_events.event_reader import LONGEST
 
 
-class TheLongWay(SVMSGDClassifier):
-    """Has no other."""
+class GeneralPath(SVMSGDClassifier):
+    """Learns and predicts every event by the general path."""
 
     def _bind_fast_path(self):
         pass
@@ -76,8 +76,8 @@ def streams(draw, names, values, labels=TWO):
     return events, draw(st.lists(labels, min_size=len(events), max_size=len(events)))
 
 
-def went(model, events, y, weights):
-    """Return what became of a stream: predictions, refusals."""
+def results_of(model, events, y, weights):
+    """Return the results of a stream: predictions, and errors."""
     found = []
     for event, label, w in zip(events, y, weights, strict=True):
         learnt = (label,) if w is None else (label, w)
@@ -90,57 +90,64 @@ def went(model, events, y, weights):
     return found
 
 
-def check_same(params, stream, weights=None, kinds=(SVMSGDClassifier, TheLongWay)):
+def check_same(params, stream, weights=None, kinds=(SVMSGDClassifier, GeneralPath)):
     events, y = stream
     weights = [None] * 3 + (weights or [None] * len(events))[: len(events)]
     # Two classes and two names first, so that there is a fast path from then on.
     first = [{"a": 1.0, "b": -1.0}, {"a": -1.0, "b": 0.5}, {"a": 0.5, "b": 0.5}]
     models = [cls(**{"t0": 10.0, **params}) for cls in kinds]
-    results = [went(model, first + events, [True, False, True, *y], weights) for model in models]
+    results = [
+        results_of(model, first + events, [True, False, True, *y], weights) for model in models
+    ]
     assert results[0] == results[1]
-    short, long = models
-    assert short.feature_names == long.feature_names
-    assert short._schema.index == {name: i for i, name in enumerate(short.feature_names)}
-    assert short._schema.is_range == long._schema.is_range
-    assert short.weights == long.weights and short.intercept == long.intercept
-    np.testing.assert_array_equal(short._calibration, long._calibration)
-    return short
+    fast, general = models
+    assert fast.feature_names == general.feature_names
+    assert fast._schema.index == {name: i for i, name in enumerate(fast.feature_names)}
+    assert fast._schema.is_range == general._schema.is_range
+    assert fast.weights == general.weights and fast.intercept == general.intercept
+    np.testing.assert_array_equal(fast._calibration, general._calibration)
+    return fast
 
 
-WAYS = [{"sparse": False}, {"sparse": True}, {"hashing": 4}, {"sparse": True, "max_features": 5}]
+SETTINGS = [
+    {"sparse": False},
+    {"sparse": True},
+    {"hashing": 4},
+    {"sparse": True, "max_features": 5},
+]
 
 
-@pytest.mark.parametrize("params", WAYS, ids=str)
+@pytest.mark.parametrize("params", SETTINGS, ids=str)
 @given(stream=streams(PLAIN_NAMES, NUMBERS))
 @settings(max_examples=60, deadline=None)
-def test_plain_events_are_learnt_as_by_the_long_way(params, stream):
+def test_plain_events_are_learnt_as_by_the_general_path(params, stream):
     check_same(params, stream)
 
 
-@pytest.mark.parametrize("params", WAYS, ids=str)
+@pytest.mark.parametrize("params", SETTINGS, ids=str)
 @given(stream=streams(st.one_of(PLAIN_NAMES, ODD_NAMES), st.one_of(NUMBERS, ODD)))
 @settings(max_examples=60, deadline=None)
-def test_odd_events_are_learnt_or_refused_as_by_the_long_way(params, stream):
+def test_odd_events_are_learnt_or_refused_as_by_the_general_path(params, stream):
     check_same(params, stream)
 
 
-class SGDQNTheLongWay(SGDQNClassifier):
-    """Has no other."""
+class SGDQNGeneralPath(SGDQNClassifier):
+    """Learns and predicts every event by the general path."""
 
     def _bind_fast_path(self):
         pass
 
 
-STEPS = [(SVMSGDClassifier, TheLongWay), (SGDQNClassifier, SGDQNTheLongWay)]
+STEPS = [(SVMSGDClassifier, GeneralPath), (SGDQNClassifier, SGDQNGeneralPath)]
 
 
 @pytest.mark.parametrize("kinds", STEPS, ids=["SGD", "SGD-QN"])
 @pytest.mark.parametrize(
-    "params", [*WAYS, {"t0": None}, {"class_weight": {"third": 0.3, True: 2.0}}], ids=str
+    "params", [*SETTINGS, {"t0": None}, {"class_weight": {"third": 0.3, True: 2.0}}], ids=str
 )
 @given(stream=streams(PLAIN_NAMES, NUMBERS, SEVERAL))
 @settings(max_examples=40, deadline=None)
-def test_several_classes_go_the_short_way_too(params, kinds, stream):
+def test_several_classes_take_the_fast_path_too(params, kinds, stream):
     model = check_same(params, stream, kinds=kinds)
     if "a" in model.feature_names:
         # In this order: an event that is refused leaves the path closed, sometimes for a while.
@@ -154,10 +161,10 @@ WEIGHTS = st.one_of(
 )
 
 
-@pytest.mark.parametrize("params", [*WAYS, {"class_weight": {True: 0.3}}], ids=str)
+@pytest.mark.parametrize("params", [*SETTINGS, {"class_weight": {True: 0.3}}], ids=str)
 @given(stream=streams(PLAIN_NAMES, NUMBERS), weights=st.lists(WEIGHTS, min_size=25, max_size=25))
 @settings(max_examples=60, deadline=None)
-def test_weights_are_taken_or_refused_as_by_the_long_way(params, stream, weights):
+def test_weights_are_taken_or_refused_as_by_the_general_path(params, stream, weights):
     check_same(params, stream, weights)
 
 
@@ -182,13 +189,13 @@ def changed(event, how, names):
         event["".join(list(key))] = event.pop(key)
 
 
-@pytest.mark.parametrize("params", [*WAYS[:3], {"sparse": True, "max_features": 8}], ids=str)
+@pytest.mark.parametrize("params", [*SETTINGS[:3], {"sparse": True, "max_features": 8}], ids=str)
 @given(stream=streams(PLAIN_NAMES, NUMBERS), changes=CHANGES)
 @settings(max_examples=60, deadline=None)
 def test_events_that_change_after_they_were_predicted_are_read_anew(params, stream, changes):
     first = [{"a": 1.0, "b": -1.0}, {"a": -1.0, "b": 0.5}, {"a": 0.5, "b": 0.5}]
     found = []
-    for cls in (SVMSGDClassifier, TheLongWay):
+    for cls in (SVMSGDClassifier, GeneralPath):
         model, names, told = cls(t0=10.0, **params), [], []
         for x, y in zip(first, [True, False, True], strict=True):
             model.learn_one(x, y)
@@ -225,25 +232,25 @@ def test_new_names_get_their_columns_in_order_and_events_of_any_length_are_learn
     assert model.n_examples == 12
 
 
-def test_dense_events_with_new_features_go_the_short_way():
+def test_dense_events_with_new_features_take_the_fast_path():
     model = SVMSGDClassifier(sparse=False, t0=10.0)
     for i in range(4):
         model.learn_one({"b": 1.0 + i, "d": 1.0}, bool(i % 2))
-    way = model._fast_path
-    assert way.learn({"d": 1.0, "c": 2.0, "a": 3.0}, True) is True
+    path = model._fast_path
+    assert path.learn({"d": 1.0, "c": 2.0, "a": 3.0}, True) is True
     assert model.feature_names == ["b", "d", "a", "c"]
-    assert way.predict({"unknown": 1.0, "c": 1.0}) is model.predict_one({"c": 1.0})
-    assert way.learn({name: 1.0 for name in "dcbazyx"}, False) is True
+    assert path.predict({"unknown": 1.0, "c": 1.0}) is model.predict_one({"c": 1.0})
+    assert path.learn({name: 1.0 for name in "dcbazyx"}, False) is True
     assert model.feature_names == ["b", "d", "a", "c", "x", "y", "z"]
-    assert model._fast_path is way
-    other = TheLongWay(sparse=False, t0=10.0)
+    assert model._fast_path is path
+    other = GeneralPath(sparse=False, t0=10.0)
     for i in range(4):
         other.learn_one({"b": 1.0 + i, "d": 1.0}, bool(i % 2))
     other.learn_one({"d": 1.0, "c": 2.0, "a": 3.0}, True)
     other.learn_one({name: 1.0 for name in "abcdxyz"}, False)
     assert model.weights == other.weights
     # Until there is no room for more.
-    while model._fast_path is way:
+    while model._fast_path is path:
         model.learn_one({f"name {model.n_examples}": 1.0}, True)
     assert len(model.feature_names) > 1000 and model._fast_path.is_open
 

@@ -42,13 +42,13 @@ def test_names_of_the_last_event_are_held_and_let_go():
 
 @pytest.mark.parametrize("params", [{"sparse": False}, {"sparse": True}, {"hashing": 64}], ids=str)
 @pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
-def test_events_of_known_names_do_go_the_short_way(cls, params):
+def test_events_of_known_names_take_the_fast_path(cls, params):
     model = cls(t0=10.0, **params)
     names = [f"name {i}" for i in range(20)]
     for i in range(4):
         model.learn_one({name: 1.0 + i for name in names}, bool(i % 2))
     assert model._fast_path.predict({}) is not None
-    way = model._fast_path
+    path = model._fast_path
     for x in (
         dict.fromkeys(names, 1.0),
         dict.fromkeys(reversed(names), True),
@@ -58,9 +58,9 @@ def test_events_of_known_names_do_go_the_short_way(cls, params):
         {"".join(list(name)): 2 for name in names},
     ):
         n = model.n_examples
-        assert way.predict(x) == model.predict_one(x)
-        assert way.margin_locked(x) == model.decision_function_one(x)
-        assert way.learn(x, True) is way.learn(x, 1) is way.learn_locked_any(x, np.True_) is True
+        assert path.predict(x) == model.predict_one(x)
+        assert path.margin_locked(x) == model.decision_function_one(x)
+        assert path.learn(x, True) is path.learn(x, 1) is path.learn_locked_any(x, np.True_) is True
         assert model.n_examples == n + 3
     for x in (
         # Numbers that have to be converted first.
@@ -68,11 +68,11 @@ def test_events_of_known_names_do_go_the_short_way(cls, params):
         MappingProxyType({"name 5": 1.0}),
     ):
         n = model.n_examples
-        assert way.predict(x) is way.learn(x, True) is None
-        assert (way.margin_locked(x) > 0.0) == model.predict_one(x)
-        assert way.learn_locked_any(x, False) is True
+        assert path.predict(x) is path.learn(x, True) is None
+        assert (path.margin_locked(x) > 0.0) == model.predict_one(x)
+        assert path.learn_locked_any(x, False) is True
         assert model.n_examples == n + 1
-    assert model._fast_path is way
+    assert model._fast_path is path
     for x in ({"name 1": float("nan")}, {"name 1": "1.0"}, {"name 1": 1e300}, None, [1.0]):
         assert model._fast_path.predict(x) is model._fast_path.margin_locked(x) is None
         assert model._fast_path.learn(x, True) is model._fast_path.learn_locked_any(x, True) is None
@@ -85,7 +85,7 @@ def test_events_of_known_names_do_go_the_short_way(cls, params):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_a_way_gives_up_while_somebody_holds_the_lock(sparse):
+def test_a_path_falls_back_while_a_thread_holds_the_lock(sparse):
     model = SVMSGDClassifier(sparse=sparse, t0=10.0)
     for i in range(4):
         model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
@@ -196,7 +196,7 @@ def test_a_method_outlives_its_model():
         predict()
 
 
-def test_values_that_close_the_way_while_they_become_floats():
+def test_values_that_close_the_path_while_they_become_floats():
     class Value:
         def __float__(self):
             model.learn_many(pa.table({f"f{i}": [1.0] for i in range(500)}), [True])
@@ -206,9 +206,9 @@ def test_values_that_close_the_way_while_they_become_floats():
         model = SVMSGDClassifier(sparse=sparse, t0=10.0)
         for i in range(4):
             model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
-        way = model._fast_path
-        assert way.margin_locked({"a": Value()}) is None
-        assert way.predict({"a": 1.0}) is way.margin_locked({"a": 1.0}) is None
+        path = model._fast_path
+        assert path.margin_locked({"a": Value()}) is None
+        assert path.predict({"a": 1.0}) is path.margin_locked({"a": 1.0}) is None
         model.learn_one({"a": 1.0, "b": 1.0}, True)
         assert model._fast_path.learn_locked_any({"a": Value()}, True) is None
         assert len(model.feature_names) == 502
@@ -295,17 +295,17 @@ def test_a_third_class_frees_what_two_had():
     model = SVMSGDClassifier(hashing=2**12)
     for i in range(6):
         model.learn_one({"a": 1.0 + i, "b": 1.0}, i % 2)
-    weights, way = weakref.ref(model._state.weights), model._fast_path
+    weights, path = weakref.ref(model._state.weights), model._fast_path
     model.learn_one({"a": 0.0, "b": 1.0}, 2)
     gc.collect()
     assert weights() is None
     # The methods stay, and lead to three outputs.
-    assert model._fast_path is way and way.is_open
+    assert model._fast_path is path and path.is_open
     x = {"a": 2.0, "b": 1.0}
-    assert way.predict(x) == model.predict_many(pa.table({"a": [2.0], "b": [1.0]}))[0].as_py()
-    assert way.margin_locked(x) == list(model.decision_function_one(x).values())
-    assert way.learn(x, 2) is way.learn_locked_any(x, np.float64(0.0)) is True
-    assert way.learn(x, 3) is way.learn_locked_any(x, 3) is None
+    assert path.predict(x) == model.predict_many(pa.table({"a": [2.0], "b": [1.0]}))[0].as_py()
+    assert path.margin_locked(x) == list(model.decision_function_one(x).values())
+    assert path.learn(x, 2) is path.learn_locked_any(x, np.float64(0.0)) is True
+    assert path.learn(x, 3) is path.learn_locked_any(x, 3) is None
     assert model.n_examples == 9
 
 
@@ -314,10 +314,10 @@ def test_many_classes_of_labels_that_are_other_objects_each_time():
     for i in range(400):
         model.learn_one({"a": float(i % 7), "b": i % 40 / 40.0}, f"class {i % 40}")
     assert len(model.classes) == 40
-    way = model._fast_path
+    path = model._fast_path
     for i in range(40):
-        assert way.learn({"a": 1.0, "b": 2.0}, f"class {i}") is True
-    assert model.n_examples == 440 and way.learn({"a": 1.0}, "class 40") is None
+        assert path.learn({"a": 1.0, "b": 2.0}, f"class {i}") is True
+    assert model.n_examples == 440 and path.learn({"a": 1.0}, "class 40") is None
 
 
 @pytest.mark.parametrize("sparse", [False, True])

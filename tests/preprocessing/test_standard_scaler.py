@@ -75,8 +75,8 @@ def test_containers_come_back_in_kind():
     assert isinstance(StandardScaler().transform_many(batch), pa.RecordBatch)
 
 
-class TheLongWay(StandardScaler):
-    """Has no other."""
+class GeneralPath(StandardScaler):
+    """Learns and scales every event by the general path."""
 
     def _bind_fast_path(self):
         pass
@@ -97,8 +97,8 @@ EVENTS = st.lists(
 )
 
 
-def went(scaler, events, batch):
-    """Return what became of a stream: scaled events, refusals."""
+def results_of(scaler, events, batch):
+    """Return the results of a stream: scaled events, and errors."""
     found = []
     for i, x in enumerate(events):
         calls = (scaler.transform_one, scaler.learn_one, scaler.transform_one)
@@ -114,43 +114,43 @@ def went(scaler, events, batch):
 
 @given(events=EVENTS, batch=st.integers(0, 25))
 @settings(max_examples=150, deadline=None)
-def test_events_are_learnt_and_scaled_as_by_the_long_way(events, batch):
-    short, long = StandardScaler(), TheLongWay()
-    for scaler in (short, long):
+def test_events_are_learnt_and_scaled_as_by_the_general_path(events, batch):
+    fast, general = StandardScaler(), GeneralPath()
+    for scaler in (fast, general):
         scaler.learn_one({"a": 1.0, "b": 2})
-    assert went(short, events, batch) == went(long, events, batch)
-    assert short._schema.names == long._schema.names
-    np.testing.assert_array_equal(short._statistics, long._statistics)
+    assert results_of(fast, events, batch) == results_of(general, events, batch)
+    assert fast._schema.names == general._schema.names
+    np.testing.assert_array_equal(fast._statistics, general._statistics)
 
 
 @pytest.mark.skipif(not is_on(), reason="native events are off")
-def test_plain_events_of_known_features_do_go_the_short_way():
+def test_plain_events_of_known_features_take_the_fast_path():
     scaler = StandardScaler()
     scaler.learn_one({"a": 1.0, "b": 2.0, "c": 3.0})
-    way = scaler._fast_path
+    path = scaler._fast_path
     name = "".join(["a", ""])
     for x in ({"b": 1, "a": True}, Counter({name: 5}), {"c": np.float32(2.5)}, {}):
-        before = way.transform(x)
+        before = path.transform(x)
         assert before is not None and list(before) == list(x) and type(before) is dict
         assert before == scaler.transform_one(x)
-        assert way.learn(x) is True
+        assert path.learn(x) is True
     assert scaler.statistics["a"][0] == 3
-    assert way.transform({"unknown": 1.0}) is way.learn({"a": 1.0, "unknown": 1.0}) is None
+    assert path.transform({"unknown": 1.0}) is path.learn({"a": 1.0, "unknown": 1.0}) is None
     for bad in (float("nan"), float("inf"), "1", None, 10**400):
-        assert way.transform({"b": 1.0, "a": bad}) is way.learn({"b": 1.0, "a": bad}) is None
+        assert path.transform({"b": 1.0, "a": bad}) is path.learn({"b": 1.0, "a": bad}) is None
     assert scaler.statistics["b"][0] == 2
     with scaler._lock:
-        assert way.transform({"a": 1.0}) is way.learn({"a": 1.0}) is None
+        assert path.transform({"a": 1.0}) is path.learn({"a": 1.0}) is None
         assert scaler.transform_one({"a": 1.0}).keys() == {"a"}
     scaler.learn_one({"d": 1.0})
-    assert scaler._fast_path is way and way.learn({"d": 2.0}) is True
+    assert scaler._fast_path is path and path.learn({"d": 2.0}) is True
 
 
 @pytest.mark.parametrize(
     "value", [1e39, -3.5e38, 10**40, np.float64(1e300), np.nextafter(LARGEST, 4e38)]
 )
-def test_values_beyond_single_precision_are_refused_by_all_ways(value):
-    for cls in (StandardScaler, TheLongWay):
+def test_values_beyond_single_precision_are_refused_by_all_paths(value):
+    for cls in (StandardScaler, GeneralPath):
         scaler = cls()
         scaler.learn_one({"a": 1.0})
         scaler.learn_one({"a": LARGEST})
@@ -294,7 +294,7 @@ def test_threads_learn_each_event_once():
 
 
 def test_collecting_garbage_while_an_event_is_scaled():
-    """What is collected may use the scaler, too, and change what the way leads to."""
+    """Garbage collection may run code that uses the scaler and rebinds its fast path."""
     scaler = StandardScaler()
     scaler.learn_one({"a": 1.0, "b": 2.0})
     seen = []
@@ -320,8 +320,8 @@ def test_collecting_garbage_while_an_event_is_scaled():
     assert scaler.statistics["a"][0] == len(seen) + 1
 
 
-def test_more_features_than_a_short_way_takes():
-    scaler, other = StandardScaler(), TheLongWay()
+def test_more_features_than_a_fast_path_takes():
+    scaler, other = StandardScaler(), GeneralPath()
     for n in (LONGEST, LONGEST + 1, 10):
         x = {f"f{i}": float(i % 7) for i in range(n)}
         for s in (scaler, other):

@@ -136,11 +136,11 @@ def test_a_rehearsal_that_fails_is_no_reason_to_fail(monkeypatch):
 
 def test_understudies_are_bounded_early_and_learn_alone():
     model = LASVMClassifier(C=3.0, max_support_vectors=10_000)
-    own = rehearsal.understudy(model)
+    own = rehearsal.rehearsal_copy(model)
     assert own.C == 3.0 and own.max_support_vectors == 40
     assert model.max_support_vectors == 10_000
-    assert rehearsal.understudy(LASVMClassifier(window=150)).window == 150
-    assert rehearsal.understudy(SVMSGDClassifier(), sparse=True, nothing=1).sparse is True
+    assert rehearsal.rehearsal_copy(LASVMClassifier(window=150)).window == 150
+    assert rehearsal.rehearsal_copy(SVMSGDClassifier(), sparse=True, nothing=1).sparse is True
 
 
 @pytest.fixture

@@ -1,15 +1,17 @@
-"""One event into compiled code and back: a preallocated row, one compiled call.
+"""Predicts or learns one event by one compiled call, through a preallocated buffer.
 
-To hand a tuple of thirty arrays to a compiled function takes 3 microseconds, an object that holds
-it on the compiled side half of one. Such an object refers to the state that the learner has now; it
-is made anew when the learner gets another one. Python writes the values of an event into a buffer,
-compiled code checks, narrows, predicts and learns them.
+Passing a state of thirty arrays to a compiled function takes 3 microseconds; passing one numba
+object (`structref`) that refers to them takes half a microsecond. The arguments of all calls are
+therefore bound once in such an object. It refers to the current state of the learner, and is
+replaced when the learner gets another state. Python writes the values of an event into a buffer of
+the object; compiled code checks them, converts them to float32, and predicts or learns the row.
 
-A row that was predicted and is learnt next has its kernel values already: they are in the scratch
-of the state, with a note of how many (`ready`; all else that uses the scratch sets it to 0).
+Predicting a row leaves its kernel values in the scratch arrays of the state, and their number in
+the field `ready` of its `info`. If the same row is learnt next, they are used again. Every other
+use of the scratch arrays sets `ready` to 0.
 
-Whatever is unusual (a value that is no number, no room for a feature) is left to the general path,
-which says why.
+Events that cannot be handled here (a value out of range, no room for a feature) fall back to the
+general path, which raises the error or grows the state.
 """
 
 from __future__ import annotations
@@ -34,33 +36,40 @@ from streamsvm.support.rows import Rows, SparseRows
 from streamsvm.support.sparse_store import SparseStore
 
 Bound = tuple[Any, Any, Any, np.ndarray, Any]
-"""State, kernel, schedule, calibration and labels: each is replaced when it becomes another."""
+"""State, kernel, schedule, calibration and labels of a learner.
 
-_THINNED = 6
+A learner that changes one of them in a way that concerns an `EventPath` replaces the object. So a
+path is valid as long as the learner has the very objects that the path is bound to.
+"""
+
+_THINNED_SIZE = 6
+"""Size of the calibration array of `new_thinned`."""
 
 _FIELDS = (
     "state",
     "kernel",
     "schedule",
-    "calibration",  # float64: see `calibration`
-    "spare",  # a store of one row that may be overwritten
-    "given",  # float64 (room,): the values of the event
-    "row",  # float32 (room,): the event, if dense; room for `list_event`, if sparse
-    "last",  # float32 (room,): the values of the row that was predicted last
-    "places",  # int32 (4, room): of a sparse event: columns, ranks, columns in order, last columns
-    "kept",  # uint32 (room,): room for `list_event`
-    "start",  # int64 (2,): where a sparse row begins and ends
-    "numbers",  # int64 (2,): the number of the example; how long the last row was
-    "n_learnt",  # int64 (1,): examples learnt so far, increased
-    "doubles",  # float64 (3, 1): sign or class, C_i, weight
-    "margins",  # float64 (1, outputs): of the last event
+    "calibration",  # float64: see `labels.calibration`
+    "row_store",  # scratch: a store of one row
+    "event_values",  # float64 (room,): the values of the event, written by Python
+    "row_values",  # float32 (room,): the values of the row; if it is sparse, sorted by column
+    "last_values",  # float32 (room,): the values of the row that was predicted last
+    "columns",  # int32 (4, room): columns of sparse events, see `EVENT_COLUMNS`
+    "sort_keys",  # uint32 (room,): scratch of `list_event`
+    "start",  # int64 (2,): `start` of a sparse row
+    "numbers",  # int64 (2,): the number of the example; the length of the row predicted last, or -1
+    "n_learnt",  # int64 (1,): number of examples learnt; `_learn` increases it
+    "targets",  # float64 (3, 1): sign or class, C_i, weight
+    "margins",  # float64 (1, outputs): the margins of the last event
     "solver",  # see `registry.solver_for`
 )
-COLUMNS, RANKS, LISTED, LAST = range(4)
+EVENT_COLUMNS, SORT_RANKS, SORTED_COLUMNS, LAST_COLUMNS = range(4)
+"""Rows of the field `columns`: the columns of an event, written by Python; scratch of `list_event`;
+the columns of the row in increasing order; the columns of the row that was predicted last."""
 
 
-class _Plain:
-    """What `_Held` is where nothing is compiled."""
+class _PlainArguments:
+    """The substitute for `_Arguments` if nothing is compiled: an object with the same fields."""
 
     def __init__(self, *values: Any) -> None:
         for name, value in zip(_FIELDS, values, strict=True):
@@ -70,25 +79,29 @@ class _Plain:
 if JIT:
 
     @structref.register
-    class _HeldType(types.StructRef):
+    class _ArgumentsType(types.StructRef):
+        """Numba's type of `_Arguments`; it does not depend on the values of literals."""
+
         def preprocess_fields(self, fields: Any) -> Any:
             return tuple((name, types.unliteral(kind)) for name, kind in fields)
 
-    class _Held(structref.StructRefProxy):
+    class _Arguments(structref.StructRefProxy):
+        """The arguments of the functions below, as fields of one object: see `_FIELDS`."""
+
         def __new__(cls, *values: Any) -> Any:
             return structref.StructRefProxy.__new__(cls, *values)
 
-    structref.define_proxy(_Held, _HeldType, list(_FIELDS))
+    structref.define_proxy(_Arguments, _ArgumentsType, list(_FIELDS))
 else:
-    _Held = _Plain  # type: ignore[assignment, misc]
+    _Arguments = _PlainArguments  # type: ignore[assignment, misc]
 
 
 # Compiled code
 
 
 @compiled
-def _best(margins):
-    """Return the number of the label that margins, float64 (outputs,), predict."""
+def _label_index(margins):
+    """Return the index of the label that margins, float64 (outputs,), predict."""
     if margins.size == 1:
         return 1 if margins[0] > 0.0 else 0
     best = 0
@@ -99,117 +112,125 @@ def _best(margins):
 
 
 @compiled
-def _learn(held, x, is_last, sign, box, weight):
-    """Learn a row; return the number of the label that was predicted before, or -1."""
-    state, margins = borrowed(held.state), held.margins
-    y, boxes, weights = held.doubles[0], held.doubles[1], held.doubles[2]
-    y[0], boxes[0], weights[0], held.numbers[0] = sign, box, weight, held.n_learnt[0] + 1
+def _learn(args, x, is_last, sign, box, weight):
+    """Learn a row; return the index of the label predicted before, or -1 if it was not learnt."""
+    state, margins = borrowed(args.state), args.margins
+    y, boxes, weights = args.targets[0], args.targets[1], args.targets[2]
+    y[0], boxes[0], weights[0], args.numbers[0] = sign, box, weight, args.n_learnt[0] + 1
     done = learn_event(
-        state, held.kernel, held.schedule, borrowed(held.spare), x, is_last, y, boxes, weights,
-        held.numbers, margins, held.solver,
+        state, args.kernel, args.schedule, borrowed(args.row_store), x, is_last, y, boxes, weights,
+        args.numbers, margins, args.solver,
     )  # fmt: skip
     if done == 0:
         return -1
-    # Here, not in Python: a signal handler may run, and raise or learn, as soon as this returns.
-    held.n_learnt[0] += 1
+    # Here, not in Python, where a signal handler may run first, and raise an error or learn.
+    args.n_learnt[0] += 1
     if margins.size > 1:
-        update_temperature_one(held.calibration, margins[0], np.int64(sign))
-    elif held.calibration.size == _THINNED:
-        update_thinned_one(held.calibration, margins[0, 0], sign)
+        update_temperature_one(args.calibration, margins[0], np.int64(sign))
+    elif args.calibration.size == _THINNED_SIZE:
+        update_thinned_one(args.calibration, margins[0, 0], sign)
     else:
-        update_one(held.calibration, margins[0, 0], sign)
-    return _best(margins[0])
+        update_one(args.calibration, margins[0, 0], sign)
+    return _label_index(margins[0])
 
 
 @compiled
-def _predict_dense(held, d):
-    """Predict the d values given; return the number of the label, or -1."""
-    held.numbers[1] = -1
-    if not narrow(held.given[:d], held.last[:d]):
+def _predict_dense(args, d):
+    """Predict a dense event of d features; return the index of the label, or -1."""
+    args.numbers[1] = -1
+    if not narrow(args.event_values[:d], args.last_values[:d]):
         return -1
-    row = held.last[:d].reshape(1, d)
-    margins_of_event(borrowed(held.state), held.kernel, held.schedule, row, held.margins)
-    held.numbers[1] = d
-    return _best(held.margins[0])
+    row = args.last_values[:d].reshape(1, d)
+    margins_of_event(borrowed(args.state), args.kernel, args.schedule, row, args.margins)
+    args.numbers[1] = d
+    return _label_index(args.margins[0])
 
 
 @compiled
-def _learn_dense(held, d, sign, box, weight):
-    """Learn the d values given; return the number of the label predicted before, or -1."""
-    if not narrow(held.given[:d], held.row[:d]):
+def _learn_dense(args, d, sign, box, weight):
+    """Learn a dense event of d features; return the index of the label predicted before, or -1."""
+    if not narrow(args.event_values[:d], args.row_values[:d]):
         return -1
-    is_last = held.numbers[1] == d
+    is_last = args.numbers[1] == d
     for c in range(d):
-        is_last &= held.row[c] == held.last[c]
-    return _learn(held, held.row[:d].reshape(1, d), is_last, sign, box, weight)
+        is_last &= args.row_values[c] == args.last_values[c]
+    return _learn(args, args.row_values[:d].reshape(1, d), is_last, sign, box, weight)
 
 
 @compiled
-def _list(held, n, d, is_hashed):
-    """Return the n features given as a sparse row of d features; of length -1 if one is bad."""
-    columns = held.places[COLUMNS]
+def _sparse_row(args, n, d, is_hashed):
+    """Return n values as a sparse row of d features; `start[1]` is -1 if one is out of range."""
+    columns = args.columns[EVENT_COLUMNS]
     if is_hashed:
-        # Twice the column, plus 1 if the value changes its sign.
+        # A hashed column is encoded as 2 * column, plus 1 if the sign of the value changes.
         for t in range(n):
-            held.given[t] *= 1.0 - 2.0 * (columns[t] & 1)
+            args.event_values[t] *= 1.0 - 2.0 * (columns[t] & 1)
             columns[t] >>= 1
-    held.start[1] = list_event(
-        columns, held.given, n, held.kept, held.places[RANKS], held.places[LISTED], held.row
+    args.start[1] = list_event(
+        columns,
+        args.event_values,
+        n,
+        args.sort_keys,
+        args.columns[SORT_RANKS],
+        args.columns[SORTED_COLUMNS],
+        args.row_values,
     )
-    return SparseRows(held.start, held.places[LISTED], held.row, d)
+    return SparseRows(args.start, args.columns[SORTED_COLUMNS], args.row_values, d)
 
 
 @compiled
-def _predict_sparse(held, n, d, is_hashed):
-    """Predict the n features given; return the number of the label, or -1."""
-    held.numbers[1] = -1
-    x = _list(held, n, d, is_hashed)
+def _predict_sparse(args, n, d, is_hashed):
+    """Predict a sparse event of n values; return the index of the label, or -1."""
+    args.numbers[1] = -1
+    x = _sparse_row(args, n, d, is_hashed)
     if x.start[1] < 0:
         return -1
-    margins_of_event(borrowed(held.state), held.kernel, held.schedule, x, held.margins)
-    held.numbers[1] = x.start[1]
+    margins_of_event(borrowed(args.state), args.kernel, args.schedule, x, args.margins)
+    args.numbers[1] = x.start[1]
     for t in range(x.start[1]):
-        held.places[LAST, t], held.last[t] = x.columns[t], x.values[t]
-    return _best(held.margins[0])
+        args.columns[LAST_COLUMNS, t], args.last_values[t] = x.columns[t], x.values[t]
+    return _label_index(args.margins[0])
 
 
 @compiled
-def _learn_sparse(held, n, d, is_hashed, sign, box, weight):
-    """Learn the n features given; return the number of the label predicted before, or -1."""
-    x = _list(held, n, d, is_hashed)
+def _learn_sparse(args, n, d, is_hashed, sign, box, weight):
+    """Learn a sparse event of n values; return the index of the label predicted before, or -1."""
+    x = _sparse_row(args, n, d, is_hashed)
     if x.start[1] < 0:
         return -1
-    is_last = held.numbers[1] == x.start[1]
+    is_last = args.numbers[1] == x.start[1]
     if is_last:
         for t in range(x.start[1]):
-            is_last &= held.places[LAST, t] == x.columns[t] and held.last[t] == x.values[t]
-    return _learn(held, x, is_last, sign, box, weight)
+            is_last &= (
+                args.columns[LAST_COLUMNS, t] == x.columns[t] and args.last_values[t] == x.values[t]
+            )
+    return _learn(args, x, is_last, sign, box, weight)
 
 
 class EventPath:
-    """Predicts and learns events by one compiled call each, while a learner keeps its state.
+    """Predicts and learns events by one compiled call each, for one state of a learner.
 
     Parameters
     ----------
     bound
-        State, kernel, schedule, calibration and labels of the learner: all that the path uses.
+        State, kernel, schedule, calibration and labels of the learner.
     kernel
-        The kernel as the solver takes it.
+        The kernel in the form that the solver takes.
     n_learnt
-        int64 (1,): how many examples were learnt; the compiled call counts.
+        int64 (1,): the number of examples learnt, which the compiled call increases.
     n_outputs
-        Margins of an example: 1, or one a class.
+        Number of margins of an example: 1, or the number of classes.
     room
-        Features that the state has room for.
+        Number of features that the state has room for.
     is_sparse
         Whether rows are sparse.
 
     Attributes
     ----------
     margins
-        float64 (1, outputs): of the last event, from before it was learnt.
-    best
-        The number of the label that they predict.
+        float64 (1, outputs): the margins of the last event, from before it was learnt.
+    label_index
+        The index of the label that they predict; -1 if the last event fell back.
 
     """
 
@@ -225,22 +246,22 @@ class EventPath:
         self.bound, self.room, self.is_sparse = bound, room, is_sparse
         state, _, schedule, calibration, _ = bound
         n = LONGEST if is_sparse else room
-        self.margins, self.best = np.zeros((1, n_outputs)), -1
-        self._row, self._start = np.zeros(n, np.float32), np.zeros(2, np.int64)
-        self._places: Any = np.zeros((4, n if is_sparse else 1), np.int32)
-        given: Any = np.zeros(n)
-        self._columns_view = memoryview(self._places[COLUMNS]).cast("B")
-        self._given_view = memoryview(given).cast("B")
-        self._held = _Held(
+        self.margins, self.label_index = np.zeros((1, n_outputs)), -1
+        self._row_values, self._start = np.zeros(n, np.float32), np.zeros(2, np.int64)
+        self._columns: Any = np.zeros((4, n if is_sparse else 1), np.int32)
+        event_values: Any = np.zeros(n)
+        self._columns_view = memoryview(self._columns[EVENT_COLUMNS]).cast("B")
+        self._values_view = memoryview(event_values).cast("B")
+        self._arguments = _Arguments(
             state,
             kernel,
             schedule,
             calibration,
-            _spare(state, room, is_sparse),
-            given,
-            self._row,
+            _row_store(state, room, is_sparse),
+            event_values,
+            self._row_values,
             np.zeros(n, np.float32),
-            self._places,
+            self._columns,
             np.zeros(n if is_sparse else 1, np.uint32),
             self._start,
             np.array([0, -1]),
@@ -251,7 +272,7 @@ class EventPath:
         )
 
     def is_bound_to(self, bound: Bound) -> bool:
-        """Tell whether it is bound to these, the same objects: they are replaced, not changed."""
+        """Tell whether the path is bound to these very objects: see `Bound`."""
         state, kernel, schedule, calibration, labels = self.bound
         return (
             bound[0] is state
@@ -262,15 +283,28 @@ class EventPath:
         )
 
     def predict(self, event: Event, is_hashed: bool) -> bool:
-        """Predict an event; return False if a value is out of range."""
+        """Predict an event.
+
+        Parameters
+        ----------
+        event
+            What an `EventReader` returned.
+        is_hashed
+            Whether its columns are encoded as hashed columns.
+
+        Returns
+        -------
+        Whether it was predicted; if not, a value is out of range.
+
+        """
         n, d, values, columns, _ = event
-        self._given_view[: len(values)] = values
+        self._values_view[: len(values)] = values
         if self.is_sparse:
             self._columns_view[: len(columns)] = columns
-            self.best = _predict_sparse(self._held, n, d, is_hashed)
+            self.label_index = _predict_sparse(self._arguments, n, d, is_hashed)
         else:
-            self.best = _predict_dense(self._held, d)
-        return self.best >= 0
+            self.label_index = _predict_dense(self._arguments, d)
+        return self.label_index >= 0
 
     def learn(self, event: Event, is_hashed: bool, sign: float, box: float, weight: float) -> bool:
         """Learn an event.
@@ -280,9 +314,9 @@ class EventPath:
         event
             What an `EventReader` returned.
         is_hashed
-            Whether its columns are those of hashed names.
+            Whether its columns are encoded as hashed columns.
         sign
-            +1.0 or -1.0; the number of the class if there are several outputs.
+            +1.0 or -1.0; the index of the class if there are several outputs.
         box, weight
             C_i, and the example weight in it.
 
@@ -293,29 +327,29 @@ class EventPath:
 
         """
         n, d, values, columns, _ = event
-        self._given_view[: len(values)] = values
+        self._values_view[: len(values)] = values
         if self.is_sparse:
             self._columns_view[: len(columns)] = columns
-            self.best = _learn_sparse(self._held, n, d, is_hashed, sign, box, weight)
+            self.label_index = _learn_sparse(self._arguments, n, d, is_hashed, sign, box, weight)
         else:
-            self.best = _learn_dense(self._held, d, sign, box, weight)
-        return self.best >= 0
+            self.label_index = _learn_dense(self._arguments, d, sign, box, weight)
+        return self.label_index >= 0
 
     @property
     def margin(self) -> Any:
-        """The margin of the last event, from before it was learnt; a list of several outputs."""
+        """The margin of the last event, from before it was learnt; a list if there are several."""
         return self.margins.item() if self.margins.size == 1 else self.margins[0].tolist()
 
     def row(self, event: Event) -> Rows:
         """Return a copy of the row of the event that was learnt last."""
         d = event[1]
         if not self.is_sparse:
-            return self._row[:d].reshape(1, d).copy()
-        n, listed = int(self._start[1]), self._places[LISTED]
-        return SparseRows(self._start.copy(), listed[:n].copy(), self._row[:n].copy(), d)
+            return self._row_values[:d].reshape(1, d).copy()
+        n, columns = int(self._start[1]), self._columns[SORTED_COLUMNS]
+        return SparseRows(self._start.copy(), columns[:n].copy(), self._row_values[:n].copy(), d)
 
 
-def _spare(state: Any, room: int, is_sparse: bool) -> Any:
-    """Return a store of one row in which compiled code computes k(x, x)."""
+def _row_store(state: Any, room: int, is_sparse: bool) -> Any:
+    """Return a store of one row, as scratch in which compiled code computes k(x, x)."""
     store = getattr(state, "store", None)
     return store if isinstance(store, SparseStore) else dense_store.new_store(1, room)

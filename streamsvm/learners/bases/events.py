@@ -1,4 +1,8 @@
-"""Events of learners by one compiled call each: what is usual; the rest is the general path's."""
+"""Predicts and learns events by the `EventPath` of a learner, or tells it to fall back.
+
+An event that an `EventPath` cannot take (its label is new, a value is no number, there is no room
+for a feature) falls back to the general path, on which `Learner` learns it as a batch of one row.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +19,14 @@ from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.training_observer import tell
 
 _LARGEST_WEIGHT = 1e300
+"""Larger weights are for the general path, which refuses infinite ones."""
+
 _ATTEMPTS = 8
-"""How often an event is read whose own code changes the model meanwhile."""
+"""How often an event is read again because reading it changed the model (see `checked`)."""
 
 
 def _read(learner: Any, x: Mapping[Name, Any], learning: bool) -> Event | None:
-    """Return an event as packed numbers; code of a user's may run here."""
+    """Return an event as packed numbers, or None; methods of the user's mapping may run here."""
     reader: EventReader | None = learner._reader
     if reader is None or reader.schema is not learner._schema:
         reader = learner._reader = EventReader(learner._schema)
@@ -28,10 +34,10 @@ def _read(learner: Any, x: Mapping[Name, Any], learning: bool) -> Event | None:
 
 
 def _path_for(learner: Any, event: Event) -> EventPath | None:
-    """Return the path to the learner's state, None if the event cannot take it.
+    """Return the path bound to the learner's current state; None if the event must fall back.
 
-    The code that ran while the event was read may have changed anything: all is looked at anew, and
-    nothing from here to the compiled call runs code of a user's.
+    Code of the user that ran while the event was read may have changed the learner. So everything
+    is checked here, after reading, and no code of the user runs from here to the compiled call.
     """
     _, d, _, columns, new = event
     if d - len(new) != len(learner._schema) or bool(columns) != learner._sparse:
@@ -50,9 +56,19 @@ def _path_for(learner: Any, event: Event) -> EventPath | None:
 
 
 def predict(learner: Any, x: Mapping[Name, Any]) -> EventPath | None:
-    """Predict an event; return the path, which has margin and label, or None to go on otherwise.
+    """Predict an event by the learner's `EventPath`.
 
-    The learner's lock is held.
+    Parameters
+    ----------
+    learner
+        A `Learner`; the caller holds its lock.
+    x
+        The event.
+
+    Returns
+    -------
+    The path, which has the margin and the index of the label; None to fall back.
+
     """
     event = _read(learner, x, False)
     path = None if event is None else _path_for(learner, event)
@@ -62,10 +78,23 @@ def predict(learner: Any, x: Mapping[Name, Any]) -> EventPath | None:
 
 
 def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
-    """Learn an event of a known label; return False if nothing was done.
+    """Learn an event by the learner's `EventPath`, and tell the monitor.
 
-    The learner's lock is held.
+    Parameters
+    ----------
+    learner
+        A `Learner`; the caller holds its lock.
+    x
+        The event.
+    y, w
+        Its label and its weight, as the user gave them: they are not checked yet.
+
+    Returns
+    -------
+    True; False to fall back, when nothing was learnt.
+
     """
+    # Weights of 0, and of other types, are for the general path.
     if (w.__class__ is not float and w.__class__ is not int) or not 0.0 < w < _LARGEST_WEIGHT:
         return False
     w = float(w)
@@ -73,6 +102,7 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
     try:
         sign = signs.get(y)
     except TypeError:
+        # A label that is not hashable: the general path raises the error.
         return False
     if sign is None:
         return False
@@ -88,7 +118,7 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
     if event[4]:
         if not (learner._takes_every_row() and are_usable(event)):
             return False
-        # First: after an interruption there must be no value in a column without a name.
+        # Before learning, so that after an interruption every column in use has a name.
         learner._schema.extend(event[4])
     if not path.learn(event, learner._schema.buckets is not None, sign, box, w):
         return False
@@ -96,7 +126,7 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
     if observer is not None:
         seconds = time.perf_counter() - began
         label = learner._labels.label_of_sign(sign)
-        predicted = learner._labels.ordered[path.best]
+        predicted = learner._labels.ordered[path.label_index]
         if not observer.note(label, predicted, seconds):
             row = path.row(event)
             number = learner._n_examples
@@ -105,18 +135,30 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
 
 
 def checked(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> tuple[Any, ...]:
-    """Return an event as a row, its label, its weight and its new names, for the general path.
+    """Check an event for the general path.
+
+    Parameters
+    ----------
+    learner
+        A `Learner`; the caller holds its lock.
+    x, y, w
+        The event, its label and its weight, as the user gave them.
+
+    Returns
+    -------
+    A batch of one row, one label and one weight, and the names of the features that are new.
 
     Raises
     ------
     BadEventError
-        It cannot be used; the model is unchanged.
+        The event cannot be used; the model is unchanged.
 
     """
-    # Values become floats once: code of the event's own may use this model, and change it.
+    # Methods of the event's values may use this model and change it. So they are converted to
+    # floats once, here.
     event = learner._schema.checked(x)
     for _ in range(_ATTEMPTS):
-        # Names and labels may have code of their own, too.
+        # Methods of names and labels (hash, comparison) may change the model, too: then again.
         schema, n, k = learner._schema, learner._n_examples, len(learner._schema)
         row, new = schema.sparse_row(event) if learner._sparse else schema.wider_row(event)
         weights = parameter_checks.weights_of(w, 1)

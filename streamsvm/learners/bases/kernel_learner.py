@@ -1,4 +1,4 @@
-"""What binary kernel learners share: the kernel and its width, class weights, growing states."""
+"""The base class of kernel learners: kernel and gamma, class weights, growing states."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _CACHED = ("cached_rows_hit", "cached_rows_missed", "cached_rows_extended")
 
 
 class KernelLearner(Learner):
-    """A classifier on a kernel expansion; a subclass adds the solver's state.
+    """A classifier whose decision function is a kernel expansion; a subclass adds the solver.
 
-    Its `_state` is None before the first example, so that clones are cheap. All states hold rows
-    by slot in a store.
+    `_state` holds the arrays of the solver. It is None before the first example, so that clones are
+    cheap. A slot is a position in these arrays that holds one example.
     """
 
     def __init__(
@@ -72,10 +72,10 @@ class KernelLearner(Learner):
         check_class_weight(class_weight)
         self._moments = auto_gamma.new_moments(0)
 
-    # What a subclass gives
+    # To be defined by a subclass
 
     _states: Any
-    """The module of the state: `rebuild`."""
+    """The module of the solver's state, with the function `rebuild`."""
 
     @abc.abstractmethod
     def _new_state(self, n_features: int) -> Any:
@@ -87,32 +87,32 @@ class KernelLearner(Learner):
 
     @abc.abstractmethod
     def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
-        """Return rows, coefficients and numbers of the slots in use."""
+        """Return rows, coefficients and example numbers of the slots in use."""
 
     @abc.abstractmethod
     def _schedule_now(self) -> Any:
-        """Return the schedule; the same object while nothing changed."""
+        """Return the schedule; the same object as long as it does not change."""
 
     _solver: Any
-    """The module of the solver: `learn_rows`, `fill_block`."""
+    """The module of the solver, with the functions `learn_rows` and `fill_block`."""
 
     _more_counts: ClassVar[dict[str, str]] = {}
-    """Counters of a learner's own, and the fields of `info` that hold them."""
+    """Further counters of a subclass: {name: the field of `info` that holds it}."""
 
     window: int | None
 
     @abc.abstractmethod
     def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
-        """Write the margins of rows, by a state that may have scratch of its own."""
+        """Write the margins of rows into `out`; each thread passes a state with its own scratch."""
 
     @property
     @abc.abstractmethod
     def covers(self) -> str:
-        """What the problem is about: the "kept" examples, the whole "stream", or its "window"."""
+        """Which examples the optimisation problem is over: "kept", "stream" or "window"."""
 
     @abc.abstractmethod
     def kept_gap(self) -> KeptGap:
-        """Return the measured gap on the examples kept; there is a state."""
+        """Return the measured duality gap on the examples kept; an example has been learnt."""
 
     @property
     @abc.abstractmethod
@@ -121,7 +121,7 @@ class KernelLearner(Learner):
 
     @abc.abstractmethod
     def at_bound(self) -> np.ndarray:
-        """Return, for all coefficients that are not 0, whether they are at their bound."""
+        """Return whether each nonzero coefficient is at its upper bound C_i."""
 
     def _check_ids(self, ids: Any) -> None:
         if ids is not None and self.window is not None:
@@ -130,16 +130,16 @@ class KernelLearner(Learner):
             )
 
     def _new_margins(self, n: int) -> np.ndarray:
-        """Return where the margins of n rows are written, all 0."""
+        """Return an array of zeros for the margins of n rows."""
         return np.zeros(n)
 
     def _rebalance(self) -> None:
-        """Set the boxes anew if they follow the stream."""
+        """Update the C_i of all examples if the class weights depend on the stream."""
 
     # Learning
 
     def _bound_kernel(self, state: Any) -> Any:
-        """Return the kernel for the functions of the solver."""
+        """Return the kernel in the form that the functions of the solver take."""
         return bound(self.kernel_, state.store)
 
     def _bound(self) -> Bound:
@@ -160,7 +160,7 @@ class KernelLearner(Learner):
         n = self._n_examples
         if self.kernel is None and n <= auto_gamma.LAST_SET:
             self._moments = auto_gamma.updated(self._moments, n - 1, path.row(event))
-        # Width and class weights follow the stream at powers of two.
+        # At powers of two, as in `kernel_batches.learn_rows`.
         if n & (n - 1) == 0:
             self._adapt(n)
 
@@ -179,7 +179,7 @@ class KernelLearner(Learner):
         return kernel_batches.margins_of(self, x)
 
     def _state_for(self, n_features: int) -> Any:
-        """Return the state, made or widened to hold so many features."""
+        """Return the state, created or grown to hold so many features."""
         if self._state is None:
             self._state = self._new_state(n_features)
         elif states.n_columns(self._state) < n_features:
@@ -195,7 +195,7 @@ class KernelLearner(Learner):
         self._state = states.grown(self._state, capacity, n_features, self._cache_bytes)
 
     def _rebuild(self) -> None:
-        """Compute everything that depends on the kernel anew."""
+        """Recompute everything that depends on the kernel."""
         if self._state is not None:
             self._states.rebuild(self._state, self._bound_kernel(self._state), len(self._schema))
 
@@ -204,19 +204,19 @@ class KernelLearner(Learner):
             self._become_sparse_after(self._n_examples)
 
     def _become_sparse_after(self, n: int) -> None:
-        """Keep rows by their nonzero features, n examples having been learnt."""
+        """Store rows as their nonzero features from now on, after n examples."""
         self._sparse = True
         self._moments = auto_gamma.sums_of(self._moments, n)
         if self._state is not None:
             self._state = states.made_sparse(self._state, self._cache_bytes)
 
-    def _spare(self, d: int) -> SparseStore | None:
-        """Return a sparse store that can lend its scratch for rows of d features, if there is."""
+    def _scratch_store(self, d: int) -> SparseStore | None:
+        """Return a sparse store whose scratch has room for d features; None if there is none."""
         store = None if self._state is None else self._state.store
         return store if isinstance(store, SparseStore) and stores.n_columns(store) >= d else None
 
     def _diagonal(self, x: Rows) -> np.ndarray:
-        spare = self._spare(shape(x)[1]) if isinstance(x, SparseRows) else None
+        spare = self._scratch_store(shape(x)[1]) if isinstance(x, SparseRows) else None
         diagonal = kernel_diagonal.diagonal_of(self.kernel_, x, spare)
         good = (diagonal >= 0.0) & (diagonal < LARGEST_DIAGONAL)
         if not good.all():
@@ -227,10 +227,23 @@ class KernelLearner(Learner):
             )
         return diagonal
 
-    # Class weights and kernel width
+    # Class weights and gamma
 
     def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the C_i that examples of these signs and weights would have now."""
+        """Return the C_i that examples of these signs and weights would have now.
+
+        Parameters
+        ----------
+        signs
+            float64 (n,): +1 or -1; for several classes their numbers 0, 1, ...
+        weights
+            float64 (n,): example weights, at least 0.
+
+        Returns
+        -------
+        float64 (n,): C times class weight times example weight.
+
+        """
         if not isinstance(self.class_weight, dict):
             return self._C * weights
         factors = [float(self.class_weight.get(self._labels.label(s), 1.0)) for s in signs.tolist()]
@@ -244,7 +257,7 @@ class KernelLearner(Learner):
         return self._C * labels.numbers(lambda label: float(weight.get(label, 1.0)))
 
     def _adapt(self, n: int) -> None:
-        """Set the width and the boxes anew after n examples, a power of two."""
+        """Update gamma, class weights and the kind of rows after n examples, a power of two."""
         if self.kernel is None and n <= auto_gamma.LAST_SET:
             moments = auto_gamma.moments_of(self._moments, n) if self._sparse else self._moments
             gamma = auto_gamma.gamma_of(moments, n)
@@ -257,8 +270,8 @@ class KernelLearner(Learner):
             if density.are_sparse(dense(rows)):
                 self._become_sparse_after(n)
 
-    def _look_at_size(self, n_features: int, seen: int) -> None:
-        """Keep nonzero features only before zeros fill the memory."""
+    def _become_sparse_if_large(self, n_features: int, seen: int) -> None:
+        """Become sparse if dense rows of so many features would fill the memory with zeros."""
         if self.sparse is not None or self._sparse or self._state is None:
             return
         if n_features > states.n_columns(self._state):
@@ -268,28 +281,32 @@ class KernelLearner(Learner):
             ):
                 self._become_sparse_after(seen)
 
-    # Looking inside
+    # Inspection
 
     @property
     def summary(self) -> str:
-        """Kernel and C, in a few words."""
+        """A short description: kernel and C."""
         return f"{self.kernel_!r}, C={self.C:g}"
 
     @property
     def n_support_vectors(self) -> int:
-        """How many examples have a coefficient other than 0."""
+        """Number of examples with a nonzero coefficient."""
         return 0 if self._state is None else int(np.count_nonzero(self._state.alpha))
 
     @property
     def dual(self) -> float:
-        """The dual objective."""
+        """The value of the dual objective."""
         return 0.0 if self._state is None else float(self._state.info[0].dual)
 
     def duality_gap(self) -> float:
-        """Return the measured duality gap on the examples kept, over the sum of their C_i.
+        """Return the measured duality gap on the examples kept, divided by the sum of their C_i.
 
-        How far primal and dual are from their common optimum at this moment, at most; 0 before any
-        example.
+        The gap bounds how far primal and dual are from their common optimum.
+
+        Returns
+        -------
+        The normalised gap; 0 before the first example.
+
         """
         if self._state is None:
             return 0.0
@@ -298,16 +315,22 @@ class KernelLearner(Learner):
 
     @property
     def memory_usage(self) -> int:
-        """Bytes of all arrays, cached kernel rows and scratch included."""
+        """Bytes of all arrays, including cached kernel rows and scratch."""
         return sum(self.memory_parts.values())
 
     @property
     def memory_parts(self) -> dict[str, int]:
-        """Bytes of the ``support_vectors``, of the kernel row ``cache``, and of ``scratch``."""
+        """Bytes of the ``support_vectors``, the kernel row ``cache`` and the ``scratch`` arrays."""
         return states.memory_parts(self._state)
 
     def support_vectors(self) -> SupportVectors:
-        """Return the support vectors, in the order in which they entered."""
+        """Return the support vectors, in the order in which they entered the model.
+
+        Returns
+        -------
+        Copies of rows, coefficients, labels and example numbers.
+
+        """
         if self._state is None:
             empty = np.zeros(0)
             rows = as_matrix(np.zeros((0, len(self._schema)), np.float32))
@@ -316,20 +339,26 @@ class KernelLearner(Learner):
         return in_order(self.feature_names, rows, alpha, entered, self._labels.label)
 
     def kept_numbers(self) -> np.ndarray:
-        """Return the numbers of the examples kept; there is a state."""
+        """Return the numbers of the examples kept.
+
+        Returns
+        -------
+        int64 (n_kept,): counted from 1, or the ids given. The learner has learnt an example.
+
+        """
         entered = self._state.store.entered[: int(self._state.info[0].n)]
         return np.asarray(entered[entered != 0])
 
     @property
     def kappa(self) -> float:
-        """The share of operations that changed nothing; 0 before any."""
+        """The share of operations that changed nothing; 0 before the first operation."""
         counts = self.counters
         calls = counts["steps"] + counts["null_steps"]
         return counts["null_steps"] / calls if calls else 0.0
 
     @property
     def counters(self) -> dict[str, int]:
-        """Counts since the first example: steps, kernel values, how cached rows were found."""
+        """Counts since the first example: steps, kernel values, hits and misses of the cache."""
         fields = {"steps": "n_steps", "null_steps": "n_null"} | self._more_counts
         if self._state is None:
             return dict.fromkeys((*fields, "kernel_values", *_CACHED), 0) | self._ignored()
@@ -341,7 +370,7 @@ class KernelLearner(Learner):
     # Copies
 
     def _contents(self) -> dict[str, Any]:
-        # Cached rows are recomputed to the last bit: they need not travel.
+        # Without the cached kernel rows: they are recomputed to the last bit.
         contents = super()._contents()
         if self._state is not None:
             contents["_state"] = states.without_cache(self._state)

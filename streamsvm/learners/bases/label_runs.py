@@ -1,4 +1,8 @@
-"""Learns a batch in runs, each beginning where a new class appears, and tells the monitor."""
+"""Learns a batch in runs: a run ends before the first example of a class that is new.
+
+So each row is predicted with the classes known before it, as if the rows were learnt one by one.
+The learner's monitor is told of each run.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,25 @@ def learn(
     numbers: np.ndarray | None,
     diagonal: np.ndarray,
 ) -> LabelColumn:
-    """Learn checked rows, in runs that begin at new classes; return the predicted labels."""
+    """Learn rows that have been checked.
+
+    Parameters
+    ----------
+    learner
+        A `Learner`; the caller holds its lock.
+    x
+        n rows over the features of its schema.
+    labels
+        The n labels.
+    w, numbers, diagonal
+        float64, int64 and float32 (n,): example weights, example numbers, and k(x, x). Without
+        numbers the examples are counted from the start of the stream.
+
+    Returns
+    -------
+    The label predicted for each row before it was learnt.
+
+    """
     runs = labels.runs(learner._labels.seen)
     if len(runs) == 1 and labels[0] in learner._labels.seen:
         return _learn_run(learner, x, labels, w, numbers, diagonal)
@@ -34,13 +56,13 @@ def learn(
         if change is not None and learner.observer is not None:
             learner.observer.turn_signs(change)
         part = slice(start, stop)
-        given = None if numbers is None else numbers[part]
+        part_numbers = None if numbers is None else numbers[part]
         column = _learn_run(
             learner,
             cut(x, start, stop),
             labels[part],
             w[part],
-            given,
+            part_numbers,
             diagonal[part],
             n_known if n_known < len(learner._labels.seen) else None,
         )

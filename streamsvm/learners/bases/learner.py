@@ -1,4 +1,4 @@
-"""What all learners share: events, batches, the numbering of examples."""
+"""The base class of all learners: events and batches, learnt and predicted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from river import base
 
 from streamsvm.features import batches, frames
 from streamsvm.features.event_reader import Event, EventReader
-from streamsvm.features.matrices import Matrix, SparseMatrix
+from streamsvm.features.matrices import SparseMatrix
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT, Schema
 from streamsvm.labels import outputs
@@ -20,60 +20,49 @@ from streamsvm.labels.label_column import LabelColumn
 from streamsvm.labels.outputs import Output
 from streamsvm.learners.bases import events, label_runs, parameter_checks
 from streamsvm.learners.bases.event_path import Bound, EventPath
+from streamsvm.learners.bases.inspection import Inspection
 from streamsvm.learners.bases.training_observer import TrainingObserver
 from streamsvm.model_files import container as model_file
 from streamsvm.support.locked import Locked
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape
 
 _PART = 1024
-"""Sparse rows that a learner with dense rows predicts at a time."""
+"""Number of sparse rows that are made dense at a time, to be predicted by a dense model."""
 
 
-class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
-    """A classifier over rows of floats; subclasses add the labels and the solver."""
+class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
+    """A River classifier for dicts and batches; subclasses add the solver."""
 
     chunk = 1000
-    """Rows that a run learns between two looks at the clock and the keyboard."""
+    """Number of rows that a run learns before it checks the time and for Ctrl-C."""
 
     has_dual = True
-    """Whether it has dual coefficients, and so a gap to measure: see `monitor.watched`."""
+    """Whether it has dual coefficients, from which a duality gap can be measured."""
 
     _output: ClassVar[Output] = outputs.BINARY
-    """What its margins mean: `outputs.BINARY`, `MULTICLASS` or `GROWING`."""
+    """How margins become labels: `outputs.BINARY`, `MULTICLASS` or `GROWING`."""
 
     def __init__(self, max_features: int = LIMIT, buckets: int | None = None) -> None:
-        # One thread may learn while others predict: whatever uses scratch holds the lock.
+        # Every use of the scratch arrays holds the lock: one thread may learn while others predict.
         super().__init__()
         self._schema = Schema(limit=max_features, buckets=buckets)
-        # Whether rows are `SparseRows`.
+        # Whether rows are stored as their nonzero features.
         self._sparse = buckets is not None
         self._labels = self._output.new_labels()
         self._calibration = self._output.new_calibration(self._labels)
-        # int64 (1,): compiled code counts, too.
+        # An array of one int64, because compiled code increases it.
         self._n_learnt = np.zeros(1, np.int64)
-        # A monitor that is told of each example learnt.
+        # The monitor that is told of each example learnt.
         self.observer: TrainingObserver | None = None
         self._state: Any = None
         self._reader: EventReader | None = None
         self._event_path: EventPath | None = None
 
-    @property
-    def _n_examples(self) -> int:
-        return int(self._n_learnt[0])
-
-    @_n_examples.setter
-    def _n_examples(self, n: int) -> None:
-        self._n_learnt[0] = n
-
-    # What a subclass gives
-
-    @abc.abstractmethod
-    def _margins(self, x: Rows) -> np.ndarray:
-        """Return the margins of rows."""
+    # To be defined by a subclass
 
     @abc.abstractmethod
     def _diagonal(self, x: Rows) -> np.ndarray:
-        """Return k(x, x) of finite rows; refuse those that the kernel cannot take."""
+        """Return k(x, x) of rows; raise `FeatureError` if the kernel cannot take one."""
 
     @abc.abstractmethod
     def _learn_rows(
@@ -88,38 +77,39 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         """Learn rows with signs `y`; return the margins from before each was learnt."""
 
     def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
-        """Return attributes with +1 and -1 exchanged, and what becomes of signs elsewhere.
+        """Return the attributes that change when +1 and -1 are exchanged, with their new values.
 
-        The learner is left as it is. Of learners whose labels have signs.
+        The second result is a function that converts signs which are stored elsewhere. The learner
+        itself is not changed. Only for learners whose labels have signs.
         """
         raise AssertionError("classes have no signs")
 
     @abc.abstractmethod
     def _become_sparse(self) -> None:
-        """Keep rows by their nonzero features from now on."""
+        """Store rows as their nonzero features from now on."""
 
     @abc.abstractmethod
     def _bound(self) -> Bound:
-        """Return what compiled code uses for an event; there is a state."""
+        """Return the objects that compiled code uses for an event; `_state` is not None."""
 
     @abc.abstractmethod
     def _bound_kernel(self, state: Any) -> Any:
-        """Return the kernel for the functions of the solver, or what stands in its place."""
+        """Return the kernel, or what linear solvers take instead, in the form that solvers use."""
 
     @abc.abstractmethod
     def _room_for_features(self) -> int:
-        """Return for how many features there is room in the state."""
+        """Return the number of features that the state has room for."""
 
     @abc.abstractmethod
     def _box_of(self, label: Any, sign: float) -> float:
-        """Return the C_i of the next example if it has this label, without its example weight."""
+        """Return the C_i of the next example, if it has this label, for an example weight of 1."""
 
     def _takes_every_row(self) -> bool:
-        """Tell whether no row of finite values is refused."""
+        """Tell whether the learner accepts every row of finite values."""
         return True
 
     def _after_event(self, path: EventPath, event: Event, sign: float, box: float) -> None:
-        """Do what is due after an event was learnt by the event path."""
+        """Update gamma, rate and class weights after an event was learnt by `EventPath`."""
 
     # Events
 
@@ -129,11 +119,11 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         Parameters
         ----------
         x
-            Features by name; a missing one counts 0.
+            Features by name; a missing feature counts as 0.
         y
             The label: any hashable.
         w
-            Weight of the example, at least 0: it multiplies C. At 0 only its label is noted.
+            Weight of the example, at least 0: it multiplies C. At 0 only its label is recorded.
 
         Raises
         ------
@@ -147,39 +137,76 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
             row, labels, weights, new = events.checked(self, x, y, w)
             diagonal = self._diagonal(row)
             self._schema.extend(new)
-            self._learn_checked(row, labels, weights, None, diagonal)
+            label_runs.learn(self, row, labels, weights, None, diagonal)
 
     def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
-        """Return the label predicted for an event."""
+        """Return the label predicted for an event.
+
+        Parameters
+        ----------
+        x
+            Features by name; a missing feature counts as 0, and one that was never learnt too.
+        **kwargs
+            Ignored; taken because River's interface has them.
+
+        Returns
+        -------
+        One of the labels seen. Before the first label False; None from LaRank.
+
+        Raises
+        ------
+        FeatureError
+            A value is not a finite number.
+
+        """
         with self._lock:
             path = events.predict(self, x)
             if path is not None:
-                return self._labels.ordered[path.best]
+                return self._labels.ordered[path.label_index]
             return self._labels.label(self._general_margin(x))
 
     def decision_function_one(self, x: Mapping[Name, Any]) -> Any:
-        """Return the signed margin; of several classes {label: score}, the highest is predicted.
+        """Return the margin of an event.
 
-        A margin above 0 is that of the larger of two labels; 0.0, or {}, before any label.
+        Parameters
+        ----------
+        x
+            Features by name, as in `predict_one`.
+
+        Returns
+        -------
+        A float: above 0 the larger of the two labels is predicted. From LaRank, and from others
+        with more than two labels, {label: score}: the label with the highest score is predicted.
+        Before the first label 0.0, from LaRank {}.
+
         """
         with self._lock:
             return self._output.decision(self._labels, self._margin_one(x))
 
     def predict_proba_one(self, x: Mapping[Name, Any], **kwargs: Any) -> dict[Any, float]:
-        """Return {label: probability}, calibrated on margins from before each was learnt.
+        """Return the probability of each label, calibrated on margins from before learning.
 
-        Before any label a binary learner returns one half for False and for True, one of several
-        classes {}.
+        Parameters
+        ----------
+        x, **kwargs
+            As in `predict_one`.
+
+        Returns
+        -------
+        {label: probability}. Before the first label one half for False and for True, from LaRank
+        {}.
+
         """
         with self._lock:
             return self.probabilities_of(self._margin_one(x))
 
     def _margin_one(self, x: Mapping[Name, Any]) -> Any:
-        """Return the margin of an event: a row of what `_margins` returns, as plain values."""
+        """Return the margin of an event as a float, or the scores as a list."""
         path = events.predict(self, x)
         return self._general_margin(x) if path is None else path.margin
 
     def _general_margin(self, x: Mapping[Name, Any]) -> Any:
+        """Return the same by the general path, which takes every event."""
         row = self._schema.known_row(x) if self._sparse else self._schema.row(x)
         if not self._labels.seen:
             return self._output.zeros(self._labels, 1)[0].tolist()
@@ -188,7 +215,7 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
     # Batches
 
     def learn_many(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> None:
-        """Learn the rows of a batch in their order: the same model as by `learn_one`, faster.
+        """Learn the rows of a batch in order: the same model as by `learn_one`, but faster.
 
         Parameters
         ----------
@@ -200,9 +227,9 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         w
             One weight for all, or n weights.
         ids
-            Optional n positive whole numbers that tell the rows apart. Showing the same rows with
-            the same ids again is a further epoch: a row that is a support vector already is passed
-            over, as the algorithm wants. Use ids in all batches or in none.
+            None, or n positive whole numbers that identify the rows. With ids, learning the same
+            rows again is a further epoch: a row that is already a support vector is not added
+            again. Use ids in all batches or in none.
 
         Raises
         ------
@@ -214,46 +241,96 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         self.learn_batch(X, y, w, ids)
 
     def predict_then_learn_many(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> list[Any]:
-        """Learn like `learn_many`; return the labels predicted for each row before it was learnt.
+        """Learn like `learn_many`; return the label predicted for each row before it was learnt.
 
-        Progressive validation at the price of learning alone: the margin is a by-product. The label
-        is None before any was learnt, if there are several classes.
+        This is progressive validation at no extra cost: learning computes the margins anyway.
+
+        Parameters
+        ----------
+        X, y, w, ids
+            As in `learn_many`.
+
+        Returns
+        -------
+        n labels; before the first label False, from LaRank None.
+
         """
         self._check_ids(ids)
         return self.learn_batch(X, y, w, ids).tolist()
 
     def _check_ids(self, ids: Any) -> None:
-        """Refuse `ids` that a user gave to a learner which cannot have any."""
+        """Raise `ParameterError` if the learner cannot be used with ids."""
 
     def learn_batch(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> LabelColumn:
-        """Do what `predict_then_learn_many` does; return the labels as a column, for runs."""
+        """Do what `predict_then_learn_many` does, with a column of labels as the result.
+
+        Parameters
+        ----------
+        X, y, w, ids
+            As in `learn_many`; ids are not checked.
+
+        Returns
+        -------
+        The label predicted for each row before it was learnt.
+
+        """
         with self._lock:
             x, new = self._read(X)
             labels = self._labels.check(frames.labels_of(y, shape(x)[0]))
             weights = parameter_checks.weights_of(w, len(labels))
             numbers = parameter_checks.numbers_of(ids, len(labels))
             if not len(labels):
-                # No example has its features.
+                # An empty batch must not add its features to the schema.
                 return labels
             diagonal = self._diagonal(x)
             self._schema.extend(new)
-            return self._learn_checked(x, labels, weights, numbers, diagonal)
+            return label_runs.learn(self, x, labels, weights, numbers, diagonal)
 
     def predict_many(self, X: Any) -> Any:
-        """Return the predicted label of each row, in the kind of container that `X` is."""
+        """Return the predicted label of each row.
+
+        Parameters
+        ----------
+        X
+            A batch as in `learn_many`.
+
+        Returns
+        -------
+        n labels, in a container of the kind of `X`.
+
+        """
         with self._lock:
             margins = self._margins_many(X)
             return frames.like(X, self._labels.predicted(margins).tolist())
 
     def decision_function_many(self, X: Any) -> np.ndarray:
-        """Return the margins of the rows, float64 (n,), or (n, classes) of several classes."""
+        """Return the margins of the rows of a batch.
+
+        Parameters
+        ----------
+        X
+            A batch as in `learn_many`.
+
+        Returns
+        -------
+        float64 (n,); with several classes (n, classes).
+
+        """
         with self._lock:
             return self._margins_many(X)
 
     def predict_proba_many(self, X: Any) -> Any:
-        """Return a frame with a column a label and a row of probabilities a row.
+        """Return the calibrated probabilities of the rows of a batch, one column per label.
 
-        A dict of arrays for NumPy, an Arrow Table for Arrow, else a frame like `X`.
+        Parameters
+        ----------
+        X
+            A batch as in `learn_many`.
+
+        Returns
+        -------
+        A dict of arrays if `X` is from NumPy, an Arrow Table for Arrow, otherwise a frame like `X`.
+
         """
         with self._lock:
             columns = self._output.probability_columns(
@@ -268,38 +345,31 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
             return self._output.zeros(self._labels, n)
         if self._sparse or not isinstance(x, SparseRows):
             return self._margins(x)
-        # A part at a time: the whole may not fit into memory.
+        # In parts: all rows, made dense, may not fit into memory.
         parts = [self._margins(dense(cut(x, i, min(i + _PART, n)))) for i in range(0, n, _PART)]
         return np.concatenate([self._output.zeros(self._labels, 0), *parts])
 
-    def matrix_of(self, X: Any) -> Matrix | SparseMatrix:
-        """Return a batch as a matrix with the names of its columns, to be learnt or predicted."""
-        return frames.matrix_of(X, self._schema)
-
-    def margins_of(self, x: Rows) -> np.ndarray:
-        """Return the margins of rows over the features known."""
-        return self._margins(x)
-
-    def losses_of(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
-        """Return the hinge loss of each margin, or of each row of scores."""
-        return self._output.losses(signs, margins)
-
     def _read_known(self, X: Any) -> Rows:
-        """Return a batch as rows over the features known."""
+        """Return a batch as rows over the features of the schema."""
         return batches.known_rows(self._schema, X, self._sparse)
 
     def _read(self, X: Any) -> tuple[Rows, Sequence[Name]]:
-        """Return a batch to learn as rows over the features, and the names of the new ones."""
+        """Return a batch to learn as rows, and the names of the features that are new."""
         matrix = batches.matrix_of(X, self._schema)
         if isinstance(matrix, SparseMatrix):
             self._become_sparse()
         return batches.rows_of(self._schema, matrix, self._sparse)
 
     def save(self, path: str | Path) -> None:
-        """Write the model to a file of data (no code): see `streamsvm.load`.
+        """Write the model to a file that `streamsvm.load` reads; it holds data, no code.
 
-        The file is written beside `path` and put in its place when it is complete: a failure leaves
-        an older file untouched.
+        The file is written under another name and renamed when it is complete, so that a failure
+        leaves an older file unchanged.
+
+        Parameters
+        ----------
+        path
+            The file; an older one is replaced.
 
         Raises
         ------
@@ -312,82 +382,13 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         model_file.save(self, path)
 
     def _contents(self) -> dict[str, Any]:
-        # A monitor attaches itself again when it is copied.
+        # A copied monitor attaches itself to the copied learner.
         return {**super()._contents(), "observer": None, "_event_path": None, "_reader": None}
 
-    # Locked parts
-
-    def _ignored(self) -> dict[str, int]:
-        """Return the counter of features that were left out, if there are any."""
-        n = self._schema.n_ignored
-        return {"features_ignored": n} if n else {}
-
-    @property
-    @abc.abstractmethod
-    def summary(self) -> str:
-        """What it is, in a few words."""
-
-    @property
-    def n_examples(self) -> int:
-        """How many examples were learnt."""
-        return self._n_examples
-
-    @property
-    def feature_names(self) -> list[Name]:
-        """The features seen, in the order of `support_vectors().rows`."""
-        with self._lock:
-            return list(self._schema.names)
-
-    @property
-    def classes(self) -> list[Any]:
-        """The labels seen, in the order of their coming."""
-        return list(self._labels.seen)
-
-    @property
-    def labels(self) -> tuple[Any, ...]:
-        """The labels in the order of the outputs; of two that of margins below 0 first.
-
-        Of two labels those not seen yet are None.
-        """
-        return tuple(self._labels.ordered)
-
-    @property
-    def most_classes(self) -> int | None:
-        """How many classes there can be; None: any number."""
-        return self._labels.most
-
-    def probabilities_of(self, margin: Any) -> dict[Any, float]:
-        """Return {label: calibrated probability} at a margin, or at a list of scores."""
-        return self._output.probabilities(self._calibration, self._labels, margin, self._n_examples)
-
-    def label_of(self, margin: Any) -> Any:
-        """Return the label that a margin, or a row of them, predicts."""
-        return self._labels.label(margin)
-
-    def labels_of(self, margins: np.ndarray) -> list[Any]:
-        """Return the label that each of some margins predicts."""
-        return self._labels.predicted(margins).tolist()
-
-    def _learn_checked(
-        self,
-        x: Rows,
-        labels: LabelColumn,
-        w: np.ndarray,
-        numbers: np.ndarray | None,
-        diagonal: np.ndarray,
-    ) -> LabelColumn:
-        """Learn rows that cannot be refused any more; return what was predicted for each before."""
-        return label_runs.learn(self, x, labels, w, numbers, diagonal)
-
-    def _sign_of(self, label: Any) -> float:
-        """Return the sign of a label; of one that no row has, any."""
-        sign: float = self._labels.sign(label) if label in self._labels.seen else 0.0
-        return sign
-
     def _add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
-        """Take note of a class; return what becomes of the signs known so far, None: nothing."""
+        """Add a class; return the function that converts earlier signs, None if they stay."""
         labels = type(self._labels)(self._labels.seen)
         changed, change = self._with_signs_exchanged() if labels.add(label) else ({}, None)
-        # In one step: an interruption before or after it leaves labels and signs that match.
+        # Set in one step, so that labels and signs match after an interruption.
         self.__dict__.update(changed, _labels=labels)
         return change

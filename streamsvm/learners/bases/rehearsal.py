@@ -25,7 +25,7 @@ _BOUNDS = {
 }
 
 
-def understudy(model: Any, **changes: Any) -> Any:
+def rehearsal_copy(model: Any, **changes: Any) -> Any:
     """Return a clone of a learner for a rehearsal: with small bounds, but the same compiled code.
 
     Parameters
@@ -46,16 +46,16 @@ def understudy(model: Any, **changes: Any) -> Any:
         if bound is not None:
             changes.setdefault(name, min(bound, most))
     new = model.clone({name: value for name, value in changes.items() if name in known})
-    new._is_understudy = True
+    new._is_rehearsal_copy = True
     return new
 
 
 def compile_ahead(model: Any) -> None:
-    """Rehearse with an understudy of a learner, so that later events need not compile."""
-    if not hasattr(model, "_is_understudy"):
+    """Rehearse with a copy of a learner, so that later events need not compile."""
+    if not hasattr(model, "_is_rehearsal_copy"):
         # A learner that fails on made-up events (its own kernel, for example) compiles later.
         with contextlib.suppress(Exception):
-            rehearse_events(understudy(model))
+            rehearse_events(rehearsal_copy(model))
 
 
 def made_up(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -71,7 +71,7 @@ def rehearse_events(model: Any) -> None:
     Parameters
     ----------
     model
-        An `understudy` that has learnt nothing yet; to be thrown away afterwards.
+        A `rehearsal_copy`, which has learnt nothing yet; it is of no use afterwards.
 
     """
     x, labels = made_up(N_EVENTS)

@@ -1,4 +1,4 @@
-"""The support vectors of a kernel learner, as returned by `support_vectors`."""
+"""The results of `support_vectors`: one type for binary kernel learners, one for LaRank."""
 
 from __future__ import annotations
 
@@ -20,6 +20,31 @@ class SupportVectors(NamedTuple):
     labels: list[Any]  # label of each
     entered: np.ndarray  # int64 (n,): the number of the example, from 1, or the id given with it;
     # for a vector merged from several examples, minus the number of the newest
+
+
+class SupportPatterns(NamedTuple):
+    """The support patterns of a `LaRankClassifier`, in the order in which they entered the model.
+
+    Attributes
+    ----------
+    feature_names
+        The names of the d columns of `rows`.
+    rows
+        float32 (n, d), or a SciPy CSR matrix if the model stores sparse rows.
+    coefficients
+        float64 (n, classes): the coefficients b_i^c.
+    labels
+        The n labels.
+    classes
+        The class of each column of `coefficients`.
+
+    """
+
+    feature_names: list[Name]
+    rows: Any
+    coefficients: np.ndarray
+    labels: list[Any]
+    classes: list[Any]
 
 
 def in_order(

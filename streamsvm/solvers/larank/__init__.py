@@ -1,1 +1,1 @@
-"""LaRank."""
+"""The solver of LaRank."""

@@ -1,4 +1,4 @@
-"""LaRank in bounded memory: examples that leave, and who takes over their coefficients."""
+"""LaRank within bounds: removes examples, and hands their coefficients to a neighbour."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from streamsvm.support.row_cache import kernel_row
 
 @compiled
 def remove(state, kernel, s, d):
-    """Take an example out of the expansion, whatever its coefficients."""
+    """Remove an example and all its coefficients."""
     info = state.info[0]
     row = state.cache.values[kernel_row(state.cache, kernel, state.store, s, info.n, d)]
     k = np.float64(state.diagonal[s])
     for c in range(info.n_classes):
         b = beta(state, c, s)
         if b != 0.0:
-            # The dual along this coefficient: its slope here, and its curvature.
+            # The loss in the dual: linear and quadratic term of this coefficient.
             loss = b * state.gradient[c, s] + 0.5 * b * b * k
             info.dual -= loss
             info.lost += loss
@@ -32,34 +32,34 @@ def remove(state, kernel, s, d):
 
 
 @compiled
-def hand_over(state, kernel, s, d):
-    """Remove an example; the nearest of its class takes over what it can: projection, and box."""
+def project_on_neighbour(state, kernel, s, d):
+    """Remove an example; add its projection and its box to its nearest neighbour of its class."""
     info = state.info[0]
     row = state.cache.values[kernel_row(state.cache, kernel, state.store, s, info.n, d)]
-    heir, nearest = np.int64(-1), 0.0
+    neighbour, nearest = np.int64(-1), 0.0
     for j in range(info.n_alive):
         t = state.alive[j]
         if t != s and state.y[t] == state.y[s] and row[t] > nearest:
-            heir, nearest = t, np.float64(row[t])
+            neighbour, nearest = t, np.float64(row[t])
     own = np.empty(info.n_classes)
     for c in range(info.n_classes):
         own[c] = beta(state, c, s)
     box = state.box[s]
     remove(state, kernel, s, d)
-    if heir < 0:
+    if neighbour < 0:
         return
-    k = np.float64(state.diagonal[heir])
+    k = np.float64(state.diagonal[neighbour])
     share = min(1.0, nearest / k)
-    state.box[heir] += box
-    row = state.cache.values[kernel_row(state.cache, kernel, state.store, heir, info.n, d)]
+    state.box[neighbour] += box
+    row = state.cache.values[kernel_row(state.cache, kernel, state.store, neighbour, info.n, d)]
     for c in range(info.n_classes):
         step = share * own[c]
         if step != 0.0:
-            gain = step * (state.gradient[c, heir] - 0.5 * step * k)
+            gain = step * (state.gradient[c, neighbour] - 0.5 * step * k)
             info.dual += gain
             info.lost -= gain
             add_scaled(state.gradient[c], row, -step, info.n)
-            set_beta(state, c, heir, beta(state, c, heir) + step)
+            set_beta(state, c, neighbour, beta(state, c, neighbour) + step)
 
 
 @compiled
@@ -69,7 +69,7 @@ def _remove_none(bounds, state, kernel, number, d):
 
 @compiled
 def remove_older(state, kernel, oldest, d):
-    """Remove examples with a number of at most `oldest`."""
+    """Remove the examples whose number is at most `oldest`."""
     j = 0
     while j < state.info[0].n_alive:
         s = state.alive[j]
@@ -97,12 +97,13 @@ def _make_room(bounds, state, kernel, number, d):
             for c in range(info.n_classes):
                 norm += beta(state, c, s) ** 2
             norm *= np.float64(state.diagonal[s])
-            # The newest one stays: it has just been learnt.
+            # The example that has just been learnt is never removed.
             if norm < size and state.store.entered[s] != number:
                 least, size = s, norm
-        hand_over(state, kernel, least, d)
+        project_on_neighbour(state, kernel, least, d)
 
 
 stay_within: Any = chosen_by(0, {Unbounded: _remove_none, Window: _remove_old, Budget: _make_room})
-"""stay_within(bounds, state, kernel, number, d): remove examples that left the window when example
-`number` came, and the least ones beyond the limit (`hand_over`, whatever the policy)."""
+"""stay_within(bounds, state, kernel, number, d): remove the examples that leave the window when
+example `number` comes, and those with the smallest coefficients while there are more than the
+limit. These are removed by `project_on_neighbour`; the policy of the budget is not used."""

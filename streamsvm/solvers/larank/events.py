@@ -1,4 +1,4 @@
-"""One event through LaRank."""
+"""The functions of LaRank that learn and predict one event."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamsvm.support.kernel_diagonal import diagonal_of_event
 @compiled
 def _margins(state, kernel, schedule, x, out):
     step.margins_of(state, kernel, x, out)
-    # The scratch has the kernel values of this row now.
+    # The scratch now has the kernel values of this row.
     state.info[0].ready = state.info[0].n
 
 

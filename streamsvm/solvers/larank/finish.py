@@ -1,4 +1,4 @@
-"""LaRank run to the optimum over the support patterns: sweeps of exact block steps."""
+"""The finishing of LaRank: sweeps of exact block steps over the support patterns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streamsvm.solvers.larank.state import beta, forget
 from streamsvm.solvers.larank.uniform import block_step
 
 _SHARE = 0.1
-"""Patterns that violate by less than this share of the worst one wait for a later sweep."""
+"""A sweep leaves out patterns whose violation is below this share of the largest one."""
 
 
 @compiled
@@ -47,7 +47,7 @@ def finish_some(state, kernel, schedule, d):
 
     """
     state = borrowed(state)
-    # Those near the worst first: a step on the others would be undone by these.
+    # Large violations first: their steps would undo the steps on the others.
     enough = max(schedule.tau, _SHARE * worst_violation(state))
     for i in range(state.info[0].n):
         if violation(state, i) > enough:

@@ -1,6 +1,6 @@
 """The measured duality gap of LaRank, on the examples kept.
 
-Of several classes (no bias; a_i^c = -beta_i^c >= 0 for c other than y_i)::
+For several classes, without bias, and with a_i^c = -beta_i^c >= 0 for c other than y_i::
 
     gap = sum_i [ C_i max(0, max_c h_i(c)) - sum_c a_i^c h_i(c) ],   h_i(c) = g_{i,y_i} - g_{i,c}
 """
@@ -31,6 +31,6 @@ def _larank(state):
 
 
 def larank_gap(state) -> KeptGap:
-    """Return the gap of several classes over the support patterns of a `LaRankState`."""
+    """Return the gap over the support patterns of a `LaRankState`."""
     total, box = _larank(state)
     return KeptGap(total, box, 0.0)

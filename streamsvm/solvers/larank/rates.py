@@ -1,4 +1,4 @@
-"""What LaRank's operations gain and cost: the rates of the adaptive schedule (Algorithm 22)."""
+"""The rates (gain divided by cost) of LaRank's operations for its adaptive schedule."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from streamsvm._compile import compiled_within
 from streamsvm.support.clock import cycles
 
 _LEAST = 0.05
-"""mu of Algorithm 22: no rate is a smaller share of the largest one, or it would never recover."""
+"""mu of Algorithm 22: the smallest ratio of a rate to the largest one. An operation with a lower
+rate would hardly ever be drawn again."""
 
 _SMALLEST = 1e-6
 
 _SECONDS = (2e-8, 1e-9, 1.5e-11, 4e-10)
-"""What is charged for an operation, a kernel value, each feature in it, a gradient updated."""
+"""Assumed seconds for an operation, a kernel value, each feature in it, and a gradient updated."""
 
 
 @compiled_within
 def begin(state, clock):
-    """Begin an operation: nothing gained, nothing spent."""
+    """Begin an operation: reset its gain and its cost."""
     if clock > 0.0:
         state.info[0].began = cycles()
     state.info[0].gained = 0.0
@@ -25,14 +26,14 @@ def begin(state, clock):
 
 @compiled_within
 def charge(state, n_features, n_values, n_updates):
-    """Add the cost of a part of an operation to what it has cost so far."""
+    """Add the cost of kernel values and gradient updates to the cost of the operation."""
     operation, value, feature, update = _SECONDS
     state.info[0].work += operation + n_values * (value + n_features * feature) + n_updates * update
 
 
 @compiled_within
 def rate(state, clock, before):
-    """Return the rate of an operation after it was done once more (Algorithm 22, line 16)."""
+    """Return the updated rate of the operation that has just ended (Algorithm 22, line 16)."""
     info = state.info[0]
     if clock > 0.0:
         info.work = 1e-9 * max(1, cycles() - info.began)

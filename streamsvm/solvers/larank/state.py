@@ -1,4 +1,9 @@
-"""What LaRank keeps between examples, and how that grows, shrinks and is rebuilt."""
+"""The state of LaRank: its arrays, its coefficients, and how it is squeezed and rebuilt.
+
+Arguments that functions of this solver share: `state`; `kernel`, bound or not (see
+`support.bound_kernels`); the slots s, i and j; n, the number of slots in use; d, the number of
+features; `row`, float32 (capacity,), the kernel values of one example with all slots.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +28,10 @@ from streamsvm.support.stores import Store
 from streamsvm.support.tiles import PANEL
 
 BLOCK = 64
-"""Fresh rows whose kernel values are computed together."""
+"""Number of fresh rows whose kernel values are computed together."""
 
 ABSENT = -1
-"""The place of a coefficient that is 0."""
+"""The value of `place` for a coefficient that is 0."""
 
 INFO = np.dtype(
     [
@@ -37,47 +42,51 @@ INFO = np.dtype(
         ("n_steps", np.int64),  # steps that changed a coefficient
         ("n_null", np.int64),  # operations that found no violating pair
         ("n_values", np.int64),  # kernel values computed for fresh examples
-        ("n_new", np.int64),  # arg max over the classes made by PROCESSNEW
-        ("n_old", np.int64),  # ... and by PROCESSOLD
-        ("n_optimize", np.int64),  # OPTIMIZE steps, which need none
+        ("n_new", np.int64),  # PROCESSNEW operations: each is an arg max over all classes
+        ("n_old", np.int64),  # PROCESSOLD operations: each is an arg max over all classes
+        ("n_optimize", np.int64),  # OPTIMIZE operations, without such an arg max
         ("dual", np.float64),  # the dual objective, summed step by step
-        ("lost", np.float64),  # what removals and rebuilds took from it
-        ("gained", np.float64),  # what the last operation added to it
-        ("work", np.float64),  # what it cost, in seconds of an imagined machine
-        ("began", np.int64),  # when it began, if a clock is asked
-        ("rate_new", np.float64),  # gain by cost of each kind of operation: Algorithm 22
+        ("lost", np.float64),  # by how much removals and rebuilds lowered the dual
+        ("gained", np.float64),  # by how much the last operation raised the dual
+        ("work", np.float64),  # cost of the last operation, in seconds: counted, or measured
+        ("began", np.int64),  # clock cycles when the last operation began, if the cost is measured
+        ("rate_new", np.float64),  # gain divided by cost for each kind of operation: Algorithm 22
         ("rate_old", np.float64),
         ("rate_optimize", np.float64),
         ("mean_gain", np.float64),  # sum over t of the mean gain of its uniform steps
         ("scaled_gain", np.float64),  # the same, each divided by the mean C_i
         ("width", np.float64),  # sum over t of 2 R2 mean(C_i^2) / mean(C_i)^2
-        ("ready", np.int64),  # -n: the scratch has the values of the next rows with n slots
+        ("ready", np.int64),  # n or -n: the scratch has the kernel values of rows with n slots
     ]
 )
 
 
 class LaRankState(NamedTuple):
-    """Everything that LaRank knows; a slot is a place in all arrays of length `capacity`."""
+    """The arrays of LaRank; a slot is a position in all arrays of length `capacity`.
+
+    The nonzero coefficients of class c stand at coefficient[c, :n_vectors[c]], in no order; the
+    coefficient at position p belongs to slot[c, p], and place[c, s] is the position for slot s.
+    """
 
     store: Store
     cache: RowCache
     gradient: np.ndarray  # g_{s,c} = [c = y_s] - f_c(x_s)
-    coefficient: np.ndarray  # those of class c, one after the other
-    slot: np.ndarray  # the slots that they are of
-    place: np.ndarray  # where the one of a slot is, or ABSENT
-    n_vectors: np.ndarray  # how many coefficients of a class are not 0
-    own: np.ndarray  # the classes whose coefficients are not 0, ...
-    n_own: np.ndarray  # ... and how many
+    coefficient: np.ndarray  # nonzero coefficients beta by class and position
+    slot: np.ndarray  # the slot of each of them
+    place: np.ndarray  # by class and slot: the position of the coefficient, or ABSENT
+    n_vectors: np.ndarray  # number of nonzero coefficients of each class
+    own: np.ndarray  # own[s, :n_own[s]]: the classes for which slot s has a nonzero coefficient
+    n_own: np.ndarray  # number of these classes
     y: np.ndarray  # class of the example
     box: np.ndarray  # C_s; 0 marks dead and unused slots
     diagonal: np.ndarray  # k(x_s, x_s)
-    alive: np.ndarray  # the slots of support patterns, in no order
-    where: np.ndarray  # place of a slot among them
-    draws: np.ndarray  # see `draws`
+    alive: np.ndarray  # alive[:n_alive]: the slots of support patterns, in no order
+    where: np.ndarray  # position of a slot in `alive`
+    draws: np.ndarray  # state of the random generator, see `support.draws`
     info: Any  # record array (1,) of INFO
     block: np.ndarray  # scratch: kernel values of fresh rows
-    scores: np.ndarray  # scratch
-    order: np.ndarray  # scratch
+    scores: np.ndarray  # scratch: f_c of a row
+    order: np.ndarray  # scratch: slots
 
 
 _BY_CLASS = ("classes", "slots")
@@ -85,20 +94,20 @@ _A_SLOT = index_of("slots")
 
 
 def _check(state: LaRankState, sizes: dict[str, int]) -> None:
-    """Refuse places, slots and classes that contradict each other: compiled code follows them."""
+    """Raise ValueError if index arrays contradict each other: compiled code uses them unchecked."""
     n, k, info = sizes["slots"], sizes["classes"], state.info[0]
     own, n_own = state.own[:n, :k], state.n_own[:n]
     fits = bool((own[np.arange(k) < n_own[:, None]] < k).all())
     alive = state.alive[: int(info.n_alive)]
     fits = fits and bool((state.where[alive] == np.arange(len(alive))).all())
     fits = fits and len(alive) == np.count_nonzero(state.box[:n])
-    # Each coefficient's place leads back to its slot, and there are as many as there should be.
+    # `place` and `slot` are inverse, and the numbers of coefficients are right.
     for c in range(k):
         places = state.place[c, :n]
-        held = np.flatnonzero(places >= 0)
-        fits = fits and len(held) == state.n_vectors[c] and bool((places < len(held)).all())
-        fits = fits and bool((state.slot[c, places[held]] == held).all())
-        fits = fits and all(c in own[s, : n_own[s]] for s in held)
+        slots = np.flatnonzero(places >= 0)
+        fits = fits and len(slots) == state.n_vectors[c] and bool((places < len(slots)).all())
+        fits = fits and bool((state.slot[c, places[slots]] == slots).all())
+        fits = fits and all(c in own[s, : n_own[s]] for s in slots)
     if not fits or n_own.sum() != state.n_vectors[:k].sum():
         raise ValueError("a slot, class or place contradicts another")
 
@@ -147,7 +156,24 @@ def new_state(
     capacity: int = 2 * PANEL,
     sparse: bool = False,
 ) -> LaRankState:
-    """Return an empty state with room for some classes."""
+    """Return an empty state.
+
+    Parameters
+    ----------
+    n_features
+        Number of features that there is room for.
+    cache_bytes
+        Bytes for cached kernel rows.
+    draws
+        State of the random generator, see `support.draws`.
+    n_classes
+        Number of classes that there is room for.
+    capacity
+        Number of slots.
+    sparse
+        Whether rows are stored as their nonzero features.
+
+    """
     sizes = {"slots": capacity, "features": n_features, "classes": n_classes}
     state: LaRankState = states.new(
         LaRankState, sizes, sparse=sparse, cache_bytes=cache_bytes, draws=draws
@@ -166,7 +192,7 @@ def coefficients(state: LaRankState) -> np.ndarray:
 
 
 def bounded(state: LaRankState) -> np.ndarray:
-    """Return for all coefficients that are not 0 whether they are at their bound, C_i."""
+    """Return whether each nonzero coefficient is at its upper bound C_i."""
     found = [np.zeros(0, bool)]
     for c in range(state.n_vectors.size):
         m = int(state.n_vectors[c])
@@ -183,7 +209,7 @@ def beta(state, c, s):
 
 @compiled_within
 def set_beta(state, c, s, value):
-    """Set a coefficient; what is 0 is no support vector."""
+    """Set a coefficient; the list of nonzero coefficients is updated."""
     at = state.place[c, s]
     if value != 0.0:
         if at == ABSENT:
@@ -211,7 +237,7 @@ def set_beta(state, c, s, value):
 
 @compiled
 def forget(state, s):
-    """Let slot s, which has no coefficient any more, be dead."""
+    """Mark slot s, whose coefficients are all 0, as dead."""
     info = state.info[0]
     state.box[s] = 0.0
     state.store.entered[s] = 0
@@ -225,9 +251,9 @@ def forget(state, s):
 
 @compiled
 def squeeze(state):
-    """Move the living up over the dead; `state.order` tells where each came from."""
+    """Remove dead slots by moving the others up; `state.order` has the old slot of each new one."""
     info = state.info[0]
-    # Not a literal: a literal makes one more version of all that is called with it.
+    # Not a literal, for which numba would compile one more version of each function called.
     n_kept = np.int64(0)
     for s in range(info.n):
         if state.box[s] > 0.0:
@@ -236,7 +262,7 @@ def squeeze(state):
     order = state.order
     stores.reorder(state.store, order, n_kept)
     row_cache.reorder(state.cache, order, n_kept)
-    # order[s] >= s: what is read was not written yet.
+    # In place: order[s] >= s, so that no slot is read after it was written.
     for s in range(n_kept):
         old = order[s]
         state.n_own[s] = state.n_own[old]
@@ -263,7 +289,7 @@ def squeeze(state):
 
 @compiled
 def rebuild(state, kernel, d):
-    """Compute gradients, diagonal and dual from scratch, for another kernel."""
+    """Recompute gradients, diagonal and dual after a change of the kernel."""
     info = state.info[0]
     n = info.n
     for s in range(n):

@@ -5,18 +5,18 @@ Problem (thesis, 5.8), over the examples kept::
     max_beta  D(beta) = sum_i beta_i^{y_i} - 1/2 sum_c sum_{i,j} beta_i^c beta_j^c k(x_i, x_j)
     with      beta_i^c <= C_i if c = y_i, else 0;   sum_c beta_i^c = 0 for all i
 
-that is the multiclass SVM of Crammer and Singer, without bias. Given: examples (x, y), y a class
-0 .. classes - 1, each with its own C_i. Kept: the support patterns, those x_i that have a
-coefficient other than 0, with their coefficients and all their gradients
+that is the multiclass SVM of Crammer and Singer, without bias. Input: examples (x, y), y a class
+0 .. classes - 1, each with its own C_i. State: the support patterns, which are the examples with a
+nonzero coefficient, with their coefficients and their gradients for all classes
 g_{i,c} = [c = y_i] - f_c(x_i), f_c(x) = sum_i beta_i^c k(x_i, x), up to date after every step.
 
 A step on (i, c+, c-) adds lambda = min((g_{i,c+} - g_{i,c-}) / (2 k_ii), room of beta_i^{c+}) to
-beta_i^{c+} and takes it from beta_i^{c-}. Steps carry the paper's names.
+beta_i^{c+} and subtracts it from beta_i^{c-}. Functions have the names of the paper's steps.
 
-Beyond the papers: they compute the gradients of a pattern when it is asked for. Here a kernel row
-serves all classes, and a step updates two rows of the gradients with it, so that the arg max of
-PROCESSOLD costs one pass over the classes. The adaptive schedule counts what an operation costs in
-the place of asking a clock (see `larank_rates`), so that a seed gives one model.
+Differences from the papers: they compute the gradients of a pattern when they are needed. Here a
+step updates the gradients of its two classes with one kernel row, so that the arg max of PROCESSOLD
+costs one pass over the classes. The adaptive schedule counts the cost of an operation instead of
+measuring its time (see `larank.rates`), so that the same seed gives the same model.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ from streamsvm.support.row_cache import fetch, keep, kernel_row
 from streamsvm.support.rows import count, part, width
 
 OPTIMIZES = 10
-"""OPTIMIZE steps that go together (thesis, 5.1.3 and 5.2.2)."""
+"""Number of OPTIMIZE steps in one operation (thesis, 5.1.3 and 5.2.2)."""
 
-_TOGETHER = 16
-"""Candidates that are fetched together: their gradients are all over the memory."""
+_PREFETCHED = 16
+"""Number of candidates prefetched together, since their gradients are scattered in memory."""
 
 
 class Schedule(NamedTuple):
-    """When to step, and what to keep within; `learn_rows` is compiled once a type of `bounds`."""
+    """Parameters of the steps; `learn_rows` is compiled once for each type of `bounds`."""
 
     tau: float  # a pair that violates by less is left alone
     reprocess: float  # REPROCESS combinations after each example; below 0: the adaptive schedule
-    most: float  # operations between two examples, at most, by the adaptive schedule
-    old: float = 1.0  # whether PROCESSOLD and ...
-    optimize: float = 1.0  # ... OPTIMIZE are among them
-    clock: float = 0.0  # 1: the adaptive schedule asks a clock what operations cost
-    uniform: float = 0.0  # if above 0: so many block steps on uniformly random examples instead
-    candidates: float = 1.0  # patterns that OPTIMIZE picks from, by what a step would gain
-    bounds: Bounds = UNBOUNDED  # which support patterns leave; not a `Reservoir`
+    most: float  # largest number of operations of the adaptive schedule between two examples
+    old: float = 1.0  # 1: PROCESSOLD is used, 0: it is not
+    optimize: float = 1.0  # 1: OPTIMIZE is used, 0: it is not
+    clock: float = 0.0  # 1: the adaptive schedule measures the time of operations
+    uniform: float = 0.0  # above 0: number of uniformly random block steps instead of all these
+    candidates: float = 1.0  # number of patterns of which OPTIMIZE takes the best
+    bounds: Bounds = UNBOUNDED  # which support patterns are kept; not a `Reservoir`
 
 
 @compiled_leaf
@@ -89,7 +89,7 @@ def smo_step(state, kernel, i, rising, falling, tau, d):
     k = max(np.float64(state.diagonal[i]), 1e-12)
     step = min(slope / (2.0 * k), room)
     row = state.cache.values[kernel_row(state.cache, kernel, state.store, i, info.n, d)]
-    # A coefficient that meets its bound meets it exactly.
+    # A coefficient that reaches its bound is set to it, without rounding.
     set_beta(state, rising, i, now + room if step == room else now + step)
     set_beta(state, falling, i, beta(state, falling, i) - step)
     add_scaled(state.gradient[rising], row, -step, info.n)
@@ -98,7 +98,7 @@ def smo_step(state, kernel, i, rising, falling, tau, d):
     info.dual += gain
     info.gained += gain
     info.n_steps += 1
-    # Whether the row was cached does not count, or a model that was saved would part ways.
+    # Independent of the cache: a saved model, loaded without it, must continue in the same way.
     charge(state, d, 0, 2 * info.n)
     if state.n_own[i] == 0:
         forget(state, i)
@@ -107,7 +107,7 @@ def smo_step(state, kernel, i, rising, falling, tau, d):
 
 @compiled_within
 def insert(state, x, y, box, weight, number, diagonal, row, scores):
-    """Keep an example, its coefficients 0; `row` holds its kernel values with all other slots."""
+    """Return a new slot for an example; `row` holds its kernel values with all other slots."""
     info = state.info[0]
     k = info.n
     stores.put(state.store, k, x)
@@ -172,7 +172,7 @@ def process_old(state, kernel, i, tau, d):
 
 @compiled_within
 def _own_pair(state, i):
-    """Return c+, c- of slot i among the classes that have a coefficient, and a step's gain."""
+    """Return the best c+ and c- of slot i among its classes in `own`, and the step's gain."""
     rising, falling = np.int64(-1), np.int64(-1)
     most, least, y = -np.inf, np.inf, state.y[i]
     for j in range(state.n_own[i]):
@@ -180,7 +180,7 @@ def _own_pair(state, i):
         g = state.gradient[c, i]
         if g < least:
             falling, least = c, g
-        # A coefficient of another class is below 0, its bound.
+        # The coefficient of a class other than y is below its bound 0.
         if g > most and (c != y or state.coefficient[c, state.place[c, i]] < state.box[i]):
             rising, most = c, g
     if rising < 0 or most <= least:
@@ -190,7 +190,7 @@ def _own_pair(state, i):
 
 @compiled_within
 def _pair_of_two(state, i):
-    """Return the same for a slot with two coefficients, as most are, with no branch to guess."""
+    """Do the same as `_own_pair` for exactly two classes, the usual case, without branches."""
     a, b = np.int64(state.own[i, 0]), np.int64(state.own[i, 1])
     slope = state.gradient[a, i] - state.gradient[b, i]
     rising, falling = (a, b) if slope > 0.0 else (b, a)
@@ -199,7 +199,7 @@ def _pair_of_two(state, i):
 
 @compiled_within
 def _gain(state, i, rising, slope):
-    """Return what a step of slot i would add to the dual; its class c+ has a coefficient."""
+    """Return the gain of a step of slot i, whose coefficient for the class `rising` is not 0."""
     bound = state.box[i] if rising == state.y[i] else 0.0
     k = max(np.float64(state.diagonal[i]), 1e-12)
     step = min(slope / (2.0 * k), bound - state.coefficient[rising, state.place[rising, i]])
@@ -213,9 +213,9 @@ def optimize(state, kernel, schedule, d):
     info.n_optimize += 1
     at, rising, falling, best = np.int64(-1), np.int64(-1), np.int64(-1), 0.0
     candidates = int(schedule.candidates)
-    for first in range(0, candidates, _TOGETHER):
-        n_some = min(candidates - first, _TOGETHER)
-        _draw(state, n_some)
+    for first in range(0, candidates, _PREFETCHED):
+        n_some = min(candidates - first, _PREFETCHED)
+        _draw_patterns(state, n_some)
         for j in range(n_some):
             i = state.order[j]
             if state.n_own[i] == 2:
@@ -233,8 +233,8 @@ def optimize(state, kernel, schedule, d):
 
 
 @compiled_within
-def _draw(state, n):
-    """Write n random patterns into `state.order`, and have what judges them brought near."""
+def _draw_patterns(state, n):
+    """Write n random patterns into `state.order`, and prefetch what their gains depend on."""
     for j in range(n):
         i = _random_pattern(state)
         state.order[j] = i
@@ -261,11 +261,11 @@ def _optimize_some(state, kernel, schedule, d):
 
 @compiled
 def _adapt(state, kernel, schedule, d):
-    """Do what comes before the next PROCESSNEW by the adaptive schedule (Algorithm 22)."""
+    """Make the operations of the adaptive schedule after one example (Algorithm 22)."""
     info = state.info[0]
     done = 0
     while done < schedule.most and info.n_alive > 0:
-        # What was never done counts as worth as much as PROCESSNEW.
+        # An operation that was never made has the rate of PROCESSNEW.
         if info.n_old == 0:
             info.rate_old = info.rate_new
         if info.n_optimize == 0:
@@ -286,7 +286,7 @@ def _adapt(state, kernel, schedule, d):
 
 @compiled
 def _reprocess(state, kernel, schedule, d):
-    """REPROCESS as often as the fixed schedule wants (Algorithm 21)."""
+    """Make the operations of the fixed schedule after one example (Algorithm 21)."""
     made = 0.0
     while made < schedule.reprocess and state.info[0].n_alive > 0:
         if schedule.old > 0.0:
@@ -317,7 +317,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
     y, box, weight
         float64 (n,): classes, whole numbers below how many there are; C_i; example weights.
     numbers
-        int64 (n,), positive: PROCESSNEW exits for a number that is kept already.
+        int64 (n,), positive: an example whose number is already kept is not processed.
     diagonal, schedule
         float32 (n,): k(x, x) of each row; a `Schedule`.
     margins
@@ -336,13 +336,13 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
         info = state.info[0]
         n_block = info.n
         rows = part(x, start, start + size)
-        # They may be there already: see `larank_state.INFO`.
+        # Unless they were computed before: see `ready` of `state.INFO`.
         if not (n_rows == size and info.ready == -n_block < 0):
             stores.values(kernel, state.store, rows, size, d, np.int64(0), n_block, state.block)
         info.ready = 0
         for r in range(size):
             at = start + r
-            # When to squeeze must not depend on the capacity, or a loaded model would part ways.
+            # Not by the capacity: a loaded model has another one, and must learn the same.
             if info.n - info.n_alive > max(16, info.n // 8):
                 squeeze(state)
                 n_block = squeezed(state.block, state.order, r, n_block, info.n)
@@ -357,7 +357,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
             score(state, row, state.scores)
             for c in range(margins.shape[1]):
                 margins[at, c] = state.scores[c]
-            # An example without weight is passed over, as is one that is a support pattern.
+            # An example of weight 0, or that is already a support pattern, is not processed.
             if box[at] > 0.0 and not _is_kept(state, numbers[at]):
                 begin(state, schedule.clock)
                 process_new(
@@ -381,7 +381,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
 def margins_of(state, kernel, x, out):
     """Write the scores of rows x into out, float64 (n, classes), a block at a time.
 
-    The scratch of the state is used here too: not for two threads at once.
+    It overwrites the state's scratch: two threads must not call it with the same state.
     """
     state = borrowed(state)
     n_rows, d = count(x), width(x)

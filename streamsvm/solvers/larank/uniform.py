@@ -1,10 +1,10 @@
 """LaRank with a certificate: exact block steps on uniformly random examples.
 
-All examples stay, support pattern or not. A step draws one and brings all its coefficients to
-their optimum, the others held fixed: a projection of beta_i + g_i / k_ii onto
+All examples are kept, also those whose coefficients are 0. A step draws one example and sets its
+coefficients to their optimum, with all others fixed: a projection of beta_i + g_i / k_ii onto
 {sum_c b_c = 0, b_c <= C_i [c = y_i]} (Crammer and Singer 2001, section 6). It raises the dual at
-least as much as any step within the block, the Frank-Wolfe step towards a corner among them, and
-so what follows from the mean gain of such steps holds: see `streamsvm.monitor.certificate`.
+least as much as any other step on these coefficients, for example the Frank-Wolfe step towards a
+corner. So the bound from the mean gain of such steps holds: see `streamsvm.monitor.certificate`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def shift_onto(v, own, box):
     v
         float64 (classes,).
     own, box
-        The class that may have a coefficient up to `box`.
+        The class whose coefficient may be up to `box`, and its bound.
 
     """
     theta = v.sum() / v.size
     while True:
-        # Clipping makes the sum smaller, and theta with it: a class once clipped stays so.
+        # Clipping lowers the sum, and so theta: a class that was clipped once remains clipped.
         total, n_free = 0.0, 0
         for c in range(v.size):
             bound = box if c == own else 0.0
@@ -51,10 +51,10 @@ def shift_onto(v, own, box):
 
 @compiled
 def block_step(state, kernel, i, tau, d):
-    """Bring the coefficients of slot i to their optimum; return what that adds to the dual.
+    """Set the coefficients of slot i to their optimum; return the gain in the dual.
 
-    What violates by less than tau is left alone, and what a step would have added counts all the
-    same: the certificate then holds without it.
+    A step that would change the gradients by at most tau is not made, but its gain is returned all
+    the same, so that the certificate holds.
     """
     info = state.info[0]
     n_classes = info.n_classes
@@ -67,7 +67,7 @@ def block_step(state, kernel, i, tau, d):
     gain, most = 0.0, 0.0
     for c in range(n_classes):
         bound = state.box[i] if c == state.y[i] else 0.0
-        # From here on v is the step.
+        # From here on v is the change of the coefficients.
         new = bound if v[c] - theta > bound else v[c] - theta
         v[c] = new - old[c]
         gain += v[c] * (state.gradient[c, i] - 0.5 * k * v[c])
@@ -89,7 +89,7 @@ def block_step(state, kernel, i, tau, d):
 
 @compiled
 def uniform_steps(state, kernel, steps, tau, d):
-    """Make K block steps on uniformly random examples; sum what the certificate needs."""
+    """Make K block steps on uniformly random examples; update the sums of the certificate."""
     gain, made = 0.0, 0.0
     while made < steps:
         gain += uniform_step(state, kernel, tau, d)
@@ -99,14 +99,14 @@ def uniform_steps(state, kernel, steps, tau, d):
 
 @compiled
 def uniform_step(state, kernel, tau, d):
-    """Make a block step on a uniformly random example; return what it adds to the dual."""
+    """Make a block step on a uniformly random example; return the gain in the dual."""
     i = state.alive[below(state.draws, state.info[0].n_alive)]
     return block_step(state, kernel, i, tau, d)
 
 
 @compiled
 def account(state, gain):
-    """Sum what the certificate needs of one example, given the mean gain of its steps."""
+    """Update the sums of the certificate after one example, given the mean gain of its steps."""
     info = state.info[0]
     boxes, squares, r2 = 0.0, 0.0, 0.0
     for j in range(info.n_alive):

@@ -1,1 +1,1 @@
-"""LASVM."""
+"""The solver of LASVM."""

@@ -1,11 +1,11 @@
 """LASVM within bounds: a window over the last examples, a budget of support vectors.
 
-The constraint sum_s alpha_s = 0 holds throughout. An example leaves by pair steps of fixed length:
-its coefficient goes, part by part, to the partner that gains most (or loses least) by it. Within a
-budget, the example leaves whose |alpha| (1 - y (f + b)) + alpha^2 k / 2 is least; or the pair that
-costs least is merged, or one gives its coefficient and box to the other (see `budget`). What a
-merged vector does not take over is given to the best partners first, so that the sum stays. What
-the dual loses is summed in `lost`.
+The constraint sum_s alpha_s = 0 always holds. An example is therefore removed by pair steps of
+fixed length, which transfer its coefficient to the partners for which the dual gains most (or loses
+least). A budget removes the example whose |alpha| (1 - y (f + b)) + alpha^2 k / 2 is smallest, or
+merges the cheapest pair, or projects one example on another (see `budget`). The part of the
+coefficients that a merged vector does not get is first transferred to the best partners, so that
+the sum stays 0. The loss in the dual is added to `lost`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 
 @compiled
 def _mark_dead(state, s):
-    """Let the example in a slot, whose alpha is 0, be gone."""
+    """Mark a slot, whose alpha is 0, as dead."""
     info = state.info[0]
     info.n_zero -= 1
     info.n_dead += 1
@@ -43,7 +43,7 @@ def _mark_dead(state, s):
 
 @compiled
 def _fixed_step(state, kernel, i, j, step, n, d):
-    """Add `step` to alpha_i and take it from alpha_j, whatever the dual says; count its change."""
+    """Add `step` to alpha_i and subtract it from alpha_j, even if the dual falls."""
     cache, info = state.cache, state.info[0]
     row_i = cache.values[row_cache.kernel_row(cache, kernel, state.store, i, n, d)]
     row_j = cache.values[row_cache.kernel_row(cache, kernel, state.store, j, n, d)]
@@ -61,13 +61,13 @@ def _fixed_step(state, kernel, i, j, step, n, d):
 
 
 @compiled
-def _shed(state, kernel, s, amount, d):
-    """Take `amount` off |alpha_s|, and give it to the partners that gain most or lose least."""
+def _transfer(state, kernel, s, amount, d):
+    """Lower |alpha_s| by `amount`, by pair steps with the partners that raise the dual most."""
     info = state.info[0]
     lower, upper = state.lower[s], state.upper[s]
     left = min(amount, abs(state.alpha[s]))
     while left > 0.0:
-        # s may only go towards 0, so that it is never its own partner.
+        # A box that only lets alpha_s move towards 0, so that s is never chosen as the partner.
         falls = state.alpha[s] > 0.0
         if falls:
             state.lower[s], state.upper[s] = 0.0, state.alpha[s]
@@ -76,7 +76,7 @@ def _shed(state, kernel, s, amount, d):
         refresh_extremes(state)
         partner = info.i if falls else info.j
         if partner < 0:
-            # Only rounding of the sum can be left.
+            # No partner: what is left is the rounding error of the sum.
             state.alpha[s] -= left if falls else -left
             info.n_zero += int(state.alpha[s] == 0.0)
             break
@@ -92,17 +92,20 @@ def _shed(state, kernel, s, amount, d):
 
 @compiled
 def remove(state, kernel, s, d):
-    """Take the example in slot s out of S, coefficient and all."""
-    _shed(state, kernel, s, abs(state.alpha[s]), d)
+    """Remove the example in slot s and its coefficient from S."""
+    _transfer(state, kernel, s, abs(state.alpha[s]), d)
     _mark_dead(state, s)
     refresh_extremes(state)
 
 
 @compiled
 def remove_number(state, kernel, old, d):
-    """Remove example number `old`, and merged vectors of which it is the newest part.
+    """Remove the example with the number `old`, and merged vectors whose newest part it is.
 
-    Returns whether there was any.
+    Returns
+    -------
+    Whether a slot was removed.
+
     """
     if old < 1:
         return False
@@ -115,8 +118,8 @@ def remove_number(state, kernel, old, d):
 
 
 @compiled
-def _least_harmful(state, smallest):
-    """Return the slot whose example costs least (or has the smallest |alpha|), and that cost."""
+def _cheapest_to_remove(state, smallest):
+    """Return the slot that is cheapest to remove, and the cost; if `smallest`, by |alpha|."""
     found: Any = np.int64(NONE)
     least, b = np.inf, bias(state)
     for s in range(state.info[0].n):
@@ -125,16 +128,16 @@ def _least_harmful(state, smallest):
         a = abs(state.alpha[s])
         loss = a
         if not smallest:
-            need = state.y[s] * (state.gradient[s] - b)
-            loss = a * need + 0.5 * a * a * np.float64(state.diagonal[s])
+            violation = state.y[s] * (state.gradient[s] - b)
+            loss = a * violation + 0.5 * a * a * np.float64(state.diagonal[s])
         if loss < least:
             found, least = s, loss
     return found, least
 
 
 @compiled_leaf
-def _worths(row, diagonal, y, y_i, lower, upper, n, out):
-    """Write k_j^2 / k_jj of the living slots with label y_i and k_j > 0, else 0, for j < n."""
+def _projection_scores(row, diagonal, y, y_i, lower, upper, n, out):
+    """Write k_j^2 / k_jj of slots j < n in use with label y_i and k_j > 0, else 0."""
     for j in range(n):
         k = row[j] if y[j] == y_i else np.float32(0.0)
         k = k if lower[j] < upper[j] else np.float32(0.0)
@@ -146,22 +149,25 @@ def _worths(row, diagonal, y, y_i, lower, upper, n, out):
 def _nearest(state, row, i):
     """Return the slot of the same label with the largest k_ij^2 / k_jj, k_ij > 0, or -1."""
     n = state.info[0].n
-    worths = np.empty(n, np.float32)
-    _worths(row, state.diagonal, state.y, state.y[i], state.lower, state.upper, n, worths)
-    worths[i] = 0.0
+    scores = np.empty(n, np.float32)
+    _projection_scores(
+        row, state.diagonal, state.y, state.y[i], state.lower, state.upper, n, scores
+    )
+    scores[i] = 0.0
     found: Any = np.int64(NONE)
     most = np.float32(0.0)
     for j in range(n):
-        if worths[j] > most:
-            found, most = j, worths[j]
+        if scores[j] > most:
+            found, most = j, scores[j]
     return found
 
 
 @compiled
 def cheapest_pair(state, kernel, first, d):
-    """Return the cheapest pair of one label to merge: of `first` and some other slots.
+    """Return the pair of one label that is cheapest to merge.
 
-    The others are scattered by the golden ratio from a start that moves on with the examples.
+    The first of the pair is `first` or one of some other slots; the second is its neighbour. The
+    other slots are spread by multiples of the golden ratio, in the place of random draws.
     """
     info = state.info[0]
     least, best_i, best_j = np.inf, first, np.int64(NONE)
@@ -191,7 +197,7 @@ def cheapest_pair(state, kernel, first, d):
 
 @compiled
 def _widen_box(state, j, i):
-    """Let j stand for i too."""
+    """Add the box and the weight of i to those of j."""
     state.lower[j] += state.lower[i]
     state.upper[j] += state.upper[i]
     state.store.weight[j] += state.store.weight[i]
@@ -223,11 +229,11 @@ def _merge(state, kernel, i, j, policy, d):
     stores.values(kernel, state.store, z, np.int64(1), d, np.int64(0), n, row)
     k_iz, k_jz = np.float64(row[0, i]), np.float64(row[0, j])
     k_zz = np.float64(own_value(kernel, stores.spare_of(state.store, np.int64(1), d), z))
-    # What the projection on z would not take over goes to the best partners first.
+    # The part of the coefficients that z does not get is first transferred to the best partners.
     _widen_box(state, j, i)
     spare = a_i + a_j - (a_i * k_iz + a_j * k_jz) / max(k_zz, 1e-30)
-    _shed(state, kernel, i, spare, d)
-    _shed(state, kernel, j, spare - a_i, d)
+    _transfer(state, kernel, i, spare, d)
+    _transfer(state, kernel, j, spare - a_i, d)
     row_i = cache.values[row_cache.kernel_row(cache, kernel, state.store, i, n, d)]
     row_j = cache.values[row_cache.kernel_row(cache, kernel, state.store, j, n, d)]
     alpha_i, alpha_j = state.alpha[i], state.alpha[j]
@@ -236,7 +242,7 @@ def _merge(state, kernel, i, j, policy, d):
     stores.release(state.store, i)
     stores.put(state.store, j, z)
     alpha_z = alpha_i + alpha_j
-    # The dual is linear in what f does at the three points, and quadratic in the change of w.
+    # The change of the dual: a linear part from the gradients, and half the squared change of w.
     square = (
         alpha_i * alpha_i * np.float64(state.diagonal[i])
         + alpha_j * alpha_j * np.float64(state.diagonal[j])
@@ -252,10 +258,10 @@ def _merge(state, kernel, i, j, policy, d):
         state.gradient[s] += f_gone - alpha_z * np.float64(row[0, s])
     state.gradient[j] = g_z + alpha_i * k_iz + alpha_j * k_jz - alpha_z * k_zz
     state.diagonal[j] = k_zz
-    # As new as the newer of the two; negative, since it is no example that may come again.
+    # The number of the newer one; negative, since z is no example of the stream.
     state.store.entered[j] = -max(abs(state.store.entered[i]), abs(state.store.entered[j]))
     info.n_zero += 1 - int(alpha_i == 0.0) - int(alpha_j == 0.0) + int(alpha_z == 0.0)
-    # The sum may be above the box by rounding.
+    # Clipped, since alpha_z may be outside the box by rounding.
     state.alpha[i] = 0.0
     state.alpha[j] = min(state.upper[j], max(state.lower[j], alpha_z))
     _mark_dead(state, i)
@@ -267,7 +273,7 @@ def _merge(state, kernel, i, j, policy, d):
 
 @compiled
 def make_room(state, kernel, policy, d):
-    """Let one example go or be merged.
+    """Free one slot, by removing, projecting or merging.
 
     Parameters
     ----------
@@ -280,10 +286,10 @@ def make_room(state, kernel, policy, d):
 
     Returns
     -------
-    The slot that got another row, or -1.
+    The slot whose row was replaced by a merged vector, or -1.
 
     """
-    i, loss = _least_harmful(state, policy == SMALLEST)
+    i, loss = _cheapest_to_remove(state, policy == SMALLEST)
     j = np.int64(NONE)
     if policy >= PROJECT and loss > 0.0:
         i, j = cheapest_pair(state, kernel, i, d)
@@ -317,8 +323,8 @@ def _slide_budget(bounds, state, kernel, number, d):
 slide: Any = chosen_by(
     0, {Unbounded: _slide_unbounded, Window: _slide_window, Budget: _slide_budget}
 )
-"""slide(bounds, state, kernel, number, d): remove what leaves the window when example `number`
-comes; whether there was any."""
+"""slide(bounds, state, kernel, number, d): remove the example that leaves the window when example
+`number` comes; return whether there was one."""
 
 
 @compiled
@@ -335,17 +341,17 @@ def _rows_in_store(bounds, state, x):
 
 
 kept_rows: Any = chosen_by(0, {Unbounded: _no_rows, Window: _no_rows, Budget: _rows_in_store})
-"""kept_rows(bounds, state, x): the rows x of a block as a store, for `stay_within`; no row if none
-of them can make S too large."""
+"""kept_rows(bounds, state, x): return the rows x of a block as a store, for `stay_within`; without
+rows if S cannot exceed its limit within this block."""
 
 
 @compiled
-def _need_no_room(bounds, state, kernel, fresh, r, size, n_block, d):
+def _stay_unbounded(bounds, state, kernel, fresh, r, size, n_block, d):
     pass
 
 
 @compiled
-def _make_all_room(bounds, state, kernel, fresh, r, size, n_block, d):
+def _stay_within_budget(bounds, state, kernel, fresh, r, size, n_block, d):
     info = state.info[0]
     while info.n - info.n_dead > bounds.limit:
         slot = make_room(state, kernel, bounds.policy, d)
@@ -358,11 +364,11 @@ def _make_all_room(bounds, state, kernel, fresh, r, size, n_block, d):
 
 
 stay_within: Any = chosen_by(
-    0, {Unbounded: _need_no_room, Window: _need_no_room, Budget: _make_all_room}
+    0, {Unbounded: _stay_unbounded, Window: _stay_unbounded, Budget: _stay_within_budget}
 )
 """stay_within(bounds, state, kernel, fresh, r, size, n_block, d): make room while S is over its
-limit, and keep the values of the block's rows after r right.
+limit, and update the kernel values of the rows of the block after row r.
 
-`fresh` is what `kept_rows` returned for the `size` rows of the block, whose values with the first
-`n_block` slots are in `state.block`.
+`fresh` is the result of `kept_rows` for the `size` rows of the block; `state.block` holds the
+kernel values of these rows with the first `n_block` slots.
 """

@@ -1,4 +1,4 @@
-"""Changing the boxes of a LASVM state: class weights that moved on, and signs that turn."""
+"""Changes of the boxes of a LASVM state: new class weights, and exchanged classes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,20 @@ from streamsvm.solvers.lasvm.state import rebuild, refresh_extremes
 
 @compiled
 def set_boxes(state, kernel, c_negative, c_positive, d):
-    """Give every example kept the box C_y x its weight, with C_y by class.
+    """Set the box of every example kept to C_y times its weight, with one C_y per class.
 
-    Coefficients outside their new box are moved to its bound; what that adds to the sum of one sign
-    is taken from the other sign in proportion, which stays inside its boxes. Gradients are then
-    computed anew.
+    Coefficients outside their new box are clipped. To restore sum_s alpha_s = 0, the coefficients
+    of the class with the larger sum are then scaled down, which keeps them inside their boxes.
+    Gradients are recomputed.
+
+    Parameters
+    ----------
+    state, kernel
+        The state and its kernel.
+    c_negative, c_positive
+        C_y of the two classes: C times the class weight.
+    d
+        Number of features.
 
     Returns
     -------
@@ -45,8 +54,8 @@ def set_boxes(state, kernel, c_negative, c_positive, d):
 
 
 @compiled
-def turn_signs(state):
-    """Exchange the classes, while all alpha are 0."""
+def exchange_classes(state):
+    """Exchange the negative and the positive class, while all alpha are 0."""
     for s in range(state.info[0].n):
         state.y[s] = -state.y[s]
         state.gradient[s] = -state.gradient[s]

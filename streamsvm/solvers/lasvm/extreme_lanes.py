@@ -1,8 +1,9 @@
 """The two passes over all gradients, 16 slots at a time in vector registers.
 
-Each lane keeps the best value that it met and the group of 16 in which it met it first; nothing
-goes through memory but the arrays themselves. (A compiler that sees plain loops keeps the lanes in
-memory, at half the speed.)
+A lane is one of the 16 elements of a vector register. It keeps the best value of its slots so far,
+and the index of the group of 16 slots in which that value first occurred. The loops are written in
+LLVM's intermediate language, because the compiler keeps the lanes of plain loops in memory, which
+is half as fast.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def _splat(builder: Any, scalar: Any, vector: Any) -> Any:
 
 
 class _Pass:
-    """A loop over groups of lanes, with values carried from one to the next."""
+    """A loop over groups of 16 slots, with values carried from each group to the next."""
 
     def __init__(self, context: Any, builder: Any, signature: Any, args: Any) -> None:
         self.builder = builder
@@ -45,7 +46,7 @@ class _Pass:
         ]
 
     def run(self, n: Any, initial: list[Any], body: Any) -> list[Any]:
-        """Emit body(group, carried) -> carried for every group; return what is carried out."""
+        """Emit a loop that calls body(group, carried) -> carried; return the final values."""
         builder = self.builder
         number = lambda value: ir.Constant(_I64, value)  # noqa: E731
         groups = builder.sdiv(builder.add(n, number(LANES - 1)), number(LANES))
@@ -84,7 +85,7 @@ class _Pass:
         return self.builder.bitcast(self.builder.gep(self.arrays[i], [start]), vector.as_pointer())
 
     def better(self, mask: Any, group: Any, value: Any, best: Any, where: Any) -> tuple[Any, Any]:
-        """Return best and where, replaced in the lanes of the mask."""
+        """Return best and where, with the lanes of the mask replaced by value and group."""
         groups = _splat(self.builder, group, _NUMBERS)
         return self.builder.select(mask, value, best), self.builder.select(mask, groups, where)
 
@@ -211,14 +212,14 @@ def _gain_plain(
     _first_best(gain.reshape(-1, LANES), values[0], groups[0])
 
 
-# Called as update_lanes(alpha, lower, upper, g, row_i, row_j, step, n, values, groups): makes the
-# update of `update_gradient` for n slots, rounded up to 16, and writes into values, float64
-# (2, 16), and groups, int64 (2, 16), the largest gradient with alpha < upper of each lane, the
-# smallest with alpha > lower, and the groups in which they were met first. Rows are float32, the
-# other arrays float64.
+# update_lanes(alpha, lower, upper, g, row_i, row_j, step, n, values, groups) makes the update of
+# `update_gradient` for n slots, rounded up to a multiple of 16. For each lane it writes the largest
+# gradient with alpha < upper and the smallest with alpha > lower into values, float64 (2, 16), and
+# the groups in which they first occurred into groups, int64 (2, 16). Rows are float32, the other
+# arrays float64.
 update_lanes: Any = _update_compiled if JIT else _update_plain
 
-# Called as gain_lanes(alpha, bound, g, row, diagonal, g_fixed, k_fixed, sign, n, values, groups):
-# writes into values[0] and groups[0] the largest gain of each lane (see `best_partner`; 0: none)
-# and where it was met first.
+# gain_lanes(alpha, bound, g, row, diagonal, g_fixed, k_fixed, sign, n, values, groups) writes for
+# each lane the largest gain (see `best_partner`; 0: none) into values[0], and the group in which it
+# first occurred into groups[0].
 gain_lanes: Any = _gain_compiled if JIT else _gain_plain

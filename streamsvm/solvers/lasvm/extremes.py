@@ -1,7 +1,7 @@
-"""The passes over all gradients: one to update them, one to choose the partner of a pair.
+"""The two passes over all gradients: to update them, and to choose the partner of a pair.
 
-All arrays are read up to the next multiple of 16: unused slots have A = B = alpha = 0 and are never
-chosen.
+All arrays are read up to the next multiple of 16. Unused slots have A = B = alpha = 0, so that they
+are never chosen.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from streamsvm.solvers.lasvm.extreme_lanes import LANES, gain_lanes, update_lane
 
 @compiled
 def _slot_of(values, groups, sign):
-    """Return the slot of the largest of sign x values, float64 (16,), by its lane's group."""
+    """Return the slot of the largest sign * value, given the values and groups of 16 lanes."""
     lane = 0
     for other in range(1, LANES):
         if sign * values[other] > sign * values[lane]:
@@ -24,7 +24,7 @@ def _slot_of(values, groups, sign):
 
 @compiled
 def update_gradient(state, row_i, row_j, step, n):  # type: ignore
-    """Take g_s -= step (k(x_i, x_s) - k(x_j, x_s)) for s < n; find i, j, g_max and g_min anew.
+    """Set g_s -= step (k(x_i, x_s) - k(x_j, x_s)) for s < n, and find i, j, g_max and g_min.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def update_gradient(state, row_i, row_j, step, n):  # type: ignore
     step
         lambda.
     n
-        How many slots take part.
+        Number of slots in the pass.
 
     """
     info, values, groups = state.info[0], state.lanes, state.groups
@@ -53,7 +53,7 @@ def update_gradient(state, row_i, row_j, step, n):  # type: ignore
 
 @compiled
 def best_partner(state, row, g_fixed, k_fixed, rising, n):
-    """Return the slot that gains most in an unclipped pair step with a fixed example, or -1.
+    """Return the slot whose unclipped pair step with a fixed example gains most, or -1.
 
     The gain is (g_i - g_j)^2 / (k_ii + k_jj - 2 k_ij), the second-order choice of Fan, Chen and
     Lin (2005).
@@ -69,7 +69,7 @@ def best_partner(state, row, g_fixed, k_fixed, rising, n):
     rising
         Whether the coefficient of the fixed example rises (it is i) or falls (it is j).
     n
-        How many slots take part.
+        Number of slots in the pass.
 
     """
     sign = 1.0 if rising else -1.0

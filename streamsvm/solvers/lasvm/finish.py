@@ -1,11 +1,11 @@
 """The finishing of LASVM with shrinking (Bordes, thesis 2010, Algorithm 13 line 4 and 4.2.4).
 
-REPROCESS until delta <= tau, like a small SMO solver on the examples kept. About every thousand
-steps, slots at a bound that no violating pair can use are moved behind the others, where steps do
-not reach them, if they are many: the first `n_active` slots are the active set S_a. When it has no
-violating pair left, the gradients of the rest are brought up to date, by the changes of alpha since
-all gradients were right, all slots are active again, and the search goes on until the merged set
-has none either.
+REPROCESS is repeated until delta <= tau, as in an SMO solver on the examples kept. The first
+`n_active` slots are the active set S_a: steps use and update only these. About every thousand
+steps, slots at a bound that cannot be in a violating pair are moved behind the active ones, if
+there are many of them. When S_a has no violating pair left, the gradients of the inactive slots are
+recomputed from the changes of alpha since all gradients were last right, and all slots become
+active again. The search ends when all slots together have no violating pair.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from streamsvm.solvers.lasvm.step import remove_blatant, reprocess
 from streamsvm.support import stores
 
 SHRINK_EVERY = 1000
-_WORTH = 0.8
-"""Shrinking moves rows about, which pays when no more than this share stays active."""
+_LARGEST_ACTIVE_SHARE = 0.8
+"""Shrinking moves rows in memory: it is done only if at most this share of slots stays active."""
 
 
 @compiled
-def _note(state, known):
-    """Note alpha and gradient, which is right for all slots, in `known`, float64 (2, capacity)."""
+def _save_gradients(state, known):
+    """Copy alpha and gradient, right for all slots now, into `known`, float64 (2, capacity)."""
     known[0] = state.alpha
     known[1] = state.gradient
 
 
 @compiled
-def _catch_up(state, kernel, known, n_active, d):
-    """Compute the inactive gradients from those that were noted and all changes since."""
+def _update_inactive(state, kernel, known, n_active, d):
+    """Compute the inactive gradients from the saved ones and the changes of alpha since then."""
     n = state.info[0].n
     if n_active == n:
         return
@@ -65,18 +65,21 @@ def _is_useful(state, s, g_max, g_min):
 
 @compiled
 def _shrink(state, known, n_active):
-    """Move slots that no pair can use behind the active ones, if they are many.
+    """Move slots that cannot be in a violating pair behind the active ones, if they are many.
 
-    Returns how many are active.
+    Returns
+    -------
+    The new number of active slots.
+
     """
     info = state.info[0]
     n, g_max, g_min = info.n, info.g_max, info.g_min
     useful = 0
     for s in range(n_active):
         useful += _is_useful(state, s, g_max, g_min)
-    if useful > _WORTH * n_active:
+    if useful > _LARGEST_ACTIVE_SHARE * n_active:
         return n_active
-    # Whole groups of lanes: a pass over the active set reads to the end of its last group.
+    # Rounded up to a multiple of 16, since a pass reads to the end of its last group.
     spare = min(n, (useful + LANES - 1) // LANES * LANES) - useful
     order = np.empty(n, np.int64)
     active, idle = 0, n
@@ -111,7 +114,7 @@ def finish_some(state, kernel, schedule, d, max_steps):
     d
         Number of features.
     max_steps
-        Where to stop and let the caller report progress or be interrupted; the state is whole.
+        Return after so many steps, with a consistent state, so that the caller can report progress.
 
     """
     state = borrowed(state)
@@ -128,22 +131,23 @@ def finish_some(state, kernel, schedule, d, max_steps):
             done = True
             break
         else:
-            _catch_up(state, kernel, known, n_active, d)
+            _update_inactive(state, kernel, known, n_active, d)
             n_active = n
             refresh_extremes(state)
             since = 0
         if since >= min(n, SHRINK_EVERY):
             since = 0
             if n_active == n:
-                _note(state, known)
+                _save_gradients(state, known)
             shrunk = _shrink(state, known, n_active)
             if shrunk < n_active:
                 n_active = shrunk
                 _find_extremes(state, n_active)
-    _catch_up(state, kernel, known, n_active, d)
+    _update_inactive(state, kernel, known, n_active, d)
     refresh_extremes(state)
     if done:
-        # Not before: later steps might have used them again, and slices would change the result.
+        # Only at the end: a later step might use a removed example, so that the result would depend
+        # on `max_steps`.
         remove_blatant(state)
         squeeze(state)
     return done

@@ -1,4 +1,9 @@
-"""What LASVM keeps between examples, and how that grows, shrinks and is rebuilt."""
+"""The state of LASVM: its arrays, and how they are reordered and rebuilt.
+
+Arguments that functions of this solver share: `state`; `kernel`, bound or not (see
+`support.bound_kernels`); the slots s, i and j; n, the number of slots in use; d, the number of
+features; `row`, float32 (capacity,), the kernel values of one example with all slots.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +30,7 @@ from streamsvm.support.stores import Store
 from streamsvm.support.tiles import PANEL
 
 BLOCK = 64
-"""Fresh rows whose kernel values are computed together."""
+"""Number of fresh rows whose kernel values are computed together."""
 
 INFO = np.dtype(
     [
@@ -41,14 +46,14 @@ INFO = np.dtype(
         ("g_max", np.float64),  # largest gradient with alpha < B, or -inf
         ("g_min", np.float64),  # smallest gradient with alpha > A, or +inf
         ("dual", np.float64),  # the dual objective, summed step by step
-        ("lost", np.float64),  # what removals, merges and rebuilds took from it
-        ("ready", np.int64),  # -n: the scratch has the values of the next rows with n slots
+        ("lost", np.float64),  # by how much removals, merges and rebuilds lowered the dual
+        ("ready", np.int64),  # n or -n: the scratch has the kernel values of rows with n slots
     ]
 )
 
 
 class LASVMState(NamedTuple):
-    """Everything that LASVM knows; a slot is a place in all arrays of length `capacity`."""
+    """The arrays of LASVM; a slot is a position in all arrays of length `capacity`."""
 
     store: Store
     cache: RowCache
@@ -60,9 +65,9 @@ class LASVMState(NamedTuple):
     diagonal: np.ndarray  # k(x_s, x_s)
     info: Any  # record array (1,) of INFO
     block: np.ndarray  # scratch: kernel values of fresh rows
-    order: np.ndarray  # scratch
-    lanes: np.ndarray  # scratch of the reductions: values
-    groups: np.ndarray  # scratch of the reductions: where they are
+    order: np.ndarray  # scratch: a permutation of slots
+    lanes: np.ndarray  # scratch of `extreme_lanes`: values
+    groups: np.ndarray  # scratch of `extreme_lanes`: groups in which the values occurred
 
 
 _A_SLOT = index_of("slots", none=-1)
@@ -102,7 +107,20 @@ declare(
 def new_state(
     n_features: int, cache_bytes: int, capacity: int = 2 * PANEL, sparse: bool = False
 ) -> LASVMState:
-    """Return an empty state."""
+    """Return an empty state.
+
+    Parameters
+    ----------
+    n_features
+        Number of features that there is room for.
+    cache_bytes
+        Bytes for cached kernel rows.
+    capacity
+        Number of slots.
+    sparse
+        Whether rows are stored as their nonzero features.
+
+    """
     sizes = {"slots": capacity, "features": n_features}
     state: LASVMState = states.new(LASVMState, sizes, sparse=sparse, cache_bytes=cache_bytes)
     return state
@@ -110,7 +128,7 @@ def new_state(
 
 @compiled
 def bias(state):
-    """Return b: the middle of [g_min, g_max], or what is known of it with one class so far."""
+    """Return b: the middle of [g_min, g_max]; if only one of them exists, that one; else 0."""
     info = state.info[0]
     if info.i >= 0 and info.j >= 0:
         return 0.5 * (info.g_max + info.g_min)
@@ -123,14 +141,14 @@ def bias(state):
 
 @compiled
 def refresh_extremes(state):
-    """Find i, j, g_max and g_min anew."""
-    # A step of length 0, along rows that are surely finite.
+    """Find i, j, g_max and g_min."""
+    # A step of length 0; the diagonal stands in for a row because it is finite.
     update_gradient(state, state.diagonal, state.diagonal, 0.0, state.info[0].n)
 
 
 @compiled
 def reorder(state, order, n_kept):
-    """Let slot order[s] become slot s, for s < n_kept; other slots are gone."""
+    """Move slot order[s] to slot s, for s < n_kept; all other slots become unused."""
     stores.reorder(state.store, order, n_kept)
     row_cache.reorder(state.cache, order, n_kept)
     for array in (state.alpha, state.gradient, state.lower, state.upper, state.y):
@@ -147,8 +165,8 @@ def reorder(state, order, n_kept):
 
 @compiled
 def squeeze(state):
-    """Move the living up over the dead; `state.order` tells where each came from."""
-    # Not a literal: a literal makes one more version of all that is called with it.
+    """Remove dead slots by moving the others up; `state.order` has the old slot of each new one."""
+    # Not a literal, for which numba would compile one more version of each function called.
     n_kept = np.int64(0)
     for s in range(state.info[0].n):
         if state.lower[s] != state.upper[s]:
@@ -161,7 +179,7 @@ def squeeze(state):
 
 @compiled
 def rebuild(state, kernel, d):
-    """Compute gradients, diagonal and dual from scratch, for another kernel or other boxes."""
+    """Recompute gradients, diagonal and dual, after a change of the kernel or the boxes."""
     for slot in range(state.info[0].n):
         row_cache.free(state.cache, slot)
     n = state.info[0].n

@@ -6,17 +6,17 @@ Problem (thesis, 4.1), over the examples kept::
     with       sum_s alpha_s = 0,   A_s <= alpha_s <= B_s,
                A_s = min(0, C_s y_s),   B_s = max(0, C_s y_s)
 
-Given: examples (x, y) one after the other, y = +1 or -1, each with its own C_s = C x class weight x
-example weight. Kept: a set S of slots with the signed alpha_s and g_s = dD/dalpha_s
+Input: examples (x, y) one after the other, y = +1 or -1, each with its own C_s = C x class weight x
+example weight. State: a set S of slots with the signed alpha_s and the gradient g_s = dD/dalpha_s
 = y_s - sum_t alpha_t k(x_t, x_s), both up to date after every step.
 
 Symbols: a pair (i, j) is tau-violating if alpha_i < B_i, alpha_j > A_j and g_i - g_j > tau. A step
 on it adds lambda = min((g_i - g_j) / eta, B_i - alpha_i, alpha_j - A_j) to alpha_i and takes it
 from alpha_j, with eta = k_ii + k_jj - 2 k_ij. b = (g_max + g_min) / 2, delta = g_max - g_min.
 
-Steps carry the paper's names. Beyond it: the partner of a pair may be chosen by second-order gain;
-REPROCESS may be repeated until delta <= delta_max; a removed example leaves its place as a dead
-slot until an eighth of all are dead (see `dense_store`).
+Functions have the names of the paper's steps. Additions to the paper: the partner of a pair may be
+chosen by second-order gain; REPROCESS may be repeated until delta <= delta_max; the slot of a
+removed example stays as a dead slot until an eighth of all slots are dead.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ from streamsvm.support.row_cache import free, keep, kernel_row
 from streamsvm.support.rows import count, part, width
 
 SEEDS = 5
-"""Examples kept while there is no pair yet: the seeds of Algorithm 13, line 1."""
+"""Number of examples inserted while there is no pair yet: the seeds of Algorithm 13, line 1."""
 
 _TINY = 1e-12
 
 
 class Schedule(NamedTuple):
-    """When to step, and what to keep within; `learn_rows` is compiled once a type of `bounds`."""
+    """Parameters of the steps; `learn_rows` is compiled once for each type of `bounds`."""
 
     tau: float  # a pair that violates by less is left alone
     reprocess: float  # REPROCESS calls after each PROCESS
-    delta_max: float  # more of them until delta <= delta_max, ...
-    max_reprocess: float  # ... but at most so many an example
-    second_order: float  # 1: partner by gain, 0: by gradient (the papers')
-    bounds: Bounds = UNBOUNDED  # which examples leave S; not a `Reservoir`
+    delta_max: float  # further REPROCESS calls are made until delta <= delta_max
+    max_reprocess: float  # the largest number of REPROCESS calls for one example
+    second_order: float  # 1: the partner is chosen by gain, 0: by gradient, as in the papers
+    bounds: Bounds = UNBOUNDED  # which examples are kept in S; not a `Reservoir`
 
 
 @compiled_leaf
-def holds(entered, number, n):
+def contains(entered, number, n):
     """Tell whether `number` is among the first n of `entered`, int64."""
     found = 0
     for s in range(n):
@@ -77,7 +77,7 @@ def pair_step(state, kernel, i, j, n, d):
     """Make the step of length lambda on the pair (i, j), among the first n slots."""
     row_i = state.cache.values[kernel_row(state.cache, kernel, state.store, i, n, d)]
     row_j = state.cache.values[kernel_row(state.cache, kernel, state.store, j, n, d)]
-    # In double precision: near copies of each other leave little of three like values.
+    # In double precision: for nearly equal examples the three terms almost cancel.
     diagonals = np.float64(state.diagonal[i]) + np.float64(state.diagonal[j])
     eta = max(diagonals - 2.0 * np.float64(row_i[j]), _TINY)
     slope = state.gradient[i] - state.gradient[j]
@@ -85,7 +85,7 @@ def pair_step(state, kernel, i, j, n, d):
     step = min(slope / eta, room_i, room_j)
     info = state.info[0]
     info.n_zero -= int(state.alpha[i] == 0.0) + int(state.alpha[j] == 0.0)
-    # A coefficient that meets its bound meets it exactly.
+    # A coefficient that reaches its bound is set to it, without rounding.
     state.alpha[i] = state.upper[i] if step == room_i else state.alpha[i] + step
     state.alpha[j] = state.lower[j] if step == room_j else state.alpha[j] - step
     info.n_zero += int(state.alpha[i] == 0.0) + int(state.alpha[j] == 0.0)
@@ -126,7 +126,7 @@ def process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule
     x
         The row, a block of one.
     y, box, weight, number
-        Label, +1.0 or -1.0; its C_s; the example weight in it; what tells it from other examples.
+        Label, +1.0 or -1.0; its C_s; the example weight in it; the number of the example.
     row
         float32 (capacity,): kernel values with all slots.
     f
@@ -143,7 +143,7 @@ def process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule
     """
     info = state.info[0]
     info.n_seen += 1
-    if holds(state.store.entered, number, info.n):
+    if contains(state.store.entered, number, info.n):
         info.n_null += 1
         return False
     g = y - f
@@ -157,8 +157,8 @@ def process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule
         violation = g - info.g_min if rising else info.g_max - g
         if violation <= schedule.tau:
             info.n_null += 1
-            # It may violate with an example that is still to come, if S alone leaves b an interval
-            # and this one narrows it (case c of the convergence argument, thesis 4.2.3).
+            # If S determines b only up to an interval and this example narrows it, it may form a
+            # violating pair with a later one (case c of the convergence argument, thesis 4.2.3).
             narrows = info.g_max < g if rising else info.g_min > g
             seeding = narrows and delta(state) <= 0.0
             if not seeding:
@@ -178,7 +178,10 @@ def process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule
 def reprocess(state, kernel, schedule, n, d):
     """REPROCESS (Algorithm 12, lines 1-4): a step on a violating pair among the first n slots.
 
-    Returns whether there was one.
+    Returns
+    -------
+    Whether there was a violating pair.
+
     """
     info = state.info[0]
     if delta(state) <= schedule.tau:
@@ -218,7 +221,7 @@ def remove_blatant(state):
 
 @compiled_within
 def reprocess_some(state, kernel, schedule, d):
-    """REPROCESS as often as the schedule wants after an example, then remove."""
+    """Call REPROCESS as often as the schedule says, then remove blatant non-support vectors."""
     made = 0
     while made < schedule.reprocess or (
         made < schedule.max_reprocess and delta(state) > schedule.delta_max
@@ -226,7 +229,7 @@ def reprocess_some(state, kernel, schedule, d):
         if not reprocess(state, kernel, schedule, state.info[0].n, d):
             break
         made += 1
-    # A REPROCESS that bails out removes nothing.
+    # As in the paper: a REPROCESS without a violating pair removes nothing.
     if made > 0:
         remove_blatant(state)
 
@@ -244,7 +247,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
     y, box, weight
         float64 (n,): labels +1.0 or -1.0, C_s of each row, example weights.
     numbers
-        int64 (n,), positive: PROCESS bails out for a number that is in S already.
+        int64 (n,), positive: PROCESS does nothing for a number that is already in S.
     diagonal, schedule
         float32 (n,): k(x, x) of each row; a `Schedule`.
     margins
@@ -262,7 +265,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
         size = min(BLOCK, n_rows - start)
         n_block = state.info[0].n
         rows = part(x, start, start + size)
-        # They may be there already: see `lasvm_state.INFO`.
+        # Unless they were computed before: see `ready` of `state.INFO`.
         if not (n_rows == size and state.info[0].ready == -n_block < 0):
             stores.values(kernel, state.store, rows, size, d, np.int64(0), n_block, state.block)
         state.info[0].ready = 0
@@ -270,7 +273,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
         for r in range(size):
             info = state.info[0]
             at = start + r
-            # When to squeeze must not depend on the capacity, or a loaded model would part ways.
+            # Not by the capacity: a loaded model has another one, and must learn the same.
             if info.n_dead > max(16, info.n // 8):
                 squeeze(state)
                 n_block = squeezed(state.block, state.order, r, n_block, state.info[0].n)
@@ -286,7 +289,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
             margins[at] = f + bias(state)
             if slide(schedule.bounds, state, kernel, numbers[at], d):
                 f = expansion(state.alpha, row, n)
-            # An example without weight is passed over.
+            # An example of weight 0 is not processed.
             if box[at] > 0.0:
                 process(
                     state, kernel, fresh, y[at], box[at], weight[at], numbers[at], row, f,
@@ -302,7 +305,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
 def margins_of(state, kernel, x, out):
     """Write f(x) + b of rows x into out, float64 (n,), a block at a time.
 
-    The block of the state is scratch here too: not for two threads at once.
+    It overwrites the state's scratch: two threads must not call it with the same state.
     """
     state = borrowed(state)
     n_rows, d = count(x), width(x)

@@ -1,1 +1,1 @@
-"""Averaged tracking."""
+"""The solvers of averaged tracking, with kernel values and with explicit weights."""

@@ -1,4 +1,4 @@
-"""One event through averaged tracking."""
+"""The functions of averaged tracking that learn and predict one event."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streamsvm.support.kernel_diagonal import diagonal_of_event
 def _margins(state, kernel, schedule, x, out):
     coefficients = state.average if schedule.averaged > 0.0 else state.alpha
     step.margins_of(state, kernel, coefficients, x, out[0])
-    # The scratch has the kernel values of this row now.
+    # The scratch now has the kernel values of this row.
     state.info[0].ready = state.active.counts[0].n
 
 

@@ -1,8 +1,9 @@
 """Finishing averaged tracking: coordinate steps on the active set until it is at its optimum.
 
-For kernels the member that gains most is stepped on (f is at hand for all); for explicit w all
-members in turn, in a random order. These are no uniform steps of the stream: what they add to the
-dual is booked against `lost`, so that the certificate of the stream stays what it is.
+With kernel values, where f is known for all members, each step is made on the member that gains
+most. With explicit w, sweeps are made over all members in random order. These are not the uniform
+steps that the certificate counts: their gain is subtracted from `lost`, so that the certificate
+does not change.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from streamsvm.solvers.tracking.step import exact_step
 from streamsvm.support.draws import below
 
 STEPS = 20_000
-"""Steps between two reports of progress."""
+"""Number of steps between two reports of progress."""
 
 
 @compiled
-def _steepest(state):
-    """Return the member whose step gains most, and the largest error of a margin that can fall."""
+def _best_member(state):
+    """Return the member whose step gains most, and the largest |g_i| that a step can lower."""
     found, most, worst = np.int64(-1), 0.0, 0.0
     for m in range(state.active.counts[0].n_members):
         i = state.active.members[m]
@@ -42,12 +43,12 @@ def _steepest(state):
 
 @compiled
 def finish_kernel(state, kernel, tau, d, keep_zeros, max_steps):
-    """Make up to `max_steps` steps; return the largest |g_i| of those that can still move."""
+    """Make up to `max_steps` steps; return the largest |g_i| that a step can still lower."""
     settle(state, True)
     info = state.info[0]
     n_steps, worst = info.n_steps, 0.0
     for _ in range(max_steps):
-        i, worst = _steepest(state)
+        i, worst = _best_member(state)
         if worst <= tau:
             break
         info.lost -= tracking.reprocess(state, kernel, i, 1.0, 0.0, d)
@@ -58,7 +59,7 @@ def finish_kernel(state, kernel, tau, d, keep_zeros, max_steps):
 
 @compiled
 def finish_linear(state, kernel, tau, d, max_steps):
-    """Pass over the members in random orders; return the largest |g_i| that could be stepped on."""
+    """Make sweeps over the members in random orders; return the largest |g_i| of the last one."""
     settle(state, True)
     state.w_average[:] = state.w
     info, n = state.info[0], state.active.counts[0].n_members
@@ -84,9 +85,9 @@ def finish_linear(state, kernel, tau, d, max_steps):
 
 
 def finish_some(solver: Any, state: Any, kernel: Any, schedule: tracking.Schedule, d: int) -> float:
-    """Make some steps with the solver's kind of state; return how far off the worst margin is.
+    """Make some steps; return the largest error of a margin, at most `tau_of(schedule)` at the end.
 
-    The aim is `tau_of` the schedule.
+    `solver` is the module `tracking.step` or `tracking.linear`, and `state` a state of it.
     """
     tau, steps = tau_of(schedule), np.int64(STEPS)
     if solver is tracking_linear:
@@ -95,5 +96,5 @@ def finish_some(solver: Any, state: Any, kernel: Any, schedule: tracking.Schedul
 
 
 def tau_of(schedule: tracking.Schedule) -> float:
-    """Return how far off a margin may be at the end: tau, but no less than rounding allows."""
+    """Return the largest error of a margin at the end: tau, but at least 1e-9 for rounding."""
     return max(schedule.tau, 1e-9)

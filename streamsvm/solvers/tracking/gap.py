@@ -16,12 +16,12 @@ from streamsvm.solvers.tracking.state import add_scaled
 from streamsvm.support.row_cache import kernel_row
 
 SAMPLED_MEMBERS = 4096
-"""Members that the gap of a linear model is measured on; more of them are sampled."""
+"""The gap of a linear model with more members than this is estimated on a sample of this size."""
 
 
 @compiled
 def _gap_of(members, coefficients, f, box, y):
-    """Sum equation 4 over members; f[m] belongs to members[m]."""
+    """Return the sum of equation 4 and the sum of C_i over members; f[m] is for members[m]."""
     total, boxes = 0.0, 0.0
     for m in range(members.size):
         s = members[m]
@@ -63,7 +63,7 @@ def tracking_gap(state, kernel, d, averaged=True) -> KeptGap:
     d
         Number of features.
     averaged
-        Whether the mean of the iterates is meant: P at its w, D at its coefficients.
+        True: the gap of the mean of the iterates; False: of the last iterate.
 
     """
     total, box = _tracking(state, kernel, bool(averaged), d)
@@ -81,7 +81,7 @@ def _linear(state, scale, members, averaged, d):
 
 
 def linear_gap(state, kernel, d, averaged=True, draws=None) -> KeptGap:
-    """Return the gap of a model with explicit w; beyond 4,096 members, an unbiased estimate.
+    """Return the gap of a model with explicit w; an unbiased estimate for over 4,096 members.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def linear_gap(state, kernel, d, averaged=True, draws=None) -> KeptGap:
     kernel, d, averaged
         As for `tracking_gap`.
     draws
-        A NumPy Generator for the sample of members.
+        A NumPy Generator that draws the sample of members; None: one with seed 0.
 
     """
     counts = state.active.counts[0]

@@ -1,9 +1,9 @@
-"""Averaged tracking for the linear kernel, with w itself: gradients are computed fresh.
+"""Averaged tracking for the linear kernel with an explicit w; gradients are computed when needed.
 
-Problem, symbols and algorithms are those of `tracking`. With k(x, z) = scale <x, z> the classifier
-is f(x) = scale <w, x>, w = sum_i alpha_i x_i, and g_i costs one product of d terms (section 5 of
-the paper: "for linear kernels, the effective dimension of the patterns"): a step does not depend on
-the number of examples. Dense rows lie one after the other, since each step reads one.
+Problem, symbols and algorithms are those of `tracking.step`. With k(x, z) = scale <x, z> the
+classifier is f(x) = scale <w, x> with w = sum_i alpha_i x_i. A gradient g_i costs one product of d
+terms (section 5 of the paper), so that the cost of a step does not depend on the number of
+examples. Each step reads one row, so dense rows are contiguous in memory.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from streamsvm.support.states import declare
 
 
 class LinearTrackingState(NamedTuple):
-    """Everything that averaged tracking with explicit w knows."""
+    """The arrays of averaged tracking with explicit w."""
 
     store: RowStore | SparseStore
     active: ActiveSet
     w: np.ndarray  # sum_i alpha_i x_i
-    w_average: np.ndarray  # its mean over the last iterates
+    w_average: np.ndarray  # the mean of w over the iterates since the last example
     alpha: np.ndarray  # signed coefficients
-    average: np.ndarray  # their mean over the last iterates
+    average: np.ndarray  # the mean of alpha over the iterates since the last example
     box: np.ndarray  # C_s
     y: np.ndarray  # +1 or -1
     diagonal: np.ndarray  # k(x_s, x_s)
     touched: np.ndarray  # slots where `average` differs from `alpha`
-    is_touched: np.ndarray  # 1 for those
-    draws: np.ndarray  # the random generator, see `draws`
+    is_touched: np.ndarray  # 1 for slots in `touched`, else 0
+    draws: np.ndarray  # state of the random generator, see `support.draws`
     info: Any  # record array (1,) of INFO
 
 
@@ -73,7 +73,22 @@ declare(
 def new_state(
     n_features: int, window: int, seed: int | None, capacity: int = 64, sparse: bool = False
 ) -> LinearTrackingState:
-    """Return an empty state; `window` is 0 for an active set that does not slide."""
+    """Return an empty state.
+
+    Parameters
+    ----------
+    n_features
+        Number of features that there is room for.
+    window
+        The size of the window; 0: no window.
+    seed
+        Seed of the random draws; None: a different one each time.
+    capacity
+        Number of slots.
+    sparse
+        Whether rows are stored as their nonzero features.
+
+    """
     sizes = {"slots": capacity, "features": n_features, "window": window}
     state: LinearTrackingState = states.new(
         LinearTrackingState, sizes, sparse=sparse, draws=new_draws(seed)
@@ -159,7 +174,24 @@ row_at: Any = chosen_by(0, {RowStore: _row_dense, SparseStore: _row_sparse})
 
 @compiled_within
 def step_on(state, scale, i, share, tau, d):
-    """Make the coordinate step on slot i; return its gain and whether it was made."""
+    """Make the coordinate step on slot i; return its gain and whether it was made.
+
+    Parameters
+    ----------
+    state
+        A `LinearTrackingState`.
+    scale
+        The scale of the linear kernel.
+    i
+        A slot of the active set.
+    share
+        The weight of the step in the average: the share of the iterates from this one on.
+    tau
+        A step with |g_i| <= tau is not made; its gain is returned all the same.
+    d
+        Number of features.
+
+    """
     y, x = state.y[i], row_at(state.store, i, d)
     g = 1.0 - y * scale * product(state.w, x)
     a = y * state.alpha[i]
@@ -183,7 +215,7 @@ def step_on(state, scale, i, share, tau, d):
 
 @compiled_within
 def _remove(state, scale, i, d):
-    """Take example i out of the active set; what the dual loses is counted."""
+    """Remove example i from the active set; the loss in the dual is added to `lost`."""
     a = state.y[i] * state.alpha[i]
     if a != 0.0:
         x = row_at(state.store, i, d)
@@ -199,7 +231,7 @@ def _remove(state, scale, i, d):
 
 
 @compiled
-def _enter_freely(bounds, state, scale, d):
+def _always_enter(bounds, state, scale, d):
     return True
 
 
@@ -216,10 +248,10 @@ def _enter_sample(bounds, state, scale, d):
 
 
 _make_room: Any = chosen_by(
-    0, {Unbounded: _enter_freely, Window: _enter_freely, Reservoir: _enter_sample}
+    0, {Unbounded: _always_enter, Window: _always_enter, Reservoir: _enter_sample}
 )
-"""_make_room(bounds, state, scale, d): remove what must leave when one more example comes; whether
-it may enter."""
+"""_make_room(bounds, state, scale, d): remove the example that must leave when one more comes, if
+any; return whether the new one may enter."""
 
 
 @compiled
@@ -235,8 +267,8 @@ def _expire(bounds, state, scale, slot, d):
 
 
 _slide: Any = chosen_by(0, {Unbounded: _never_expire, Window: _expire, Reservoir: _never_expire})
-"""_slide(bounds, state, scale, slot, d): remove the example that leaves the window, if there is
-one, and it is not that in `slot`, which came again."""
+"""_slide(bounds, state, scale, slot, d): remove the example that leaves the window, if any, unless
+it is the example in `slot`, which has just come again."""
 
 
 @compiled_within
@@ -281,9 +313,9 @@ def _learn_row(state, scale, block, y, box, weight, number, schedule):
 
 @compiled
 def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
-    """Learn rows one after the other; arguments and result as in `tracking.learn_rows`.
+    """Learn rows one after the other; arguments and result as in `tracking.step.learn_rows`.
 
-    `diagonal` is not used: it is computed in double precision.
+    `diagonal` is not used: k(x, x) is computed here in double precision.
     """
     state = borrowed(state)
     for r in range(count(x)):
@@ -299,18 +331,18 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
 
 @compiled
 def margins_of(kernel, w, x, out):
-    """Write f(x) of rows x into out, float64 (n,); w is an average or not."""
+    """Write f(x) of rows x into out, float64 (n,); w is the state's `w` or `w_average`."""
     for r in range(count(x)):
         out[r] = kernel.scale * product(w, _row_of(part(x, r, r + 1)))
 
 
 @compiled
-def turn_signs(state):
-    """Exchange the classes."""
+def exchange_classes(state):
+    """Exchange the negative and the positive class."""
     for array in (state.y, state.alpha, state.average, state.w, state.w_average):
         for s in range(array.size):
             array[s] = -array[s]
 
 
 def rebuild(state: LinearTrackingState, kernel: Any, d: int) -> None:
-    """Do nothing: a linear kernel has no width, and w holds for more features too."""
+    """Do nothing: a linear kernel has no gamma that could change."""

@@ -1,4 +1,9 @@
-"""What averaged tracking keeps between examples."""
+"""The state of averaged tracking: its arrays, and the bookkeeping of the certificate.
+
+Arguments that functions of this solver share: `state`; `kernel`, bound or not (see
+`support.bound_kernels`); the slots s, i and j; n, the number of slots in use; d, the number of
+features; `row`, float32 (capacity,), the kernel values of one example with all slots.
+"""
 
 from __future__ import annotations
 
@@ -36,35 +41,35 @@ INFO = np.dtype(
         ("last_number", np.int64),  # largest number of an example so far
         ("dual", np.float64),  # D_T, summed change by change
         ("process_gain", np.float64),  # delta_T: what PROCESS added to the dual
-        ("lost", np.float64),  # rho_T: what removals, merges and rebuilds took from it
-        ("skipped", np.float64),  # what uniform steps below tau would have added
+        ("lost", np.float64),  # rho_T: by how much removals, merges and rebuilds lowered the dual
+        ("skipped", np.float64),  # by how much the skipped steps below tau would have raised it
         ("mean_gain", np.float64),  # sum over t of the mean gain of its uniform steps
         ("scaled_gain", np.float64),  # the same, each divided by the mean C_i of its active set
         ("width", np.float64),  # sum over t of R2 mean(C_i^2) / mean(C_i)^2
         ("r2", np.float64),  # R2: largest k(x, x) so far
         ("box_sum", np.float64),  # sum of C_i over the active set
         ("box_squares", np.float64),  # sum of C_i^2 over the active set
-        ("ready", np.int64),  # -n: the scratch has the values of the next rows with n slots
+        ("ready", np.int64),  # n or -n: the scratch has the kernel values of rows with n slots
     ]
 )
 
 
 class TrackingState(NamedTuple):
-    """Everything that averaged tracking knows; a slot is a place in arrays of length `capacity`."""
+    """The arrays of averaged tracking; a slot is a position in arrays of length `capacity`."""
 
     store: Store
     cache: RowCache
     active: ActiveSet
     block: FreshBlock
     alpha: np.ndarray  # signed coefficients, 0 <= y alpha <= C
-    average: np.ndarray  # their mean over the iterates since the last example
+    average: np.ndarray  # the mean of alpha over the iterates since the last example
     f: np.ndarray  # sum_i alpha_i k(x_i, x_s)
     box: np.ndarray  # C_s
     y: np.ndarray  # +1 or -1
     diagonal: np.ndarray  # k(x_s, x_s)
     touched: np.ndarray  # slots where `average` differs from `alpha`
-    is_touched: np.ndarray  # 1 for those
-    draws: np.ndarray  # the random generator, see `draws`
+    is_touched: np.ndarray  # 1 for slots in `touched`, else 0
+    draws: np.ndarray  # state of the random generator, see `support.draws`
     info: Any  # record array (1,) of INFO
 
 
@@ -78,11 +83,11 @@ SHARED = {
     "draws": Field((1,), np.uint64, range=Range(1)),
     "info": SCALARS,
 }
-"""What both states of averaged tracking have alike."""
+"""The fields that both states of averaged tracking have."""
 
 
 def check_touched(state: Any, sizes: dict[str, int]) -> None:
-    """Refuse a list of touched slots that contradicts the flags."""
+    """Raise ValueError if the list of touched slots contradicts the flags."""
     touched = state.touched[: state.info[0].n_touched]
     flags = np.flatnonzero(state.is_touched[: sizes["slots"]])
     if len(touched) != len(flags) or not np.array_equal(np.sort(touched), flags):
@@ -113,7 +118,24 @@ def new_state(
     capacity: int = 2 * PANEL,
     sparse: bool = False,
 ) -> TrackingState:
-    """Return an empty state; `window` is 0 for an active set that does not slide."""
+    """Return an empty state.
+
+    Parameters
+    ----------
+    n_features
+        Number of features that there is room for.
+    cache_bytes
+        Bytes for cached kernel rows.
+    window
+        The size of the window; 0: no window.
+    seed
+        Seed of the random draws; None: a different one each time.
+    capacity
+        Number of slots.
+    sparse
+        Whether rows are stored as their nonzero features.
+
+    """
     sizes = {"slots": capacity, "features": n_features, "window": window}
     state: TrackingState = states.new(
         TrackingState, sizes, sparse=sparse, cache_bytes=cache_bytes, draws=new_draws(seed)
@@ -123,14 +145,14 @@ def new_state(
 
 @compiled_leaf
 def add_scaled(f, row, amount, n):
-    """Add amount * row to f, for the first n; f float64, row float32."""
+    """Add amount * row to f, for the first n elements; f float64, row float32."""
     for s in range(n):
         f[s] += amount * np.float64(row[s])
 
 
 @compiled_within
 def touch(state, slot):
-    """Note that the average of a slot may differ from its coefficient."""
+    """Add a slot, whose average may differ from its coefficient, to the list of touched slots."""
     if state.is_touched[slot] == 0:
         state.is_touched[slot] = 1
         state.touched[state.info[0].n_touched] = slot
@@ -139,7 +161,7 @@ def touch(state, slot):
 
 @compiled_within
 def leave(state, slot):
-    """Take an example with coefficient 0 out of the active set."""
+    """Remove an example with coefficient 0 from the active set."""
     active_set.leave(state.active, slot)
     stores.release(state.store, slot)
     state.store.entered[slot] = 0
@@ -150,7 +172,7 @@ def leave(state, slot):
 
 @compiled_within
 def enter(state, y, box, weight, number, arrival, diagonal):
-    """Give a slot to an example with coefficient 0, and return it; its row and f are to come."""
+    """Return a slot for a new example with coefficient 0; the caller sets its row and its f."""
     info = state.info[0]
     slot = active_set.enter(state.active, arrival)
     state.store.entered[slot] = number
@@ -180,31 +202,31 @@ def slot_of(state, number):
 
 @compiled_within
 def account(info, gain, steps, n_members):
-    """Sum what the certificate needs of the uniform steps that followed one example.
+    """Update the sums of the certificate after the uniform steps of one example.
 
     Parameters
     ----------
     info
-        The record of the state.
+        The record `info` of the state.
     gain
-        What the steps added to the dual, left-out steps included.
+        The total gain of the steps in the dual, including skipped steps.
     steps, n_members
-        How many steps were made, on how many members.
+        The number of steps, and of members of the active set.
 
     """
     mean_box = info.box_sum / n_members
     info.mean_gain += gain / steps
     info.scaled_gain += gain / (steps * mean_box)
-    # Rounding must not make equal boxes look unequal in the favourable direction.
+    # At least 1, which rounding could violate for equal boxes: the bound would be too low.
     info.width += info.r2 * max(1.0, info.box_squares / (n_members * mean_box * mean_box))
 
 
 @compiled
 def settle(state, keep_zeros):
-    """Close the book of the last example: averages start anew from the coefficients.
+    """Start the averages of the next example: reset them to the coefficients.
 
-    Unless `keep_zeros`, examples whose coefficient became 0 leave (variant i of thesis 4.4.4); not
-    sooner, because the averaged classifier that was given out until now still used them.
+    Unless `keep_zeros`, examples whose coefficient has become 0 are removed (variant i of thesis
+    4.4.4). They cannot be removed earlier, because the averaged classifier still uses them.
     """
     info = state.info[0]
     for t in range(info.n_touched):
@@ -218,7 +240,7 @@ def settle(state, keep_zeros):
 
 @compiled
 def shift(state, kernel, slot, amount, d):
-    """Add `amount` to the coefficient and the average of a slot, outside of any counted step."""
+    """Add `amount` to the coefficient and the average of a slot, without counting a step."""
     n = state.active.counts[0].n
     row = state.cache.values[row_cache.kernel_row(state.cache, kernel, state.store, slot, n, d)]
     add_scaled(state.f, row, amount, n)
@@ -228,7 +250,7 @@ def shift(state, kernel, slot, amount, d):
 
 @compiled
 def rebuild(state, kernel, d):
-    """Compute f, diagonal and dual from scratch, for another kernel; the change counts as lost."""
+    """Recompute f, diagonal and dual after a change of the kernel; the loss is added to `lost`."""
     settle(state, True)
     info, counts = state.info[0], state.active.counts[0]
     n = counts.n
@@ -252,8 +274,8 @@ def rebuild(state, kernel, d):
 
 
 @compiled
-def turn_signs(state):
-    """Exchange the classes."""
+def exchange_classes(state):
+    """Exchange the negative and the positive class."""
     for array in (state.y, state.alpha, state.average, state.f):
         for s in range(array.size):
             array[s] = -array[s]

@@ -4,21 +4,21 @@ Problem, over the active set A_t, without bias (section 2)::
 
     max_a  D_t(a) = sum_i a_i - 1/2 sum_ij a_i a_j y_i y_j k(x_i, x_j)   with   0 <= a_i <= C_i
 
-After each example, K coordinate steps on examples drawn uniformly from A_t; the classifier given
-out is the mean of the K iterates. The drawn coordinate's exact step is
+After each example, K coordinate steps are made on examples drawn uniformly from A_t; the classifier
+that predicts is the mean of the K iterates. The exact step on the drawn coordinate is
 
     step = max(-a_i, min(C_i - a_i, g_i / k(x_i, x_i))),   g_i = 1 - y_i f(x_i)
 
-which adds step (g_i - step k(x_i, x_i) / 2) to the dual. Kept: signed alpha_i = y_i a_i, and f_i =
+which adds step (g_i - step k(x_i, x_i) / 2) to the dual. State: signed alpha_i = y_i a_i, and f_i =
 f(x_i), both up to date after every step (section 5.1), so that a null step costs nothing.
 
-A_t is all examples, or the last W, or a uniform sample, or what a budget allows; with
-``keep_zeros = 0`` those with a_i > 0 (variants i and ii of section 5.2). What the dual loses when
-an example with a_i > 0 leaves is summed (`lost`), and with it the guarantee stays true.
+A_t is all examples, or the last W, or a uniform sample, or limited by a budget; with
+``keep_zeros = 0`` only those with a_i > 0 (variants i and ii of section 5.2). The loss in the dual
+when an example with a_i > 0 is removed is added to `lost`; the certificate takes it into account.
 
-A step with |g_i| <= tau is left out; what it would have added is summed (`skipped`) and counts as
-if it had been made. A fresh example in the set already (in a further epoch) is stepped on, not
-entered again.
+A step with |g_i| <= tau is skipped; the gain that it would have had is added to `skipped`, and the
+certificate counts it as if made. If a fresh example is already in the set (in a further epoch), a
+step is made on it, and it is not added again.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ TINY = 1e-30
 
 
 class Schedule(NamedTuple):
-    """How to step, and what to keep within; `learn_rows` is compiled once a type of `bounds`."""
+    """Parameters of the steps; `learn_rows` is compiled once for each type of `bounds`."""
 
-    steps: float  # K, or the least K with `steps_per_r2`
-    steps_per_r2: float  # K = ceil(steps_per_r2 R2) if that is more (Corollary 4)
+    steps: float  # K; with `steps_per_r2` the smallest K
+    steps_per_r2: float  # K = ceil(steps_per_r2 R2) if that is larger (Corollary 4)
     process: float  # 1: Algorithm 2, a step on the fresh example first; 0: Algorithm 1
-    keep_zeros: float  # 1: examples with a_i = 0 stay; 0: they leave
-    averaged: float  # 1: margins are those of the averaged classifier
-    tau: float  # steps with |g_i| <= tau are left out
-    bounds: Bounds = UNBOUNDED  # which examples leave; those of the state's window must be here
+    keep_zeros: float  # 1: examples with a_i = 0 are kept; 0: they are removed
+    averaged: float  # 1: margins are from the averaged classifier, 0: from the last iterate
+    tau: float  # steps with |g_i| <= tau are skipped
+    bounds: Bounds = UNBOUNDED  # which examples are kept; a window has the size of the state's
 
 
 @compiled
@@ -62,7 +62,7 @@ def exact_step(a, g, box, diagonal):
 
 @compiled_within
 def _move(state, i, step, row, n):
-    """Add `step` to a_i; a coefficient that meets its bound meets it exactly."""
+    """Add `step` to a_i; a coefficient that reaches its bound is set to it, without rounding."""
     y, a = state.y[i], state.y[i] * state.alpha[i]
     if step == state.box[i] - a:
         state.alpha[i] = y * state.box[i]
@@ -75,7 +75,7 @@ def _move(state, i, step, row, n):
 
 @compiled_within
 def reprocess(state, kernel, i, share, tau, d):
-    """Make the coordinate step on slot i (Algorithm 1, line 7); return what it adds to the dual.
+    """Make the coordinate step on slot i (Algorithm 1, line 7); return its gain in the dual.
 
     Parameters
     ----------
@@ -84,9 +84,9 @@ def reprocess(state, kernel, i, share, tau, d):
     i
         A slot of the active set.
     share
-        The share of the iterates still to come, this one included: its weight in the average.
+        The weight of the step in the average: the share of the iterates from this one on.
     tau
-        With |g_i| at most this nothing is done; what it would have added is returned all the same.
+        A step with |g_i| <= tau is not made; its gain is returned all the same.
     d
         Number of features.
 
@@ -137,7 +137,7 @@ def process(state, slot, row):
 
 
 @compiled
-def _enter_freely(bounds, state, kernel, wanted, d):
+def _always_enter(bounds, state, kernel, wanted, d):
     return True
 
 
@@ -163,14 +163,14 @@ def _enter_budget(bounds, state, kernel, wanted, d):
 _make_room: Any = chosen_by(
     0,
     {
-        Unbounded: _enter_freely,
-        Window: _enter_freely,
+        Unbounded: _always_enter,
+        Window: _always_enter,
         Reservoir: _enter_sample,
         Budget: _enter_budget,
     },
 )
-"""_make_room(bounds, state, kernel, wanted, d): remove what must leave when one more example comes;
-whether it may enter. `wanted`: whether a step on it would raise the dual."""
+"""_make_room(bounds, state, kernel, wanted, d): remove the example that must leave when one more
+comes, if any; return whether the new one may enter. `wanted`: a step on it would raise the dual."""
 
 
 @compiled
@@ -188,19 +188,19 @@ def _expire(bounds, state, kernel, slot, d):
 _slide: Any = chosen_by(
     0, {Unbounded: _never_expire, Window: _expire, Reservoir: _never_expire, Budget: _expire}
 )
-"""_slide(bounds, state, kernel, slot, d): remove the example that leaves the window, if there is
-one, and it is not that in `slot`, which came again."""
+"""_slide(bounds, state, kernel, slot, d): remove the example that leaves the window, if any, unless
+it is the example in `slot`, which has just come again."""
 
 
 @compiled_within
 def _enter(state, x, y, box, weight, number, diagonal, row, r):
-    """Give a slot to row r of the block, with a_i = 0; `row` holds its kernel values."""
+    """Enter row r of the block in a slot, with a_i = 0; `row` holds its kernel values."""
     n_before = state.active.counts[0].n
     slot = enter(state, y, box, weight, number, state.active.counts[0].n_offered, diagonal)
     stores.put(state.store, slot, x)
     row[slot] = diagonal
     if slot < n_before:
-        # Another example lived here: what is cached of it is of no use.
+        # The slot was used before: cached kernel values of its old example are invalid.
         row_cache.free(state.cache, slot)
         row_cache.set_column(state.cache, slot, row)
     fresh_block.note(state.block, slot, r)
@@ -210,7 +210,7 @@ def _enter(state, x, y, box, weight, number, diagonal, row, r):
 
 @compiled_within
 def _steps(state, kernel, schedule, d):
-    """Make the K uniform steps that follow an example, and sum what the certificate needs."""
+    """Make the K uniform steps after an example, and update the sums of the certificate."""
     info, counts = state.info[0], state.active.counts[0]
     info.n_seen += 1
     n_members = counts.n_members
@@ -244,7 +244,7 @@ def _learn_row(state, kernel, x, r, y, box, weight, number, diagonal, schedule):
     row = fresh_block.values_of(state.block, kernel, state.store, x, r)
     state.info[0].n_values += state.active.counts[0].n
     margin = margin_of(state, row, schedule.averaged)
-    # An example without weight is passed over.
+    # An example of weight 0 is not learnt.
     if box <= 0.0:
         return margin
     settle(state, schedule.keep_zeros > 0.0)
@@ -256,7 +256,7 @@ def _learn_row(state, kernel, x, r, y, box, weight, number, diagonal, schedule):
     else:
         f = expansion(state.alpha, row, state.active.counts[0].n)
         if _make_room(schedule.bounds, state, kernel, y * f < 1.0, d):
-            # A merge may have given a slot another row.
+            # Again, since a merge may have replaced the row of a slot.
             row = fresh_block.values_of(state.block, kernel, state.store, x, r)
             slot = _enter(state, part(x, r, r + 1), y, box, weight, number, diagonal, row, r)
     if slot != NONE:
@@ -281,7 +281,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
     y, box, weight
         float64 (n,): labels +1.0 or -1.0, C_s of each row, example weights.
     numbers
-        int64 (n,), positive: what tells the examples apart.
+        int64 (n,), positive: the numbers of the examples, by which they are recognised.
     diagonal
         float32 (n,): k(x, x) of each row.
     schedule
@@ -301,7 +301,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
         size = min(BLOCK, n_rows - start)
         rows = part(x, start, start + size)
         n = state.active.counts[0].n
-        # They may be there already: see `tracking_state.INFO`.
+        # Unless they were computed before: see `ready` of `state.INFO`.
         if not (n_rows == size and state.info[0].ready == -n < 0):
             fresh_block.fill(state.block, kernel, state.store, rows, np.int64(0), n)
         fresh_block.begin(state.block, kernel, rows)
@@ -324,7 +324,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
 
 @compiled
 def fill_block(state, kernel, x, first, stop):
-    """Compute the values of the rows x, at most `BLOCK`, with slots first .. stop-1 for them."""
+    """Compute the kernel values of the rows x, at most `BLOCK`, with slots first .. stop - 1."""
     state = borrowed(state)
     fresh_block.fill(state.block, kernel, state.store, x, first, stop)
 
@@ -333,8 +333,8 @@ def fill_block(state, kernel, x, first, stop):
 def margins_of(state, kernel, coefficients, x, out):
     """Write f(x) of rows x into out, float64 (n,), a block at a time.
 
-    `coefficients` is the state's `average` or `alpha`. The block of the state is scratch here too:
-    not for two threads at once.
+    `coefficients` is the state's `average` or `alpha`. The state's scratch is overwritten: two
+    threads must not call this with the same state.
     """
     state = borrowed(state)
     n_rows, d = count(x), width(x)

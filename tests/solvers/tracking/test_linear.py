@@ -253,7 +253,7 @@ def test_classes_may_be_exchanged():
     x, y = problem(11, 70, 3)
     straight = LinearStream(x, y, 2.0, window=30).all()
     stream = LinearStream(x, y, 2.0, window=30).learn(np.arange(40))
-    tracking_linear.turn_signs(stream.state)
+    tracking_linear.exchange_classes(stream.state)
     stream.y = -y
     stream.learn(np.arange(40, 70)).check()
     np.testing.assert_array_equal(stream.state.w_average, -straight.state.w_average)

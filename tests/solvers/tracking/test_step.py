@@ -327,7 +327,7 @@ def test_another_kernel_is_another_dual_and_the_change_is_booked():
 def test_classes_may_be_exchanged():
     x, y = problem(11, 70, 3)
     stream = TrackingStream(x, y, 2.0, RBF, window=30).learn(np.arange(40))
-    tracking_state.turn_signs(stream.state)
+    tracking_state.exchange_classes(stream.state)
     stream.y = -y
     stream.learn(np.arange(40, 70)).check()
     straight = TrackingStream(x, y, 2.0, RBF, window=30).all()
