@@ -1,5 +1,7 @@
 """The search for a rate against its slow twin."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -58,9 +60,12 @@ def test_what_is_found_is_what_the_slow_twin_finds(seed, n, last, name, kind, is
     linear_rate.choose_rate(search, last)
     step = slow_linear.best_step(lambda k: passed(search, solver, k)[0], n, last)
     cost, state, t0 = passed(search, solver, step)
-    assert search.best.tolist() == [cost, step, t0]
-    np.testing.assert_array_equal(search.found.weights, state.weights)
-    np.testing.assert_array_equal(search.found.info, state.info)
+    # To the bit with full optimization only: sums may be vectorized where a pass is inlined.
+    close = partial(np.testing.assert_allclose, rtol=1e-12, atol=1e-15)
+    close(search.best, [cost, step, t0])
+    close(search.found.weights, state.weights)
+    for field in state.info.dtype.names:
+        close(search.found.info[field], state.info[field])
 
 
 @pytest.mark.parametrize("n", [3, 100, 600])
