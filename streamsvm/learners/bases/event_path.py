@@ -236,7 +236,7 @@ class EventPath:
             kernel,
             schedule,
             calibration,
-            _spare(state, room, is_sparse),
+            _spare(state, room),
             given,
             self._row,
             np.zeros(n, np.float32),
@@ -315,7 +315,7 @@ class EventPath:
         return SparseRows(self._start.copy(), listed[:n].copy(), self._row[:n].copy(), d)
 
 
-def _spare(state: Any, room: int, is_sparse: bool) -> Any:
+def _spare(state: Any, room: int) -> Any:
     """Return a store of one row in which compiled code computes k(x, x)."""
     store = getattr(state, "store", None)
     return store if isinstance(store, SparseStore) else dense_store.new_store(1, room)
