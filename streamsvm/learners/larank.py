@@ -20,7 +20,7 @@ from streamsvm.learners.bases.support_vectors import as_matrix
 from streamsvm.monitor.certificate import Certificate, tracking_bound
 from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.gap import KeptGap
-from streamsvm.solvers.larank import events as events
+from streamsvm.solvers.larank import events as events  # registers the solver
 from streamsvm.solvers.larank import finish as larank_finish
 from streamsvm.solvers.larank import state as larank_state
 from streamsvm.solvers.larank import step as larank

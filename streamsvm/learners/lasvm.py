@@ -21,7 +21,7 @@ from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.lasvm import boxes
-from streamsvm.solvers.lasvm import events as events
+from streamsvm.solvers.lasvm import events as events  # registers the solver
 from streamsvm.solvers.lasvm import finish as lasvm_finish
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm

@@ -17,7 +17,7 @@ from streamsvm.learners.bases.parameter_checks import check_size
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate, papers_bound, tracking_bound
 from streamsvm.solvers.gap import KeptGap
-from streamsvm.solvers.tracking import events as events
+from streamsvm.solvers.tracking import events as events  # registers the solver
 from streamsvm.solvers.tracking import finish as tracking_finish
 from streamsvm.solvers.tracking import gap
 from streamsvm.solvers.tracking import linear as tracking_linear
