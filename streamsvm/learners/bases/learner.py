@@ -21,7 +21,7 @@ from streamsvm.labels.outputs import Output
 from streamsvm.learners.bases import events, label_runs, parameter_checks
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.training_observer import TrainingObserver
-from streamsvm.model_files import container as model_file
+from streamsvm.model_files import container
 from streamsvm.support.locked import Locked
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape
 
@@ -66,6 +66,10 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
         self._n_learnt[0] = n
 
     # What a subclass gives
+
+    @abc.abstractmethod
+    def _new_state(self, n_features: int) -> Any:
+        """Return an empty state with room for so many features."""
 
     @abc.abstractmethod
     def _margins(self, x: Rows) -> np.ndarray:
@@ -309,7 +313,7 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
             A label or feature name is of a type that a file cannot hold.
 
         """
-        model_file.save(self, path)
+        container.save(self, path)
 
     def _contents(self) -> dict[str, Any]:
         # A monitor attaches itself again when it is copied.
