@@ -134,7 +134,7 @@ def test_a_shallow_copy_leaves_the_first_rows_alone():
             assert copy.copy(models[1]).n_examples == i
         for model in models:
             model.learn_one(x, label)
-    assert models[0].weights == models[1].weights and models[1]._first is None
+    assert models[0].weights == models[1].weights and models[1]._rate_search_rows is None
 
 
 def test_events_after_names_that_are_not_listed_yet():
