@@ -30,7 +30,6 @@ from numba.core.typing.templates import AbstractTemplate, infer, infer_global
 from numba.extending import intrinsic, lower_builtin, overload
 
 from streamsvm._compiling import EntryLock, clock, compile_whole
-from streamsvm._compiling import watchers as watchers
 from streamsvm._sources import digest_of_sources
 
 Function = TypeVar("Function", bound=Callable[..., Any])

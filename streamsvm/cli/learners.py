@@ -10,9 +10,7 @@ from streamsvm import StandardScaler, kernels
 from streamsvm.cli.parameters import add_options, parameters
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import registered_learners
-
-KERNELS = {"rbf": None, "linear": kernels.Linear(), "polynomial": kernels.Polynomial()}
-"""Kernels by name, with their default parameters; None is an RBF whose gamma follows the data."""
+from streamsvm.run.warm import KERNELS
 
 _KERNEL_OPTIONS = ("kernel", "gamma", "degree", "coef0")
 _ADDED_BY_HAND = ("kernel", "seed")

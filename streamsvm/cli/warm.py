@@ -7,9 +7,8 @@ import sys
 import time
 from typing import Any
 
-from streamsvm.cli.learners import KERNELS
 from streamsvm.learners.bases.registry import registered_learners
-from streamsvm.run.warm import WarmProgress, warm
+from streamsvm.run.warm import KERNELS, WarmProgress, warm
 
 _PLAIN_EVERY = 5.0
 

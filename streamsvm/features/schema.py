@@ -10,10 +10,8 @@ the memory with names. With `buckets` no names are stored: each is hashed to one
 
 from __future__ import annotations
 
-import struct
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -28,7 +26,6 @@ from streamsvm.features.packing import (
     exceeds_single,
     first_bad,
     list_event,
-    narrow,
     rows_of,
 )
 from streamsvm.support.rows import LARGEST, SparseRows, sorted_rows
@@ -66,8 +63,6 @@ class Schema(Names):
         super().__init__()
         self.limit = limit
         self.buckets = buckets
-        # The number of names that `_get` and `_pack` were made for.
-        self._n_packed = -1
         # How often a feature of an example was left out, because the limit of names was reached.
         self.n_ignored = 0
         # The same for the last row read, which is counted only if it is learnt: see `extend`.
@@ -142,26 +137,6 @@ class Schema(Names):
         """
         return np.ascontiguousarray(self.wider_row(x)[0][:, : len(self.names)])
 
-    def packed(self, x: Mapping[Name, Any]) -> np.ndarray | None:
-        """Return an event as float64 (d,), read-only, if it has exactly the schema's features.
-
-        None if it lacks one or has another one, or if a value is no plain number. Values may be
-        infinite or NaN.
-        """
-        if x.__class__ is not dict:
-            x = snapshot(x)
-        names = self._names
-        if len(x) != len(names) or len(x) < 2 or len(names) < self._n_range:
-            return None
-        if self._n_packed != len(names):
-            self._pack = struct.Struct(f"{len(names)}d").pack
-            self._get: Any = itemgetter(*names)
-            self._n_packed = len(names)
-        try:
-            return np.frombuffer(self._pack(*self._get(x)), np.float64)
-        except (KeyError, struct.error, TypeError, OverflowError):
-            return None
-
     def wider_row(self, x: Mapping[Name, Any]) -> tuple[np.ndarray, list[Name]]:
         """Return an event as float32 (1, d), new features in its last columns, and their names.
 
@@ -175,12 +150,7 @@ class Schema(Names):
 
         """
         event = snapshot(x)
-        values = self.packed(event)
         self._left_out = 0
-        if values is not None:
-            row = np.empty((1, len(values)), np.float32)
-            if narrow(values, row[0]):
-                return row, []
         checked, index = self.checked(event), self.index
         columns, new = self._new_columns(in_order(name for name in checked if name not in index))
         row = np.zeros((1, len(self.names) + len(new)), np.float32)

@@ -8,7 +8,7 @@ from typing import Any
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.linear_file import LINEAR_FILE
 from streamsvm.learners.bases.linear_learner import LinearLearner
-from streamsvm.learners.bases.parameter_checks import check_number
+from streamsvm.learners.bases.linear_schedule import schedule_of
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.solvers.linear import sgd
 
@@ -112,23 +112,13 @@ class SVMSGDClassifier(LinearLearner):
         max_features: int = LIMIT,
         seed: int | None = None,
     ) -> None:
-        self.seed = seed
+        self.loss, self.l2, self.C, self.n_expected = loss, l2, C, n_expected
         self.power, self.skip, self.averaged = power, skip, averaged
-        super().__init__(
-            loss=loss,
-            l2=l2,
-            C=C,
-            n_expected=n_expected,
-            t0=t0,
-            power=(0.75 if averaged is True else 1.0) if power is None else power,
-            skip=0.0 if skip == "auto" else check_number("skip", skip, 1.0),
-            averaged=averaged,
-            bias_rate=bias_rate,
-            class_weight=class_weight,
-            sparse=sparse,
-            hashing=hashing,
-            max_features=max_features,
-        )
+        self.bias_rate, self.seed = bias_rate, seed
+        if power is None:
+            power = 0.75 if averaged is True else 1.0
+        schedule = schedule_of(loss, l2, C, n_expected, t0, power, skip, averaged, bias_rate)
+        super().__init__(schedule, t0, class_weight, sparse, hashing, max_features)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

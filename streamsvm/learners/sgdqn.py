@@ -8,7 +8,7 @@ from typing import Any
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.linear_file import LINEAR_FILE
 from streamsvm.learners.bases.linear_learner import LinearLearner
-from streamsvm.learners.bases.parameter_checks import check_number
+from streamsvm.learners.bases.linear_schedule import schedule_of
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.solvers.linear import sgdqn
 
@@ -66,7 +66,7 @@ class SGDQNClassifier(LinearLearner):
 
     """
 
-    _kind, _solver = 1.0, sgdqn
+    _is_sgdqn, _solver = 1.0, sgdqn
 
     def __init__(
         self,
@@ -84,23 +84,10 @@ class SGDQNClassifier(LinearLearner):
         max_features: int = LIMIT,
         seed: int | None = None,
     ) -> None:
-        self.seed = seed
-        self.power, self.skip = power, skip
-        super().__init__(
-            loss=loss,
-            l2=l2,
-            C=C,
-            n_expected=n_expected,
-            t0=t0,
-            power=power,
-            skip=0.0 if skip == "auto" else check_number("skip", skip, 1.0),
-            averaged=False,
-            bias_rate=bias_rate,
-            class_weight=class_weight,
-            sparse=sparse,
-            hashing=hashing,
-            max_features=max_features,
-        )
+        self.loss, self.l2, self.C, self.n_expected = loss, l2, C, n_expected
+        self.power, self.skip, self.bias_rate, self.seed = power, skip, bias_rate, seed
+        schedule = schedule_of(loss, l2, C, n_expected, t0, power, skip, False, bias_rate)
+        super().__init__(schedule, t0, class_weight, sparse, hashing, max_features)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

@@ -169,7 +169,7 @@ class TrackingSVMClassifier(KernelLearner):
         self.tau = tau
         self.seed = seed
         self._gradients = tracking_schedule.chosen_gradients(self)
-        self._schedule = tracking_schedule.schedule_of(self)
+        self._schedule = tracking_schedule.schedule_of(self, self._gradients)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

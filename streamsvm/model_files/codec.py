@@ -1,7 +1,7 @@
 """The codec of model files: converts learners and scalers to JSON values and arrays, and back.
 
-Parameters are read from the constructor's signature, and the arrays of a state from its
-declaration; a class names everything else that it keeps when it is registered. Nothing in a file is
+Parameters are read from the constructor's signature, and the state of a learner by its declaration.
+All else that objects of a class keep is declared when the class is registered. Nothing in a file is
 trusted: values that do not fit raise ValueError.
 """
 
@@ -121,9 +121,9 @@ def to_file(part: Any) -> Content:
             "n_examples": part._n_examples,
         }
         arrays["calibration"] = part._calibration
-    if hasattr(part, "kernel_"):
-        content["kernel_"] = kernel_as_json(part.kernel_)
-        arrays["moments"] = part._moments
+        if hasattr(part, "kernel_"):
+            content["kernel_"] = kernel_as_json(part.kernel_)
+            arrays["moments"] = part._moments
         if part._state is not None:
             records, own = as_arrays(part._state, _sizes(part))
             content, arrays = content | records, arrays | own
@@ -161,7 +161,9 @@ def from_file(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
     for name, (attribute, declared) in how.attributes.items():
         setattr(part, attribute, left.take(name, declared, _sizes(part)))
     if hasattr(part, "kernel_"):
-        _read_kernel_learner(part, content, left, how)
+        _read_kernel(part, content, left)
+    if hasattr(part, "_labels"):
+        _read_state(part, content, left, tuple(how.attributes))
     how.read_more(part, content, left)
     left.check_all_taken()
     how.check(part)
@@ -196,17 +198,21 @@ def _read_learner(
     part._calibration = arrays.take("calibration", Field(new.shape, new.dtype), {})
 
 
-def _read_kernel_learner(
-    part: Any, content: dict[str, Any], arrays: NamedArrays, how: FileClass
-) -> None:
-    """Set what kernel learners have: kernel, moments and state."""
+def _read_kernel(part: Any, content: dict[str, Any], arrays: NamedArrays) -> None:
+    """Set what kernel learners have beside their state: kernel and moments."""
     part.kernel_ = kernel_from_json(checked(content.get("kernel_"), dict, "kernel_"))
     n_known = arrays.length_of("moments", 1)
     if n_known > len(part._schema):
         raise ValueError("moments are of more features than there are")
     part._moments = arrays.take("moments", Field((2, n_known)), {})
-    if "info" in content:
-        empty = part._new_state(len(part._schema))
-        part._state = from_arrays(
-            empty, content, arrays, _sizes(part), part._cache_bytes, tuple(how.attributes)
-        )
+
+
+def _read_state(
+    part: Any, content: dict[str, Any], arrays: NamedArrays, given: tuple[str, ...]
+) -> None:
+    """Set the state, if there is one; `given` are names of attributes, which have been set."""
+    if "info" in content or "info" in arrays:
+        empty, cache_bytes = part._new_state(len(part._schema)), getattr(part, "_cache_bytes", 0)
+        part._state = from_arrays(empty, content, arrays, _sizes(part), cache_bytes, given)
+    elif part._n_examples:
+        raise ValueError("there are examples, but no state")

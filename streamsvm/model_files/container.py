@@ -46,7 +46,14 @@ _pipelines: list[Callable[..., Any]] = []
 
 
 def register_pipeline(make: Callable[..., Any]) -> None:
-    """Say how a pipeline is made of its steps: make(*steps) has them as ``steps``, by name."""
+    """Register the class of pipelines, which this layer does not import.
+
+    Parameters
+    ----------
+    make
+        ``make(*steps)`` returns a pipeline, whose attribute ``steps`` is a dict {name: step}.
+
+    """
     _pipelines[:] = [make]
 
 
@@ -58,21 +65,33 @@ def save(model: Any, path: str | Path) -> None:
     model
         A learner, or a pipeline of `StandardScaler` and a learner.
     path
-        Where; an older file is replaced in one step, or left untouched on any failure.
+        The path of the file. An older file is replaced in one step, or left unchanged on any
+        failure.
 
     Raises
     ------
     UnwritableModelFileError
-        The folder or the disk refuses.
+        The operating system refuses to write the file.
     ModelFileError
-        The model has a part that cannot be written.
+        The model has a part that a file cannot hold.
 
     """
     write(Path(path), encoded(model))
 
 
 def steps_of(model: Any) -> list[Any]:
-    """Return the steps of a pipeline, or the model itself, in a list."""
+    """Return the steps of a model.
+
+    Parameters
+    ----------
+    model
+        A pipeline, or a learner or scaler.
+
+    Returns
+    -------
+    The steps of a pipeline in order; otherwise the model alone.
+
+    """
     steps = getattr(model, "steps", None)
     return list(steps.values()) if isinstance(steps, dict) else [model]
 
@@ -82,21 +101,25 @@ def encoded(
     about: dict[str, Any] | None = None,
     further: dict[str, np.ndarray] | None = None,
 ) -> bytes:
-    """Return the content of a file: of one moment, even while other threads learn.
+    """Return a model file as bytes; it is consistent, even if other threads learn meanwhile.
 
     Parameters
     ----------
     model
-        What `save` takes.
+        As for `save`.
     about
-        JSON values that are no part of the model.
+        JSON values by name that are not part of the model.
     further
-        Arrays that are no part of the model.
+        Arrays by name that are not part of the model.
+
+    Returns
+    -------
+    The content of the file.
 
     Raises
     ------
     ModelFileError
-        The model has a part that cannot be written.
+        The model has a part that a file cannot hold.
 
     """
     steps = steps_of(model)
@@ -111,7 +134,7 @@ def encoded(
     described: list[dict[str, Any]] = []
     arrays: dict[str, np.ndarray] = {}
     with contextlib.ExitStack() as held:
-        # In one order for all, so that two threads never wait for each other.
+        # Always in the same order, so that two threads never wait for each other.
         for step in sorted({id(step): step for step in steps}.values(), key=id):
             held.enter_context(step._lock)
         for i, step in enumerate(steps):
@@ -119,7 +142,7 @@ def encoded(
             described.append({"class": type(step).__name__, **content})
             arrays |= {f"{i}.{key}": array for key, array in own.items()}
         arrays |= {f"{_FURTHER}.{key}": array for key, array in (further or {}).items()}
-        # Here the arrays, which may be views of what others go on with, are copied.
+        # This copies the arrays, which may be views of arrays that change later.
         written = _arrow(described, about or {}, arrays)
     return _stamped(written)
 
@@ -154,12 +177,21 @@ def _stamped(content: bytes) -> bytes:
 
 
 def write(path: Path, content: bytes, what: str = "the model") -> None:
-    """Write a file beside `path`, and put it in its place when it is safely on the disk.
+    """Write a temporary file in the same folder, and rename it when it is safely on the disk.
+
+    Parameters
+    ----------
+    path
+        The path of the file.
+    content
+        Its content.
+    what
+        What it holds, for the error message.
 
     Raises
     ------
     UnwritableModelFileError
-        The folder or the disk refuses; what was there before is unchanged.
+        The operating system refuses; an older file is unchanged.
 
     """
     temporary: str | None = None
@@ -185,7 +217,7 @@ def write(path: Path, content: bytes, what: str = "the model") -> None:
 
 
 def _settle(folder: Path) -> None:
-    """Make a renaming last through a power cut, where folders can be synchronised."""
+    """Make a renaming survive a power cut, where the system can synchronise folders."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -197,24 +229,49 @@ def _settle(folder: Path) -> None:
 def load(path: str | Path) -> Any:
     """Read a model that `save` wrote.
 
+    Parameters
+    ----------
+    path
+        The path of the file.
+
     Returns
     -------
-    The learner, ready to predict and to learn on as if it had never been saved; a
+    The learner, which predicts and learns as if it had never been saved; a
     ``river.compose.Pipeline`` if a pipeline was saved.
 
     Raises
     ------
     FileNotFoundError
         There is no such file.
-    NotAModelFileError, DamagedModelFileError, NewerModelFileError
-        It is something else; it is truncated or altered; it needs a later release.
+    NotAModelFileError
+        It is another kind of file.
+    DamagedModelFileError
+        It is truncated or altered.
+    NewerModelFileError
+        It needs a later release.
 
     """
     return read(path)[0]
 
 
 def read(path: str | Path) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
-    """Return the model of a file, and what it holds beside it: see `encoded` and `load`."""
+    """Read a model file with all of its content.
+
+    Parameters
+    ----------
+    path
+        The path of the file.
+
+    Returns
+    -------
+    The model, and the JSON values and arrays beside it: `about` and `further` of `encoded`.
+
+    Raises
+    ------
+    FileNotFoundError, NotAModelFileError, DamagedModelFileError, NewerModelFileError
+        As for `load`.
+
+    """
     content = Path(path).read_bytes()
     if not content.startswith(_MAGIC):
         what = "empty" if not content else "not an Arrow file"
@@ -236,14 +293,14 @@ def read(path: str | Path) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from error
     except Exception as error:
-        # Whatever a stranger wrote: to the user all of it is a file that cannot be read.
+        # A file made by someone else may cause any exception: for the user all mean the same.
         raise DamagedModelFileError(
             f"{path} does not hold together: {error or type(error).__name__}"
         ) from error
 
 
 def _decoded(content: bytes) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]]:
-    """Return what `read` does; any error means that the content is no model."""
+    """Return the result of `read`; any exception means that the content is no model."""
     with pa.ipc.open_file(content) as reader:
         metadata = {k.decode(): v.decode() for k, v in (reader.schema.metadata or {}).items()}
         if int(metadata["streamsvm.format"]) > FORMAT:
@@ -256,7 +313,7 @@ def _decoded(content: bytes) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]
         if reader.num_record_batches != 1:
             raise ValueError("there is not one batch")
         batch = reader.get_batch(0)
-    # Before anything is read: offsets that lie outside would be followed.
+    # First, since Arrow does not check offsets when it reads.
     batch.validate(full=True)
     if batch.num_rows != 1:
         raise ValueError("there is not one row")

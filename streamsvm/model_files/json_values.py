@@ -128,12 +128,32 @@ def _weights_from_json(value: Any) -> Any:
 
 
 def kernel_as_json(kernel: Any) -> dict[str, Any] | None:
-    """Return the name of a kernel's type and its parameters; None for None."""
+    """Return a kernel as JSON values.
+
+    Parameters
+    ----------
+    kernel
+        A kernel, or None.
+
+    Returns
+    -------
+    The name of its type and the values of its parameters; None for None.
+
+    """
     return None if kernel is None else {"type": type(kernel).__name__, "values": list(kernel)}
 
 
 def kernel_from_json(value: Any) -> Any:
     """Return the kernel that `kernel_as_json` described.
+
+    Parameters
+    ----------
+    value
+        A JSON value from a file.
+
+    Returns
+    -------
+    A kernel, or None.
 
     Raises
     ------
@@ -158,12 +178,25 @@ def kernel_from_json(value: Any) -> Any:
 
 
 def checked(value: Any, kind: type, what: str) -> Any:
-    """Return a JSON value after checking that it is of the type `kind`.
+    """Return a JSON value after checking its type.
+
+    Parameters
+    ----------
+    value
+        A JSON value from a file.
+    kind
+        The type that it must be of.
+    what
+        What it is, for the error message.
+
+    Returns
+    -------
+    The value.
 
     Raises
     ------
     ValueError
-        It is of another type; the message begins with `what`.
+        It is of another type.
 
     """
     if not isinstance(value, kind):
@@ -173,6 +206,17 @@ def checked(value: Any, kind: type, what: str) -> Any:
 
 def checked_scalar(value: Any, what: str) -> Any:
     """Return a JSON value after checking that it is a string, a number, a boolean or None.
+
+    Parameters
+    ----------
+    value
+        A JSON value from a file.
+    what
+        What it is, for the error message.
+
+    Returns
+    -------
+    The value.
 
     Raises
     ------
@@ -189,6 +233,17 @@ def checked_scalar(value: Any, what: str) -> Any:
 
 def distinct(values: Any, what: str) -> list[Any]:
     """Return a JSON list of labels or names after checking that no two are equal.
+
+    Parameters
+    ----------
+    values
+        A JSON value from a file.
+    what
+        What it is, for the error message.
+
+    Returns
+    -------
+    The list.
 
     Raises
     ------

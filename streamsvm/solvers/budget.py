@@ -100,8 +100,10 @@ def _nearest(state, row, i):
 
 
 @compiled
-def pair_cost(a_i, a_j, k_ii, k_jj, k_ij):
+def pair_cost(alpha, diagonal, i, j, k_ij):
     """Return the square of what w loses when the lighter of two goes over to the other, at most."""
+    a_i, a_j, k_ij = abs(alpha[i]), abs(alpha[j]), np.float64(k_ij)
+    k_ii, k_jj = np.float64(diagonal[i]), np.float64(diagonal[j])
     over_j = a_i * a_i * (k_ii - k_ij * k_ij / max(k_jj, 1e-30))
     over_i = a_j * a_j * (k_jj - k_ij * k_ij / max(k_ii, 1e-30))
     return max(0.0, min(over_i, over_j))
@@ -120,13 +122,7 @@ def cheapest_pair(state, kernel, first, d):
         j = _nearest(state, row, i)
         if j < 0:
             continue
-        cost = pair_cost(
-            abs(state.alpha[i]),
-            abs(state.alpha[j]),
-            np.float64(state.diagonal[i]),
-            np.float64(state.diagonal[j]),
-            np.float64(row[j]),
-        )
+        cost = pair_cost(state.alpha, state.diagonal, i, j, row[j])
         if cost < least:
             least, best_i, best_j = cost, i, j
     return best_i, best_j

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled_within
-from streamsvm.support import states
 from streamsvm.support.declaration import COUNT, Field, Record, count_of, index_of
 from streamsvm.support.states import declare
 
@@ -64,12 +63,6 @@ FIELDS = declare(
     },
     _check,
 )
-
-
-def new_set(capacity: int, window: int) -> ActiveSet:
-    """Return an empty active set; `window` is 0 if examples do not expire."""
-    active: ActiveSet = states.new(ActiveSet, {"slots": capacity, "window": window})
-    return active
 
 
 @compiled_within

@@ -56,7 +56,7 @@ def as_arrays(state: Any, sizes: Sizes) -> tuple[dict[str, Any], dict[str, np.nd
     The records by name, and the arrays by name.
 
     """
-    lengths = {**sizes_of(state), **sizes, "slots": n_slots(state)}
+    lengths = _lengths(state, sizes, n_slots(state))
     records: dict[str, Any] = {}
     arrays: dict[str, np.ndarray] = {}
     scalars = scalars_of(state)
@@ -84,7 +84,7 @@ def from_arrays(
     records: Mapping[str, Any],
     arrays: NamedArrays,
     sizes: Sizes,
-    cache_bytes: int,
+    cache_bytes: int = 0,
     given: Collection[str] = (),
 ) -> Any:
     """Return a state with the records and arrays that `as_arrays` returned.
@@ -92,7 +92,7 @@ def from_arrays(
     Parameters
     ----------
     empty
-        A new state with room for at least so many features, classes, ...
+        A new state with room for at least so many features, classes, ...; it may be overwritten.
     records, arrays
         The content of a file, which may be wrong.
     sizes
@@ -104,7 +104,7 @@ def from_arrays(
 
     Returns
     -------
-    A new state.
+    The state.
 
     Raises
     ------
@@ -112,21 +112,23 @@ def from_arrays(
         A record or array is missing, not as declared, or contradicts another one.
 
     """
-    lengths = {**sizes_of(empty), **sizes, "slots": 2**40}
+    lengths = _lengths(empty, sizes, 2**40)
     checked = _records(empty, records, lengths)
     scalars = {name: value for record in checked.values() for name, value in record.items()}
     n = lengths["slots"] = int(scalars.get("n", 0))
     # Again: now the ranges that depend on the number of slots can be checked.
     _records(empty, records, lengths)
     taken = _arrays(empty, arrays, lengths, scalars, given)
-    rows = arrays.take_rows(n, lengths["features"])
-    if isinstance(rows, SparseRows) != isinstance(empty.store, SparseStore):
-        raise ValueError("the rows are of another kind than is_sparse says")
-    entered, weight = (arrays.take(k, f, lengths) for k, f in _OF_STORE.items())
-    capacity = max(2 * PANEL, 2 * n)
-    state = grown(empty, capacity, lengths["features"], cache_bytes)
-    state = state._replace(store=stores.filled(state.store, rows))
-    state.store.entered[:n], state.store.weight[:n] = entered, weight
+    state = empty
+    if hasattr(empty, "store"):
+        rows = arrays.take_rows(n, lengths["features"])
+        if isinstance(rows, SparseRows) != isinstance(empty.store, SparseStore):
+            raise ValueError("the rows are of another kind than is_sparse says")
+        entered, weight = (arrays.take(k, f, lengths) for k, f in _OF_STORE.items())
+        capacity = max(2 * PANEL, 2 * n)
+        state = grown(empty, capacity, lengths["features"], cache_bytes)
+        state = state._replace(store=stores.filled(state.store, rows))
+        state.store.entered[:n], state.store.weight[:n] = entered, weight
 
     def fill(name: str, declared: Any, value: Any) -> Any:
         if isinstance(declared, Record):
@@ -141,6 +143,15 @@ def from_arrays(
     map_fields(state, fill)
     _check(state, lengths)
     return state
+
+
+def _lengths(state: Any, sizes: Sizes, n_slots: int) -> dict[str, int]:
+    """Return the lengths of the axes in files."""
+    lengths = {**sizes_of(state), **sizes, "slots": n_slots}
+    if not hasattr(state, "store"):
+        # As `Field.new` allocates.
+        lengths["features"] = max(1, lengths["features"])
+    return lengths
 
 
 def _check(state: Any, sizes: dict[str, int]) -> None:

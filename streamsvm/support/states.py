@@ -1,8 +1,9 @@
 """States of solvers, which are allocated, grown, stripped and measured by their declarations.
 
 A state is a NamedTuple of arrays, of records of scalars, and of parts: a store of rows, a cache of
-kernel rows, or the scratch for a block of fresh rows. `declare` says what each field is; the other
-functions work for any declared state.
+kernel rows, or the scratch for a block of fresh rows. Its field `info`, a record or an array, holds
+the scalars. `declare` says what each field is; the other functions work for any declared state, but
+those for slots, copies and scratch only for states with a store of rows.
 """
 
 from __future__ import annotations
@@ -81,8 +82,8 @@ def capacity_of(state: Any) -> int:
 
 
 def n_slots(state: Any) -> int:
-    """Return the number of slots that are in use, or were used before."""
-    return int(scalars_of(state)["n"])
+    """Return the number of slots that are in use, or were used before; 0 without a store."""
+    return int(scalars_of(state).get("n", 0))
 
 
 def n_computed(state: Any) -> int:
@@ -108,7 +109,9 @@ def scalars_of(state: Any) -> dict[str, Any]:
 
 def sizes_of(state: Any) -> dict[str, int]:
     """Return the lengths of all axes of a state."""
-    sizes = {"slots": capacity_of(state), "features": n_columns(state)}
+    sizes: dict[str, int] = {}
+    if hasattr(state, "store"):
+        sizes = {"slots": capacity_of(state), "features": n_columns(state)}
 
     def add(name: str, declared: Any, value: Any) -> Any:
         if isinstance(declared, Field) and not declared.scratch:

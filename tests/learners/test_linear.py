@@ -241,7 +241,7 @@ def test_weighted_events_are_batches(cls):
         many.learn_many(x, y, w)
         same(one, many)
         # Weights of 0 take the general path, so often that binding waits.
-        one._bind_at = 0
+        one._pace.bind_at = 0
         one.predict_one(dict(enumerate(x[0].tolist())))
         assert one._fast_path.is_open == is_on()
 

@@ -151,7 +151,7 @@ def test_several_classes_take_the_fast_path_too(params, kinds, stream):
     model = check_same(params, stream, kinds=kinds)
     if "a" in model.feature_names:
         # In this order: an event that is refused leaves the path closed, sometimes for a while.
-        model._bind_at = 0
+        model._pace.bind_at = 0
         assert model.predict_one({"a": 1.0}) == model._fast_path.predict({"a": 1.0})
 
 

@@ -120,7 +120,7 @@ def test_a_batch_between_an_event_that_is_due_and_the_look_back():
     models[2] = pickle.loads(pickle.dumps(models[2]))
     for model in models:
         model.learn_many(rows[1024:], y[1024:])
-        assert model._first is None and model.n_examples == 1100
+        assert model._rate_search_rows is None and model.n_examples == 1100
         assert model.weights == models[0].weights
 
 
@@ -134,7 +134,7 @@ def test_a_shallow_copy_leaves_the_first_rows_alone():
             assert copy.copy(models[1]).n_examples == i
         for model in models:
             model.learn_one(x, label)
-    assert models[0].weights == models[1].weights and models[1]._first is None
+    assert models[0].weights == models[1].weights and models[1]._rate_search_rows is None
 
 
 def test_events_after_names_that_are_not_listed_yet():
@@ -176,7 +176,7 @@ def test_threads_learn_each_event_once():
         for thread in threads:
             thread.join()
         assert model.n_examples == 4 * (300 + 3 * 50)
-        assert model._first is None and len(model.feature_names) == 53
+        assert model._rate_search_rows is None and len(model.feature_names) == 53
         assert model.counters["examples"] == int(model._state.info[0, T])
 
 
@@ -231,7 +231,7 @@ def test_names_of_an_event_that_was_interrupted(monkeypatch):
             model.learn_one({f"n{i}": 1.0 for i in range(LONGEST + 1)}, True)
         monkeypatch.undo()
         assert model._fast_path.learn_locked_any({"n0": 1.0}, True) is None
-        model._bind_at = 0
+        model._pace.bind_at = 0
         for name in ("n0", "n40", f"n{LONGEST}"):
             assert model.predict_one({name: 1e6}) == model.predict_one({})
         assert model._fast_path.is_open
@@ -335,7 +335,7 @@ def test_an_interruption_while_weights_get_wider_loses_nothing(monkeypatch, spar
             with pytest.raises(KeyboardInterrupt):
                 # The second time there is room for 2048 dense features, 2048 or 4096 sparse ones.
                 for k in range(i, 6):
-                    model._bind_at = 0
+                    model._pace.bind_at = 0
                     model.learn_one({f"{i} {k} {c}": 1.0 for c in range(1000)}, True)
         before, n = model.weights["a"], model.n_examples
         for _ in range(3):
@@ -368,10 +368,10 @@ def test_a_block_for_first_events_is_not_part_of_a_model():
     model = SVMSGDClassifier(sparse=True)
     for i in range(5):
         model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
-    n_kept = int(model._first._block.head[0])
+    n_kept = int(model._rate_search_rows._block.head[0])
     assert n_kept and 0 < model.memory_parts["first_rows"] < 1000
     # Asking changes nothing: somebody else may be learning.
-    assert model._first._block.head[0] == n_kept
+    assert model._rate_search_rows._block.head[0] == n_kept
     assert len(pickle.dumps(model)) < 20_000
     other = pickle.loads(pickle.dumps(model))
     for m in (model, other):

@@ -16,7 +16,7 @@ from streamsvm.monitor.certificate import Certificate
 from streamsvm.support import states
 from streamsvm.support.rows import Rows, shape, sparse
 from tests.new_learner.perceptron import step
-from tests.new_learner.perceptron.state import BIAS, FIELDS, N_UPDATES, PerceptronState
+from tests.new_learner.perceptron.state import BIAS, N_UPDATES, PerceptronState
 
 
 class PerceptronClassifier(Learner):
@@ -43,7 +43,7 @@ class PerceptronClassifier(Learner):
         super().__init__(check_size("max_features", max_features) or LIMIT, hashing)
         self.sparse, self.hashing, self.max_features = sparse, hashing, max_features
         self._sparse = self._sparse or sparse
-        self._state: PerceptronState = states.new(PerceptronState, {"features": 16})
+        self._state: PerceptronState = self._new_state(16)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -51,6 +51,10 @@ class PerceptronClassifier(Learner):
         yield {"sparse": True}
 
     # Learning
+
+    def _new_state(self, n_features: int) -> PerceptronState:
+        state: PerceptronState = states.new(PerceptronState, {"features": n_features})
+        return state
 
     def _state_for(self, x: Rows) -> PerceptronState:
         d, room = shape(x)[1], self._room_for_features()
@@ -101,22 +105,6 @@ class PerceptronClassifier(Learner):
         """float64 (d,), in the order of `feature_names`."""
         return self._state.weights[: len(self._schema)]
 
-    @weights.setter
-    def weights(self, weights: np.ndarray) -> None:
-        room = max(1, len(weights))
-        self._state = states.new(PerceptronState, {"features": room})._replace(
-            info=self._state.info
-        )
-        self._state.weights[: len(weights)] = weights
-
-    @property
-    def _info(self) -> np.ndarray:
-        return self._state.info
-
-    @_info.setter
-    def _info(self, info: np.ndarray) -> None:
-        self._state.info[:] = info
-
     @property
     def intercept(self) -> float:
         """The bias."""
@@ -142,8 +130,4 @@ class PerceptronClassifier(Learner):
         return float((weights * np.maximum(0.0, -signs * self._margins(x))).mean())
 
 
-register_learner(
-    PerceptronClassifier,
-    "perceptron",
-    attributes={"weights": ("weights", FIELDS["weights"]), "info": ("_info", FIELDS["info"])},
-)
+register_learner(PerceptronClassifier, "perceptron")

@@ -190,7 +190,8 @@ def outcomes(model, seed, n):
         w = draw.choice(WEIGHTS) if draw.random() < 0.05 else 1.0
         calls = [partial(read, x), partial(model.learn_one, x, *(() if is_scaler else (y, w)))]
         # Binding after unusual events does not wait here.
-        model._bind_at = 0
+        if not is_scaler:
+            model._pace.bind_at = 0
         n_open += model._fast_path is not None and model._fast_path.is_open
         for call in calls if draw.random() < 0.7 else calls[::-1]:
             try:

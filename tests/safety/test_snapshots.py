@@ -130,7 +130,7 @@ def test_events_that_contradict_themselves_are_refused(kind):
             call(event)
     assert scaler.statistics == {}
     schema = Schema(["a", "b", "_hidden"])
-    for call in (schema.row, schema.sparse_row, schema.known_row, schema.packed, schema.checked):
+    for call in (schema.row, schema.sparse_row, schema.known_row, schema.checked):
         with pytest.raises(FeatureError, match=kind.__name__):
             call(event)
 

@@ -4,9 +4,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsvm.support import active_set
-from streamsvm.support.active_set import NONE
+from streamsvm.support import active_set, states
+from streamsvm.support.active_set import NONE, ActiveSet
 from streamsvm.support.states import grown_arrays
+
+
+def new_set(capacity, window):
+    return states.new(ActiveSet, {"slots": capacity, "window": window})
 
 
 def grown(active, more):
@@ -56,7 +60,7 @@ def check(active, slow):
     st.lists(st.tuples(st.sampled_from("eeeeolgr"), st.integers(0, 10**6)), max_size=60),
 )
 def test_random_use(window, actions):
-    active, slow = active_set.new_set(4, window), SlowSet(window)
+    active, slow = new_set(4, window), SlowSet(window)
     for action, number in actions:
         if action in "eo":
             # Offered; "o" is not admitted.
@@ -99,7 +103,7 @@ def test_random_use(window, actions):
 
 
 def test_it_is_full_only_while_another_may_come():
-    active = active_set.new_set(3, 0)
+    active = new_set(3, 0)
     for _ in range(3):
         assert not active_set.is_full(active, np.inf)
         active.counts[0].n_offered += 1
@@ -112,7 +116,7 @@ def test_it_is_full_only_while_another_may_come():
 
 
 def test_a_slot_that_another_took_does_not_expire_with_its_old_arrival():
-    active = active_set.new_set(4, 3)
+    active = new_set(4, 3)
     counts = active.counts[0]
     counts.n_offered = 1
     slot = active_set.enter(active, 1)

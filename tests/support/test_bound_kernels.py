@@ -142,11 +142,11 @@ def test_no_address_gets_into_a_pickle():
 def test_a_later_process_compiles_nothing(tmp_path):
     program = """
 import numpy as np
-from streamsvm import _compile, kernels
+from streamsvm import _compiling, kernels
 from streamsvm.support import stores
 from streamsvm.support.bound_kernels import bound
 made = []
-_compile.watchers.append(made.append)
+_compiling.watchers.append(made.append)
 store = stores.new_store(3, 2, False)
 out = np.zeros((1, 32), np.float32)
 bound(kernels.Linear(), store)

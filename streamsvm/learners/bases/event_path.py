@@ -257,7 +257,7 @@ class EventPath:
             kernel,
             schedule,
             calibration,
-            _row_store(state, room, is_sparse),
+            _row_store(state, room),
             event_values,
             self._row_values,
             np.zeros(n, np.float32),
@@ -349,7 +349,7 @@ class EventPath:
         return SparseRows(self._start.copy(), columns[:n].copy(), self._row_values[:n].copy(), d)
 
 
-def _row_store(state: Any, room: int, is_sparse: bool) -> Any:
+def _row_store(state: Any, room: int) -> Any:
     """Return a store of one row, as scratch in which compiled code computes k(x, x)."""
     store = getattr(state, "store", None)
     return store if isinstance(store, SparseStore) else dense_store.new_store(1, room)

@@ -78,10 +78,6 @@ class KernelLearner(Learner):
     """The module of the solver's state, with the function `rebuild`."""
 
     @abc.abstractmethod
-    def _new_state(self, n_features: int) -> Any:
-        """Return an empty state."""
-
-    @abc.abstractmethod
     def _solve(self, state: Any, rows: tuple[Any, ...], margins: np.ndarray) -> int:
         """Learn (x, y, box, weight, numbers, diagonal); return how many fitted into the state."""
 

@@ -22,7 +22,7 @@ from streamsvm.learners.bases import events, label_runs, parameter_checks
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.inspection import Inspection
 from streamsvm.learners.bases.training_observer import TrainingObserver
-from streamsvm.model_files import container as model_file
+from streamsvm.model_files import container
 from streamsvm.support.locked import Locked
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape
 
@@ -59,6 +59,10 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
         self._event_path: EventPath | None = None
 
     # To be defined by a subclass
+
+    @abc.abstractmethod
+    def _new_state(self, n_features: int) -> Any:
+        """Return an empty state with room for so many features."""
 
     @abc.abstractmethod
     def _diagonal(self, x: Rows) -> np.ndarray:
@@ -379,7 +383,7 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
             A label or feature name is of a type that a file cannot hold.
 
         """
-        model_file.save(self, path)
+        container.save(self, path)
 
     def _contents(self) -> dict[str, Any]:
         # A copied monitor attaches itself to the copied learner.

@@ -1,4 +1,4 @@
-"""How the weights of a linear learner change when a new class appears."""
+"""Changes of the weights and signs of a linear learner when a new class appears."""
 
 from __future__ import annotations
 
@@ -57,7 +57,18 @@ def state_of(
 
 
 def spread_to(labels: GrowingLabels) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function that converts signs of two classes into the indices of three classes."""
+    """Return a function that converts signs of two classes into indices of three or more classes.
+
+    Parameters
+    ----------
+    labels
+        All labels, of which the first two are those of the signs.
+
+    Returns
+    -------
+    The function, of float64 (n,).
+
+    """
     positive, negative = _pair_of(labels)
     return lambda signs: np.where(signs > 0.0, float(positive), float(negative))
 

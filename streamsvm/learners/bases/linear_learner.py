@@ -1,4 +1,4 @@
-"""What linear learners by stochastic gradients share: everything but the step itself."""
+"""The base class of linear learners by stochastic gradients: all but parameters and step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import linear_classes, linear_native, rate_search
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.linear_model import LinearModel
-from streamsvm.learners.bases.linear_schedule import schedule_of
+from streamsvm.learners.bases.linear_native import BindingPace
 from streamsvm.learners.bases.parameter_checks import check_class_weight, check_size
 from streamsvm.learners.bases.rate_search import RateSearchRows
 from streamsvm.native_events import availability
@@ -28,34 +28,43 @@ from streamsvm.native_events.fast_path import Generation
 from streamsvm.native_events.linear_path import NoFastPath
 from streamsvm.solvers.linear import state as linear_state
 from streamsvm.solvers.linear.events import Step
-from streamsvm.solvers.linear.state import LinearState
+from streamsvm.solvers.linear.state import LinearState, Schedule
 from streamsvm.support.rows import Rows, cut, dense, shape, sparse
 
 _FEWEST, _FEWEST_SPARSE = 1024, 4096
-"""Features there is room for at first, of dense rows and of sparse ones: growing takes longer."""
+"""The smallest room for features, of dense and of sparse rows: growing it often would take long."""
 
 
 class LinearLearner(LinearModel):
-    """A linear classifier: two classes are one output, more one output each against the rest."""
+    """Base class of linear classifiers; a subclass adds the constructor's signature and the solver.
+
+    Two classes have one output; of more classes each has an output against the rest.
+
+    Parameters
+    ----------
+    schedule
+        The schedule of the steps: see `schedule_of`.
+    t0, class_weight, sparse, hashing, max_features
+        As in `SVMSGDClassifier`.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is out of range.
+
+    """
 
     chunk = 65_536
 
-    # The fast path, and its methods: see `_set_fast_path`.
+    # The fast path and its methods, all set by `_set_fast_path`.
     _fast_path: NoFastPath
     _event_label: Callable[[Any], Any]
     _event_learn: Callable[..., bool | None]
 
     def __init__(
         self,
-        loss: str,
-        l2: float,
-        C: float | None,
-        n_expected: int | None,
+        schedule: Schedule,
         t0: float | None,
-        power: float,
-        skip: float,
-        averaged: Any,
-        bias_rate: float,
         class_weight: Any,
         sparse: bool | None,
         hashing: int | None,
@@ -63,41 +72,38 @@ class LinearLearner(LinearModel):
     ) -> None:
         limit = check_size("max_features", max_features) or LIMIT
         super().__init__(limit, check_size("hashing", hashing))
-        self.loss, self.l2, self.C, self.n_expected = loss, l2, C, n_expected
-        self.t0, self.bias_rate, self.class_weight = t0, bias_rate, class_weight
+        self.t0, self.class_weight = t0, class_weight
         self.sparse, self.hashing, self.max_features = sparse, hashing, max_features
         self._sparse = density.check_sparse(sparse, hashing)
         if class_weight == "balanced":
             raise ParameterError("class_weight='balanced': use a dict {label: factor}")
         check_class_weight(class_weight)
-        self._schedule = schedule_of(loss, l2, C, n_expected, t0, power, skip, averaged, bias_rate)
-        # Until the rate is chosen and it is known whether rows are sparse.
+        self._schedule = schedule
+        # Kept until the rate is chosen and it is known whether rows are sparse.
         is_decided = t0 is not None and (sparse is not None or hashing is not None)
-        self._first: RateSearchRows | None = None if is_decided else RateSearchRows()
+        self._rate_search_rows = None if is_decided else RateSearchRows()
         self._state: LinearState | None = None
         self._generation = Generation()
-        # How many examples there were when the fast path was bound last, how often in a row it was
-        # of no use, and from how many examples on it is worth binding again.
-        self._bound_at = self._n_fallbacks = self._bind_at = 0
+        self._pace = BindingPace()
         self._set_fast_path(NoFastPath())
 
     @abc.abstractmethod
     def _initial_second_part(self) -> float | None:
-        """Return where the second part of the weights begins; None: there is none."""
+        """Return the initial value of the second part of the weights; None: there is none."""
 
     _solver: Any
-    """The module of the solver: `learn_rows`."""
+    """The module of the solver, with `learn_rows`."""
 
-    _kind: float = 0.0
-    """What the step is to compiled code: 0 SGD, 1 SGD-QN."""
+    _is_sgdqn: float = 0.0
+    """Which step the solver makes, as compiled code takes it: 0.0 SGD, 1.0 SGD-QN."""
 
     # Two classes, then more
 
     def _add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
-        """Take note of a class; return what becomes of the signs known so far, None: nothing.
+        """Add a class; return the function that converts the signs known so far, or None.
 
-        Everything new is computed first: labels, outputs and first rows change in one step, so that
-        an interruption leaves either the old ones or the new ones.
+        Everything new is computed first: labels, outputs and the rows of the rate search change in
+        one step, so that an interruption leaves either all old or all new.
         """
         labels = GrowingLabels(self._labels.seen)
         change: Callable[[np.ndarray], np.ndarray] | None = None
@@ -106,13 +112,13 @@ class LinearLearner(LinearModel):
             change = np.negative if labels.is_binary else linear_classes.spread_to(labels)
             if not labels.is_binary:
                 new["_calibration"] = new_temperature()
-        if change is not None and self._first is not None:
-            first = copy.copy(self._first)
-            first.turn_signs(change)
-            new["_first"] = first
+        if change is not None and self._rate_search_rows is not None:
+            rows = copy.copy(self._rate_search_rows)
+            rows.turn_signs(change)
+            new["_rate_search_rows"] = rows
         if self._state is not None:
-            # B of SGD-QN has no sign, u has that of v.
-            signed, second = slice(1 if self._kind else 2), self._initial_second_part()
+            # Of the parts of the weights u has the sign of v, but B of SGD-QN has none.
+            signed, second = slice(1 if self._is_sgdqn else 2), self._initial_second_part()
             is_turned = change is np.negative
             new["_state"] = linear_classes.state_of(self._state, labels, is_turned, signed, second)
         self._generation.advance()
@@ -124,25 +130,29 @@ class LinearLearner(LinearModel):
         """See `Learner.learn_batch`."""
         with self._lock:
             self._search_rate_if_due()
-            # First: what is changed from here on, the fast path would not know.
+            # First: the fast path must not use what changes from here on.
             self._close_fast_path()
             return super().learn_batch(X, y, w, ids)
 
     def _n_outputs(self) -> int:
         return 1 if self._labels.is_binary else len(self._labels.seen)
 
+    def _new_state(self, n_features: int) -> LinearState:
+        outputs, second = self._n_outputs(), self._initial_second_part()
+        return linear_state.new_state(outputs, n_features, second)
+
     def _state_for(self, d: int) -> LinearState:
-        """Return the state, made or widened to hold so many features and all classes."""
+        """Return the state, created or grown to hold so many features and all classes."""
         outputs = self._n_outputs()
         if self._state is None:
             fewest = _FEWEST_SPARSE if self._sparse else _FEWEST
             room = d if self._schema.buckets else max(d, min(fewest, self._schema.limit))
-            self._state = linear_state.new_state(outputs, room, self._initial_second_part())
+            self._state = self._new_state(room)
         k, _, room = self._state.weights.shape
         if d > room or outputs > k:
             room = room if d <= room else max(d, min(2 * room, self._schema.limit))
             grown = linear_state.grown(self._state, outputs, room, self._initial_second_part())
-            # First: the fast path leads to the old state.
+            # First: the fast path is bound to the old state.
             self._generation.advance()
             self._state = grown
             self._fast_path.release()
@@ -163,36 +173,36 @@ class LinearLearner(LinearModel):
         margins = np.zeros((len(y), self._n_outputs()))
         start = 0
         while start < len(y):
-            first, stop, seen = self._first, len(y), self._n_examples + start
-            if first is not None:
+            kept, stop, seen = self._rate_search_rows, len(y), self._n_examples + start
+            if kept is not None:
                 stop = min(stop, start + rate_search.next_search(seen) - seen)
             part = slice(start, stop)
             # They may have become sparse since the batch was read.
             fresh = sparse(cut(x, start, stop)) if self._sparse else cut(x, start, stop)
             state = self._state_for(shape(fresh)[1])
             self._solver.learn_rows(state, fresh, y[part], w[part], self._schedule, margins[part])
-            if first is not None:
-                first.add(fresh, y[part], w[part])
+            if kept is not None:
+                kept.add(fresh, y[part], w[part])
                 if self._n_examples + stop == rate_search.next_search(seen):
-                    self._search_rate(first, self._n_examples + stop)
+                    self._search_rate(kept, self._n_examples + stop)
             start = stop
         return margins[:, 0] if self._labels.is_binary else margins
 
-    def _search_rate(self, first: RateSearchRows, n: int) -> None:
-        """Decide by the first examples whether rows are sparse, and the rate anew."""
-        x, y, weight = first.all(len(self._schema))
+    def _search_rate(self, kept: RateSearchRows, n: int) -> None:
+        """Choose the rate by the first n examples, and decide whether rows are sparse."""
+        x, y, weight = kept.all(len(self._schema))
         if self.sparse is None and not self._sparse and density.are_sparse(dense(x)):
             self._sparse, x = True, sparse(x)
-            first.become_sparse(x)
+            kept.become_sparse(x)
             self._state_for(min(_FEWEST_SPARSE, self._schema.limit))
         if self.t0 is None:
-            # In place: a fast path leads here.
+            # The state is changed in place, since a fast path is bound to it.
             state, second = self._state_for(0), self._initial_second_part()
             self._schedule = rate_search.learn_best(
-                x, y, weight, self._schedule, state, second, self._kind
+                x, y, weight, self._schedule, state, second, self._is_sgdqn
             )
         if n >= rate_search.LAST:
-            self._first = None
+            self._rate_search_rows = None
 
     def _margins(self, x: Rows) -> np.ndarray:
         n, d = shape(x)
@@ -202,15 +212,15 @@ class LinearLearner(LinearModel):
         return margins[:, 0] if self._labels.is_binary else margins
 
     def _diagonal(self, x: Rows) -> np.ndarray:
-        # Nothing depends on it: no step goes further than a finite margin.
+        # Not used: no row of finite values is refused.
         return np.zeros(shape(x)[0])
 
     def _become_sparse(self) -> None:
         if self.sparse is not False:
             self._sparse = True
             if self.t0 is not None:
-                # Nothing is left that the first examples could decide.
-                self._first = None
+                # The first examples have nothing left to decide.
+                self._rate_search_rows = None
 
     # Events take a fast path
 
@@ -231,10 +241,10 @@ class LinearLearner(LinearModel):
         One of the labels seen; False before any label.
 
         """
-        # Of an attribute that is called at once the interpreter thinks first that it is a method.
+        # In two steps: for a call of an attribute the interpreter would look for a method first.
         predict = self._event_label
         label = predict(x)
-        # Not a name of this module, which is None while the interpreter shuts down.
+        # Compared with None, as names of this module are None while the interpreter shuts down.
         if label is not None:
             return label
         with self._lock:
@@ -248,7 +258,23 @@ class LinearLearner(LinearModel):
         return super()._margin_one(x) if margin is None else margin
 
     def learn_one(self, x: Mapping[Name, Any], y: Any, w: float = 1.0) -> None:
-        """Learn one event: see `LASVMClassifier.learn_one`."""
+        """Learn one event.
+
+        Parameters
+        ----------
+        x
+            Features by name; a missing one counts 0.
+        y
+            The label: any hashable.
+        w
+            Weight of the example, at least 0: it multiplies its loss. At 0 only its label is noted.
+
+        Raises
+        ------
+        FeatureError, LabelError, ParameterError
+            The event cannot be used; the model has not changed.
+
+        """
         if self.observer is None:
             event_learn = self._event_learn
             learnt = event_learn(x, y, w)
@@ -279,8 +305,9 @@ class LinearLearner(LinearModel):
         elif learn(x, y, w) is not None:
             self._search_rate_if_due()
             return
-        linear_native.note_fallback(self)
-        # First: the fast path would not know what is changed from here on.
+        if self._fast_path.is_open:
+            self._pace.note_fallback(self._n_examples)
+        # First: the fast path must not use what changes from here on.
         self._close_fast_path()
         super().learn_one(x, y, w)
         if self._may_use_fast_path():
@@ -289,34 +316,34 @@ class LinearLearner(LinearModel):
     def _may_use_fast_path(self) -> bool:
         if not availability.is_on() or len(self._labels.seen) < 2:
             return False
-        if self._n_examples < self._bind_at:
+        if self._n_examples < self._pace.bind_at:
             return False
         return self.observer is None or not self.observer.asks_probabilities
 
     def _search_rate_if_due(self) -> None:
-        """Look back if the fast path learnt the last of the first examples that it had room for."""
-        first, n = self._first, self._n_examples
-        if first is None or not first.is_full:
+        """Search the rate if the fast path has learnt the last example before the next search."""
+        kept, n = self._rate_search_rows, self._n_examples
+        if kept is None or not kept.is_full:
             return
-        # First: what the fast path leads to changes.
+        # First: the arrays that the fast path is bound to change.
         self._generation.advance()
-        self._search_rate(first, n)
+        self._search_rate(kept, n)
         self._bind_fast_path()
 
     def _close_fast_path(self) -> None:
         """Let all events take the general path; the lock is held."""
         self._generation.advance()
         self._fast_path.release()
-        if self._first is not None:
-            self._first.close_block()
+        if self._rate_search_rows is not None:
+            self._rate_search_rows.close_block()
 
     def _set_fast_path(self, path: NoFastPath) -> None:
         predict, learn = linear_native.methods_of(self, path)
-        # In one step. The methods for themselves, as attributes of attributes cost time.
+        # In one step; the methods are attributes of their own, as that is faster.
         self.__dict__.update(_fast_path=path, _event_label=predict, _event_learn=learn)
 
     def _after_fork(self) -> None:
-        # The path knows the lock that there was before.
+        # The path uses the address of the former lock.
         self._generation.advance()
         self._set_fast_path(NoFastPath())
 
@@ -324,7 +351,7 @@ class LinearLearner(LinearModel):
         return self._state, None, self._schedule, self._calibration, self._labels
 
     def _bound_kernel(self, state: Any) -> Step:
-        return Step(self._kind)
+        return Step(self._is_sgdqn)
 
     def _room_for_features(self) -> int:
         return 0 if self._state is None else int(self._state.weights.shape[2])
@@ -333,18 +360,18 @@ class LinearLearner(LinearModel):
         return 1.0 if not self.class_weight else float(self.class_weight.get(label, 1.0))
 
     def _after_event(self, path: EventPath, event: Event, sign: float, box: float) -> None:
-        n, first = self._n_examples, self._first
-        if first is None:
+        n, kept = self._n_examples, self._rate_search_rows
+        if kept is None:
             return
-        first.add(path.row(event), np.array([sign]), np.array([box]))
+        kept.add(path.row(event), np.array([sign]), np.array([box]))
         if n == rate_search.next_search(n - 1):
-            self._search_rate(first, n)
+            self._search_rate(kept, n)
 
     def _contents(self) -> dict[str, Any]:
         self._search_rate_if_due()
         contents = super()._contents()
         if self._state is not None:
-            # Without the room for more.
+            # Without the unused room.
             weights, info = self._state
             known = weights[:, :, : max(1, len(self._schema))]
             contents["_state"] = LinearState(known, info)
@@ -354,8 +381,8 @@ class LinearLearner(LinearModel):
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
         super().__setstate__(contents)
-        self._generation = Generation()
+        self._generation, self._pace = Generation(), BindingPace()
         self._set_fast_path(NoFastPath())
 
 
-_OF_THE_FAST_PATH = ("_generation", "_fast_path", "_event_label", "_event_learn")
+_OF_THE_FAST_PATH = ("_generation", "_pace", "_fast_path", "_event_label", "_event_learn")

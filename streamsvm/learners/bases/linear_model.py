@@ -41,7 +41,7 @@ class LinearModel(Learner):
     hashing: int | None
     _schedule: Schedule
     _state: LinearState | None
-    _first: RateSearchRows | None
+    _rate_search_rows: RateSearchRows | None
 
     @abc.abstractmethod
     def _n_outputs(self) -> int:
@@ -178,8 +178,8 @@ class LinearModel(Learner):
     @property
     def memory_parts(self) -> dict[str, int]:
         """Bytes of the ``weights``, and of the ``first_rows`` kept for the rate search."""
-        first, state = self._first, self._state
+        kept, state = self._rate_search_rows, self._state
         return {
             "weights": 0 if state is None else state.weights.nbytes,
-            "first_rows": 0 if first is None else first.nbytes,
+            "first_rows": 0 if kept is None else kept.nbytes,
         }

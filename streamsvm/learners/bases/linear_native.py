@@ -1,159 +1,270 @@
-"""How a linear learner comes to the fast path of its events."""
+"""Events of a linear learner by compiled methods: when the fast path is bound, and to what."""
 
 from __future__ import annotations
 
 import time
 import weakref
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
+
+import numpy as np
 
 from streamsvm.features.names import Name
+from streamsvm.features.schema import Schema
 from streamsvm.learners.bases import rate_search
+from streamsvm.learners.bases.event_path import Bound
+from streamsvm.learners.bases.rate_search import RateSearchRows
 from streamsvm.learners.bases.training_observer import TrainingObserver, tell
 from streamsvm.native_events import availability
 from streamsvm.native_events.event_reader import LONGEST
+from streamsvm.native_events.fast_path import Generation
 from streamsvm.native_events.linear_path import LinearFastPath, NoFastPath, Target
 from streamsvm.native_events.python_objects import PLAIN
+from streamsvm.solvers.linear.events import Step
 from streamsvm.solvers.linear.state import LinearState
 
-if TYPE_CHECKING:
-    from streamsvm.learners.bases.linear_learner import LinearLearner
-
 _WORTH_BINDING = 32
-"""Events by the fast path that make up for binding it."""
+"""The number of events on the fast path that make up for the time of binding it."""
 
 _MOST_DOUBLINGS = 12
 
 
-def bind(model: LinearLearner) -> None:
-    """Let the events of a model take the fast path, if that is possible; its lock is held."""
+class BindingPace:
+    """When it is worth binding the fast path again.
+
+    Binding takes tens of microseconds. It must not follow each event of a stream that compiled code
+    cannot read, for example because the names of features are no strings: after each binding that
+    was of little use, twice as many examples go by before the next one.
+
+    Attributes
+    ----------
+    bind_at
+        The number of examples from which on it is worth binding.
+
+    """
+
+    def __init__(self) -> None:
+        self.bind_at = self._bound_at = self._n_fallbacks = 0
+
+    def note_binding(self, n: int) -> None:
+        """Note that the path was bound after n examples."""
+        self._bound_at = n
+
+    def note_fallback(self, n: int) -> None:
+        """Note that the next event after n examples could not take the open path."""
+        is_usual = n - self._bound_at < _WORTH_BINDING
+        self._n_fallbacks = min(self._n_fallbacks + 1, _MOST_DOUBLINGS) if is_usual else 0
+        self.bind_at = n + (1 << self._n_fallbacks) - 1
+
+
+class FastPathOwner(Protocol):
+    """The part of a linear learner that this file uses; the caller of its functions holds the lock.
+
+    What comes before `_state` is as in `Learner`.
+    """
+
+    @property
+    def n_examples(self) -> int:
+        """How many examples were learnt."""
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The labels in the order of the outputs."""
+
+    @property
+    def classes(self) -> list[Any]:
+        """The labels seen."""
+
+    _lock: Any
+    _schema: Schema
+    _sparse: bool
+    _n_learnt: np.ndarray
+
+    def _bound(self) -> Bound: ...
+    def _bound_kernel(self, state: Any) -> Step: ...
+    def _box_of(self, label: Any, sign: float) -> float: ...
+    def _sign_of(self, label: Any) -> float: ...
+
+    _state: LinearState | None
+    _rate_search_rows: RateSearchRows | None
+    _fast_path: NoFastPath
+    _generation: Generation
+    _pace: BindingPace
+
+    def _state_for(self, d: int) -> LinearState: ...
+    def _search_rate_if_due(self) -> None: ...
+    def _bind_fast_path(self) -> None: ...
+    def _close_fast_path(self) -> None: ...
+    def _set_fast_path(self, path: NoFastPath) -> None: ...
+
+
+def bind(model: FastPathOwner) -> None:
+    """Let the events of a model take the fast path, if that is possible.
+
+    Parameters
+    ----------
+    model
+        A linear learner, whose lock is held.
+
+    """
     schema = model._schema
     possible = availability.is_on() and (schema.are_simple or schema.buckets is not None)
-    if not possible or len(schema) < 2 or len(model._labels.seen) < 2:
+    if not possible or len(schema) < 2 or len(model.classes) < 2:
         drop(model)
         return
     if not _has_path_for(model, model._state_for(len(schema))):
         model._set_fast_path(_new_path(model))
-    # From here on the path remains closed if anything uses the model.
+    # If the model is used from here on, the path remains closed.
     now = model._generation.advance()
-    model._bound_at = model._n_examples
+    model._pace.note_binding(model.n_examples)
     state, path = model._state, model._fast_path
     if state is not None and isinstance(path, LinearFastPath) and _has_path_for(model, state):
         _reserve_block(model, state)
         path.bind(_target_of(model, state), now)
 
 
-def note_fallback(model: LinearLearner) -> None:
-    """Note that an event could not take the open path; wait with the next binding if that is usual.
-
-    Binding takes tens of microseconds: it must not follow each event of a stream that machine code
-    does not read, of names that are not strings, say.
-    """
-    if not model._fast_path.is_open:
-        return
-    is_usual = model._n_examples - model._bound_at < _WORTH_BINDING
-    model._n_fallbacks = min(model._n_fallbacks + 1, _MOST_DOUBLINGS) if is_usual else 0
-    model._bind_at = model._n_examples + (1 << model._n_fallbacks) - 1
-
-
-def _has_path_for(model: LinearLearner, state: LinearState) -> bool:
+def _has_path_for(model: FastPathOwner, state: LinearState) -> bool:
     path, room = model._fast_path, state.weights.shape[2]
     return isinstance(path, LinearFastPath) and path.is_for(model._schema, room, model._sparse)
 
 
-def _new_path(model: LinearLearner) -> LinearFastPath:
+def _new_path(model: FastPathOwner) -> LinearFastPath:
     schema = model._schema
     room = model._state_for(len(schema)).weights.shape[2]
     lock, generation, n_learnt = model._lock, model._generation, model._n_learnt
     return LinearFastPath(schema, room, model._sparse, lock, generation, n_learnt)
 
 
-def drop(model: LinearLearner) -> None:
-    """Free what the fast path had: events take the general path from now on."""
+def drop(model: FastPathOwner) -> None:
+    """Free the memory of the fast path: from now on events take the general path.
+
+    Parameters
+    ----------
+    model
+        A linear learner, whose lock is held.
+
+    """
     if isinstance(model._fast_path, LinearFastPath):
         model._close_fast_path()
         model._set_fast_path(NoFastPath())
-        if model._first is not None:
-            model._first.drop_room()
+        if model._rate_search_rows is not None:
+            model._rate_search_rows.drop_room()
 
 
-def _reserve_block(model: LinearLearner, state: LinearState) -> None:
-    """Make room for the next of the first examples."""
-    first, n = model._first, model._n_examples
-    if first is not None:
+def _reserve_block(model: FastPathOwner, state: LinearState) -> None:
+    """Make room for the events until the next rate search, which compiled code appends."""
+    rows, n = model._rate_search_rows, model.n_examples
+    if rows is not None:
         room = rate_search.next_search(n) - n
         width = LONGEST if model._sparse else state.weights.shape[2]
         # Of wide rows no more than are needed next.
         most = rate_search.LAST - n if width <= LONGEST else room
-        first.make_block(room, most, width, model._sparse)
+        rows.make_block(room, most, width, model._sparse)
 
 
-def _target_of(model: LinearLearner, state: LinearState) -> Target:
-    """Return what the fast path leads to, or should."""
-    first, weight = model._first, model.class_weight or {}
-    labels = list(model.labels if model._labels.is_binary else model._labels.seen)
-    factors = [float(weight.get(label, 1.0)) for label in labels]
-    block, kind = None if first is None else first.block, model._kind
-    return Target(state, model._schedule, kind, model._calibration, labels, factors, block)
+def _target_of(model: FastPathOwner, state: LinearState) -> Target:
+    """Return the parts of the model that the fast path is to be bound to."""
+    _, _, schedule, calibration, _ = model._bound()
+    rows, step, labels = model._rate_search_rows, model._bound_kernel(state), list(model.labels)
+    factors = [model._box_of(label, 0.0) for label in labels]
+    block = None if rows is None else rows.block
+    return Target(state, schedule, step.is_sgdqn, calibration, labels, factors, block)
 
 
 def learn_watched(
-    model: LinearLearner,
+    model: FastPathOwner,
     observer: TrainingObserver,
     learn: Callable[..., Any],
     x: Mapping[Name, Any],
     y: Any,
     w: float,
 ) -> bool:
-    """Learn an event by the fast path, and tell the monitor; return False if it fell back."""
+    """Learn an event by the fast path, and tell the monitor.
+
+    Parameters
+    ----------
+    model
+        A linear learner, whose lock is held.
+    observer
+        The monitor.
+    learn
+        The method of the fast path: `learn_locked` or `learn_locked_any`.
+    x, y, w
+        The event, its label and its weight.
+
+    Returns
+    -------
+    True; False if nothing was learnt, and the event has to take the general path.
+
+    """
     if observer.asks_probabilities:
         return False
     began = time.perf_counter()
     learnt = learn(x, y, w)
     if learnt is None:
         return False
-    # The lock is held: it is still the last one.
+    # The lock is held: no other event was learnt since.
     label, predicted, margin = model._fast_path.last_example()
     if not learnt:
         model._search_rate_if_due()
     seconds = time.perf_counter() - began
     if not observer.note(label, predicted, seconds):
         row = model._schema.known_row(x) if model._sparse else model._schema.row(x)
-        sign, number = model._labels.sign(label), model._n_examples
+        sign, number = model._sign_of(label), model.n_examples
         tell(observer, row, sign, label, predicted, margin, w, number, seconds)
     return True
 
 
-def make_room(model: LinearLearner, x: Mapping[Name, Any]) -> None:
-    """Widen the weights if an open fast path may lack room for new features of an event."""
-    if (
-        not model._fast_path.is_open
-        or model._schema.buckets is not None
-        or x.__class__ not in PLAIN
-    ):
+def make_room(model: FastPathOwner, x: Mapping[Name, Any]) -> None:
+    """Widen the weights if an open fast path may lack room for the new features of an event.
+
+    Parameters
+    ----------
+    model
+        A linear learner, whose lock is held.
+    x
+        The event.
+
+    """
+    schema, state = model._schema, model._state
+    if not model._fast_path.is_open or schema.buckets is not None or x.__class__ not in PLAIN:
         return
-    d = min(len(model._schema) + len(x), model._schema.limit)
-    if len(x) <= LONGEST and model._state is not None and d > model._state.weights.shape[2]:
+    d = min(len(schema) + len(x), schema.limit)
+    if len(x) <= LONGEST and state is not None and d > state.weights.shape[2]:
         model._state_for(d)
         model._bind_fast_path()
 
 
 def methods_of(
-    model: LinearLearner, path: NoFastPath
+    model: FastPathOwner, path: NoFastPath
 ) -> tuple[Callable[[Any], Any], Callable[..., Any]]:
-    """Return what predicts and what learns by a path; in debug mode, what compares first."""
+    """Return the methods of a path that predict and that learn events.
+
+    Parameters
+    ----------
+    model
+        A linear learner.
+    path
+        Its fast path.
+
+    Returns
+    -------
+    ``predict`` and ``learn`` of the path; in debug mode they first compare the addresses that the
+    path uses with those of the model's arrays.
+
+    """
     if not availability.DEBUG or not isinstance(path, LinearFastPath):
         return path.predict, path.learn
     return _checked(model, path, path.predict), _checked(model, path, path.learn)
 
 
 def _checked(
-    model: LinearLearner, path: LinearFastPath, method: Callable[..., Any]
+    model: FastPathOwner, path: LinearFastPath, method: Callable[..., Any]
 ) -> Callable[..., Any]:
-    itself = weakref.ref(model)
+    reference = weakref.ref(model)
 
     def checked(*arguments: Any) -> Any:
-        owner = itself()
+        owner = reference()
         if owner is not None:
             with owner._lock:
                 if owner._state is not None:

@@ -1,4 +1,4 @@
-"""Checks the parameters of linear learners and makes the schedule of their steps."""
+"""Checks of the parameters of linear learners, and the schedule of their steps."""
 
 from __future__ import annotations
 
@@ -17,13 +17,21 @@ def schedule_of(
     n_expected: int | None,
     t0: float | None,
     power: float,
-    skip: float,
+    skip: int | str,
     averaged: Any,
     bias_rate: float,
 ) -> Schedule:
-    """Return the schedule of a linear learner's parameters.
+    """Return the schedule for the parameters of a linear learner.
 
-    If `t0` is None, it is 1 in the schedule until it is chosen.
+    Parameters
+    ----------
+    loss, l2, C, n_expected, t0, power, skip, averaged, bias_rate
+        As in `SVMSGDClassifier`, but `power` is a number. If `t0` is None, it is 1 in the schedule
+        until it is chosen.
+
+    Returns
+    -------
+    The schedule.
 
     Raises
     ------
@@ -41,7 +49,7 @@ def schedule_of(
         lam=_lambda(l2, C, n_expected),
         t0=1.0 if t0 is None else check_number("t0", t0, 1.0),
         power=float(power),
-        skip=check_number("skip", skip, 0.0),
+        skip=0.0 if skip == "auto" else check_number("skip", skip, 1.0),
         averaged=_least_share(averaged),
         choose=float(averaged is None),
         bias_rate=check_number("bias_rate", bias_rate, 0.0),

@@ -1,4 +1,4 @@
-"""The rate search: keeps the first examples of a stream and chooses the rate t0 by them.
+"""The rate search: keeps the first examples of a stream, and chooses the rate t0 by them.
 
 The 10 % rule (thesis 2010, 3.2.3): learn some examples with several values of t0, and take the
 value with the lowest primal objective. Here these are the first 1, 4, 16, ..., 1024 examples. The
@@ -17,10 +17,26 @@ from streamsvm._compile import compiled
 from streamsvm.native_events.event_block import COUNT, ROOM, Block, new_block
 from streamsvm.solvers.linear.rate import T0, Search, choose_rate
 from streamsvm.solvers.linear.state import LinearState, Schedule
+from streamsvm.support.declaration import (
+    NOT_NEGATIVE,
+    Field,
+    NamedArrays,
+    Range,
+    Sizes,
+    index_of,
+    rows_as_arrays,
+)
 from streamsvm.support.rows import Rows, SparseRows, shape, sparse
 
 LAST = 1024
 """The number of examples at the last search; no more are kept."""
+
+_SIGNS = Field(("examples",), range=Range(-1.0, 1.0))
+_FIELDS = {
+    "first_y": _SIGNS._replace(range=index_of("outputs")),
+    "first_weight": Field(("examples",), range=NOT_NEGATIVE),
+}
+"""The arrays in model files, beside the rows."""
 
 
 def next_search(n: int) -> int:
@@ -36,19 +52,38 @@ class RateSearchRows:
         self._block = new_block((np.zeros(1, np.int64), *nothing), False)
 
     @property
+    def block(self) -> Block:
+        """The block to which compiled code appends events."""
+        return self._block
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether rows are stored as their nonzero features."""
+        return self._block.is_sparse
+
+    @property
     def nbytes(self) -> int:
         """Bytes of rows, signs and weights; may be read while another thread learns."""
         return sum(array.nbytes for array in self._block.content())
 
     def __getstate__(self) -> Any:
-        # A copy gets its own block: compiled code has the address of this one.
+        # A copy gets its own block, as compiled code has the address of this one.
         return self._block.content(), self._block.is_sparse
 
     def __setstate__(self, state: Any) -> None:
         self._block = new_block(*state)
 
     def add(self, x: Rows, y: np.ndarray, weight: np.ndarray) -> None:
-        """Append copies of rows; the fast path is closed meanwhile."""
+        """Append copies of rows; meanwhile the fast path must be closed.
+
+        Parameters
+        ----------
+        x
+            n rows.
+        y, weight
+            float64 (n,): their signs (or classes), and their weights.
+
+        """
         if self._block.is_sparse or isinstance(x, SparseRows):
             x = sparse(x)
             own = slice(int(x.start[0]), int(x.start[-1]))
@@ -65,13 +100,37 @@ class RateSearchRows:
         # Last, so that an interruption before it leaves the old rows only.
         block.head[COUNT] += len(y)
 
-    @property
-    def block(self) -> Block:
-        """The block into which compiled code writes events."""
-        return self._block
+    def all(self, d: int) -> tuple[Rows, np.ndarray, np.ndarray]:
+        """Return all rows, their signs (or classes), and their weights.
+
+        Parameters
+        ----------
+        d
+            The number of features; those that appeared after a row are 0 in it.
+
+        Returns
+        -------
+        Views of the block, valid until rows are added; dense rows of different lengths are copied.
+
+        """
+        start, columns, values, y, weight = self._block.content()
+        rows = SparseRows(start, columns, values, d)
+        return (rows if self._block.is_sparse else _dense(start, values, d)), y, weight
+
+    def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Convert the signs of all rows by the function `change`."""
+        y = self._block.content()[3]
+        y[:] = change(y)
+
+    def become_sparse(self, rows: SparseRows) -> None:
+        """Store rows as their nonzero features from now on; `rows` are all rows so far."""
+        y, weight = self._block.content()[3:]
+        self._block = new_block((rows.start, rows.columns, rows.values, y, weight), True)
+
+    # Events that compiled code appends
 
     def make_block(self, room: int, most: int, width: int, is_sparse: bool) -> None:
-        """Open the block for events that compiled code writes.
+        """Open the block for events that compiled code appends.
 
         The block may be replaced: addresses of the old one then dangle and must not be used.
 
@@ -91,7 +150,7 @@ class RateSearchRows:
         self._block.head[ROOM] = room
 
     def _reserve(self, events: int, values: int, is_sparse: bool) -> None:
-        """Reserve memory for this many more events and values."""
+        """Reserve memory for so many more events and values."""
         if is_sparse and not self._block.is_sparse:
             widths = np.diff(self._block.content()[0])
             self.become_sparse(sparse(self.all(int(widths.max(initial=0)))[0]))
@@ -101,42 +160,72 @@ class RateSearchRows:
             events, values = max(events, n, 16), max(values, stop, 1024)
             self._block = new_block(self._block.content(), self._block.is_sparse, events, values)
 
-    def become_sparse(self, rows: SparseRows) -> None:
-        """Store nonzero values only from now on; `rows` are all rows so far."""
-        y, weight = self._block.content()[3:]
-        self._block = new_block((rows.start, rows.columns, rows.values, y, weight), True)
-
     @property
     def is_full(self) -> bool:
         """Whether compiled code has no room for the next event."""
         return bool(self._block.head[ROOM] == 0)
 
     def close_block(self) -> None:
-        """Keep compiled code from writing events until `make_block` is called again."""
+        """Keep compiled code from appending events until `make_block` is called again."""
         self._block.head[ROOM] = -1
 
     def drop_room(self) -> None:
         """Free the memory reserved for more events; the block is replaced."""
         self._block = new_block(self._block.content(), self._block.is_sparse)
 
-    def all(self, d: int) -> tuple[Rows, np.ndarray, np.ndarray]:
-        """Return all rows with d features, their signs (or classes) and their weights.
+    # Model files
 
-        They are views of the block, valid until rows are added; dense rows of different lengths are
-        copied.
+    def as_arrays(self, d: int) -> dict[str, np.ndarray]:
+        """Return the content for a model file.
+
+        Parameters
+        ----------
+        d
+            The number of features.
+
+        Returns
+        -------
+        Arrays by name.
+
         """
-        start, columns, values, y, weight = self._block.content()
-        rows = SparseRows(start, columns, values, d)
-        return (rows if self._block.is_sparse else _dense(start, values, d)), y, weight
+        rows, y, weight = self.all(d)
+        return rows_as_arrays(rows) | {"first_y": y, "first_weight": weight}
 
-    def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Convert the signs of all rows by the function `change`."""
-        y = self._block.content()[3]
-        y[:] = change(y)
+    @classmethod
+    def from_arrays(cls, arrays: NamedArrays, n: int, sizes: Sizes) -> RateSearchRows:
+        """Return rows with the content that `as_arrays` returned.
+
+        Parameters
+        ----------
+        arrays
+            The arrays of a model file, not trusted.
+        n
+            The number of examples that the learner has learnt: the rows are all of them.
+        sizes
+            The numbers of "features" and of "outputs".
+
+        Returns
+        -------
+        The rows.
+
+        Raises
+        ------
+        ValueError
+            An array is missing or not as declared, or there are more rows than are ever kept.
+
+        """
+        if n > LAST:
+            raise ValueError("there are more examples than are kept for the rate search")
+        fields = _FIELDS | ({"first_y": _SIGNS} if sizes["outputs"] == 1 else {})
+        y, weight = (arrays.take(k, f, {**sizes, "examples": n}) for k, f in fields.items())
+        found, rows = cls(), arrays.take_rows(n, sizes["features"])
+        if n:
+            found.add(rows, y, weight)
+        return found
 
 
 def _dense(start: np.ndarray, values: np.ndarray, d: int) -> np.ndarray:
-    """Return rows of d features; features that appeared after a row are 0 in it."""
+    """Return rows of d features, 0 for features that appeared after a row."""
     n = start.size - 1
     if values.size == n * d:
         return values.reshape(n, d)
@@ -178,7 +267,7 @@ def learn_best(
     schedule: Schedule,
     state: LinearState,
     second: float | None,
-    kind: float,
+    is_sgdqn: float,
 ) -> Schedule:
     """Choose the t0 whose pass over the rows gives the lowest primal objective.
 
@@ -192,8 +281,8 @@ def learn_best(
         Overwritten with the state after the best pass.
     second
         The initial value of the second part of weights: see `linear_state.new_state`.
-    kind
-        0: SGD, 1: SGD-QN.
+    is_sgdqn
+        0.0: the steps are those of SGD; 1.0: those of SGD-QN.
 
     Returns
     -------
@@ -209,7 +298,7 @@ def learn_best(
     trial, found = (LinearState(np.empty(room), np.empty_like(state.info)) for _ in range(2))
     margins, best = np.zeros((len(y), outputs)), np.array([np.inf, np.inf, 1.0])
     search = Search(
-        kind, second or 0.0, rows, y, weight, schedule, square, margins, trial, found, best
+        is_sgdqn, second or 0.0, rows, y, weight, schedule, square, margins, trial, found, best
     )
     choose_rate(search, round(math.log2(square / (schedule.t0 * schedule.lam))))
     columns = slice(d) if narrow is None else narrow[0]
@@ -221,7 +310,7 @@ def learn_best(
 def _narrowed(x: Rows, d: int) -> tuple[np.ndarray, SparseRows] | None:
     """Return the columns that occur in sparse rows, and the rows with only these columns.
 
-    None if the rows are dense, or use more than few of the d columns.
+    None if the rows are dense, or if more than a quarter of the d columns may occur.
     """
     if not isinstance(x, SparseRows):
         return None

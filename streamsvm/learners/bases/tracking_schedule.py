@@ -1,26 +1,50 @@
-"""Checks the parameters of averaged tracking and makes the schedule of its steps."""
+"""Checks of the parameters of averaged tracking, and the schedule of its steps."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from streamsvm import kernels
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.bounds import policy_of
-from streamsvm.learners.bases.parameter_checks import check_number, check_size
+from streamsvm.learners.bases.parameter_checks import check_number, check_positive, check_size
 from streamsvm.monitor.certificate import steps_for
 from streamsvm.solvers.bounds import Reservoir, bounds_of
 from streamsvm.solvers.tracking import step as tracking
-
-if TYPE_CHECKING:
-    from streamsvm.learners.tracking import TrackingSVMClassifier
 
 DEFAULT_STEPS = 10
 _GRADIENTS = ("all", "support", "fresh")
 
 
-def chosen_gradients(model: TrackingSVMClassifier) -> str:
+class Parameters(Protocol):
+    """The parameters of `TrackingSVMClassifier` that are used here, which are its attributes."""
+
+    kernel: Any
+    C: float
+    K: int | None
+    epsilon: float | None
+    process: bool
+    averaged: bool
+    gradients: str | None
+    window: int | None
+    reservoir: int | None
+    max_support_vectors: int | None
+    budget: str | None
+    tau: float
+    class_weight: Any
+
+
+def chosen_gradients(given: Parameters) -> str:
     """Return the parameter `gradients`, or the default for the kernel if it is None.
+
+    Parameters
+    ----------
+    given
+        The parameters.
+
+    Returns
+    -------
+    "all", "support" or "fresh".
 
     Raises
     ------
@@ -28,33 +52,44 @@ def chosen_gradients(model: TrackingSVMClassifier) -> str:
         It is none of the three values, or cannot be combined with the kernel or a bound.
 
     """
-    is_linear = isinstance(model.kernel, kernels.Linear)
-    gradients = model.gradients
+    is_linear = isinstance(given.kernel, kernels.Linear)
+    gradients = given.gradients
     if gradients is None:
-        gradients = "fresh" if is_linear and model.max_support_vectors is None else "all"
+        gradients = "fresh" if is_linear and given.max_support_vectors is None else "all"
     if gradients not in _GRADIENTS:
         names = ", ".join(map(repr, _GRADIENTS))
         raise ParameterError(f"gradients={gradients!r}: use None or one of {names}")
     if gradients == "fresh" and not is_linear:
         raise ParameterError("gradients='fresh' keeps w itself: use it with kernels.Linear")
-    _check_bounds(model, gradients)
+    _check_bounds(given, gradients)
     return gradients
 
 
-def _check_bounds(model: TrackingSVMClassifier, gradients: str) -> None:
-    if model.reservoir is not None and (model.window or model.max_support_vectors):
+def _check_bounds(given: Parameters, gradients: str) -> None:
+    if given.reservoir is not None and (given.window or given.max_support_vectors):
         raise ParameterError("reservoir: a uniform sample has no window or budget; use one only")
-    if model.reservoir is not None and gradients == "support":
+    if given.reservoir is not None and gradients == "support":
         raise ParameterError("reservoir: a sample that drops examples is not uniform; use 'all'")
-    if model.max_support_vectors is not None and gradients == "fresh":
+    if given.max_support_vectors is not None and gradients == "fresh":
         raise ParameterError(
             "max_support_vectors: explicit w does not know which example is least harmful; "
             "use window or reservoir, or gradients='all'"
         )
 
 
-def schedule_of(model: TrackingSVMClassifier) -> tracking.Schedule:
-    """Return the schedule of a learner whose parameters have been set as attributes.
+def schedule_of(given: Parameters, gradients: str) -> tracking.Schedule:
+    """Return the schedule for the parameters.
+
+    Parameters
+    ----------
+    given
+        The parameters.
+    gradients
+        What `chosen_gradients` returned.
+
+    Returns
+    -------
+    The schedule.
 
     Raises
     ------
@@ -62,25 +97,25 @@ def schedule_of(model: TrackingSVMClassifier) -> tracking.Schedule:
         A parameter is out of range, or two exclude each other.
 
     """
-    if model.K is not None and model.epsilon is not None:
-        raise ParameterError(f"K={model.K!r}, epsilon={model.epsilon!r}: give one of them")
+    if given.K is not None and given.epsilon is not None:
+        raise ParameterError(f"K={given.K!r}, epsilon={given.epsilon!r}: give one of them")
     steps, per_r2 = float(DEFAULT_STEPS), 0.0
-    if model.epsilon is not None:
-        check_number("epsilon", model.epsilon, 0.0)
-        factors = model.class_weight.values() if isinstance(model.class_weight, dict) else ()
-        largest = model._C * max([1.0, *map(float, factors)])
-        steps = float(steps_for(model.epsilon, largest, 0.0))
-        per_r2 = 8.0 * largest / model.epsilon**2
-    elif model.K is not None:
-        steps = float(check_size("K", model.K) or 1)
-    policy = policy_of(model.budget, model.kernel)
-    bounds = bounds_of(model.window, model.max_support_vectors, policy)
+    if given.epsilon is not None:
+        check_number("epsilon", given.epsilon, 0.0)
+        factors = given.class_weight.values() if isinstance(given.class_weight, dict) else ()
+        largest = check_positive("C", given.C) * max([1.0, *map(float, factors)])
+        steps = float(steps_for(given.epsilon, largest, 0.0))
+        per_r2 = 8.0 * largest / given.epsilon**2
+    elif given.K is not None:
+        steps = float(check_size("K", given.K) or 1)
+    policy = policy_of(given.budget, given.kernel)
+    bounds = bounds_of(given.window, given.max_support_vectors, policy)
     return tracking.Schedule(
         steps=steps,
         steps_per_r2=per_r2,
-        process=float(bool(model.process)),
-        keep_zeros=float(model._gradients != "support"),
-        averaged=float(bool(model.averaged)),
-        tau=check_number("tau", model.tau, 0.0),
-        bounds=Reservoir(float(model.reservoir)) if model.reservoir else bounds,
+        process=float(bool(given.process)),
+        keep_zeros=float(gradients != "support"),
+        averaged=float(bool(given.averaged)),
+        tau=check_number("tau", given.tau, 0.0),
+        bounds=Reservoir(float(given.reservoir)) if given.reservoir else bounds,
     )

@@ -34,7 +34,7 @@ from streamsvm.solvers.larank.uniform import uniform_steps
 from streamsvm.solvers.tracking.state import add_scaled
 from streamsvm.support import stores
 from streamsvm.support.draws import below, uniform
-from streamsvm.support.fresh_block import fill_block as fill_block
+from streamsvm.support.fresh_block import fill_block as fill_block  # called by kernel_batches
 from streamsvm.support.fresh_block import squeezed
 from streamsvm.support.row_cache import fetch, keep, kernel_row
 from streamsvm.support.rows import count, part, width

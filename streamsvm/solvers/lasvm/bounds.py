@@ -183,13 +183,7 @@ def cheapest_pair(state, kernel, first, d):
         j = _nearest(state, row, i)
         if j == NONE:
             continue
-        cost = pair_cost(
-            abs(state.alpha[i]),
-            abs(state.alpha[j]),
-            np.float64(state.diagonal[i]),
-            np.float64(state.diagonal[j]),
-            np.float64(row[j]),
-        )
+        cost = pair_cost(state.alpha, state.diagonal, i, j, row[j])
         if cost < least:
             least, best_i, best_j = cost, i, j
     return best_i, best_j

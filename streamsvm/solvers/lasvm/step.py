@@ -31,7 +31,7 @@ from streamsvm.solvers.lasvm.bounds import kept_rows, slide, stay_within
 from streamsvm.solvers.lasvm.extremes import best_partner, update_gradient
 from streamsvm.solvers.lasvm.state import BLOCK, bias, refresh_extremes, squeeze
 from streamsvm.support import stores
-from streamsvm.support.fresh_block import fill_block as fill_block
+from streamsvm.support.fresh_block import fill_block as fill_block  # called by kernel_batches
 from streamsvm.support.fresh_block import squeezed
 from streamsvm.support.kernel_values import expansion
 from streamsvm.support.row_cache import free, keep, kernel_row

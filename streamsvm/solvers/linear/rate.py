@@ -26,7 +26,7 @@ _FEW, _MANY = 8, 256
 class Search(NamedTuple):
     """What passes are made of, and the best of them so far."""
 
-    kind: float  # 0: SGD, 1: SGD-QN
+    is_sgdqn: float  # 0: SGD, 1: SGD-QN
     second: float  # where the second part of the weights begins, if there is one
     x: Any  # n rows: float32 (n, d), finite, or `SparseRows`
     y: np.ndarray  # float64 (n,): +1 or -1 if there is one output, else classes 0, 1, ...
@@ -49,7 +49,7 @@ def _improves(search, step):
     )
     x, y, weight, trial = search.x, search.y, search.weight, search.trial
     cleared(trial, search.second)
-    if search.kind == 0.0:
+    if search.is_sgdqn == 0.0:
         sgd.learn_rows(trial, x, y, weight, own, search.margins)
     else:
         sgdqn.learn_rows(trial, x, y, weight, own, search.margins)

@@ -39,11 +39,13 @@ class LinearState(NamedTuple):
     info: np.ndarray  # the numbers of each output
 
 
-FIELDS = {
-    "weights": Field(("outputs", "parts", "features"), range=Range(infinite=True)),
-    "info": Field(("outputs", N_INFO), range=Range(infinite=True)),
-}
-declare(LinearState, FIELDS)
+declare(
+    LinearState,
+    {
+        "weights": Field(("outputs", "parts", "features"), range=Range(infinite=True)),
+        "info": Field(("outputs", N_INFO), range=Range(infinite=True)),
+    },
+)
 
 
 class Schedule(NamedTuple):

@@ -19,5 +19,4 @@ class PerceptronState(NamedTuple):
     info: np.ndarray  # bias, mistakes so far
 
 
-FIELDS = {"weights": Field(("features",)), "info": Field((2,))}
-declare(PerceptronState, FIELDS)
+declare(PerceptronState, {"weights": Field(("features",)), "info": Field((2,))})
