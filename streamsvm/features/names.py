@@ -75,13 +75,17 @@ class Names:
         self._check_new()
         return self._are_simple
 
-    def append(self, names: Iterable[Name]) -> None:
+    def append(
+        self, names: Iterable[Name], check: Callable[[list[Name]], None] | None = None
+    ) -> None:
         """Append the names that are not there yet, in their order.
 
         Parameters
         ----------
         names
             Any hashable names.
+        check
+            Called with the new names before they are appended; it raises if one is refused.
 
         """
         n = self.n_names
@@ -93,6 +97,8 @@ class Names:
             n = len(self.names)
             index = self.index
             new = list(dict.fromkeys(name for name in given if name not in index))
+            if check is not None:
+                check(new)
             # Comparing names may run a user's code, which may append names: then try again.
             if len(self._names) == n:
                 self._names.extend(new)

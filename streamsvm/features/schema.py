@@ -46,6 +46,19 @@ def in_order(names: Iterable[Name]) -> list[Name]:
         return sorted(names, key=repr)
 
 
+def _check_equal_to_themselves(names: list[Name]) -> None:
+    for name in names:
+        try:
+            is_equal = bool(name == name)
+        except (TypeError, ValueError):
+            is_equal = False
+        if not is_equal:
+            raise FeatureError(
+                f"the name of a feature is {name!r}, which is not equal to itself: its column "
+                "could not be found again"
+            )
+
+
 class Schema(Names):
     """The names of the columns, and the conversion of events and batches to rows with them.
 
@@ -73,7 +86,7 @@ class Schema(Names):
         # The same for the last row read, which is counted only if it is learnt: see `extend`.
         self._left_out = 0
         self.hashed_columns = HashedColumns(buckets or 1)
-        self.extend(names)
+        self.append(names)
 
     def __len__(self) -> int:
         return self.n_names if self.buckets is None else self.buckets
@@ -93,10 +106,15 @@ class Schema(Names):
         names
             The new names that came with that row.
 
+        Raises
+        ------
+        FeatureError
+            A name is not equal to itself, as NaN is not; the schema has not changed.
+
         """
-        self.n_ignored += self._left_out
-        self._left_out = 0
-        self.append(names)
+        left_out, self._left_out = self._left_out, 0
+        self.append(names, _check_equal_to_themselves)
+        self.n_ignored += left_out
 
     def check_unnamed(self) -> None:
         """Refuse arrays after named features.
