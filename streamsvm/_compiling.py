@@ -38,6 +38,26 @@ watchers: list[Callable[[str], None]] = []
 _log = logging.getLogger("streamsvm")
 
 
+class _Waited(threading.local):
+    """The seconds that a thread waited for compilations, its own or those of other threads."""
+
+    seconds = 0.0
+
+
+_waited = _Waited()
+
+
+def working_time() -> float:
+    """Return the time by a clock of this thread that stands still while it waits for compiling.
+
+    Returns
+    -------
+    Seconds; only differences have a meaning.
+
+    """
+    return time.perf_counter() - _waited.seconds
+
+
 class CompileClock:
     """Counts the functions compiled in this process, and the seconds that took."""
 
@@ -47,6 +67,11 @@ class CompileClock:
         self._seconds = 0.0
         self._start: float | None = None
         self._has_warned = False
+
+    @property
+    def finished_seconds(self) -> float:
+        """The seconds spent on compilations that have ended; more after each that compiled."""
+        return self._seconds
 
     @property
     def seconds(self) -> float:
@@ -193,7 +218,14 @@ def compile_whole(compile: Callable[..., Any], *args: Any, lock: EntryLock | Non
     if global_compiler_lock.is_locked():
         # This thread holds it: the function is compiled as part of another one.
         return work()
-    return _in_thread(timed) if threading.current_thread() is threading.main_thread() else timed()
+    before, began = clock.finished_seconds, time.perf_counter()
+    try:
+        is_main = threading.current_thread() is threading.main_thread()
+        return _in_thread(timed) if is_main else timed()
+    finally:
+        # Not if all was loaded from the cache.
+        if clock.finished_seconds != before:
+            _waited.seconds += time.perf_counter() - began
 
 
 _running: dict[threading.Thread, threading.Event] = {}

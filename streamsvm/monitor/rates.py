@@ -28,7 +28,7 @@ class Rates:
         n
             How many.
         seconds
-            How long all of them took.
+            How long all of them took, without compiling.
         latencies
             Seconds of each event, or of one example of each batch.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
+from streamsvm._compiling import working_time
 from streamsvm.errors import BadEventError
 from streamsvm.features.event_reader import Event, EventReader, are_usable
 from streamsvm.features.names import Name
@@ -84,7 +84,7 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
         return False
     if observer is not None and observer.asks_probabilities:
         return False
-    began = time.perf_counter() if observer is not None else 0.0
+    began = working_time() if observer is not None else 0.0
     if event[4]:
         if not (learner._takes_every_row() and are_usable(event)):
             return False
@@ -94,7 +94,7 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
         return False
     learner._after_event(path, event, sign, box)
     if observer is not None:
-        seconds = time.perf_counter() - began
+        seconds = working_time() - began
         label = learner._labels.label_of_sign(sign)
         predicted = learner._labels.ordered[path.best]
         if not observer.note(label, predicted, seconds):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from streamsvm._compiling import working_time
 from streamsvm.features.names import Name
 from streamsvm.learners.bases import rate_search
 from streamsvm.learners.bases.training_observer import TrainingObserver, tell
@@ -108,7 +108,7 @@ def learn_watched(
     """Learn an event by the fast path, and tell the monitor; return False if it fell back."""
     if observer.asks_probabilities:
         return False
-    began = time.perf_counter()
+    began = working_time()
     learnt = learn(x, y, w)
     if learnt is None:
         return False
@@ -116,7 +116,7 @@ def learn_watched(
     label, predicted, margin = model._fast_path.last_example()
     if not learnt:
         model._search_rate_if_due()
-    seconds = time.perf_counter() - began
+    seconds = working_time() - began
     if not observer.note(label, predicted, seconds):
         row = model._schema.known_row(x) if model._sparse else model._schema.row(x)
         sign, number = model._labels.sign(label), model._n_examples
