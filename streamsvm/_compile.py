@@ -24,12 +24,12 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils, config
-from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
+from numba.core.caching import FunctionCache, NullCache
 from numba.core.ccallback import CFunc
 from numba.core.typing.templates import AbstractTemplate, infer, infer_global
 from numba.extending import intrinsic, lower_builtin, overload
 
-from streamsvm._compiling import EntryLock, clock, compile_whole
+from streamsvm._compiling import CacheFile, EntryLock, clock, compile_whole
 from streamsvm._compiling import watchers as watchers
 from streamsvm._sources import digest_of_sources
 
@@ -58,25 +58,6 @@ def _variant(users: str) -> str:
     return digest + ("-bounds" if BOUNDS_CHECKED else "")
 
 
-class _CacheFile(IndexDataCacheFile):
-    """Numba's index and data files; each data file says which entry it is.
-
-    Numba writes the index before the data, under a file name that an older entry may have had. A
-    process that reads between the two, or after a process that ended there, would run the older
-    code.
-    """
-
-    def save(self, key: Any, data: Any) -> None:
-        super().save(key, (self._source_stamp, key, data))
-
-    def load(self, key: Any) -> Any:
-        found = super().load(key)
-        if found is None:
-            return None
-        stamp, kept_key, data = found
-        return data if (stamp, kept_key) == (self._source_stamp, key) else None
-
-
 class _StampedCache(FunctionCache):
     """Numba's cache on disk, with stamps; an error of the disk never reaches the caller."""
 
@@ -90,7 +71,7 @@ class _StampedCache(FunctionCache):
         own = stamp(self._py_func)
         variant = _variant(own[1])
         name = f"{self._plain_name}.{variant}" if variant else self._plain_name
-        self._cache_file = _CacheFile(self._cache_path, name, own)
+        self._cache_file = CacheFile(self._cache_path, name, own)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         found = self._load(sig, target_context)

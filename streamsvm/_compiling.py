@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from numba.core.caching import IndexDataCacheFile
 from numba.core.compiler_lock import global_compiler_lock
 
 try:
@@ -129,6 +130,27 @@ class CompileClock:
 
 
 clock = CompileClock()
+
+
+class CacheFile(IndexDataCacheFile):
+    """Numba's index and data files; each data file says which entry it is.
+
+    Numba writes the index before the data, under a file name that an older entry may have had. A
+    process that reads between the two, or after a process that ended there, would run the older
+    code.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        """Write the code of an entry."""
+        super().save(key, (self._source_stamp, key, data))
+
+    def load(self, key: Any) -> Any:
+        """Return the code of an entry, None if there is none."""
+        found = super().load(key)
+        if found is None:
+            return None
+        stamp, kept_key, data = found
+        return data if (stamp, kept_key) == (self._source_stamp, key) else None
 
 
 class EntryLock:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import takewhile
 from typing import Any
 
+from streamsvm.errors import FeatureError
+
 Name = Hashable
 
 _SIMPLE = frozenset((str, int))
@@ -23,6 +25,27 @@ def are_simple(names: list[Name]) -> bool:
     return int not in kinds or all(
         _LOWEST <= name <= _HIGHEST for name in names if isinstance(name, int)
     )
+
+
+def check_equal_to_themselves(names: list[Name]) -> None:
+    """Refuse names that could not be found again.
+
+    Raises
+    ------
+    FeatureError
+        A name is not equal to itself, as NaN is not.
+
+    """
+    for name in names:
+        try:
+            is_equal = bool(name == name)
+        except (TypeError, ValueError):
+            is_equal = False
+        if not is_equal:
+            raise FeatureError(
+                f"the name of a feature is {name!r}, which is not equal to itself: its column "
+                "could not be found again"
+            )
 
 
 class Names:

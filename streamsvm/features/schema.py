@@ -21,7 +21,7 @@ import numpy as np
 from streamsvm.errors import FeatureError
 from streamsvm.features.events import check_number_feature, refusal, snapshot
 from streamsvm.features.hashing import HashedColumns
-from streamsvm.features.names import Name, Names
+from streamsvm.features.names import Name, Names, check_equal_to_themselves
 from streamsvm.features.packing import (
     MANY,
     are_columns,
@@ -44,19 +44,6 @@ def in_order(names: Iterable[Name]) -> list[Name]:
         return sorted(names, key=lambda name: (type(name).__name__, name))
     except TypeError:
         return sorted(names, key=repr)
-
-
-def _check_equal_to_themselves(names: list[Name]) -> None:
-    for name in names:
-        try:
-            is_equal = bool(name == name)
-        except (TypeError, ValueError):
-            is_equal = False
-        if not is_equal:
-            raise FeatureError(
-                f"the name of a feature is {name!r}, which is not equal to itself: its column "
-                "could not be found again"
-            )
 
 
 class Schema(Names):
@@ -113,7 +100,7 @@ class Schema(Names):
 
         """
         left_out, self._left_out = self._left_out, 0
-        self.append(names, _check_equal_to_themselves)
+        self.append(names, check_equal_to_themselves)
         self.n_ignored += left_out
 
     def check_unnamed(self) -> None:
