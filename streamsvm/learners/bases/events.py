@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from streamsvm._compiling import working_time
-from streamsvm.errors import BadEventError
+from streamsvm.errors import BadEventError, ModelBusyError
 from streamsvm.features.event_reader import Event, EventReader, are_usable
 from streamsvm.features.names import Name
 from streamsvm.labels.label_column import LabelColumn
@@ -65,7 +65,15 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
     """Learn an event of a known label; return False if nothing was done.
 
     The learner's lock is held.
+
+    Raises
+    ------
+    ModelBusyError
+        This thread is in the general path of the learner.
+
     """
+    if learner._is_learning:
+        refuse_to_learn()
     if (w.__class__ is not float and w.__class__ is not int) or not 0.0 < w < _LARGEST_WEIGHT:
         return False
     w = float(w)
@@ -104,6 +112,25 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
     return True
 
 
+def refuse_to_learn() -> NoReturn:
+    """Say that a model is learning already, on this thread."""
+    raise ModelBusyError(
+        "this model is learning: a signal handler, or other code that runs in the middle of that, "
+        "must not learn on it; let the handler note the event, and learn it afterwards"
+    )
+
+
+def learn_generally(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> None:
+    """Learn an event by the general path; the learner's lock is held."""
+    try:
+        row, labels, weights, new = checked(learner, x, y, w)
+        diagonal = learner._diagonal(row)
+        learner._schema.extend(new)
+        learner._learn_checked(row, labels, weights, None, diagonal)
+    finally:
+        learner._is_learning = False
+
+
 def checked(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> tuple[Any, ...]:
     """Return an event as a row, its label, its weight and its new names, for the general path.
 
@@ -121,8 +148,11 @@ def checked(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> tuple[Any, .
         row, new = schema.sparse_row(event) if learner._sparse else schema.wider_row(event)
         weights = parameter_checks.weights_of(w, 1)
         labels = learner._labels.check(LabelColumn.of([y]))
+        # Before it is compared: from here on, nothing else may learn on the model.
+        learner._is_learning = not learner._is_reentrant
         if learner._schema is schema and (learner._n_examples, len(schema)) == (n, k):
             return row, labels, weights, new
+        learner._is_learning = False
     raise BadEventError(
         "the model was changed each time this event was read: its values, names or label must "
         "not learn on the model that reads them"

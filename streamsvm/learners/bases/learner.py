@@ -38,6 +38,12 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
     has_dual = True
     """Whether it has dual coefficients, and so a gap to measure: see `monitor.watched`."""
 
+    _is_reentrant = False
+    """Whether a signal handler in the middle of the general path may learn on the model."""
+
+    _is_learning = False
+    """True in the general path, if it is not reentrant."""
+
     _output: ClassVar[Output] = outputs.BINARY
     """What its margins mean: `outputs.BINARY`, `MULTICLASS` or `GROWING`."""
 
@@ -142,12 +148,8 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
 
         """
         with self._lock:
-            if events.learn(self, x, y, w):
-                return
-            row, labels, weights, new = events.checked(self, x, y, w)
-            diagonal = self._diagonal(row)
-            self._schema.extend(new)
-            self._learn_checked(row, labels, weights, None, diagonal)
+            if not events.learn(self, x, y, w):
+                events.learn_generally(self, x, y, w)
 
     def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
         """Return the label predicted for an event."""
@@ -313,7 +315,8 @@ class Learner(Locked, base.MiniBatchClassifier, abc.ABC):
 
     def _contents(self) -> dict[str, Any]:
         # A monitor attaches itself again when it is copied.
-        return {**super()._contents(), "observer": None, "_event_path": None, "_reader": None}
+        own = {"observer": None, "_event_path": None, "_reader": None, "_is_learning": False}
+        return {**super()._contents(), **own}
 
     # Locked parts
 
