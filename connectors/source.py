@@ -159,7 +159,9 @@ class Batch:
         Returns
         -------
         'Batch'
-            The part; it has no `rejects`.
+            The part, with those of the `rejects` that come before its rows and after all earlier
+            rows; the last part has also those that come after all rows. So each reject is in one of
+            the parts that a batch is cut into.
 
         """
         end = len(self) if length is None else min(len(self), offset + length)
@@ -169,10 +171,24 @@ class Batch:
             rows=self.rows[offset:end],
             file=self.file,
             timestamps=None if self.timestamps is None else self.timestamps[offset:end],
+            rejects=self._rejects_of(offset, end),
             keys=None if self.keys is None else self.keys[offset:end],
             are_answers=self.are_answers,
             files=None if self.files is None else self.files[offset:end],
         )
+
+    def _rejects_of(self, start: int, end: int) -> tuple[Reject, ...]:
+        """Return the rejects of rows start .. end - 1: see `slice`."""
+        if not self.rejects:
+            return ()
+        found = [reject.position.row for reject in self.rejects]
+        # How many rows come before each: `len(self)` if it comes after all of them.
+        before = np.searchsorted(np.sort(self.rows), found)
+        n = len(self)
+        if end == n and (start < end or n == 0):
+            end = n + 1
+        taken = ((start <= before) & (before < end)).tolist()
+        return tuple(reject for reject, is_in in zip(self.rejects, taken, strict=True) if is_in)
 
     def events(self) -> Iterator[Event]:
         """Return the event of each row, equal to those of the source's own ``events()``.

@@ -29,7 +29,7 @@ from numba.core.ccallback import CFunc
 from numba.core.typing.templates import AbstractTemplate, infer, infer_global
 from numba.extending import intrinsic, lower_builtin, overload
 
-from streamsvm._compiling import EntryLock, clock, compile_whole
+from streamsvm._compiling import CacheFile, EntryLock, clock, compile_whole
 from streamsvm._sources import digest_of_sources
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -71,7 +71,7 @@ class _StampedCache(FunctionCache):
         own = stamp(self._py_func)
         variant = _variant(own[1])
         name = f"{self._plain_name}.{variant}" if variant else self._plain_name
-        self._cache_file = type(self._cache_file)(self._cache_path, name, own)
+        self._cache_file = CacheFile(self._cache_path, name, own)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         found = self._load(sig, target_context)

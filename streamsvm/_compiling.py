@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from numba.core.caching import IndexDataCacheFile
 from numba.core.compiler_lock import global_compiler_lock
 
 try:
@@ -38,6 +39,26 @@ watchers: list[Callable[[str], None]] = []
 _log = logging.getLogger("streamsvm")
 
 
+class _Waited(threading.local):
+    """The seconds that a thread waited for compilations, its own or those of other threads."""
+
+    seconds = 0.0
+
+
+_waited = _Waited()
+
+
+def working_time() -> float:
+    """Return the time by a clock of this thread that stands still while it waits for compiling.
+
+    Returns
+    -------
+    Seconds; only differences have a meaning.
+
+    """
+    return time.perf_counter() - _waited.seconds
+
+
 class CompileClock:
     """Counts the functions compiled in this process, and the seconds that took."""
 
@@ -47,6 +68,11 @@ class CompileClock:
         self._seconds = 0.0
         self._start: float | None = None
         self._has_warned = False
+
+    @property
+    def finished_seconds(self) -> float:
+        """The seconds spent on compilations that have ended; more after each that compiled."""
+        return self._seconds
 
     @property
     def seconds(self) -> float:
@@ -104,6 +130,27 @@ class CompileClock:
 
 
 clock = CompileClock()
+
+
+class CacheFile(IndexDataCacheFile):
+    """Numba's index and data files; each data file says which entry it is.
+
+    Numba writes the index before the data, under a file name that an older entry may have had. A
+    process that reads between the two, or after a process that ended there, would run the older
+    code.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        """Write the code of an entry."""
+        super().save(key, (self._source_stamp, key, data))
+
+    def load(self, key: Any) -> Any:
+        """Return the code of an entry, None if there is none."""
+        found = super().load(key)
+        if found is None:
+            return None
+        stamp, kept_key, data = found
+        return data if (stamp, kept_key) == (self._source_stamp, key) else None
 
 
 class EntryLock:
@@ -193,7 +240,14 @@ def compile_whole(compile: Callable[..., Any], *args: Any, lock: EntryLock | Non
     if global_compiler_lock.is_locked():
         # This thread holds it: the function is compiled as part of another one.
         return work()
-    return _in_thread(timed) if threading.current_thread() is threading.main_thread() else timed()
+    before, began = clock.finished_seconds, time.perf_counter()
+    try:
+        is_main = threading.current_thread() is threading.main_thread()
+        return _in_thread(timed) if is_main else timed()
+    finally:
+        # Not if all was loaded from the cache.
+        if clock.finished_seconds != before:
+            _waited.seconds += time.perf_counter() - began
 
 
 _running: dict[threading.Thread, threading.Event] = {}

@@ -8,6 +8,7 @@
     │   ├── FeatureError (TypeError)       a feature that is no finite number
     │   └── LabelError                     a missing label, or one class too many
     ├── CheckpointError (ValueError)       a checkpoint is of another run, or in use
+    ├── ModelBusyError (RuntimeError)      code in the middle of learning learns on the same model
     ├── ForkedModelError (RuntimeError)    a model was being changed when the process was forked
     ├── StaleAddressError (RuntimeError)   native events in debug mode found a wrong address
     └── ModelFileError (ValueError)        a model file cannot be read
@@ -46,6 +47,10 @@ class CheckpointError(StreamSVMError, ValueError):
 
 class ForkedModelError(StreamSVMError, RuntimeError):
     """Another thread was changing a model when the process was forked: the child cannot use it."""
+
+
+class ModelBusyError(StreamSVMError, RuntimeError):
+    """A model is learning, and what runs in the middle of that, on its thread, learns on it."""
 
 
 class StaleAddressError(StreamSVMError, RuntimeError):

@@ -176,6 +176,29 @@ def test_damaged_cache_files_are_written_anew(copy):
     assert run(copy) == ["5.0", "1", "0"]
 
 
+def test_data_files_of_another_entry_are_not_used(tmp_path, monkeypatch):
+    """Numba writes the index first: a process may end, or another one read, before the data."""
+    kind = type(_compile._StampedCache(_compile._variant)._cache_file)
+    old, new = (kind(str(tmp_path), "f", (stamp,)) for stamp in ("old", "new"))
+    old.save("key", "old code")
+    assert old.load("key") == "old code" and new.load("key") is None
+
+    def interrupted(name, data):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(new, "_save_data", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            new.save("key", "new code")
+    assert new.load("key") is None
+    new.save("key", "new code")
+    assert new.load("key") == "new code" and old.load("key") is None
+    # Two processes that do not wait for each other: the index of one, the data of the other.
+    index = {"other key": new._load_index()["key"]}
+    new._save_index(index)
+    assert new.load("other key") is None
+
+
 def test_read_only_everywhere_still_runs(copy):
     # A file in the place of each cache folder refuses root too; so does HOME.
     for folder in [copy / "streamsvm", *(copy / "streamsvm").iterdir()]:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numba
@@ -187,6 +188,44 @@ def test_errors_of_the_compiler_reach_the_caller():
         with pytest.raises(numba.TypingError):
             wrong(1.0)
     assert _compiling.compile_whole(lambda: 5) == 5
+
+
+def test_time_stands_still_for_who_waits_for_a_compilation(monkeypatch):
+    monkeypatch.setattr(_compiling.clock, "_has_warned", True)
+    starts, found = threading.Barrier(3), {}
+
+    def compiles():
+        starts.wait()
+        _compiling.clock.miss(None)
+        time.sleep(0.4)
+
+    def timed(name, job):
+        began, began_work = time.perf_counter(), _compiling.working_time()
+        job()
+        found[name] = time.perf_counter() - began, _compiling.working_time() - began_work
+
+    def waits():
+        starts.wait()
+        _compiling.compile_whole(lambda: None)
+
+    def works():
+        starts.wait()
+        time.sleep(0.2)
+
+    jobs = {
+        "compiles": lambda: _compiling.compile_whole(compiles), "waits": waits, "works": works,
+        "loads": lambda: _compiling.compile_whole(lambda: time.sleep(0.2)),
+    }  # fmt: skip
+    threads = [threading.Thread(target=timed, args=(n, jobs[n])) for n in list(jobs)[:3]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    timed("loads", jobs["loads"])
+    for name in ("compiles", "waits"):
+        assert found[name][0] > 0.35 and found[name][1] < 0.2, name
+    for name in ("works", "loads"):
+        assert found[name][1] == pytest.approx(found[name][0], abs=0.01) and found[name][1] > 0.15
 
 
 def test_two_processes_compile_once(folder):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -79,9 +80,18 @@ def add_output_options(output: argparse._ArgumentGroup) -> None:
 
 
 def _number_or_share(text: str) -> float:
-    if text.endswith("%"):
-        return float(text[:-1]) / 100.0
-    return int(text) if text.isdigit() else float(text)
+    try:
+        if text.endswith("%"):
+            found: float = float(text[:-1]) / 100.0
+        else:
+            found = int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        found = math.nan
+    if isinstance(found, float) and not 0.0 <= found <= 1.0:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: use a number of rows, as 100, or a share, as 1% or .01, up to 100%"
+        )
+    return found
 
 
 def checkpoint_of(options: argparse.Namespace) -> Checkpoint | None:

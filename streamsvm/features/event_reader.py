@@ -79,6 +79,8 @@ class EventReader:
             try:
                 return d, d, self._pack(*self._get(x)), b"", ()
             except _UNUSUAL:
+                # A value may be no number. What comes next returns None then, and the general path
+                # raises the proper error.
                 pass
         return self._some_dense(x, d, learning)
 

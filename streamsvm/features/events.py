@@ -89,7 +89,7 @@ def check_number_feature(name: Name, value: Any) -> float:
         The value is no number, not finite, or beyond single precision.
 
     """
-    if isinstance(value, (str, bytes, complex)) or value is None:
+    if isinstance(value, (str, bytes, complex, np.complexfloating)) or value is None:
         raise FeatureError(refusal(name, value))
     try:
         number = float(value)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import takewhile
 from typing import Any
 
+from streamsvm.errors import FeatureError
+
 Name = Hashable
 
 _SIMPLE = frozenset((str, int))
@@ -23,6 +25,27 @@ def are_simple(names: list[Name]) -> bool:
     return int not in kinds or all(
         _LOWEST <= name <= _HIGHEST for name in names if isinstance(name, int)
     )
+
+
+def check_equal_to_themselves(names: list[Name]) -> None:
+    """Refuse names that could not be found again.
+
+    Raises
+    ------
+    FeatureError
+        A name is not equal to itself, as NaN is not.
+
+    """
+    for name in names:
+        try:
+            is_equal = bool(name == name)
+        except (TypeError, ValueError):
+            is_equal = False
+        if not is_equal:
+            raise FeatureError(
+                f"the name of a feature is {name!r}, which is not equal to itself: its column "
+                "could not be found again"
+            )
 
 
 class Names:
@@ -75,13 +98,17 @@ class Names:
         self._check_new()
         return self._are_simple
 
-    def append(self, names: Iterable[Name]) -> None:
+    def append(
+        self, names: Iterable[Name], check: Callable[[list[Name]], None] | None = None
+    ) -> None:
         """Append the names that are not there yet, in their order.
 
         Parameters
         ----------
         names
             Any hashable names.
+        check
+            Called with the new names before they are appended; it raises if one is refused.
 
         """
         n = self.n_names
@@ -93,6 +120,8 @@ class Names:
             n = len(self.names)
             index = self.index
             new = list(dict.fromkeys(name for name in given if name not in index))
+            if check is not None:
+                check(new)
             # Comparing names may run a user's code, which may append names: then try again.
             if len(self._names) == n:
                 self._names.extend(new)

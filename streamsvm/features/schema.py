@@ -19,7 +19,7 @@ import numpy as np
 from streamsvm.errors import FeatureError
 from streamsvm.features.events import check_number_feature, refusal, snapshot
 from streamsvm.features.hashing import HashedColumns
-from streamsvm.features.names import Name, Names
+from streamsvm.features.names import Name, Names, check_equal_to_themselves
 from streamsvm.features.packing import (
     MANY,
     are_columns,
@@ -68,7 +68,7 @@ class Schema(Names):
         # The same for the last row read, which is counted only if it is learnt: see `extend`.
         self._left_out = 0
         self.hashed_columns = HashedColumns(buckets or 1)
-        self.extend(names)
+        self.append(names)
 
     def __len__(self) -> int:
         return self.n_names if self.buckets is None else self.buckets
@@ -88,10 +88,15 @@ class Schema(Names):
         names
             The new names that came with that row.
 
+        Raises
+        ------
+        FeatureError
+            A name is not equal to itself, as NaN is not; the schema has not changed.
+
         """
-        self.n_ignored += self._left_out
-        self._left_out = 0
-        self.append(names)
+        left_out, self._left_out = self._left_out, 0
+        self.append(names, check_equal_to_themselves)
+        self.n_ignored += left_out
 
     def check_unnamed(self) -> None:
         """Refuse arrays after named features.

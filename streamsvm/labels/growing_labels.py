@@ -57,9 +57,12 @@ class GrowingLabels(BinaryLabels):
         return super().sign(label) if self.is_binary else float(self.seen.index(label))
 
     def label_of_sign(self, sign: float) -> Any:
-        """Return the label that a number stands for; None for a negative one of three or more."""
+        """Return the label that a number stands for; None if that label was not seen.
+
+        With three or more labels, negative numbers stand for none.
+        """
         if self.is_binary:
-            return super().label(sign)
+            return super().label_of_sign(sign)
         return self.seen[int(sign)] if sign >= 0.0 else None
 
     def label(self, margin: Any) -> Any:

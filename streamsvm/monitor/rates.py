@@ -38,7 +38,7 @@ class Rates:
         n
             Number of examples.
         seconds
-            The time of learning all of them.
+            The time of learning all of them, without compiling.
         latencies
             Seconds for each event, or for one example of each batch.
 

@@ -86,9 +86,18 @@ def _are_values_found() -> bool:
     return True
 
 
+def _own_api() -> ctypes.PyDLL:
+    """Return the interpreter's C functions as objects of our own.
+
+    Those of `ctypes.pythonapi` are shared with all libraries of the process, which may have given
+    them other types of arguments.
+    """
+    return ctypes.PyDLL(ctypes.pythonapi._name, handle=ctypes.pythonapi._handle)
+
+
 def _are_functions_right() -> bool:
     """Tell whether the interpreter's C functions return what is expected for sample objects."""
-    api = ctypes.pythonapi
+    api = _own_api()
     api.PyDict_Next.argtypes = (ctypes.py_object, *[ctypes.c_void_p] * 3)
     api.PyLong_AsLongLongAndOverflow.argtypes = (ctypes.py_object, ctypes.c_void_p)
     api.PyLong_AsLongLongAndOverflow.restype = ctypes.c_longlong

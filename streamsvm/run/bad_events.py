@@ -41,8 +41,8 @@ class BadEvents:
         The file of dead letters; it is made when the first one comes.
     most
         Stop with a `BadEventError` when more than this number of events are bad (an int of at least
-        0), or more than this share of all events (a float between 0 and 1), from the 100th event
-        on. None: never.
+        0), or more than this share of all events (a float between 0.0 and 1.0), from the 100th
+        event on. At 0.0 the first bad event stops, at 1.0 none does. None: never.
 
     Raises
     ------
@@ -61,11 +61,12 @@ class BadEvents:
             raise ParameterError(
                 f"on_error={on_error!r}: use 'raise', 'skip', 'dead-letter' or a callable"
             )
-        is_share = isinstance(most, float) and 0.0 < most < 1.0
+        is_share = isinstance(most, float) and 0.0 <= most <= 1.0
         is_number = isinstance(most, int) and not isinstance(most, bool) and most >= 0
         if not (most is None or is_share or is_number):
             raise ParameterError(
-                f"most={most!r}: use a whole number of at least 0, a share below 1, or None"
+                f"most={most!r}: use a whole number of at least 0, a share as a float between 0.0 "
+                "and 1.0, or None"
             )
         self.on_error, self.most = on_error, most
         self.path = Path(path)
@@ -100,15 +101,18 @@ class BadEvents:
         self._keep(event, reason)
         if self.most is not None and self._are_too_many(self.most):
             found = ", ".join(f"{n:,} {kind}" for kind, n in self.counts.most_common())
-            allowed = f"{self.most:.2%} of {self.n_events:,}" if 0 < self.most < 1 else self.most
+            share = isinstance(self.most, float)
+            allowed = f"{self.most:.2%} of {self.n_events:,}" if share else self.most
             raise BadEventError(
                 f"{event.position}: {self.total:,} events could not be used ({found}), "
                 f"{allowed} are allowed; the last one: {reason}"
             )
 
     def _are_too_many(self, most: float) -> bool:
-        if not 0 < most < 1:
+        if isinstance(most, int):
             return self.total > most
+        if most == 1.0:
+            return False
         # Among the first events, a single bad one would be a large share.
         return self.total > most * max(self.n_events, _LEAST_FOR_SHARE)
 

@@ -245,8 +245,9 @@ class Run:
                 return
             if batch is None:
                 return
-            if whole:
-                start, first = first, first + len(batch) + len(batch.rejects)
+            rejects = getattr(batch, "rejects", ())
+            if whole or (rejects and not len(batch)):
+                start, first = first, first + len(batch) + len(rejects)
                 after = None if self.checkpoint is None else self.source.snapshot()
                 self.place = Place(self.place.epoch, first, 0, after)
                 yield batch, start

@@ -199,13 +199,22 @@ def reorder(store, order, n_kept):
 
 @compiled
 def _largest(columns, values, n):
-    """Keep the `MOST_MERGED` entries of the largest absolute values; return how many are kept."""
+    """Keep the `MOST_MERGED` entries of the largest absolute values; return how many are kept.
+
+    Of equal ones, those of the first columns are kept.
+    """
     if n <= MOST_MERGED:
         return n
-    least = np.sort(np.abs(values[:n]))[n - MOST_MERGED]
+    ordered = np.sort(np.abs(values[:n]))
+    least = ordered[n - MOST_MERGED]
+    # Room for entries as small as the least: what all larger ones leave.
+    n_equal = np.searchsorted(ordered, least, side="right") - (n - MOST_MERGED)
     kept = 0
     for t in range(n):
-        if abs(values[t]) >= least and kept < MOST_MERGED:
+        size = abs(values[t])
+        if size > least or (size == least and n_equal > 0):
+            if size == least:
+                n_equal -= 1
             columns[kept] = columns[t]
             values[kept] = values[t]
             kept += 1

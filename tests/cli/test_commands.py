@@ -161,6 +161,21 @@ def test_bad_rows_by_policy(capsys):
     assert not Path("no.jsonl").exists()
 
 
+def test_the_share_of_bad_rows_that_stops(capsys):
+    write(y=[None if i % 2 else bool(v) for i, v in enumerate(columns()["y"])])
+    skip = ("data.parquet", "--on-error", "skip", "--max-errors")
+    for most in ("100%", "1.0", "300"):
+        assert replay(*skip, most) == 0
+    for most in ("0%", "0", "299"):
+        assert replay(*skip, most) == 1
+    capsys.readouterr()
+    for wrong in ("101%", "1.5", "-5", "nan", "nan%", "many", "%", "\N{SUPERSCRIPT TWO}"):
+        with pytest.raises(SystemExit):
+            replay(*skip, wrong)
+        said = capsys.readouterr().err
+        assert f"argument --max-errors: {wrong!r}: use a number of rows, as 100, or a" in said
+
+
 def _text():
     Path("data.parquet").write_text("hello")
 

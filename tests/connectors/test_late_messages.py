@@ -199,6 +199,10 @@ def test_a_share_of_errors_stops_the_run():
         BadEventError, match=r"6 events could not be used.*5.00% of \d+ are allowed"
     ):
         run(6, 0.05)
+    # None of them, and any number of them.
+    with pytest.raises(BadEventError, match=r"1 events could not be used.*0.00% of \d+ are"):
+        run(1, 0.0)
+    assert run(0, 0.0).bad == {} and run(300, 1.0).bad == {"undecodable": 300}
     for wrong in (1.5, -0.1, True, math.nan):
-        with pytest.raises(ParameterError, match="a share below 1"):
+        with pytest.raises(ParameterError, match="a share as a float between 0.0 and 1.0"):
             BadEvents("skip", most=wrong)

@@ -1,11 +1,13 @@
 """Positions, batches, and the protocol."""
 
+from itertools import chain, combinations_with_replacement, pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from connectors import ArrowSource, Batch, MemorySource, Position, SimulatedStream, Source
-from connectors.source import TimedSource
+from connectors.source import Reject, TimedSource
 
 
 @pytest.fixture
@@ -42,6 +44,32 @@ def test_slice_keeps_rows_labels_and_times_together(batch):
     assert list(part.events()) == list(batch.events())[1:]
     assert list(batch.slice(0, 1).events()) == list(batch.events())[:1]
     assert len(batch.slice(2, 100)) == 1
+
+
+def _with_rejects(rows, rejected):
+    rejects = tuple(Reject(Position("f", row), "bad", "", "") for row in rejected)
+    features = pa.record_batch({"a": np.zeros(len(rows))})
+    return Batch(features, pa.nulls(len(rows)), np.array(rows, np.int64), "f", rejects=rejects)
+
+
+def rejected(batch):
+    return [reject.position.row for reject in batch.rejects]
+
+
+def test_each_reject_is_in_one_part():
+    batch = _with_rejects([3, 4, 4, 8, 11], [1, 2, 5, 6, 9, 12, 13])
+    assert rejected(batch.slice(0)) == rejected(batch)
+    assert rejected(batch.slice(0, 1)) == [1, 2] and rejected(batch.slice(1, 2)) == []
+    assert rejected(batch.slice(3, 1)) == [5, 6] and rejected(batch.slice(4)) == [9, 12, 13]
+    assert rejected(batch.slice(5)) == rejected(batch.slice(0, 0)) == []
+    assert rejected(_with_rejects([], [1, 2]).slice(0)) == [1, 2]
+    for cuts in combinations_with_replacement(range(6), 2):
+        ends = [0, *cuts, 5]
+        parts = [batch.slice(a, b - a) for a, b in pairwise(ends)]
+        assert list(chain.from_iterable(map(rejected, parts))) == rejected(batch)
+        # Parts of parts, too.
+        inner = [part.slice(a, 1) for part in parts for a in range(len(part))]
+        assert list(chain.from_iterable(map(rejected, inner))) == rejected(batch)
 
 
 def test_batch_without_any_feature_still_has_rows():

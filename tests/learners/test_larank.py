@@ -1,4 +1,4 @@
-"""LaRankClassifier: River's contract, batches, files, classes that appear, bounds."""
+"""LaRankClassifier: batches, files, classes that appear, bounds."""
 
 import copy
 import pickle
@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pyarrow as pa
 import pytest
-from river import checks, datasets, evaluate, metrics
+from river import datasets, evaluate, metrics
 from scipy.sparse import csr_array
 
 import streamsvm
@@ -16,18 +16,6 @@ from streamsvm.errors import LabelError, ParameterError
 from streamsvm.model_files import codec
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
-
-MODELS = [LaRankClassifier(**params) for params in LaRankClassifier._unit_test_params()]
-CHECKS = [
-    pytest.param(model, check, id=f"{i}-{check.__name__}-{j}")
-    for i, model in enumerate(MODELS)
-    for j, check in enumerate(checks.yield_checks(model))
-]
-
-
-@pytest.mark.parametrize(("model", "check"), CHECKS)
-def test_rivers_checks(model, check):
-    check(model.clone())
 
 
 def problem(n=400, k=5, seed=0):

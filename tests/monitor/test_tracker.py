@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import time
 import urllib.error
 import urllib.request
 
@@ -12,8 +13,17 @@ import pytest
 from river import compose, datasets, linear_model, metrics, preprocessing, utils
 
 from connectors import MemorySource
-from streamsvm import LASVMClassifier, StandardScaler, TrackingMonitor, TrackingSVMClassifier
+from streamsvm import (
+    LASVMClassifier,
+    StandardScaler,
+    SVMSGDClassifier,
+    TrackingMonitor,
+    TrackingSVMClassifier,
+    _compiling,
+    native_events,
+)
 from streamsvm.errors import ParameterError
+from streamsvm.learners.bases import linear_native
 from streamsvm.run.runner import Run
 from tests.learners.test_lasvm import events, rows
 
@@ -153,6 +163,46 @@ def test_metrics(data):
     both = watched(metrics=metrics.Accuracy() + metrics.F1())
     both.learn_many(x, y)
     assert both.get()["Accuracy"] == both.get()["accuracy"] and both.get()["F1"] > 0.5
+
+
+def compile_for_a_while():
+    def compile():
+        _compiling.clock.miss(None)
+        time.sleep(0.5)
+
+    _compiling.compile_whole(compile)
+
+
+@pytest.mark.parametrize("way", ["batch", "event", "linear"])
+def test_compiling_is_no_part_of_the_speed(monkeypatch, way):
+    monkeypatch.setattr(_compiling.clock, "_has_warned", True)
+    if way == "linear" and not native_events.is_on():
+        pytest.skip("native events are off")
+    monitor = watched(SVMSGDClassifier(t0=10.0) if way == "linear" else None)
+    stream = [({"a": i % 3 - 1.0, "b": float(i)}, i % 2 > 0) for i in range(20)]
+    for x, y in stream:
+        monitor.learn_one(x, y)
+    monitor.measure()
+    before, where = monitor._rates.seconds, monitor.learner
+
+    def slow(function):
+        def call(*arguments):
+            compile_for_a_while()
+            return function(*arguments)
+
+        return call
+
+    if way == "linear":
+        learn = slow(where._fast_path.learn_locked)
+        assert linear_native.learn_watched(where, monitor, learn, *stream[0], 1.0)
+    elif way == "event":
+        monkeypatch.setattr(where._event_path, "learn", slow(where._event_path.learn))
+        monitor.learn_one(*stream[0])
+    else:
+        monkeypatch.setattr(where, "_learn_rows", slow(where._learn_rows))
+        monitor.learn_one(*stream[0], 0.0)
+    assert monitor.measure()["n_examples"] == 21
+    assert monitor._rates.seconds - before < 0.3 and max(monitor._rates._latencies[20:]) < 0.3
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """When machine code reads events: what is checked, and how it is switched off."""
 
+import ctypes
 import sys
 
 import numpy as np
@@ -87,7 +88,9 @@ else:
     class Fake:
         def __init__(self, found): self.found = found
         def __call__(self, *arguments): return self.found
-    setattr(ctypes.pythonapi, spoil, Fake(0))
+    api = availability._own_api()
+    setattr(api, spoil, Fake(0))
+    availability._own_api = lambda: api
 assert not availability._is_layout_known(), spoil
 """
 
@@ -100,6 +103,31 @@ assert not availability._is_layout_known(), spoil
 def test_an_interpreter_that_differs_is_noticed(spoil):
     assert availability._is_layout_known()
     run(CHECKS, spoil)
+
+
+SHARED = """
+import ctypes
+api = ctypes.pythonapi
+names = ("PyDict_Next", "PyLong_AsLongLongAndOverflow", "PyUnicode_Compare")
+for name in names:
+    # Types that another library has set.
+    getattr(api, name).argtypes, getattr(api, name).restype = (ctypes.c_char,), ctypes.c_char
+from streamsvm.native_events import availability
+for name in names:
+    assert getattr(api, name).argtypes == (ctypes.c_char,), name
+    assert getattr(api, name).restype is ctypes.c_char, name
+assert availability.POSSIBLE and availability._is_layout_known()
+"""
+
+
+@needs_native_events
+def test_functions_that_other_libraries_use_are_left_alone():
+    run(SHARED)
+
+
+def test_without_the_interpreters_functions_the_layout_is_unknown(monkeypatch):
+    monkeypatch.delattr(ctypes, "pythonapi")
+    assert not availability._is_layout_known()
 
 
 def test_untried_versions_are_left_alone(monkeypatch):

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import math
 
@@ -6,7 +7,8 @@ import pyarrow as pa
 import pytest
 from river import linear_model
 
-from connectors import ArrowSource, MemorySource
+from connectors import ArrowSource, MemorySource, Position
+from connectors.source import Reject
 from streamsvm import LASVMClassifier, StandardScaler
 from streamsvm.errors import BadEventError, LabelError, ParameterError
 from streamsvm.run.bad_events import BadEvents
@@ -153,6 +155,27 @@ def test_too_many_bad_events_end_the_run(tmp_path):
     for wrong in (-1, True, 1.5):
         with pytest.raises(ParameterError, match="most="):
             BadEvents("skip", most=wrong)
+
+
+class Rejecting(ArrowSource):
+    """Refuses rows beside those of its table: some among them, and one in a batch of its own."""
+
+    def batches(self, size=None):
+        for batch in super().batches(size):
+            # Rows come in twos, of which every tenth second one is refused.
+            places = [2 * row + 1 for row in batch.rows.tolist() if row % 10 == 9]
+            rejects = tuple(Reject(Position(None, i), "refused", "", "") for i in places)
+            yield dataclasses.replace(batch, rows=2 * batch.rows, rejects=rejects)
+        if self.last:
+            yield dataclasses.replace(batch.slice(0, 0), rejects=(self.last.pop(),))
+
+
+def test_what_a_source_refuses_is_counted_once():
+    source = Rejecting(table(), "y")
+    source.last = [Reject(Position(None, 9999), "the last", "", "")]
+    report = Run(source, pipeline(), bad_events=BadEvents("skip")).execute()
+    assert report.bad == {"refused": 250, "the last": 1}
+    assert report.rows == 2751 and report.learnt == 2500
 
 
 def test_rows_that_the_kernel_cannot_take():

@@ -1,8 +1,19 @@
 """Models that are used by what runs in the middle of their methods, on the same thread."""
 
+import copy
+
+import numpy as np
 import pytest
 
-from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier
+from streamsvm import (
+    LaRankClassifier,
+    LASVMClassifier,
+    SGDQNClassifier,
+    StandardScaler,
+    SVMSGDClassifier,
+    TrackingSVMClassifier,
+)
+from streamsvm.errors import ModelBusyError
 from streamsvm.learners.bases import linear_classes, linear_native
 from streamsvm.native_events import is_on
 from streamsvm.native_events.scaler_path import ScalerFastPath
@@ -53,6 +64,87 @@ assert model.predict_one(event) in model.classes
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_signal_handler_that_learns(seed):
     run(SIGNALS, seed)
+
+
+KERNEL_SIGNALS = """
+import random, signal, sys, time
+from streamsvm import LASVMClassifier, LaRankClassifier, TrackingSVMClassifier
+from streamsvm.errors import ModelBusyError
+
+cls = {"lasvm": LASVMClassifier, "larank": LaRankClassifier, "tracking": TrackingSVMClassifier}
+draw = random.Random(0)
+model, learnt, refused = cls[sys.argv[1]](), [0], [0]
+
+def event():
+    x = {name: draw.gauss(0.0, 1.0) for name in "abcdefgh"}
+    return x, x["a"] * x["b"] > 0.0
+
+for _ in range(40):
+    model.learn_one(*event())
+model.learn_one(*event(), 0.0)
+learnt[0] = 41
+
+def handler(number, frame):
+    try:
+        # As few calls as possible between learning and counting: signals come here, too.
+        for _ in range(3):
+            model.learn_one(*event())
+            learnt[0] += 1
+    except ModelBusyError:
+        refused[0] += 1
+    signal.setitimer(signal.ITIMER_REAL, draw.uniform(2e-5, 1e-3))
+
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 1e-3)
+began, i = time.monotonic(), 0
+while time.monotonic() - began < 4.0:
+    model.learn_one(*event(), 0.0 if i % 3 else 1.0)
+    i += 1
+signal.setitimer(signal.ITIMER_REAL, 0)
+assert refused[0] > 10 and learnt[0] > 60, (refused, learnt)
+assert model.n_examples == learnt[0] + i, (model.n_examples, learnt, i)
+model.learn_one(*event())
+"""
+
+
+@pytest.mark.parametrize("name", ["lasvm", "larank", "tracking"])
+def test_a_signal_handler_that_learns_on_a_kernel_learner(name):
+    run(KERNEL_SIGNALS, name)
+
+
+@pytest.mark.parametrize("cls", [LASVMClassifier, TrackingSVMClassifier, LaRankClassifier])
+@pytest.mark.parametrize("step", ["_diagonal", "_learn_rows", "_solve", "_adapt"])
+def test_a_kernel_learner_refuses_to_learn_in_the_middle_of_learning(monkeypatch, cls, step):
+    stream = [({"a": float(i % 7 - 3), "b": float(i % 5)}, i % 7 > 2) for i in range(64)]
+    model, twin = (cls(**({} if cls is LASVMClassifier else {"seed": 0})) for _ in range(2))
+    original = getattr(cls, step)
+    tried = []
+
+    def interrupted(self, *arguments):
+        if self is model and step in armed:
+            armed.clear()
+            tried.append(step)
+            for learn in (
+                lambda: model.learn_one({"new": 1.0}, True),
+                lambda: model.learn_many(np.ones((1, 1)), [True]),
+            ):
+                with pytest.raises(ModelBusyError, match="this model is learning"):
+                    learn()
+            # A copy that was made now is not in the middle of anything.
+            copy.deepcopy(model).learn_one({"a": 1.0}, True)
+        return original(self, *arguments)
+
+    monkeypatch.setattr(cls, step, interrupted)
+    for i, (x, y) in enumerate(stream):
+        # By the general path (at a weight of 0) and by that of events.
+        armed = {step} if i > 20 else set()
+        for learner in (model, twin):
+            learner.learn_one(x, y, 0.0 if i % 4 == 2 else 1.0)
+    assert len(tried) > 1 or step == "_adapt"
+    assert tried and model.n_examples == twin.n_examples == 64
+    assert model.feature_names == ["a", "b"]
+    for x, _ in stream[:7]:
+        assert model.decision_function_one(x) == twin.decision_function_one(x)
 
 
 LABELS = """

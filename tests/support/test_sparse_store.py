@@ -90,6 +90,20 @@ def test_a_merged_row_keeps_its_largest_features_only():
     np.testing.assert_array_equal(kept, np.arange(d - sparse_store.MOST_MERGED, d))
 
 
+def test_of_equal_features_a_merged_row_keeps_the_first():
+    d = sparse_store.MOST_MERGED + 100
+    rows = np.ones((2, d), np.float32)
+    # The largest come last: equal ones before them must not take their place.
+    rows[:, -40:] = np.where(np.arange(40) % 2, 3.0, -2.0)
+    rows[:, 5] = 0.5
+    store = stores.filled(sparse_store.new_store(CAPACITY, d), sparse(rows))
+    z = sparse_store.between(store, 0, 1, 0.5, d)
+    n = z.start[1]
+    first = np.delete(np.arange(d), 5)[: sparse_store.MOST_MERGED - 40]
+    np.testing.assert_array_equal(z.columns[:n], [*first, *range(d - 40, d)])
+    np.testing.assert_array_equal(z.values[:n], rows[0, z.columns[:n]])
+
+
 def test_made_sparse_is_the_same_store():
     rng = np.random.default_rng(0)
     rows = random_rows(rng, 50)

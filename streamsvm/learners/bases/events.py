@@ -6,15 +6,15 @@ for a feature) falls back to the general path, on which `Learner` learns it as a
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn
 
-from streamsvm.errors import BadEventError
+from streamsvm._compiling import working_time
+from streamsvm.errors import BadEventError, ModelBusyError
 from streamsvm.features.event_reader import Event, EventReader, are_usable
 from streamsvm.features.names import Name
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases import parameter_checks
+from streamsvm.learners.bases import label_runs, parameter_checks
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.training_observer import tell
 
@@ -93,7 +93,14 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
     -------
     True; False to fall back, when nothing was learnt.
 
+    Raises
+    ------
+    ModelBusyError
+        This thread is in the middle of the learner's general path.
+
     """
+    if learner._is_learning:
+        refuse_to_learn()
     # Weights of 0, and of other types, are for the general path.
     if (w.__class__ is not float and w.__class__ is not int) or not 0.0 < w < _LARGEST_WEIGHT:
         return False
@@ -114,7 +121,7 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
         return False
     if observer is not None and observer.asks_probabilities:
         return False
-    began = time.perf_counter() if observer is not None else 0.0
+    began = working_time() if observer is not None else 0.0
     if event[4]:
         if not (learner._takes_every_row() and are_usable(event)):
             return False
@@ -124,7 +131,7 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
         return False
     learner._after_event(path, event, sign, box)
     if observer is not None:
-        seconds = time.perf_counter() - began
+        seconds = working_time() - began
         label = learner._labels.label_of_sign(sign)
         predicted = learner._labels.ordered[path.label_index]
         if not observer.note(label, predicted, seconds):
@@ -132,6 +139,25 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
             number = learner._n_examples
             tell(observer, row, sign, label, predicted, path.margin, w, number, seconds)
     return True
+
+
+def refuse_to_learn() -> NoReturn:
+    """Say that a model is learning already, on this thread."""
+    raise ModelBusyError(
+        "this model is learning: a signal handler, or other code that runs in the middle of that, "
+        "must not learn on it; let the handler note the event, and learn it afterwards"
+    )
+
+
+def learn_generally(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> None:
+    """Learn an event by the general path; the learner's lock is held."""
+    try:
+        row, labels, weights, new = checked(learner, x, y, w)
+        diagonal = learner._diagonal(row)
+        learner._schema.extend(new)
+        label_runs.learn(learner, row, labels, weights, None, diagonal)
+    finally:
+        learner._is_learning = False
 
 
 def checked(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> tuple[Any, ...]:
@@ -163,8 +189,11 @@ def checked(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> tuple[Any, .
         row, new = schema.sparse_row(event) if learner._sparse else schema.wider_row(event)
         weights = parameter_checks.weights_of(w, 1)
         labels = learner._labels.check(LabelColumn.of([y]))
+        # Before it is compared: from here on, nothing else may learn on the model.
+        learner._is_learning = not learner._is_reentrant
         if learner._schema is schema and (learner._n_examples, len(schema)) == (n, k):
             return row, labels, weights, new
+        learner._is_learning = False
     raise BadEventError(
         "the model was changed each time this event was read: its values, names or label must "
         "not learn on the model that reads them"

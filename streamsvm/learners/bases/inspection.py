@@ -30,7 +30,8 @@ class Inspection(abc.ABC):
 
     @property
     def _n_examples(self) -> int:
-        return int(self._n_learnt[0])
+        n: int = self._n_learnt.item()
+        return n
 
     @_n_examples.setter
     def _n_examples(self, n: int) -> None:

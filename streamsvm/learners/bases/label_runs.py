@@ -6,12 +6,11 @@ The learner's monitor is told of each run.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
 
-from streamsvm._compiling import clock
+from streamsvm._compiling import clock, working_time
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import rehearsal
 from streamsvm.support.rows import Rows, cut
@@ -85,7 +84,7 @@ def _learn_run(
 
     The first row is predicted from the first `n_known` classes only; None: from all.
     """
-    began = time.perf_counter()
+    began = working_time()
     n = learner._n_examples
     signs = labels.numbers(learner._sign_of)
     if numbers is None:
@@ -94,7 +93,7 @@ def _learn_run(
     learner._n_examples = n + len(labels)
     predicted: LabelColumn = learner._labels.predicted(margins, n_known)
     if learner.observer is not None:
-        seconds = time.perf_counter() - began
+        seconds = working_time() - began
         learner.observer.learnt(
             x, signs, labels.tolist(), predicted.tolist(), margins, w, numbers, seconds
         )

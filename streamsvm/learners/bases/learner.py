@@ -39,6 +39,9 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
     has_dual = True
     """Whether it has dual coefficients, from which a duality gap can be measured."""
 
+    _is_reentrant = False
+    """Whether a signal handler in the middle of the general path may learn on the model."""
+
     _output: ClassVar[Output] = outputs.BINARY
     """How margins become labels: `outputs.BINARY`, `MULTICLASS` or `GROWING`."""
 
@@ -57,6 +60,8 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
         self._state: Any = None
         self._reader: EventReader | None = None
         self._event_path: EventPath | None = None
+        # True in the general path, if it is not reentrant.
+        self._is_learning = False
 
     # To be defined by a subclass
 
@@ -136,12 +141,8 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
 
         """
         with self._lock:
-            if events.learn(self, x, y, w):
-                return
-            row, labels, weights, new = events.checked(self, x, y, w)
-            diagonal = self._diagonal(row)
-            self._schema.extend(new)
-            label_runs.learn(self, row, labels, weights, None, diagonal)
+            if not events.learn(self, x, y, w):
+                events.learn_generally(self, x, y, w)
 
     def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
         """Return the label predicted for an event.
@@ -387,7 +388,8 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
 
     def _contents(self) -> dict[str, Any]:
         # A copied monitor attaches itself to the copied learner.
-        return {**super()._contents(), "observer": None, "_event_path": None, "_reader": None}
+        own = {"observer": None, "_event_path": None, "_reader": None, "_is_learning": False}
+        return {**super()._contents(), **own}
 
     def _add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
         """Add a class; return the function that converts earlier signs, None if they stay."""

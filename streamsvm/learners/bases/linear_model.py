@@ -33,6 +33,7 @@ class LinearModel(Learner):
 
     """
 
+    _is_reentrant = True
     _output = outputs.GROWING
     has_dual = False
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 
+from streamsvm._compiling import working_time
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
 from streamsvm.learners.bases import rate_search
@@ -199,7 +199,7 @@ def learn_watched(
     """
     if observer.asks_probabilities:
         return False
-    began = time.perf_counter()
+    began = working_time()
     learnt = learn(x, y, w)
     if learnt is None:
         return False
@@ -207,7 +207,7 @@ def learn_watched(
     label, predicted, margin = model._fast_path.last_example()
     if not learnt:
         model._search_rate_if_due()
-    seconds = time.perf_counter() - began
+    seconds = working_time() - began
     if not observer.note(label, predicted, seconds):
         row = model._schema.known_row(x) if model._sparse else model._schema.row(x)
         sign, number = model._sign_of(label), model.n_examples

@@ -23,7 +23,7 @@ from streamsvm.run.runner import Run
 from tests import brokers
 
 confluent_kafka = pytest.importorskip("confluent_kafka", reason="pip install confluent-kafka")
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
