@@ -42,7 +42,7 @@ STREAM = list(datasets.Bananas().take(1300))
 def general():
     """Have all events take the general path."""
     with (
-        mock.patch.object(events, "predict", lambda *a: None),
+        mock.patch.object(events, "predict", lambda *a: (-1, None)),
         mock.patch.object(events, "learn", lambda *a: False),
     ):
         yield

@@ -48,7 +48,7 @@ LEARNERS = {
 def general_path():
     """Have all events take the general path."""
     with (
-        mock.patch.object(events, "predict", lambda *a: None),
+        mock.patch.object(events, "predict", lambda *a: (-1, None)),
         mock.patch.object(events, "learn", lambda *a: False),
     ):
         yield

@@ -12,6 +12,7 @@ from streamsvm import (
     StandardScaler,
     SVMSGDClassifier,
     TrackingSVMClassifier,
+    kernels,
 )
 from streamsvm.errors import ModelBusyError
 from streamsvm.learners.bases import linear_classes, linear_native
@@ -296,3 +297,50 @@ assert model.predict_one({"a": 1.0}) in (0, 1)
 @needs_native_events
 def test_what_says_to_fall_back_is_never_returned():
     run(SHUTDOWN)
+
+
+class InterruptedBuffer:
+    """Runs a function, once, when the values of an event have just been written."""
+
+    def __init__(self, path, function):
+        self.path, self.view, self.function = path, path._values_view, function
+        path._values_view = self
+
+    def __setitem__(self, key, values):
+        self.view[key] = values
+        self.path._values_view = self.view
+        self.function()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("cls", [LASVMClassifier, TrackingSVMClassifier, LaRankClassifier])
+@pytest.mark.parametrize("what", ["learn", "predict", "learn a new feature", "learn a batch"])
+def test_an_event_that_a_handler_overwrites_is_read_again(cls, sparse, what):
+    other = {"a": -2.0, "b": 4.0}
+    doing = {
+        "learn": lambda model: model.learn_one(other, False),
+        "predict": lambda model: model.predict_one(other),
+        "learn a new feature": lambda model: model.learn_one({**other, "c": 1.0}, False),
+        "learn a batch": lambda model: model.learn_one(other, False, 0.0),
+    }[what]
+    kernel = kernels.RBF(gamma=0.3)
+    model, twin = (
+        cls(kernel, sparse=sparse, **({} if cls is LASVMClassifier else {"seed": 0}))
+        for _ in range(2)
+    )
+    for i in range(30):
+        for learner in (model, twin):
+            learner.learn_one({"a": float(i % 7 - 3), "b": float(i % 5)}, i % 7 > 2)
+    x = {"a": 1.5, "b": -1.0}
+    model.predict_one(x)
+    InterruptedBuffer(model._event_path, lambda: doing(model))
+    doing(twin)
+    # The second time makes a path to the state of now.
+    assert model.predict_one(x) == model.predict_one(x) == twin.predict_one(x)
+    InterruptedBuffer(model._event_path, lambda: doing(model))
+    model.learn_one(x, True)
+    doing(twin)
+    twin.learn_one(x, True)
+    assert model.n_examples == twin.n_examples
+    for x in ({"a": 1.5, "b": -1.0}, other):
+        assert model.decision_function_one(x) == twin.decision_function_one(x)

@@ -57,7 +57,7 @@ _FIELDS = (
     "columns",  # int32 (4, room): columns of sparse events, see `EVENT_COLUMNS`
     "sort_keys",  # uint32 (room,): scratch of `list_event`
     "start",  # int64 (2,): `start` of a sparse row
-    "numbers",  # int64 (2,): the number of the example; the length of the row predicted last, or -1
+    "numbers",  # int64 (3,): see below
     "n_learnt",  # int64 (1,): number of examples learnt; `_learn` increases it
     "targets",  # float64 (3, 1): sign or class, C_i, weight
     "margins",  # float64 (1, outputs): the margins of the last event
@@ -66,6 +66,9 @@ _FIELDS = (
 EVENT_COLUMNS, SORT_RANKS, SORTED_COLUMNS, LAST_COLUMNS = range(4)
 """Rows of the field `columns`: the columns of an event, written by Python; scratch of `list_event`;
 the columns of the row in increasing order; the columns of the row that was predicted last."""
+EXAMPLE, LAST_LENGTH, TURN = range(3)
+"""Entries of the field `numbers`: the number of the example; the length of the row that was
+predicted last, or -1; the number of the event whose values Python has written."""
 
 
 class _PlainArguments:
@@ -116,7 +119,7 @@ def _learn(args, x, is_last, sign, box, weight):
     """Learn a row; return the index of the label predicted before, or -1 if it was not learnt."""
     state, margins = borrowed(args.state), args.margins
     y, boxes, weights = args.targets[0], args.targets[1], args.targets[2]
-    y[0], boxes[0], weights[0], args.numbers[0] = sign, box, weight, args.n_learnt[0] + 1
+    y[0], boxes[0], weights[0], args.numbers[EXAMPLE] = sign, box, weight, args.n_learnt[0] + 1
     done = learn_event(
         state, args.kernel, args.schedule, borrowed(args.row_store), x, is_last, y, boxes, weights,
         args.numbers, margins, args.solver,
@@ -135,23 +138,23 @@ def _learn(args, x, is_last, sign, box, weight):
 
 
 @compiled
-def _predict_dense(args, d):
+def _predict_dense(args, turn, d):
     """Predict a dense event of d features; return the index of the label, or -1."""
-    args.numbers[1] = -1
-    if not narrow(args.event_values[:d], args.last_values[:d]):
+    args.numbers[LAST_LENGTH] = -1
+    if args.numbers[TURN] != turn or not narrow(args.event_values[:d], args.last_values[:d]):
         return -1
     row = args.last_values[:d].reshape(1, d)
     margins_of_event(borrowed(args.state), args.kernel, args.schedule, row, args.margins)
-    args.numbers[1] = d
+    args.numbers[LAST_LENGTH] = d
     return _label_index(args.margins[0])
 
 
 @compiled
-def _learn_dense(args, d, sign, box, weight):
+def _learn_dense(args, turn, d, sign, box, weight):
     """Learn a dense event of d features; return the index of the label predicted before, or -1."""
-    if not narrow(args.event_values[:d], args.row_values[:d]):
+    if args.numbers[TURN] != turn or not narrow(args.event_values[:d], args.row_values[:d]):
         return -1
-    is_last = args.numbers[1] == d
+    is_last = args.numbers[LAST_LENGTH] == d
     for c in range(d):
         is_last &= args.row_values[c] == args.last_values[c]
     return _learn(args, args.row_values[:d].reshape(1, d), is_last, sign, box, weight)
@@ -179,26 +182,30 @@ def _sparse_row(args, n, d, is_hashed):
 
 
 @compiled
-def _predict_sparse(args, n, d, is_hashed):
+def _predict_sparse(args, turn, n, d, is_hashed):
     """Predict a sparse event of n values; return the index of the label, or -1."""
-    args.numbers[1] = -1
+    args.numbers[LAST_LENGTH] = -1
+    if args.numbers[TURN] != turn:
+        return -1
     x = _sparse_row(args, n, d, is_hashed)
     if x.start[1] < 0:
         return -1
     margins_of_event(borrowed(args.state), args.kernel, args.schedule, x, args.margins)
-    args.numbers[1] = x.start[1]
+    args.numbers[LAST_LENGTH] = x.start[1]
     for t in range(x.start[1]):
         args.columns[LAST_COLUMNS, t], args.last_values[t] = x.columns[t], x.values[t]
     return _label_index(args.margins[0])
 
 
 @compiled
-def _learn_sparse(args, n, d, is_hashed, sign, box, weight):
+def _learn_sparse(args, turn, n, d, is_hashed, sign, box, weight):
     """Learn a sparse event of n values; return the index of the label predicted before, or -1."""
+    if args.numbers[TURN] != turn:
+        return -1
     x = _sparse_row(args, n, d, is_hashed)
     if x.start[1] < 0:
         return -1
-    is_last = args.numbers[1] == x.start[1]
+    is_last = args.numbers[LAST_LENGTH] == x.start[1]
     if is_last:
         for t in range(x.start[1]):
             is_last &= (
@@ -229,8 +236,6 @@ class EventPath:
     ----------
     margins
         float64 (1, outputs): the margins of the last event, from before it was learnt.
-    label_index
-        The index of the label that they predict; -1 if the last event fell back.
 
     """
 
@@ -246,12 +251,14 @@ class EventPath:
         self.bound, self.room, self.is_sparse = bound, room, is_sparse
         state, _, schedule, calibration, _ = bound
         n = LONGEST if is_sparse else room
-        self.margins, self.label_index = np.zeros((1, n_outputs)), -1
+        self.margins = np.zeros((1, n_outputs))
         self._row_values, self._start = np.zeros(n, np.float32), np.zeros(2, np.int64)
         self._columns: Any = np.zeros((4, n if is_sparse else 1), np.int32)
         event_values: Any = np.zeros(n)
         self._columns_view = memoryview(self._columns[EVENT_COLUMNS]).cast("B")
         self._values_view = memoryview(event_values).cast("B")
+        numbers: Any = np.array([0, -1, 0])
+        self._turn, self._numbers_view = 0, memoryview(numbers)
         self._arguments = _Arguments(
             state,
             kernel,
@@ -264,7 +271,7 @@ class EventPath:
             self._columns,
             np.zeros(n if is_sparse else 1, np.uint32),
             self._start,
-            np.array([0, -1]),
+            numbers,
             n_learnt,
             np.zeros((3, 1)),
             self.margins,
@@ -282,7 +289,21 @@ class EventPath:
             and bound[4] is labels
         )
 
-    def predict(self, event: Event, is_hashed: bool) -> bool:
+    def invalidate(self) -> None:
+        """Make a call for an event that is being written fall back: the model has changed."""
+        self._begin()
+
+    def _begin(self) -> int:
+        """Return a number for the event whose values are written next.
+
+        A signal handler may write an event of its own before the compiled call, which therefore
+        checks that this event was the last one to begin.
+        """
+        turn = self._turn = self._turn + 1
+        self._numbers_view[TURN] = turn
+        return turn
+
+    def predict(self, event: Event, is_hashed: bool) -> int:
         """Predict an event.
 
         Parameters
@@ -294,19 +315,19 @@ class EventPath:
 
         Returns
         -------
-        Whether it was predicted; if not, a value is out of range.
+        The index of the label; -1 to fall back: a value is out of range, or a signal handler used
+        the model meanwhile.
 
         """
         n, d, values, columns, _ = event
+        turn = self._begin()
         self._values_view[: len(values)] = values
         if self.is_sparse:
             self._columns_view[: len(columns)] = columns
-            self.label_index = _predict_sparse(self._arguments, n, d, is_hashed)
-        else:
-            self.label_index = _predict_dense(self._arguments, d)
-        return self.label_index >= 0
+            return _predict_sparse(self._arguments, turn, n, d, is_hashed)
+        return _predict_dense(self._arguments, turn, d)
 
-    def learn(self, event: Event, is_hashed: bool, sign: float, box: float, weight: float) -> bool:
+    def learn(self, event: Event, is_hashed: bool, sign: float, box: float, weight: float) -> int:
         """Learn an event.
 
         Parameters
@@ -322,18 +343,17 @@ class EventPath:
 
         Returns
         -------
-        Whether it was learnt; if not, nothing changed: a value is out of range, or the state is
-        full.
+        The index of the label that was predicted before; -1 to fall back, when nothing was learnt:
+        as for `predict`, or because the state is full.
 
         """
         n, d, values, columns, _ = event
+        turn = self._begin()
         self._values_view[: len(values)] = values
         if self.is_sparse:
             self._columns_view[: len(columns)] = columns
-            self.label_index = _learn_sparse(self._arguments, n, d, is_hashed, sign, box, weight)
-        else:
-            self.label_index = _learn_dense(self._arguments, d, sign, box, weight)
-        return self.label_index >= 0
+            return _learn_sparse(self._arguments, turn, n, d, is_hashed, sign, box, weight)
+        return _learn_dense(self._arguments, turn, d, sign, box, weight)
 
     @property
     def margin(self) -> Any:

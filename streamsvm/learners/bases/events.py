@@ -55,7 +55,7 @@ def _path_for(learner: Any, event: Event) -> EventPath | None:
     return path if d <= path.room else None
 
 
-def predict(learner: Any, x: Mapping[Name, Any]) -> EventPath | None:
+def predict(learner: Any, x: Mapping[Name, Any]) -> tuple[int, EventPath | None]:
     """Predict an event by the learner's `EventPath`.
 
     Parameters
@@ -67,14 +67,14 @@ def predict(learner: Any, x: Mapping[Name, Any]) -> EventPath | None:
 
     Returns
     -------
-    The path, which has the margin and the index of the label; None to fall back.
+    The index of the label, -1 to fall back; and the path, which has the margin.
 
     """
     event = _read(learner, x, False)
     path = None if event is None else _path_for(learner, event)
     if event is None or path is None:
-        return None
-    return path if path.predict(event, learner._schema.buckets is not None) else None
+        return -1, path
+    return path.predict(event, learner._schema.buckets is not None), path
 
 
 def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
@@ -127,13 +127,14 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
             return False
         # Before learning, so that after an interruption every column in use has a name.
         learner._schema.extend(event[4])
-    if not path.learn(event, learner._schema.buckets is not None, sign, box, w):
+    label_index = path.learn(event, learner._schema.buckets is not None, sign, box, w)
+    if label_index < 0:
         return False
     learner._after_event(path, event, sign, box)
     if observer is not None:
         seconds = working_time() - began
         label = learner._labels.label_of_sign(sign)
-        predicted = learner._labels.ordered[path.label_index]
+        predicted = learner._labels.ordered[label_index]
         if not observer.note(label, predicted, seconds):
             row = path.row(event)
             number = learner._n_examples

@@ -43,6 +43,9 @@ def learn(
     The label predicted for each row before it was learnt.
 
     """
+    if learner._event_path is not None:
+        # This may be a signal handler, in the middle of an event.
+        learner._event_path.invalidate()
     runs = labels.runs(learner._labels.seen)
     if len(runs) == 1 and labels[0] in learner._labels.seen:
         return _learn_run(learner, x, labels, w, numbers, diagonal)

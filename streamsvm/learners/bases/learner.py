@@ -165,9 +165,9 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
 
         """
         with self._lock:
-            path = events.predict(self, x)
-            if path is not None:
-                return self._labels.ordered[path.label_index]
+            label_index, _ = events.predict(self, x)
+            if label_index >= 0:
+                return self._labels.ordered[label_index]
             return self._labels.label(self._general_margin(x))
 
     def decision_function_one(self, x: Mapping[Name, Any]) -> Any:
@@ -207,8 +207,8 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
 
     def _margin_one(self, x: Mapping[Name, Any]) -> Any:
         """Return the margin of an event as a float, or the scores as a list."""
-        path = events.predict(self, x)
-        return self._general_margin(x) if path is None else path.margin
+        label_index, path = events.predict(self, x)
+        return path.margin if path is not None and label_index >= 0 else self._general_margin(x)
 
     def _general_margin(self, x: Mapping[Name, Any]) -> Any:
         """Return the same by the general path, which takes every event."""
