@@ -229,9 +229,6 @@ class LaRankClassifier(KernelLearner):
         done: int = larank.learn_rows(state, kernel, *rows, self._schedule, margins)  # type: ignore[call-arg]
         return done
 
-    def _schedule_now(self) -> larank.Schedule:
-        return self._schedule
-
     def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
         state, n = self._state, int(self._state.info[0].n)
         rows = stores.rows_of(state.store, n, len(self._schema))

@@ -205,9 +205,6 @@ class LASVMClassifier(KernelLearner):
         done: int = lasvm.learn_rows(state, kernel, *rows, self._schedule, margins)  # type: ignore[call-arg]
         return done
 
-    def _schedule_now(self) -> lasvm.Schedule:
-        return self._schedule
-
     def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
         store, n = self._state.store, int(self._state.info[0].n)
         rows = stores.rows_of(store, n, len(self._schema))

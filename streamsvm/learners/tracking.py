@@ -12,6 +12,7 @@ from streamsvm import kernels
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases import tracking_schedule
+from streamsvm.learners.bases.event_path import Bound
 from streamsvm.learners.bases.kernel_learner import KernelLearner
 from streamsvm.learners.bases.parameter_checks import check_size
 from streamsvm.learners.bases.registry import register_learner
@@ -202,16 +203,20 @@ class TrackingSVMClassifier(KernelLearner):
         )
 
     def _solve(self, state: Any, rows: tuple[Any, ...], margins: np.ndarray) -> int:
+        self._update_schedule()
         done: int = self._solver.learn_rows(
-            state, self._bound_kernel(state), *rows, self._schedule_now(), margins
+            state, self._bound_kernel(state), *rows, self._schedule, margins
         )
         return done
 
-    def _schedule_now(self) -> tracking.Schedule:
-        # `averaged` is a public attribute that may have been changed.
+    def _update_schedule(self) -> None:
+        """Replace the schedule if the public attribute `averaged` was changed."""
         if self._schedule.averaged != bool(self.averaged):
             self._schedule = self._schedule._replace(averaged=float(bool(self.averaged)))
-        return self._schedule
+
+    def _bound(self) -> Bound:
+        self._update_schedule()
+        return super()._bound()
 
     def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
         if self._gradients == "fresh":

@@ -280,13 +280,14 @@ class EventPath:
 
     def is_bound_to(self, bound: Bound) -> bool:
         """Tell whether the path is bound to these very objects: see `Bound`."""
-        state, kernel, schedule, calibration, labels = self.bound
+        # Compared one by one, as each event does this: a loop takes three times as long.
+        own = self.bound
         return (
-            bound[0] is state
-            and bound[1] is kernel
-            and bound[2] is schedule
-            and bound[3] is calibration
-            and bound[4] is labels
+            bound[0] is own[0]
+            and bound[1] is own[1]
+            and bound[2] is own[2]
+            and bound[3] is own[3]
+            and bound[4] is own[4]
         )
 
     def invalidate(self) -> None:

@@ -85,9 +85,8 @@ class KernelLearner(Learner):
     def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
         """Return rows, coefficients and example numbers of the slots in use."""
 
-    @abc.abstractmethod
-    def _schedule_now(self) -> Any:
-        """Return the schedule; the same object as long as it does not change."""
+    _schedule: Any
+    """The schedule of the solver; it is replaced when a parameter in it changes."""
 
     _solver: Any
     """The module of the solver, with the functions `learn_rows` and `fill_block`."""
@@ -139,7 +138,7 @@ class KernelLearner(Learner):
         return bound(self.kernel_, state.store)
 
     def _bound(self) -> Bound:
-        return self._state, self.kernel_, self._schedule_now(), self._calibration, self._labels
+        return self._state, self.kernel_, self._schedule, self._calibration, self._labels
 
     def _room_for_features(self) -> int:
         return 0 if self._state is None else int(states.n_columns(self._state))
@@ -153,7 +152,7 @@ class KernelLearner(Learner):
         return kernels.product_of(type(self.kernel_)) == "distance"
 
     def _after_event(self, path: EventPath, event: Event, sign: float, box: float) -> None:
-        n = self._n_examples
+        n = self._n_learnt.item()
         if self.kernel is None and n <= auto_gamma.LAST_SET:
             self._moments = auto_gamma.updated(self._moments, n - 1, path.row(event))
         # At powers of two, as in `kernel_batches.learn_rows`.
