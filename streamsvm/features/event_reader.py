@@ -27,12 +27,20 @@ Event = tuple[int, int, bytes, bytes, tuple[Name, ...] | list[Name]]
 """The number of values; the number of features of the schema with the new ones; the values
 (float64); their columns (int32; empty for a dense event); the names of the new features."""
 
-_UNUSUAL = (KeyError, TypeError, ValueError, OverflowError, struct.error)
+UNUSUAL = (KeyError, TypeError, ValueError, OverflowError, struct.error)
+"""What reading and packing raises if an event is not usual; the general path raises the proper
+error, or learns it."""
 
 
 @cache
-def _pack(kind: str, n: int) -> Any:
+def packer(kind: str, n: int) -> Any:
+    """Return a function that packs n numbers as bytes: "d" as float64, "i" as int32."""
     return struct.Struct(f"{n}{kind}").pack
+
+
+def getter(names: list[Name]) -> Any:
+    """Return a function that reads the values of at least two names as a tuple."""
+    return itemgetter(*names)
 
 
 def are_usable(event: Event) -> bool:
@@ -52,9 +60,6 @@ class EventReader:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self._n_prepared = -1
-        self._get: Any = None
-        self._pack: Any = None
 
     def dense(self, x: Mapping[Name, Any], learning: bool) -> Event | None:
         """Return the values of all features of the schema, 0 for those that the event lacks.
@@ -71,35 +76,16 @@ class EventReader:
         The packed event; None if the general path must read it, because a value is no number, say.
 
         """
-        d = self.schema.n_names
-        if d != self._n_prepared:
-            self._prepare(d)
-        # One C call reads all values; a name that is missing raises.
-        if x.__class__ is dict and len(x) == d > 1:
-            try:
-                return d, d, self._pack(*self._get(x)), b"", ()
-            except _UNUSUAL:
-                # A value may be no number. What comes next returns None then, and the general path
-                # raises the proper error.
-                pass
-        return self._some_dense(x, d, learning)
-
-    def _prepare(self, d: int) -> None:
-        names = self.schema.names
-        self._get = itemgetter(*names) if d > 1 else None
-        self._pack, self._n_prepared = _pack("d", d), d
-
-    def _some_dense(self, x: Mapping[Name, Any], d: int, learning: bool) -> Event | None:
         try:
             x = snapshot(x)
-            new = self._new_names(x, d, learning)
+            new = self._new_names(x, self.schema.n_names, learning)
             if new is None:
                 return None
             get = x.get
             values = [get(name, 0.0) for name in self.schema.names]
             values += map(x.__getitem__, new)
-            return len(values), len(values), _pack("d", len(values))(*values), b"", new
-        except _UNUSUAL:
+            return len(values), len(values), packer("d", len(values))(*values), b"", new
+        except UNUSUAL:
             return None
 
     def _new_names(self, x: dict[Name, Any], d: int, learning: bool) -> Any:
@@ -148,7 +134,7 @@ class EventReader:
                     columns = (get(name, more.get(name, -1)) for name in x)
                 else:
                     columns = map(schema.index.get, x, repeat(-1))
-            packed = _pack("i", n)(*columns)
-            return n, d + len(new), _pack("d", n)(*x.values()), packed, new
-        except _UNUSUAL:
+            packed = packer("i", n)(*columns)
+            return n, d + len(new), packer("d", n)(*x.values()), packed, new
+        except UNUSUAL:
             return None

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm.features.event_reader import Event
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.bounds import policy_of
@@ -232,15 +231,19 @@ class LASVMClassifier(KernelLearner):
         return self._C * (positive + negative) / (2.0 * own)
 
     def _box_of(self, label: Any, sign: float) -> float:
+        if self.class_weight is None:
+            # Without another call: each event asks for it.
+            return self._C
         if self.class_weight != "balanced":
             return super()._box_of(label, sign)
         counts = self._counts + np.array([sign < 0.0, sign > 0.0])
         return float(self._C * counts.sum() / (2.0 * counts[int(sign > 0.0)]))
 
-    def _after_event(self, path: EventPath, event: Event, sign: float, box: float) -> None:
+    def _after_event(self, path: EventPath, sign: float, box: float) -> None:
         if self.class_weight == "balanced":
             self._counts[int(sign > 0.0)] += 1.0
-        super()._after_event(path, event, sign, box)
+        # `super()` would take as long as what is called.
+        KernelLearner._after_event(self, path, sign, box)
 
     def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the C_i that examples of these signs and weights would have now.

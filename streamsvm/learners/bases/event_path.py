@@ -16,21 +16,17 @@ general path, which raises the error or grows the state.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.experimental import structref
 
-from streamsvm._compile import JIT, borrowed, compiled
-from streamsvm.features.event_reader import LONGEST, Event
-from streamsvm.features.packing import list_event, narrow
-from streamsvm.labels.calibration import (
-    update_one,
-    update_temperature_one,
-    update_thinned_one,
-)
-from streamsvm.solvers.registry import learn_event, margins_of_event, solver_for
+from streamsvm.features.event_reader import LONGEST, UNUSUAL, Event, getter, packer
+from streamsvm.features.names import Name
+from streamsvm.features.schema import Schema
+from streamsvm.learners.bases import event_calls
+from streamsvm.learners.bases.event_calls import EVENT_COLUMNS, SORTED_COLUMNS, TURN, Arguments
+from streamsvm.solvers.registry import solver_for
 from streamsvm.support import dense_store
 from streamsvm.support.rows import Rows, SparseRows
 from streamsvm.support.sparse_store import SparseStore
@@ -42,177 +38,6 @@ A learner that changes one of them in a way that concerns an `EventPath` replace
 path is valid as long as the learner has the very objects that the path is bound to.
 """
 
-_THINNED_SIZE = 6
-"""Size of the calibration array of `new_thinned`."""
-
-_FIELDS = (
-    "state",
-    "kernel",
-    "schedule",
-    "calibration",  # float64: see `labels.calibration`
-    "row_store",  # scratch: a store of one row
-    "event_values",  # float64 (room,): the values of the event, written by Python
-    "row_values",  # float32 (room,): the values of the row; if it is sparse, sorted by column
-    "last_values",  # float32 (room,): the values of the row that was predicted last
-    "columns",  # int32 (4, room): columns of sparse events, see `EVENT_COLUMNS`
-    "sort_keys",  # uint32 (room,): scratch of `list_event`
-    "start",  # int64 (2,): `start` of a sparse row
-    "numbers",  # int64 (3,): see below
-    "n_learnt",  # int64 (1,): number of examples learnt; `_learn` increases it
-    "targets",  # float64 (3, 1): sign or class, C_i, weight
-    "margins",  # float64 (1, outputs): the margins of the last event
-    "solver",  # see `registry.solver_for`
-)
-EVENT_COLUMNS, SORT_RANKS, SORTED_COLUMNS, LAST_COLUMNS = range(4)
-"""Rows of the field `columns`: the columns of an event, written by Python; scratch of `list_event`;
-the columns of the row in increasing order; the columns of the row that was predicted last."""
-EXAMPLE, LAST_LENGTH, TURN = range(3)
-"""Entries of the field `numbers`: the number of the example; the length of the row that was
-predicted last, or -1; the number of the event whose values Python has written."""
-
-
-class _PlainArguments:
-    """The substitute for `_Arguments` if nothing is compiled: an object with the same fields."""
-
-    def __init__(self, *values: Any) -> None:
-        for name, value in zip(_FIELDS, values, strict=True):
-            setattr(self, name, value)
-
-
-if JIT:
-
-    @structref.register
-    class _ArgumentsType(types.StructRef):
-        """Numba's type of `_Arguments`; it does not depend on the values of literals."""
-
-        def preprocess_fields(self, fields: Any) -> Any:
-            return tuple((name, types.unliteral(kind)) for name, kind in fields)
-
-    class _Arguments(structref.StructRefProxy):
-        """The arguments of the functions below, as fields of one object: see `_FIELDS`."""
-
-        def __new__(cls, *values: Any) -> Any:
-            return structref.StructRefProxy.__new__(cls, *values)
-
-    structref.define_proxy(_Arguments, _ArgumentsType, list(_FIELDS))
-else:
-    _Arguments = _PlainArguments  # type: ignore[assignment, misc]
-
-
-# Compiled code
-
-
-@compiled
-def _label_index(margins):
-    """Return the index of the label that margins, float64 (outputs,), predict."""
-    if margins.size == 1:
-        return 1 if margins[0] > 0.0 else 0
-    best = 0
-    for o in range(1, margins.size):
-        if margins[o] > margins[best]:
-            best = o
-    return best
-
-
-@compiled
-def _learn(args, x, is_last, sign, box, weight):
-    """Learn a row; return the index of the label predicted before, or -1 if it was not learnt."""
-    state, margins = borrowed(args.state), args.margins
-    y, boxes, weights = args.targets[0], args.targets[1], args.targets[2]
-    y[0], boxes[0], weights[0], args.numbers[EXAMPLE] = sign, box, weight, args.n_learnt[0] + 1
-    done = learn_event(
-        state, args.kernel, args.schedule, borrowed(args.row_store), x, is_last, y, boxes, weights,
-        args.numbers, margins, args.solver,
-    )  # fmt: skip
-    if done == 0:
-        return -1
-    # Here, not in Python, where a signal handler may run first, and raise an error or learn.
-    args.n_learnt[0] += 1
-    if margins.size > 1:
-        update_temperature_one(args.calibration, margins[0], np.int64(sign))
-    elif args.calibration.size == _THINNED_SIZE:
-        update_thinned_one(args.calibration, margins[0, 0], sign)
-    else:
-        update_one(args.calibration, margins[0, 0], sign)
-    return _label_index(margins[0])
-
-
-@compiled
-def _predict_dense(args, turn, d):
-    """Predict a dense event of d features; return the index of the label, or -1."""
-    args.numbers[LAST_LENGTH] = -1
-    if args.numbers[TURN] != turn or not narrow(args.event_values[:d], args.last_values[:d]):
-        return -1
-    row = args.last_values[:d].reshape(1, d)
-    margins_of_event(borrowed(args.state), args.kernel, args.schedule, row, args.margins)
-    args.numbers[LAST_LENGTH] = d
-    return _label_index(args.margins[0])
-
-
-@compiled
-def _learn_dense(args, turn, d, sign, box, weight):
-    """Learn a dense event of d features; return the index of the label predicted before, or -1."""
-    if args.numbers[TURN] != turn or not narrow(args.event_values[:d], args.row_values[:d]):
-        return -1
-    is_last = args.numbers[LAST_LENGTH] == d
-    for c in range(d):
-        is_last &= args.row_values[c] == args.last_values[c]
-    return _learn(args, args.row_values[:d].reshape(1, d), is_last, sign, box, weight)
-
-
-@compiled
-def _sparse_row(args, n, d, is_hashed):
-    """Return n values as a sparse row of d features; `start[1]` is -1 if one is out of range."""
-    columns = args.columns[EVENT_COLUMNS]
-    if is_hashed:
-        # A hashed column is encoded as 2 * column, plus 1 if the sign of the value changes.
-        for t in range(n):
-            args.event_values[t] *= 1.0 - 2.0 * (columns[t] & 1)
-            columns[t] >>= 1
-    args.start[1] = list_event(
-        columns,
-        args.event_values,
-        n,
-        args.sort_keys,
-        args.columns[SORT_RANKS],
-        args.columns[SORTED_COLUMNS],
-        args.row_values,
-    )
-    return SparseRows(args.start, args.columns[SORTED_COLUMNS], args.row_values, d)
-
-
-@compiled
-def _predict_sparse(args, turn, n, d, is_hashed):
-    """Predict a sparse event of n values; return the index of the label, or -1."""
-    args.numbers[LAST_LENGTH] = -1
-    if args.numbers[TURN] != turn:
-        return -1
-    x = _sparse_row(args, n, d, is_hashed)
-    if x.start[1] < 0:
-        return -1
-    margins_of_event(borrowed(args.state), args.kernel, args.schedule, x, args.margins)
-    args.numbers[LAST_LENGTH] = x.start[1]
-    for t in range(x.start[1]):
-        args.columns[LAST_COLUMNS, t], args.last_values[t] = x.columns[t], x.values[t]
-    return _label_index(args.margins[0])
-
-
-@compiled
-def _learn_sparse(args, turn, n, d, is_hashed, sign, box, weight):
-    """Learn a sparse event of n values; return the index of the label predicted before, or -1."""
-    if args.numbers[TURN] != turn:
-        return -1
-    x = _sparse_row(args, n, d, is_hashed)
-    if x.start[1] < 0:
-        return -1
-    is_last = args.numbers[LAST_LENGTH] == x.start[1]
-    if is_last:
-        for t in range(x.start[1]):
-            is_last &= (
-                args.columns[LAST_COLUMNS, t] == x.columns[t] and args.last_values[t] == x.values[t]
-            )
-    return _learn(args, x, is_last, sign, box, weight)
-
 
 class EventPath:
     """Predicts and learns events by one compiled call each, for one state of a learner.
@@ -223,6 +48,8 @@ class EventPath:
         State, kernel, schedule, calibration and labels of the learner.
     kernel
         The kernel in the form that the solver takes.
+    schema
+        The features of the learner.
     n_learnt
         int64 (1,): the number of examples learnt, which the compiled call increases.
     n_outputs
@@ -243,6 +70,7 @@ class EventPath:
         self,
         bound: Bound,
         kernel: Any,
+        schema: Schema,
         n_learnt: np.ndarray,
         n_outputs: int,
         room: int,
@@ -259,7 +87,15 @@ class EventPath:
         self._values_view = memoryview(event_values).cast("B")
         numbers: Any = np.array([0, -1, 0])
         self._turn, self._numbers_view = 0, memoryview(numbers)
-        self._arguments = _Arguments(
+        self._schema = schema
+        # Of a plain event, see `_plain_values`: the number of values (-1: none is plain), how they
+        # are read, and where they are written.
+        self._n_plain, self._plain_view = -1, self._values_view
+        self._get: Any = None
+        self._pack: Any = None
+        # The number of features of the event that was learnt last.
+        self._d = 0
+        self._arguments = Arguments(
             state,
             kernel,
             schedule,
@@ -304,6 +140,88 @@ class EventPath:
         self._numbers_view[TURN] = turn
         return turn
 
+    def _plain_values(self, learner: Any, x: Mapping[Name, Any]) -> bytes | None:
+        """Return the values of a plain event: a dict of just the features known, if rows are dense.
+
+        Most events are plain, and this takes a third of the time that an `EventReader` takes. Code
+        of the user's may run while the values are read: only then the path is compared with what
+        the learner has. None if the event is not plain, or the path not bound to the learner.
+        """
+        n = self._schema.n_names
+        if n != self._n_plain:
+            self._prepare(n)
+        if len(x) != n:
+            return None
+        try:
+            # One call of C code reads all values; a name that is missing raises.
+            values: bytes = self._pack(*self._get(x))
+        except UNUSUAL:
+            return None
+        is_current = (
+            self.is_bound_to(learner._bound())
+            and learner._event_path is self
+            and learner._schema is self._schema
+            and self._schema.n_names == n
+        )
+        return values if is_current else None
+
+    def _prepare(self, n: int) -> None:
+        """Prepare to read plain events of n features."""
+        self._n_plain = n
+        if self.is_sparse or not 1 < n <= self.room:
+            # A function that reads no value of any event, and so lets it fall back.
+            self._get, self._pack = _not_plain, None
+            return
+        self._get, self._pack = getter(self._schema.names), packer("d", n)
+        self._plain_view = self._values_view[: 8 * n]
+
+    def predict_plain(self, learner: Any, x: Mapping[Name, Any]) -> int:
+        """Predict an event if it is plain.
+
+        Parameters
+        ----------
+        learner
+            The learner that the path belongs to; the caller holds its lock.
+        x
+            The event, a dict.
+
+        Returns
+        -------
+        As for `predict`.
+
+        """
+        values = self._plain_values(learner, x)
+        if values is None:
+            return -1
+        turn = self._begin()
+        self._plain_view[:] = values
+        return event_calls.predict_dense(self._arguments, turn, self._n_plain)
+
+    def learn_plain(
+        self, learner: Any, x: Mapping[Name, Any], sign: float, box: float, weight: float
+    ) -> int:
+        """Learn an event if it is plain.
+
+        Parameters
+        ----------
+        learner, x
+            As for `predict_plain`.
+        sign, box, weight
+            As for `learn`.
+
+        Returns
+        -------
+        As for `learn`.
+
+        """
+        values = self._plain_values(learner, x)
+        if values is None:
+            return -1
+        turn = self._begin()
+        self._plain_view[:] = values
+        self._d = self._n_plain
+        return event_calls.learn_dense(self._arguments, turn, self._d, sign, box, weight)
+
     def predict(self, event: Event, is_hashed: bool) -> int:
         """Predict an event.
 
@@ -325,8 +243,8 @@ class EventPath:
         self._values_view[: len(values)] = values
         if self.is_sparse:
             self._columns_view[: len(columns)] = columns
-            return _predict_sparse(self._arguments, turn, n, d, is_hashed)
-        return _predict_dense(self._arguments, turn, d)
+            return event_calls.predict_sparse(self._arguments, turn, n, d, is_hashed)
+        return event_calls.predict_dense(self._arguments, turn, d)
 
     def learn(self, event: Event, is_hashed: bool, sign: float, box: float, weight: float) -> int:
         """Learn an event.
@@ -349,25 +267,32 @@ class EventPath:
 
         """
         n, d, values, columns, _ = event
-        turn = self._begin()
+        turn, self._d = self._begin(), d
         self._values_view[: len(values)] = values
         if self.is_sparse:
             self._columns_view[: len(columns)] = columns
-            return _learn_sparse(self._arguments, turn, n, d, is_hashed, sign, box, weight)
-        return _learn_dense(self._arguments, turn, d, sign, box, weight)
+            return event_calls.learn_sparse(
+                self._arguments, turn, n, d, is_hashed, sign, box, weight
+            )
+        return event_calls.learn_dense(self._arguments, turn, d, sign, box, weight)
 
     @property
     def margin(self) -> Any:
         """The margin of the last event, from before it was learnt; a list if there are several."""
         return self.margins.item() if self.margins.size == 1 else self.margins[0].tolist()
 
-    def row(self, event: Event) -> Rows:
+    def row(self) -> Rows:
         """Return a copy of the row of the event that was learnt last."""
-        d = event[1]
+        d = self._d
         if not self.is_sparse:
             return self._row_values[:d].reshape(1, d).copy()
         n, columns = int(self._start[1]), self._columns[SORTED_COLUMNS]
         return SparseRows(self._start.copy(), columns[:n].copy(), self._row_values[:n].copy(), d)
+
+
+def _not_plain(x: Mapping[Name, Any]) -> Any:
+    """Read an event that is not plain: see `EventPath._plain_values`."""
+    raise KeyError
 
 
 def _row_store(state: Any, room: int) -> Any:

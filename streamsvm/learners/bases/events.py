@@ -50,7 +50,8 @@ def _path_for(learner: Any, event: Event) -> EventPath | None:
         n_outputs = learner._output.zeros(learner._labels, 1).size
         room, kernel = learner._room_for_features(), learner._bound_kernel(learner._state)
         n_learnt = learner._n_learnt
-        path = EventPath(bound, kernel, n_learnt, n_outputs, room, learner._sparse)
+        schema = learner._schema
+        path = EventPath(bound, kernel, schema, n_learnt, n_outputs, room, learner._sparse)
         learner._event_path = path
     return path if d <= path.room else None
 
@@ -70,6 +71,11 @@ def predict(learner: Any, x: Mapping[Name, Any]) -> tuple[int, EventPath | None]
     The index of the label, -1 to fall back; and the path, which has the margin.
 
     """
+    path: EventPath | None = learner._event_path
+    if path is not None and x.__class__ is dict:
+        label_index = path.predict_plain(learner, x)
+        if label_index >= 0:
+            return label_index, path
     event = _read(learner, x, False)
     path = None if event is None else _path_for(learner, event)
     if event is None or path is None:
@@ -113,33 +119,48 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
         return False
     if sign is None:
         return False
-    event = _read(learner, x, True)
     box = learner._box_of(y, sign) * w
-    path = None if event is None else _path_for(learner, event)
     observer = learner.observer
-    if path is None or event is None or learner._labels.signs is not signs:
-        return False
     if observer is not None and observer.asks_probabilities:
         return False
     began = working_time() if observer is not None else 0.0
-    if event[4]:
-        if not (learner._takes_every_row() and are_usable(event)):
-            return False
-        # Before learning, so that after an interruption every column in use has a name.
-        learner._schema.extend(event[4])
-    label_index = path.learn(event, learner._schema.buckets is not None, sign, box, w)
+    path: EventPath | None = learner._event_path
+    label_index = -1
+    if path is not None and x.__class__ is dict:
+        label_index = path.learn_plain(learner, x, sign, box, w)
     if label_index < 0:
+        label_index, path = _read_and_learn(learner, x, signs, (sign, box, w))
+    if label_index < 0 or path is None:
         return False
-    learner._after_event(path, event, sign, box)
+    learner._after_event(path, sign, box)
     if observer is not None:
         seconds = working_time() - began
         label = learner._labels.label_of_sign(sign)
         predicted = learner._labels.ordered[label_index]
         if not observer.note(label, predicted, seconds):
-            row = path.row(event)
+            row = path.row()
             number = learner._n_examples
             tell(observer, row, sign, label, predicted, path.margin, w, number, seconds)
     return True
+
+
+def _read_and_learn(
+    learner: Any, x: Mapping[Name, Any], signs: dict[Any, float], target: tuple[float, float, float]
+) -> tuple[int, EventPath | None]:
+    """Learn an event that is not plain; return what `predict` does.
+
+    `signs` are the signs of the learner's labels, `target` the sign, C_i and weight of the event.
+    """
+    event = _read(learner, x, True)
+    path = None if event is None else _path_for(learner, event)
+    if path is None or event is None or learner._labels.signs is not signs:
+        return -1, None
+    if event[4]:
+        if not (learner._takes_every_row() and are_usable(event)):
+            return -1, None
+        # Before learning, so that after an interruption every column in use has a name.
+        learner._schema.extend(event[4])
+    return path.learn(event, learner._schema.buckets is not None, *target), path
 
 
 def refuse_to_learn() -> NoReturn:

@@ -10,7 +10,6 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features import density
-from streamsvm.features.event_reader import Event
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import auto_gamma, events, kernel_batches, threads
@@ -151,10 +150,10 @@ class KernelLearner(Learner):
     def _takes_every_row(self) -> bool:
         return kernels.product_of(type(self.kernel_)) == "distance"
 
-    def _after_event(self, path: EventPath, event: Event, sign: float, box: float) -> None:
+    def _after_event(self, path: EventPath, sign: float, box: float) -> None:
         n = self._n_learnt.item()
         if self.kernel is None and n <= auto_gamma.LAST_SET:
-            self._moments = auto_gamma.updated(self._moments, n - 1, path.row(event))
+            self._moments = auto_gamma.updated(self._moments, n - 1, path.row())
         # At powers of two, as in `kernel_batches.learn_rows`.
         if n & (n - 1) == 0:
             self._is_learning = True

@@ -11,7 +11,7 @@ import numpy as np
 from river import base
 
 from streamsvm.features import batches, frames
-from streamsvm.features.event_reader import Event, EventReader
+from streamsvm.features.event_reader import EventReader
 from streamsvm.features.matrices import SparseMatrix
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT, Schema
@@ -117,7 +117,7 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
         """Tell whether the learner accepts every row of finite values."""
         return True
 
-    def _after_event(self, path: EventPath, event: Event, sign: float, box: float) -> None:
+    def _after_event(self, path: EventPath, sign: float, box: float) -> None:
         """Update gamma, rate and class weights after an event was learnt by `EventPath`."""
 
     # Events

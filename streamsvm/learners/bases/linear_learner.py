@@ -11,7 +11,6 @@ import numpy as np
 
 from streamsvm.errors import ParameterError
 from streamsvm.features import density
-from streamsvm.features.event_reader import Event
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.calibration import new_temperature
@@ -359,11 +358,11 @@ class LinearLearner(LinearModel):
     def _box_of(self, label: Any, sign: float) -> float:
         return 1.0 if not self.class_weight else float(self.class_weight.get(label, 1.0))
 
-    def _after_event(self, path: EventPath, event: Event, sign: float, box: float) -> None:
+    def _after_event(self, path: EventPath, sign: float, box: float) -> None:
         n, kept = self._n_examples, self._rate_search_rows
         if kept is None:
             return
-        kept.add(path.row(event), np.array([sign]), np.array([box]))
+        kept.add(path.row(), np.array([sign]), np.array([box]))
         if n == rate_search.next_search(n - 1):
             self._search_rate(kept, n)
 

@@ -1,0 +1,194 @@
+"""The compiled functions of `EventPath`: they predict or learn the event in a buffer.
+
+Each takes the number of the event (`turn`), and does nothing if another event was written after it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.experimental import structref
+
+from streamsvm._compile import JIT, borrowed, compiled
+from streamsvm.features.packing import list_event, narrow
+from streamsvm.labels.calibration import (
+    update_one,
+    update_temperature_one,
+    update_thinned_one,
+)
+from streamsvm.solvers.registry import learn_event, margins_of_event
+from streamsvm.support.rows import SparseRows
+
+_THINNED_SIZE = 6
+"""Size of the calibration array of `new_thinned`."""
+
+_FIELDS = (
+    "state",
+    "kernel",
+    "schedule",
+    "calibration",  # float64: see `labels.calibration`
+    "row_store",  # scratch: a store of one row
+    "event_values",  # float64 (room,): the values of the event, written by Python
+    "row_values",  # float32 (room,): the values of the row; if it is sparse, sorted by column
+    "last_values",  # float32 (room,): the values of the row that was predicted last
+    "columns",  # int32 (4, room): columns of sparse events, see `EVENT_COLUMNS`
+    "sort_keys",  # uint32 (room,): scratch of `list_event`
+    "start",  # int64 (2,): `start` of a sparse row
+    "numbers",  # int64 (3,): see below
+    "n_learnt",  # int64 (1,): number of examples learnt; `_learn` increases it
+    "targets",  # float64 (3, 1): sign or class, C_i, weight
+    "margins",  # float64 (1, outputs): the margins of the last event
+    "solver",  # see `registry.solver_for`
+)
+EVENT_COLUMNS, SORT_RANKS, SORTED_COLUMNS, LAST_COLUMNS = range(4)
+"""Rows of the field `columns`: the columns of an event, written by Python; scratch of `list_event`;
+the columns of the row in increasing order; the columns of the row that was predicted last."""
+EXAMPLE, LAST_LENGTH, TURN = range(3)
+"""Entries of the field `numbers`: the number of the example; the length of the row that was
+predicted last, or -1; the number of the event whose values Python has written."""
+
+
+class _PlainArguments:
+    """The substitute for `Arguments` if nothing is compiled: an object with the same fields."""
+
+    def __init__(self, *values: Any) -> None:
+        for name, value in zip(_FIELDS, values, strict=True):
+            setattr(self, name, value)
+
+
+if JIT:
+
+    @structref.register
+    class _ArgumentsType(types.StructRef):
+        """Numba's type of `Arguments`; it does not depend on the values of literals."""
+
+        def preprocess_fields(self, fields: Any) -> Any:
+            return tuple((name, types.unliteral(kind)) for name, kind in fields)
+
+    class Arguments(structref.StructRefProxy):
+        """The arguments of the functions below, as fields of one object: see `_FIELDS`."""
+
+        def __new__(cls, *values: Any) -> Any:
+            """Return a new object; `values` are those of `_FIELDS`."""
+            return structref.StructRefProxy.__new__(cls, *values)
+
+    structref.define_proxy(Arguments, _ArgumentsType, list(_FIELDS))
+else:
+    Arguments = _PlainArguments  # type: ignore[assignment, misc]
+
+
+# Compiled code
+
+
+@compiled
+def _label_index(margins):
+    """Return the index of the label that margins, float64 (outputs,), predict."""
+    if margins.size == 1:
+        return 1 if margins[0] > 0.0 else 0
+    best = 0
+    for o in range(1, margins.size):
+        if margins[o] > margins[best]:
+            best = o
+    return best
+
+
+@compiled
+def _learn(args, x, is_last, sign, box, weight):
+    """Learn a row; return the index of the label predicted before, or -1 if it was not learnt."""
+    state, margins = borrowed(args.state), args.margins
+    y, boxes, weights = args.targets[0], args.targets[1], args.targets[2]
+    y[0], boxes[0], weights[0], args.numbers[EXAMPLE] = sign, box, weight, args.n_learnt[0] + 1
+    done = learn_event(
+        state, args.kernel, args.schedule, borrowed(args.row_store), x, is_last, y, boxes, weights,
+        args.numbers, margins, args.solver,
+    )  # fmt: skip
+    if done == 0:
+        return -1
+    # Here, not in Python, where a signal handler may run first, and raise an error or learn.
+    args.n_learnt[0] += 1
+    if margins.size > 1:
+        update_temperature_one(args.calibration, margins[0], np.int64(sign))
+    elif args.calibration.size == _THINNED_SIZE:
+        update_thinned_one(args.calibration, margins[0, 0], sign)
+    else:
+        update_one(args.calibration, margins[0, 0], sign)
+    return _label_index(margins[0])
+
+
+@compiled
+def predict_dense(args, turn, d):
+    """Predict a dense event of d features; return the index of the label, or -1."""
+    args.numbers[LAST_LENGTH] = -1
+    if args.numbers[TURN] != turn or not narrow(args.event_values[:d], args.last_values[:d]):
+        return -1
+    row = args.last_values[:d].reshape(1, d)
+    margins_of_event(borrowed(args.state), args.kernel, args.schedule, row, args.margins)
+    args.numbers[LAST_LENGTH] = d
+    return _label_index(args.margins[0])
+
+
+@compiled
+def learn_dense(args, turn, d, sign, box, weight):
+    """Learn a dense event of d features; return the index of the label predicted before, or -1."""
+    if args.numbers[TURN] != turn or not narrow(args.event_values[:d], args.row_values[:d]):
+        return -1
+    is_last = args.numbers[LAST_LENGTH] == d
+    for c in range(d):
+        is_last &= args.row_values[c] == args.last_values[c]
+    return _learn(args, args.row_values[:d].reshape(1, d), is_last, sign, box, weight)
+
+
+@compiled
+def _sparse_row(args, n, d, is_hashed):
+    """Return n values as a sparse row of d features; `start[1]` is -1 if one is out of range."""
+    columns = args.columns[EVENT_COLUMNS]
+    if is_hashed:
+        # A hashed column is encoded as 2 * column, plus 1 if the sign of the value changes.
+        for t in range(n):
+            args.event_values[t] *= 1.0 - 2.0 * (columns[t] & 1)
+            columns[t] >>= 1
+    args.start[1] = list_event(
+        columns,
+        args.event_values,
+        n,
+        args.sort_keys,
+        args.columns[SORT_RANKS],
+        args.columns[SORTED_COLUMNS],
+        args.row_values,
+    )
+    return SparseRows(args.start, args.columns[SORTED_COLUMNS], args.row_values, d)
+
+
+@compiled
+def predict_sparse(args, turn, n, d, is_hashed):
+    """Predict a sparse event of n values; return the index of the label, or -1."""
+    args.numbers[LAST_LENGTH] = -1
+    if args.numbers[TURN] != turn:
+        return -1
+    x = _sparse_row(args, n, d, is_hashed)
+    if x.start[1] < 0:
+        return -1
+    margins_of_event(borrowed(args.state), args.kernel, args.schedule, x, args.margins)
+    args.numbers[LAST_LENGTH] = x.start[1]
+    for t in range(x.start[1]):
+        args.columns[LAST_COLUMNS, t], args.last_values[t] = x.columns[t], x.values[t]
+    return _label_index(args.margins[0])
+
+
+@compiled
+def learn_sparse(args, turn, n, d, is_hashed, sign, box, weight):
+    """Learn a sparse event of n values; return the index of the label predicted before, or -1."""
+    if args.numbers[TURN] != turn:
+        return -1
+    x = _sparse_row(args, n, d, is_hashed)
+    if x.start[1] < 0:
+        return -1
+    is_last = args.numbers[LAST_LENGTH] == x.start[1]
+    if is_last:
+        for t in range(x.start[1]):
+            is_last &= (
+                args.columns[LAST_COLUMNS, t] == x.columns[t] and args.last_values[t] == x.values[t]
+            )
+    return _learn(args, x, is_last, sign, box, weight)
