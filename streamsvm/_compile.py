@@ -127,7 +127,9 @@ def _cache_of(function: Callable[..., Any]) -> _StampedCache | _NoCache:
 
 
 def _cached(function: Function, **options: Any) -> Function:
-    dispatcher = numba.njit(error_model="numpy", **{"nogil": True, **options})(function)
+    # Nothing calls them from C: numba would compile a second entry for that.
+    usual = {"nogil": True, "no_cfunc_wrapper": True}
+    dispatcher = numba.njit(error_model="numpy", **(usual | options))(function)
     if JIT:
         dispatcher._cache = _cache_of(function)
         _compiled.append(dispatcher)
