@@ -128,7 +128,7 @@ def _cache_of(function: Callable[..., Any]) -> _StampedCache | _NoCache:
 
 def _cached(function: Function, **options: Any) -> Function:
     # Nothing calls them from C: numba would compile a second entry for that.
-    usual = {"nogil": True, "no_cfunc_wrapper": True}
+    usual: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
     dispatcher = numba.njit(error_model="numpy", **(usual | options))(function)
     if JIT:
         dispatcher._cache = _cache_of(function)
