@@ -2,9 +2,9 @@
 
 Numba checks a cached function against its own source file only, so that after an edit (or an
 upgrade) of another file old machine code would run on. Here each cached function carries a stamp: a
-digest of its file and of all files that this one imports, directly or not, of the kernels and other
-functions that users registered, of numba's version and of the settings that change the code.
-Machine code is kept in ``__pycache__`` beside the sources; where that cannot be written, in the
+digest of its file and of all files that this one imports, directly or not, numba's version and the
+settings that change the code. The key of an entry also has what users registered (kernels, solvers)
+for the types of its arguments. Machine code is kept in ``__pycache__`` beside the sources; where that cannot be written, in the
 user's cache folder; where that fails too, in memory only.
 """
 
@@ -41,21 +41,20 @@ BOUNDS_CHECKED = bool(config.BOUNDSCHECK)  # type: ignore[attr-defined]
 """Whether compiled code checks indices (``NUMBA_BOUNDSCHECK=1``)."""
 
 _compiled: list[Any] = []
-_registered: list[str] = []
+_registered: dict[str, str] = {}
 
 
 def stamp(function: Callable[..., Any]) -> tuple[str, ...]:
     """Return the stamp of a function: cached machine code with another stamp is not used."""
-    users = hashlib.sha256("\0".join(sorted(_registered)).encode()).hexdigest()
     sources = digest_of_sources(Path(inspect.getfile(function)))
     settings = f"bounds={BOUNDS_CHECKED} optimization={config.OPT}"  # type: ignore[attr-defined]
-    return (sources, users, numba.__version__, settings)
+    return (sources, numba.__version__, settings)
 
 
-def _variant(users: str) -> str:
-    """Return a suffix for cache files, so that unusual configurations have files of their own."""
-    digest = hashlib.sha256(users.encode()).hexdigest()[:8] if _registered else ""
-    return digest + ("-bounds" if BOUNDS_CHECKED else "")
+def _registered_in(signature: str) -> str:
+    """Return a digest of what users registered for the types in a signature; "" of nothing."""
+    found = [source for name, source in sorted(_registered.items()) if name in signature]
+    return hashlib.sha256("\0".join(found).encode()).hexdigest() if found else ""
 
 
 class _StampedCache(FunctionCache):
@@ -63,15 +62,15 @@ class _StampedCache(FunctionCache):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        self._plain_name = self._impl.filename_base
-        self.lock = EntryLock(Path(self._cache_path) / f"{self._plain_name}.lock")
-        self.restamp()
+        name = self._impl.filename_base
+        self.lock = EntryLock(Path(self._cache_path) / f"{name}.lock")
+        # Checked code has files of its own: neither replaces the other.
+        name += ".bounds" if BOUNDS_CHECKED else ""
+        self._cache_file = CacheFile(self._cache_path, name, stamp(function))
 
-    def restamp(self) -> None:
-        own = stamp(self._py_func)
-        variant = _variant(own[1])
-        name = f"{self._plain_name}.{variant}" if variant else self._plain_name
-        self._cache_file = CacheFile(self._cache_path, name, own)
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        users = _registered_in(str(sig)) if _registered else ""
+        return (*super()._index_key(sig, codegen), users)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         found = self._load(sig, target_context)
@@ -107,9 +106,6 @@ class _NoCache(NullCache):  # type: ignore[misc]
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._name = function.__name__
-
-    def restamp(self) -> None:
-        """Do nothing: machine code in memory is never stale."""
 
     def load_overload(self, sig: Any, target_context: Any) -> None:
         clock.miss(None)
@@ -370,11 +366,15 @@ def named(function: Function, name: str) -> Function:
     return function
 
 
-def add_source_of(function: Callable[..., Any]) -> None:
-    """Add the source of a function to every stamp, unless the function is of this package."""
-    function = getattr(function, "py_func", function)
-    if not function.__module__.startswith("streamsvm."):
-        add_source(source_of(function))
+def register_source(kind: type, *functions: Callable[..., Any]) -> None:
+    """Have code that takes a type compiled anew when functions that users registered for it change.
+
+    The sources of this package are in the stamps.
+    """
+    plain = [getattr(function, "py_func", function) for function in functions]
+    own = [f for f in plain if not f.__module__.startswith("streamsvm.")]
+    if own:
+        _registered[f"{kind.__name__}("] = "\0".join(map(source_of, own))
 
 
 def source_of(function: Callable[..., Any]) -> str:
@@ -384,10 +384,3 @@ def source_of(function: Callable[..., Any]) -> str:
     except OSError:
         # It was typed at a prompt.
         return repr((function.__code__.co_code, function.__code__.co_consts))
-
-
-def add_source(text: str) -> None:
-    """Add a source text to every stamp: that of a function which a user has registered."""
-    _registered.append(text)
-    for dispatcher in _compiled:
-        dispatcher._cache.restamp()

@@ -178,7 +178,7 @@ def test_damaged_cache_files_are_written_anew(copy):
 
 def test_data_files_of_another_entry_are_not_used(tmp_path, monkeypatch):
     """Numba writes the index first: a process may end, or another one read, before the data."""
-    kind = type(_compile._StampedCache(_compile._variant)._cache_file)
+    kind = type(_compile._StampedCache(_compile.stamp)._cache_file)
     old, new = (kind(str(tmp_path), "f", (stamp,)) for stamp in ("old", "new"))
     old.save("key", "old code")
     assert old.load("key") == "old code" and new.load("key") is None
@@ -307,3 +307,15 @@ for cls in (SVMSGDClassifier, SGDQNClassifier):
 """
     plain = run(ROOT, program, NUMBA_DISABLE_JIT="1")
     assert len(plain) == 4 * 10 and plain == run(ROOT, program)
+
+
+def test_a_kernel_of_a_user_leaves_other_code_as_it_is(copy):
+    run(copy)
+    module = (
+        "from typing import NamedTuple\nfrom streamsvm import kernels\n"
+        "class Mine(NamedTuple):\n    a: float\n"
+        "@kernels.register(Mine, of='dot')\ndef mine(kernel, product):\n"
+        "    return kernel.a * product\n"
+    )
+    (copy / "mine.py").write_text(module)
+    assert run(copy, "import mine\n" + PROGRAM) == ["5.0", "1", "0"]

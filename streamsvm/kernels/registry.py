@@ -89,7 +89,7 @@ def register(kernel_type: type, of: Product = "vectors") -> Callable[[Value], Va
                 f"{function.__name__} takes {given} arguments; a kernel of {of!r} takes {wanted}: "
                 + ("(kernel, x, z)" if wanted == 3 else f"(kernel, {of})")
             )
-        _compile.add_source_of(function)
+        _compile.register_source(kernel_type, function)
         _values[kernel_type] = _compile.compiled(function) if _compile.JIT else function
         _products[kernel_type] = of
         return function

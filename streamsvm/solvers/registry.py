@@ -11,7 +11,7 @@ from typing import Any
 
 from numba import typeof, types
 
-from streamsvm._compile import JIT, add_source_of, chosen_by
+from streamsvm._compile import JIT, chosen_by, register_source
 from streamsvm.support.bound_kernels import DENSE_ROWS, SPARSE_ROWS
 from streamsvm.support.code_addresses import address_of_code, caller_of
 
@@ -94,8 +94,7 @@ def register_solver(state_type: type, learn: Any, margins: Any, learn_rows: Any 
     """
     _learn[state_type], _margins[state_type] = learn, margins
     _learn_rows[state_type] = learn_rows
-    for function in (learn, margins):
-        add_source_of(function)
+    register_source(state_type, learn, margins)
 
 
 def solver_for(state: Any, kernel: Any, schedule: Any, n_dimensions: int, is_sparse: bool) -> Any:

@@ -303,12 +303,14 @@ class InterruptedBuffer:
     """Runs a function, once, when the values of an event have just been written."""
 
     def __init__(self, path, function):
-        self.path, self.view, self.function = path, path._values_view, function
-        path._values_view = self
+        self.path, self.function = path, function
+        # Of plain events, and of others.
+        self.views = path._plain_view, path._values_view
+        path._plain_view = path._values_view = self
 
     def __setitem__(self, key, values):
-        self.view[key] = values
-        self.path._values_view = self.view
+        self.path._plain_view, self.path._values_view = self.views
+        self.views[1][: len(values)] = values
         self.function()
 
 
