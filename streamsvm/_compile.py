@@ -4,8 +4,8 @@ Numba checks a cached function against its own source file only, so that after a
 upgrade) of another file old machine code would run on. Here each cached function carries a stamp: a
 digest of its file and of all files that this one imports, directly or not, numba's version and the
 settings that change the code. The key of an entry also has what users registered (kernels, solvers)
-for the types of its arguments. Machine code is kept in ``__pycache__`` beside the sources; where that cannot be written, in the
-user's cache folder; where that fails too, in memory only.
+for the types of its arguments. Machine code is kept in ``__pycache__`` beside the sources; where
+that cannot be written, in the user's cache folder; where that fails too, in memory only.
 """
 
 from __future__ import annotations
