@@ -1,6 +1,6 @@
 """What can go wrong with a source.
 
-The tree (every error of this package is a ``SourceError``)::
+The tree (every error of this package is a ``SourceError``):
 
     SourceError
     +-- SourceNotFoundError    no such file or folder            (also a FileNotFoundError)

@@ -1,6 +1,6 @@
 """The exceptions of streamsvm.
 
-::
+Each of them is a ``StreamSVMError``:
 
     StreamSVMError
     ├── ParameterError (ValueError)        a constructor argument out of its range

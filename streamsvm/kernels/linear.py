@@ -13,7 +13,7 @@ class _Parameters(NamedTuple):
 
 
 class Linear(_Parameters):
-    """Linear kernel, k(x, z) = scale * <x, z>.
+    """Linear kernel, ``k(x, z) = scale * <x, z>``.
 
     Parameters
     ----------

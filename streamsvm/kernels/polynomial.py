@@ -15,7 +15,7 @@ class _Parameters(NamedTuple):
 
 
 class Polynomial(_Parameters):
-    """Polynomial kernel, k(x, z) = (gamma <x, z> + coef0) ** degree.
+    """Polynomial kernel, ``k(x, z) = (gamma <x, z> + coef0) ** degree``.
 
     Parameters
     ----------

@@ -16,10 +16,10 @@ class _Parameters(NamedTuple):
 
 
 class RBF(_Parameters):
-    """Gaussian (radial basis function) kernel, k(x, z) = exp(-gamma |x - z|^2).
+    """Gaussian (radial basis function) kernel, ``k(x, z) = exp(-gamma |x - z|^2)``.
 
-    Distances are sums of squared differences, not |x|^2 + |z|^2 - 2<x, z>, which would lose digits
-    for rows far from the origin. Values are accurate to about 3e-7.
+    Distances are sums of squared differences, not ``|x|^2 + |z|^2 - 2 <x, z>``, which would lose
+    digits for rows far from the origin. Values are accurate to about 3e-7.
 
     Parameters
     ----------

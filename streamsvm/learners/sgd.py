@@ -16,7 +16,7 @@ from streamsvm.solvers.linear import sgd
 class SVMSGDClassifier(LinearLearner):
     """Linear SVM by stochastic gradient descent: one step per example.
 
-    After example t, w and b move against the gradient of the regularised loss, at a rate eta_t::
+    After example t, w and b move against the gradient of the regularised loss, at a rate eta_t:
 
         min_w  lambda / 2 ||w||^2 + 1/n sum_i l(y_i (<w, x_i> + b))
         eta_t = (t0 / (t0 + t))^power / (lambda t0)

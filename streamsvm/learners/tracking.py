@@ -33,7 +33,7 @@ class TrackingSVMClassifier(KernelLearner):
 
     After each example K coordinate steps are made on examples drawn uniformly from those seen, and
     the classifier that predicts is the mean of the K iterates. On average over the stream it is
-    provably near the optimum of the batch SVM (without bias) over the examples so far::
+    provably near the optimum of the batch SVM (without bias) over the examples so far:
 
         max_a  sum_i a_i - 1/2 sum_ij a_i a_j y_i y_j k(x_i, x_j)     with  0 <= a_i <= C
 

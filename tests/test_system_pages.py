@@ -1,0 +1,55 @@
+"""The examples of the pages of the systems and of the index, run; each page has one."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import streamsvm
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "systems"
+PAGES = {path.stem: path.read_text() for path in sorted(FOLDER.glob("*.md"))}
+INDEX = (FOLDER.parent / "index.md").read_text()
+PRINTED = {
+    "index": r"Accuracy: (8|9)",
+    "larank": r"Accuracy: 9.*of 7 classes\n\d+ support patterns\n\{.*sky.*\}",
+    "lasvm": r"Accuracy: .*\n\d+ support vectors, delta .*\nafter finish: delta 0\.00",
+    "sgd": r"Accuracy: 8.*\n\[\('.*rate ",
+    "sgdqn": r"SVMSGDClassifier objective .*\nSGDQNClassifier objective ",
+    "tracking": r"mean gap, measured: 0\.\d+\ncertificate: +0\.\d+ of the examples kept",
+}
+
+
+def test_every_system_has_a_page():
+    assert {*PAGES, "index"} == set(PRINTED)
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_an_example(name, capsys):
+    text = INDEX if name == "index" else PAGES[name]
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(compile(code, name, "exec"), {})
+    assert re.match(PRINTED[name], capsys.readouterr().out, re.DOTALL)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_parameters_and_their_defaults_are_those_of_the_class(name):
+    learner = getattr(streamsvm, re.match(r"# .*: `(\w+)`", PAGES[name])[1])
+    own = inspect.signature(learner).parameters
+    table = PAGES[name].partition("## Parameters that matter")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`[^|]+) \| ([^|]+) \|", table, re.MULTILINE)
+    assert rows
+    for names, defaults in rows:
+        stated = [re.split(r"[:,]", text)[0].strip('" ') for text in defaults.split(";")]
+        names = re.findall(r"`(\w+)`", names)
+        for parameter, default in zip(names, stated * len(names), strict=False):
+            value = own[parameter].default
+            assert str(value) == default or value == _number(default), (parameter, default)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
