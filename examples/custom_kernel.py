@@ -14,9 +14,8 @@ class Laplacian(NamedTuple):
     gamma: float
 
 
-@kernels.register(
-    Laplacian
-)  # of the two vectors; of="dot" or of="distance" is faster where it fits
+# A function of the two vectors; of="dot" or of="distance" is faster where it fits.
+@kernels.register(Laplacian)
 def laplacian(kernel, x, z):
     total = 0.0
     for i in range(len(x)):

@@ -26,11 +26,20 @@ def add_parser(subcommands: Any) -> None:
     )
     parser.set_defaults(run=run)
     data = parser.add_argument_group("messages")
-    data.add_argument("--brokers", required=True, metavar="HOST:PORT,...")
-    data.add_argument("--topic", required=True, action="append", help="may be given several times")
+    data.add_argument(
+        "--brokers", required=True, metavar="HOST:PORT,...", help="where to find the cluster"
+    )
+    data.add_argument(
+        "--topic", required=True, action="append", help="where events come; may be given again"
+    )
     data.add_argument("--target", required=True, metavar="FIELD", help="field of the label")
     data.add_argument("--group", default="streamsvm", help="consumer group; default streamsvm")
-    data.add_argument("--decode", choices=("json", "arrow", "avro"), default="json")
+    data.add_argument(
+        "--decode",
+        choices=("json", "arrow", "avro"),
+        default="json",
+        help="format of messages; default json",
+    )
     data.add_argument("--avro-schema", metavar="FILE", help="the writer's schema, for avro")
     data.add_argument(
         "--avro-header",

@@ -122,10 +122,14 @@ def test_the_noisy_rows_can_be_made_again():
     assert not np.array_equal(x, workloads.noisy_rows(3000, seed=2)[0])
 
 
-def test_the_readme_shows_the_results_that_are_kept():
+@pytest.mark.parametrize(
+    ("page", "mark", "table"),
+    [("docs/speed.md", "peers", tables.summary), ("README.md", "front", tables.front)],
+    ids=["docs/speed.md", "README.md"],
+)
+def test_pages_show_the_results_that_are_kept(page, mark, table):
     found = json.loads((ROOT / "tests/benchmarks/peers/results.json").read_text())
-    text = (ROOT / "README.md").read_text()
-    begin, end = text.index("<!-- peers:"), text.index("<!-- /peers -->")
-    shown = text[begin:end].splitlines()[1:]
-    assert shown == list(tables.summary(found["scenarios"]))
+    text = (ROOT / page).read_text(encoding="utf-8")
+    begin, end = text.index(f"<!-- {mark}:"), text.index(f"<!-- /{mark} -->")
+    assert text[begin:end].splitlines()[1:] == list(table(found["scenarios"]))
     assert {s.id for s in SCENARIOS if not s.only_by_name} <= found["scenarios"].keys()

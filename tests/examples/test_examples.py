@@ -1,4 +1,3 @@
-import re
 import runpy
 import subprocess
 import sys
@@ -33,10 +32,3 @@ def test_shipped_file_is_rivers(tmp_path):
     runpy.run_path(str(copy), run_name="__main__")
     written = pq.read_table(tmp_path / "bananas.parquet")
     assert written.equals(pq.read_table(script.with_name("bananas.parquet")))
-
-
-def test_readme_pipeline_runs(capsys):
-    block = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    assert block is not None
-    exec(compile(block[1], "README.md", "exec"), {})
-    assert "Accuracy" in capsys.readouterr().out

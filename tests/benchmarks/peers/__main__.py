@@ -3,8 +3,9 @@
 Every system runs in a process of its own, on one core and with one thread, in turns with the
 others; training alone is timed, after compiled code was loaded. Printed are medians, how many times
 longer a peer takes than ours (with the spread of the repeats), test errors, and peak memory.
-``--json FILE`` keeps all figures, ``--table FILE`` prints the README's table from such a file,
-``--floor`` how far LASVM is from the arithmetic that it cannot do without.
+``--json FILE`` keeps all figures, ``--table FILE`` prints the table of docs/speed.md from such a
+file, ``--front FILE`` the README's, ``--floor`` how far LASVM is from the arithmetic that it cannot
+do without.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ def main() -> None:
     parser.add_argument("--timeout", type=float, default=3600.0, help="seconds a run may take")
     parser.add_argument("--json", type=Path, metavar="FILE", help="add the figures to this file")
     parser.add_argument("--table", type=Path, metavar="FILE", help="print a table from this file")
+    parser.add_argument("--front", type=Path, metavar="FILE", help="print the README's table")
     parser.add_argument("--floor", action="store_true", help="the floor of Adult and MNIST 8")
     options = parser.parse_args()
     if unknown := [name for name in options.ids if name not in BY_ID]:
@@ -38,6 +40,8 @@ def main() -> None:
             print(f"{scenario.id:18} {scenario.shows}; {', '.join(scenario.systems)}")
     elif options.table:
         print("\n".join(tables.summary(json.loads(options.table.read_text())["scenarios"])))
+    elif options.front:
+        print("\n".join(tables.front(json.loads(options.front.read_text())["scenarios"])))
     elif options.floor:
         floor.report()
     else:

@@ -1,4 +1,4 @@
-"""The figures as text: for a terminal, and as Markdown for the README."""
+"""The figures as text: for a terminal, and as Markdown for docs/speed.md and the README."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def table(scenario_id: str, results: dict[str, dict[str, Any]]) -> Iterator[str]
 
 
 def summary(scenarios: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """Yield the lines of the README's table: a row a scenario, in their order."""
-    yield "| | ours | so many times longer take |"
+    """Yield the lines of the table in docs/speed.md: a row a scenario, in their order."""
+    yield "| workload | streamsvm: time, error | others: **their time divided by ours** (error) |"
     yield "|---|---|---|"
     for name in BY_ID:
         if name in scenarios:
@@ -73,3 +73,32 @@ def one_line(scenario_id: str, results: dict[str, dict[str, Any]]) -> str:
         if "ratio" in result and not result.get("elsewhere")
     )
     return f"| {scenario.shows} | {ours} | {peers} |"
+
+
+FRONT = (
+    ("events-bananas", "Bananas: 5,300 events, 2 features", "River KNN, lazy 1,000"),
+    ("events-bananas", "the same", "River HoeffdingTree"),
+    ("events-bananas", "the same", "River LogisticRegression"),
+    ("events-elec2", "Elec2: 20,000 events, 8 features", "River PAClassifier"),
+    ("events-sms", "SMS spam: events of words", "River MultinomialNB"),
+    ("events-segments", "ImageSegments: events, 7 classes", "River KNN, lazy 1,000"),
+    ("adult-c1", "Adult: 32,561 rows, 123 features", "scikit-learn SVC"),
+    ("adult-c1", "the same", "LinearSVC"),
+    ("mnist-8", "MNIST, digit 8 or not: 60,000 rows", "scikit-learn SVC"),
+    ("letter", "Letter: 16,000 rows, 26 classes", "scikit-learn SVC"),
+)
+"""The rows of the README's table: scenario, its description there, the other system."""
+
+
+def front(scenarios: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """Yield the lines of the README's table: a row for each of a few pairs of systems."""
+    yield "| data | streamsvm: time, error | instead: error | its time divided by ours |"
+    yield "|---|---|---|---|"
+    for scenario_id, shows, peer in FRONT:
+        scenario = BY_ID[scenario_id]
+        (name, own), *_ = scenarios[scenario_id].items()
+        other = scenarios[scenario_id][peer]
+        ours = f"{name}: {_number(own['seconds'] * scenario.factor)} {scenario.unit}"
+        error = f"{own['error']:.2f} %"
+        theirs = f"{peer}: {other['error']:.2f} %"
+        yield f"| {shows} | {ours}, {error} | {theirs} | {_number(other['ratio'])} |"
