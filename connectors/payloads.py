@@ -110,7 +110,7 @@ def avro(schema: Any, header: int = 0) -> Decoder:
     try:
         import fastavro
     except ImportError as error:
-        raise ImportError("Avro needs fastavro: pip install 'streamsvm[avro]'") from error
+        raise ImportError("Avro needs fastavro: pip install fastavro") from error
     parsed = fastavro.parse_schema(schema)
 
     def decode(value: bytes) -> Any:

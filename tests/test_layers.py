@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 # From the bottom up; a file may import its own layer and those below it.
 LAYERS = [
-    {"_compile", "_compiling", "_sources", "errors"},
+    {"_compile", "_compiling", "_parameter_checks", "_sources", "errors"},
     {"kernels", "losses"},
     {"support"},
     {"selection", "structured"},

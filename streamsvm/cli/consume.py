@@ -132,7 +132,7 @@ def _consumer(options: argparse.Namespace) -> Any:
         from confluent_kafka import Consumer
     except ImportError as error:
         raise ParameterError(
-            "consume needs confluent-kafka: pip install 'streamsvm[kafka]'"
+            "consume needs confluent-kafka: pip install confluent-kafka"
         ) from error
     settings = _settings(options) | {
         "group.id": options.group,

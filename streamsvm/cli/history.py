@@ -1,4 +1,4 @@
-"""The folder of a report: report.json, history.parquet and, if matplotlib is installed, plots."""
+"""The folder of a report: index.html, report.json, tables, and plots if matplotlib is installed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm import TrackingMonitor
+from streamsvm.cli import html_report
 from streamsvm.run.report import RunReport
 
 _PLOTS = (
@@ -19,7 +20,11 @@ _PLOTS = (
 
 
 def write(
-    folder: str, report: RunReport, result: dict[str, Any], monitor: TrackingMonitor | None
+    folder: str,
+    report: RunReport,
+    result: dict[str, Any],
+    monitor: TrackingMonitor | None,
+    rows: list[tuple[str, str]],
 ) -> list[str]:
     """Write the files of a report.
 
@@ -33,11 +38,13 @@ def write(
         The content of report.json.
     monitor
         The run's monitor, if there is one.
+    rows
+        Name and value of each figure of the report.
 
     Returns
     -------
     list[str]
-        The files written, and the pip line for plots that could not be made.
+        The files written, and what to install for plots that could not be made.
 
     """
     path = Path(folder)
@@ -48,17 +55,26 @@ def write(
     if monitor is not None:
         monitor.history.write_parquet(path / "monitor.parquet")
         written.append(path / "monitor.parquet")
+    plots = _plots(path, report, monitor)
+    page = path / "index.html"
+    title = f"streamsvm {result['learner']}, {report.learnt:,} examples"
+    html_report.write(page, title, rows, result["advice"], plots)
+    files = [str(file) for file in [page, *written, *plots]]
+    return files if plots else [*files, "no plots: pip install matplotlib"]
+
+
+def _plots(folder: Path, report: RunReport, monitor: TrackingMonitor | None) -> list[Path]:
+    """Write the plots and return their files; none without matplotlib."""
     try:
         import matplotlib
     except ImportError:
-        return [*map(str, written), "no plots (pip install 'streamsvm[plots]')"]
+        return []
     matplotlib.use("Agg")
-    if monitor is not None:
-        written += monitor.plot(path)
+    files = [] if monitor is None else monitor.plot(folder)
     for name, columns, title in _PLOTS:
         if not np.isnan(report.history.column(columns[0])).all():
-            written.append(_plot(path, report, name, columns, title))
-    return [str(file) for file in dict.fromkeys(written)]
+            files.append(_plot(folder, report, name, columns, title))
+    return list(dict.fromkeys(files))
 
 
 def _plot(folder: Path, report: RunReport, name: str, columns: tuple[str, ...], title: str) -> Path:

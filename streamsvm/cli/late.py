@@ -16,7 +16,7 @@ def add_late_options(group: argparse._ArgumentGroup) -> None:
         "--label-delay",
         type=float,
         metavar="N",
-        help="let each label come so many rows later (with --label-moment: seconds): a simulation",
+        help="let each label come so many examples later (seconds, with --label-moment): simulated",
     )
     group.add_argument(
         "--label-moment",

@@ -6,19 +6,19 @@ report was printed and the model saved).
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 
 from connectors import SourceError
 from streamsvm import __version__
 from streamsvm.cli import consume, predict, replay, warm
+from streamsvm.cli.parser import Parser
 from streamsvm.errors import ParameterError, StreamSVMError
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """Return the parser of the whole command."""
-    main_parser = argparse.ArgumentParser(
+    main_parser = Parser(
         prog="streamsvm", description="Online support vector machines for real streams."
     )
     main_parser.add_argument("--version", action="version", version=f"streamsvm {__version__}")

@@ -22,7 +22,8 @@ def add_parser(subcommands: Any) -> None:
         "replay",
         help="replay a Parquet or Arrow file as a stream through a learner, and report",
         description="Replay a Parquet file, a folder of them, or an Arrow file as a stream: each "
-        "row is predicted, scored, then learnt. Text columns become one-hot features.",
+        "row is an example, which is predicted, scored, then learnt. Text columns become one-hot "
+        "features.",
     )
     parser.set_defaults(run=run)
     parser.add_argument("file", help="Parquet file or folder, or .arrow/.feather file")
@@ -55,7 +56,7 @@ def _choose_learner(options: argparse.Namespace, columns: list[str] | None) -> N
     if n_classes > 2:
         options.learner = "larank"
         if not options.quiet:
-            found = f"{n_classes} classes in the first {len(first):,} rows"
+            found = f"{n_classes} classes in the first {len(first):,} examples"
             print(f"learner: larank, as the target has {found}", file=sys.stderr)
 
 

@@ -20,8 +20,9 @@ from streamsvm import TrackingMonitor, __version__
 from streamsvm import save as save_model
 from streamsvm.cli import evaluate, history
 from streamsvm.cli.learners import model_from
-from streamsvm.cli.screen import Screen, report_table
+from streamsvm.cli.screen import Screen, report_rows, report_table
 from streamsvm.errors import UnwritableModelFileError
+from streamsvm.run.advice import advice_of
 from streamsvm.run.bad_events import BadEvents, OnError
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.report import RunReport
@@ -54,7 +55,7 @@ def add_output_options(output: argparse._ArgumentGroup) -> None:
         type=int,
         default=10_000,
         metavar="ROWS",
-        help="rows between two checkpoints; default 10000",
+        help="examples between two checkpoints; default 10000",
     )
     output.add_argument("--json", action="store_true", help="print the report as JSON")
     output.add_argument("--quiet", action="store_true", help="show no progress")
@@ -62,13 +63,13 @@ def add_output_options(output: argparse._ArgumentGroup) -> None:
         "--on-error",
         choices=("raise", "skip", "dead-letter"),
         default="dead-letter",
-        help="rows that cannot be used: stop, count, or keep in a file (default)",
+        help="examples that cannot be used: stop, count, or keep in a file (default)",
     )
     output.add_argument(
         "--max-errors",
         type=_number_or_share,
         metavar="N",
-        help="stop when more than so many rows cannot be used, or more than this share (as .01 "
+        help="stop when more than so many examples cannot be used, or more than this share (as .01 "
         "or 1%%); default: however many there are",
     )
     output.add_argument(
@@ -89,7 +90,7 @@ def _number_or_share(text: str) -> float:
         found = math.nan
     if isinstance(found, float) and not 0.0 <= found <= 1.0:
         raise argparse.ArgumentTypeError(
-            f"{text!r}: use a number of rows, as 100, or a share, as 1% or .01, up to 100%"
+            f"{text!r}: use a number of examples, as 100, or a share, as 1% or .01, up to 100%"
         )
     return found
 
@@ -230,9 +231,9 @@ def conclude(
         The model could not be saved; raised after the report was printed.
 
     """
-    extra: dict[str, Any] = {"learner": f"{options.learner}, {learner.summary}"}
+    extra: dict[str, Any] = {"learner": f"{options.learner}, {learner.description}"}
     if report.interrupted:
-        extra["interrupted"] = "the report is of the rows up to there"
+        extra["interrupted"] = "the report is of the examples up to there"
     unsaved: UnwritableModelFileError | None = None
     if options.save:
         try:
@@ -242,17 +243,21 @@ def conclude(
             # Raised after the report is printed.
             unsaved = error
     result: dict[str, Any] = {"version": __version__, **report.as_dict()}
-    result |= {"learner": options.learner, "parameters": learner.summary}
+    result |= {"learner": options.learner, "parameters": learner.description}
     if hasattr(learner, "kernel_"):
         result |= {"kernel": repr(learner.kernel_), "C": learner.C}
     if test is not None and not report.interrupted:
         wrong, n = evaluate.test_error(model, test, options.positive)
-        extra["test error"] = f"{wrong:.2%} of {n:,} rows of {options.test}"
+        extra["test error"] = f"{wrong:.2%} of {n:,} examples of {options.test}"
         result |= {"test_error": wrong, "test_rows": n}
     if bad.total and bad.on_error == "dead-letter":
         extra["dead letters"] = options.dead_letters
+    result["advice"] = advice = advice_of(report, learner)
+    rows = report_rows(report, extra)
     if options.report:
-        extra["written"] = ", ".join(history.write(options.report, report, result, monitor))
+        files = history.write(options.report, report, result, monitor, rows)
+        rows.append(("written", ", ".join(files)))
+    rows += [("advice", sentence) for sentence in advice]
     if options.json:
         print(json.dumps(result))
     else:
@@ -260,7 +265,7 @@ def conclude(
         console = Console(file=sys.stdout)
         if not console.is_terminal:
             console.width = 1000
-        console.print(report_table(report, extra))
+        console.print(report_table(rows))
     if unsaved is not None:
         raise unsaved
     return 130 if report.interrupted else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console, Group
@@ -52,7 +53,7 @@ def figures(now: Progress) -> str:
 
     """
     return (
-        f"{now.rows_per_second:,.0f} rows/s  accuracy {now.accuracy:.2%}  "
+        f"{now.rows_per_second:,.0f} examples/s  accuracy {now.accuracy:.2%}  "
         f"balanced {now.balanced_accuracy:.2%}"
         + (f"  {now.n_support_vectors:,} SV" if now.n_support_vectors is not None else "")
         + (f"  delta {now.delta:.3g}" if now.delta is not None else "")
@@ -152,7 +153,7 @@ class Screen:
         self._compiled += 1
         text = f"compiling for this machine, once: function {self._compiled}"
         if self._compiled <= self._usual:
-            text += f" of about {self._usual}, or fewer"
+            text += f" of about {self._usual}"
         if self._is_live:
             self._figures = text
         elif self._is_due("compiling"):
@@ -175,11 +176,11 @@ class Screen:
             self._figures = text
             self._bar.update(self._task, completed=now.rows)
         elif self._is_due(now.phase):
-            self.say(f"{now.rows:,} rows  {text}")
+            self.say(f"{now.rows:,} examples  {text}")
 
 
-def report_table(report: RunReport, extra: dict[str, Any]) -> Table:
-    """Return the final report as a table.
+def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the figures of the final report.
 
     Parameters
     ----------
@@ -190,18 +191,17 @@ def report_table(report: RunReport, extra: dict[str, Any]) -> Table:
 
     Returns
     -------
-    Table
-        The table.
+    list[tuple[str, str]]
+        Name and value of each figure.
 
     """
-    table = Table(title="Report", title_justify="left", show_header=False, box=None, padding=(0, 2))
     classes = ", ".join(f"{label} ({n:,})" for label, n in report.labels.items())
     rows = [
-        ("rows", _rows(report)),
+        ("examples", _examples(report)),
         ("classes", classes),
         (
             "progressive accuracy",
-            f"{report.accuracy:.2%}  (each row predicted before it was learnt)",
+            f"{report.accuracy:.2%}  (each example predicted before it was learnt)",
         ),
         ("balanced accuracy", f"{report.balanced_accuracy:.2%}  (mean over the classes)"),
     ]
@@ -223,15 +223,32 @@ def report_table(report: RunReport, extra: dict[str, Any]) -> Table:
         rows.append(("late labels", counts))
     if report.bad:
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in report.bad.items())
-        rows.append(("bad events", reasons))
-    rows += [(name, str(value)) for name, value in extra.items()]
+        rows.append(("bad examples", reasons))
+    return rows + [(name, str(value)) for name, value in extra.items()]
+
+
+def report_table(rows: Iterable[tuple[str, str]]) -> Table:
+    """Return the figures of the final report as a table.
+
+    Parameters
+    ----------
+    rows
+        Name and value of each figure.
+
+    Returns
+    -------
+    Table
+        The table.
+
+    """
+    table = Table(title="Report", title_justify="left", show_header=False, box=None, padding=(0, 2))
     for name, value in rows:
         table.add_row(name, escape(value))
     return table
 
 
-def _rows(report: RunReport) -> str:
-    """Return the number of rows, and rows a second without the time that compiling took."""
+def _examples(report: RunReport) -> str:
+    """Return the number of examples, and examples a second without the time that compiling took."""
     seconds = report.seconds - report.compile_seconds
     text = f"{report.rows:,} in {seconds:.2f} s: {report.rows_per_second:,.0f} a second"
     if report.compile_seconds > _MENTIONED:

@@ -39,7 +39,7 @@ def open_source(path: str, target: str | None, **options: Any) -> ArrowSource | 
 
 def add_pace_options(group: argparse._ArgumentGroup) -> None:
     """Add the options of a simulated stream."""
-    group.add_argument("--rate", type=float, help="rows a second; default: as fast as possible")
+    group.add_argument("--rate", type=float, help="examples a second; default: as fast as possible")
     group.add_argument("--timestamp", metavar="COLUMN", help="column of recorded times")
     group.add_argument(
         "--speed", type=float, help="replay at the recorded pace times this factor (--timestamp)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from streamsvm.errors import ParameterError
+from streamsvm._parameter_checks import check_positive
 from streamsvm.kernels.registry import register
 
 
@@ -38,9 +38,7 @@ class Linear(_Parameters):
 
     def __new__(cls, scale: float = 1.0) -> Linear:
         """Create the kernel after checking its parameters."""
-        if not 0.0 < scale < float("inf"):
-            raise ParameterError(f"scale={scale!r}: use a positive number")
-        return super().__new__(cls, float(scale))
+        return super().__new__(cls, check_positive("scale", scale))
 
 
 @register(Linear, of="dot")

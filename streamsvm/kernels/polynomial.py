@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from streamsvm._parameter_checks import check_number, check_positive
 from streamsvm.errors import ParameterError
 from streamsvm.kernels.registry import register
 
@@ -44,13 +45,11 @@ class Polynomial(_Parameters):
 
     def __new__(cls, degree: float = 3, gamma: float = 1.0, coef0: float = 1.0) -> Polynomial:
         """Create the kernel after checking its parameters."""
-        if not 1 <= degree <= 100 or degree != int(degree):
+        if not check_number("degree", degree, 1) <= 100 or degree != int(degree):
             raise ParameterError(f"degree={degree!r}: use a whole number from 1 to 100")
-        if not 0.0 < gamma < float("inf"):
-            raise ParameterError(f"gamma={gamma!r}: use a positive number")
-        if not 0.0 <= coef0 < float("inf"):
-            raise ParameterError(f"coef0={coef0!r}: use a number of at least 0")
-        return super().__new__(cls, float(degree), float(gamma), float(coef0))
+        return super().__new__(
+            cls, float(degree), check_positive("gamma", gamma), check_number("coef0", coef0, 0)
+        )
 
 
 @register(Polynomial, of="dot")

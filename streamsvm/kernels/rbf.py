@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm.errors import ParameterError
+from streamsvm._parameter_checks import check_positive
 from streamsvm.kernels.exponential import exp_float32
 from streamsvm.kernels.registry import register
 
@@ -44,9 +44,7 @@ class RBF(_Parameters):
 
     def __new__(cls, gamma: float) -> RBF:
         """Create the kernel after checking its parameters."""
-        if not 0.0 < gamma < float("inf"):
-            raise ParameterError(f"gamma={gamma!r}: use a positive number")
-        return super().__new__(cls, float(gamma))
+        return super().__new__(cls, check_positive("gamma", gamma))
 
 
 @register(RBF, of="distance")

@@ -19,9 +19,11 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Literal, TypeVar
 
+from numba.core.errors import NumbaError
 from numba.extending import overload
 
 from streamsvm import _compile
@@ -138,6 +140,11 @@ def check_kernel(kernel: Any) -> None:
         It is not such a kernel.
 
     """
+    if isinstance(kernel, type) and kernel in _values:
+        raise ParameterError(
+            f"kernel={kernel.__name__} is a type of kernels: give one with its parameters, as "
+            f"{kernel.__name__}(...)"
+        )
     if type(kernel) not in _values:
         names = ", ".join(sorted(t.__name__ for t in _values))
         raise ParameterError(
@@ -149,6 +156,8 @@ def check_kernel(kernel: Any) -> None:
             raise ParameterError(
                 f"{name}={value!r} of {type(kernel).__name__}: use a finite float (1.0, not 1)"
             )
+    # A kernel's own checks are in __new__, which `_replace` does not call.
+    type(kernel)(*kernel)
 
 
 def value_of_product(kernel: Any, product: Any) -> Any:
@@ -167,6 +176,38 @@ def value_of_product(kernel: Any, product: Any) -> Any:
 
     """
     return _values[type(kernel)](kernel, product)
+
+
+@contextmanager
+def explained_errors(kernel_type: type) -> Iterator[None]:
+    """Turn numba's error about the function of a kernel type into one that says what to do.
+
+    Parameters
+    ----------
+    kernel_type
+        The type whose function is compiled in this context.
+
+    Yields
+    ------
+    None
+
+    Raises
+    ------
+    ParameterError
+        The function cannot be compiled.
+
+    """
+    try:
+        yield
+    except NumbaError as error:
+        function: Any = _values[kernel_type]
+        code = getattr(function, "py_func", function).__code__
+        raise ParameterError(
+            f"numba cannot compile {code.co_name} ({code.co_filename}, line "
+            f"{code.co_firstlineno}), the function of {kernel_type.__name__}: use numbers, "
+            "arithmetic, loops, math and NumPy only. The error of numba that this one follows "
+            "names the line"
+        ) from error
 
 
 def value_of_vectors(kernel: Any, x: Any, z: Any) -> Any:

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamsvm import kernels
+from streamsvm._parameter_checks import check_number, check_positive, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels import outputs
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.kernel_learner import KernelLearner
-from streamsvm.learners.bases.parameter_checks import check_number, check_positive, check_size
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.learners.bases.support_vectors import SupportPatterns, as_matrix
 from streamsvm.monitor.certificate import Certificate, tracking_bound

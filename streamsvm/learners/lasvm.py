@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
+from streamsvm._parameter_checks import check_number, check_positive, check_size
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.bounds import policy_of
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.kernel_learner import KernelLearner
-from streamsvm.learners.bases.parameter_checks import check_number, check_positive, check_size
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.bounds import bounds_of

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
+from streamsvm._parameter_checks import check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases import tracking_schedule
 from streamsvm.learners.bases.event_path import Bound
 from streamsvm.learners.bases.kernel_learner import KernelLearner
-from streamsvm.learners.bases.parameter_checks import check_size
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate, papers_bound, tracking_bound
 from streamsvm.solvers.gap import KeptGap

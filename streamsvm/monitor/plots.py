@@ -36,7 +36,7 @@ def write(monitor: Any, folder: Path) -> list[Path]:
     try:
         import matplotlib
     except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install 'streamsvm[plots]'") from error
+        raise ImportError("plots need matplotlib: pip install matplotlib") from error
     matplotlib.use("Agg")
     folder.mkdir(parents=True, exist_ok=True)
     paths = [_gap(monitor, folder / "gap.png")]

@@ -71,7 +71,7 @@ def serve(monitor: Any, port: int, host: str) -> Server:
         from prometheus_client.core import GaugeMetricFamily
     except ImportError as error:
         raise ImportError(
-            "metrics need prometheus-client: pip install 'streamsvm[metrics]'"
+            "metrics need prometheus-client: pip install prometheus-client"
         ) from error
     registry = CollectorRegistry()
     registry.register(_Collector(monitor, GaugeMetricFamily))  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from numba import typeof, types
 from numba.np.unsafe import ndarray
 
 from streamsvm._compile import JIT, compiled, named
-from streamsvm.kernels.registry import check_kernel
+from streamsvm.kernels.registry import check_kernel, explained_errors
 from streamsvm.support import dense_store, kernel_values, row_store, sparse_store, sparse_values
 from streamsvm.support.code_addresses import address_of_code, caller_of
 from streamsvm.support.rows import SparseRows
@@ -114,7 +114,8 @@ def _address(kernel_type: type, bound_type: type) -> int:
         is_dense = bound_type is DenseKernel
         function = (_dense_function if is_dense else _sparse_function)(kernel_type)
         signature = _DENSE if is_dense else _SPARSE
-        _addresses[key] = address_of_code(function, signature), function
+        with explained_errors(kernel_type):
+            _addresses[key] = address_of_code(function, signature), function
     return _addresses[key][0]
 
 

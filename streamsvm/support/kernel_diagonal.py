@@ -8,6 +8,7 @@ import numpy as np
 
 from streamsvm._compile import compiled
 from streamsvm.kernels import product_of, value_of_product
+from streamsvm.kernels.registry import explained_errors
 from streamsvm.support import stores
 from streamsvm.support.bound_kernels import bound
 from streamsvm.support.rows import Rows, SparseRows, part, shape, width
@@ -64,7 +65,8 @@ def diagonal_of(kernel: Any, x: Rows, spare: SparseStore | None = None) -> np.nd
     """
     n, d = shape(x)
     if product_of(type(kernel)) == "distance":
-        return np.full(n, value_of_product(kernel, 0.0), np.float32)
+        with explained_errors(type(kernel)):
+            return np.full(n, value_of_product(kernel, 0.0), np.float32)
     store = stores.new_store(1, d, isinstance(x, SparseRows)) if spare is None else spare
     out = np.empty(n, np.float32)
     _write(bound(kernel, store), store, x, out)

@@ -35,7 +35,7 @@ def seconds_to_progress(cache: str, learner: str) -> tuple[float, float, float]:
     for line in process.stderr:
         now = time.perf_counter() - start
         first = first or now
-        if "rows/s" in line and not figures:
+        if "examples/s" in line and not figures:
             figures = now
     process.wait()
     return first, figures, time.perf_counter() - start

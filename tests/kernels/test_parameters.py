@@ -2,21 +2,25 @@
 
 import copy
 import pickle
+import re
+from typing import NamedTuple
 
 import pytest
 
-from streamsvm import kernels
+from streamsvm import LASVMClassifier, kernels
+from streamsvm._compile import JIT
 from streamsvm.errors import ParameterError
+from streamsvm.kernels import registry
 
 NAN, INF = float("nan"), float("inf")
 BAD = [
-    (kernels.Linear, "scale", value) for value in (0, -1.0, NAN, INF)
+    (kernels.Linear, "scale", value) for value in (0, -1.0, NAN, INF, "1", None, True)
 ] + [
-    (kernels.RBF, "gamma", value) for value in (0, -0.5, NAN, INF)
+    (kernels.RBF, "gamma", value) for value in (0, -0.5, NAN, INF, "auto", [1.0])
 ] + [
     (kernels.Polynomial, name, value)
     for name, values in (
-        ("degree", (0, -1, 1.5, 101, NAN, INF)),
+        ("degree", (0, -1, 1.5, 101, NAN, INF, "3")),
         ("gamma", (0, -2.0, NAN, INF)),
         ("coef0", (-1e-9, NAN, INF)),
     )
@@ -53,6 +57,46 @@ def test_repr_pickle_copies_and_hash(kernel, text):
         assert type(other) is type(kernel)
         assert other == kernel and hash(other) == hash(kernel)
         kernels.check_kernel(other)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "said"),
+    [
+        (kernels.RBF, "kernel=RBF is a type of kernels: give one with its parameters"),
+        (kernels.RBF(gamma=1.0)._replace(gamma=-1.0), "gamma=-1.0: use a number above 0"),
+        ("rbf", "kernel='rbf' is not a registered kernel: use one of"),
+    ],
+)
+def test_what_is_no_kernel_is_refused(kernel, said):
+    with pytest.raises(ParameterError, match=re.escape(said)):
+        LASVMClassifier(kernel=kernel)
+
+
+@pytest.mark.parametrize("of", ["dot", "distance", "vectors"])
+def test_a_function_that_cannot_be_compiled_is_named(of):
+    class Broken(NamedTuple):
+        scale: float
+
+    try:
+        if of == "vectors":
+
+            @kernels.register(Broken, of=of)
+            def broken(kernel, x, z):
+                return kernel.nothing * x[0]
+        else:
+
+            @kernels.register(Broken, of=of)
+            def broken(kernel, product):
+                return kernel.nothing * product
+
+        model = LASVMClassifier(kernel=Broken(scale=1.0))
+        if JIT:
+            with pytest.raises(ParameterError, match=r"numba cannot compile broken \(.*, line \d+"):
+                model.learn_one({"a": 1.0}, True)
+            assert model.n_examples == 0
+    finally:
+        registry._values.pop(Broken, None)
+        registry._products.pop(Broken, None)
 
 
 def test_other_parameters_make_another_kernel():

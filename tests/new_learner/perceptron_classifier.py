@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm._parameter_checks import check_size
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.event_path import Bound
 from streamsvm.learners.bases.learner import Learner
-from streamsvm.learners.bases.parameter_checks import check_size
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.support import states

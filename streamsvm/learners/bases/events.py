@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from streamsvm import _parameter_checks
 from streamsvm._compiling import working_time
 from streamsvm.errors import BadEventError, ModelBusyError
 from streamsvm.features.event_reader import Event, EventReader, are_usable
 from streamsvm.features.names import Name
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases import label_runs, parameter_checks
+from streamsvm.learners.bases import label_runs
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.training_observer import tell
 
@@ -209,7 +210,7 @@ def checked(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> tuple[Any, .
         # Methods of names and labels (hash, comparison) may change the model, too: then again.
         schema, n, k = learner._schema, learner._n_examples, len(learner._schema)
         row, new = schema.sparse_row(event) if learner._sparse else schema.wider_row(event)
-        weights = parameter_checks.weights_of(w, 1)
+        weights = _parameter_checks.weights_of(w, 1)
         labels = learner._labels.check(LabelColumn.of([y]))
         # Before it is compared: from here on, nothing else may learn on the model.
         learner._is_learning = not learner._is_reentrant

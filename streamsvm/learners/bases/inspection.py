@@ -12,6 +12,7 @@ from streamsvm.features.matrices import Matrix, SparseMatrix
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
 from streamsvm.labels.outputs import Output
+from streamsvm.learners.bases import summary
 from streamsvm.support.rows import Rows
 
 
@@ -43,8 +44,24 @@ class Inspection(abc.ABC):
 
     @property
     @abc.abstractmethod
+    def description(self) -> str:
+        """The parameters in use that matter most, in a few words."""
+
     def summary(self) -> str:
-        """A short description of the learner."""
+        """Return what the learner has learnt as a table to print.
+
+        Returns
+        -------
+        Lines of name and value: parameters in use, examples, features, classes, and what there is
+        of support vectors, bias, duality gap, certificate, largest weights and memory.
+
+        """
+        with self._lock:
+            return summary.table(self)
+
+    def __repr__(self) -> str:
+        """Return the class and the parameters that differ from their defaults."""
+        return summary.short(self)
 
     @property
     def n_examples(self) -> int:

@@ -8,6 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamsvm import kernels
+from streamsvm._parameter_checks import (
+    check_class_weight,
+    check_number,
+    check_positive,
+    check_size,
+)
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features import density
 from streamsvm.features.schema import LIMIT
@@ -15,12 +21,6 @@ from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import auto_gamma, events, kernel_batches, threads
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.learner import Learner
-from streamsvm.learners.bases.parameter_checks import (
-    check_class_weight,
-    check_number,
-    check_positive,
-    check_size,
-)
 from streamsvm.learners.bases.support_vectors import SupportVectors, as_matrix, in_order
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.gap import KeptGap
@@ -293,8 +293,8 @@ class KernelLearner(Learner):
     # Inspection
 
     @property
-    def summary(self) -> str:
-        """A short description: kernel and C."""
+    def description(self) -> str:
+        """The parameters in use that matter most: kernel and C."""
         return f"{self.kernel_!r}, C={self.C:g}"
 
     @property

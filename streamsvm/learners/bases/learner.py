@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from river import base
 
+from streamsvm._parameter_checks import numbers_of, weights_of
 from streamsvm.features import batches, frames
 from streamsvm.features.event_reader import EventReader
 from streamsvm.features.matrices import SparseMatrix
@@ -18,7 +19,7 @@ from streamsvm.features.schema import LIMIT, Schema
 from streamsvm.labels import outputs
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.labels.outputs import Output
-from streamsvm.learners.bases import events, label_runs, parameter_checks
+from streamsvm.learners.bases import events, label_runs
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.inspection import Inspection
 from streamsvm.learners.bases.training_observer import TrainingObserver
@@ -282,8 +283,7 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
         with self._lock:
             x, new = self._read(X)
             labels = self._labels.check(frames.labels_of(y, shape(x)[0]))
-            weights = parameter_checks.weights_of(w, len(labels))
-            numbers = parameter_checks.numbers_of(ids, len(labels))
+            weights, numbers = weights_of(w, len(labels)), numbers_of(ids, len(labels))
             if not len(labels):
                 # An empty batch must not add its features to the schema.
                 return labels

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm._parameter_checks import check_class_weight, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features import density
 from streamsvm.features.names import Name
@@ -20,7 +21,6 @@ from streamsvm.learners.bases import linear_classes, linear_native, rate_search
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.linear_model import LinearModel
 from streamsvm.learners.bases.linear_native import BindingPace
-from streamsvm.learners.bases.parameter_checks import check_class_weight, check_size
 from streamsvm.learners.bases.rate_search import RateSearchRows
 from streamsvm.native_events import availability
 from streamsvm.native_events.fast_path import Generation

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm._parameter_checks import weights_of
 from streamsvm.features import frames
 from streamsvm.labels import outputs
 from streamsvm.labels.class_labels import check_present
 from streamsvm.learners.bases.learner import Learner
-from streamsvm.learners.bases.parameter_checks import weights_of
 from streamsvm.learners.bases.rate_search import RateSearchRows
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.linear import state as linear_state
@@ -53,8 +53,8 @@ class LinearModel(Learner):
         """Return the state, created or grown to hold so many features and all classes."""
 
     @property
-    def summary(self) -> str:
-        """A short description: loss, lambda and rate."""
+    def description(self) -> str:
+        """The parameters in use that matter most: loss, lambda and rate."""
         return f"{self.loss} loss, lambda {self._schedule.lam:g}, rate {self.rate:.3g}"
 
     @property

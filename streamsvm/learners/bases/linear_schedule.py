@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from streamsvm._parameter_checks import check_number, check_positive, check_size
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases.parameter_checks import check_number, check_positive, check_size
 from streamsvm.losses import LOSSES
 from streamsvm.solvers.linear.state import Schedule
 

@@ -1,0 +1,102 @@
+"""The command's argument parser: a wrong argument gets one line of usage and the nearest name."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+
+class Parser(argparse.ArgumentParser):
+    """An `argparse.ArgumentParser` with short errors that name the option probably meant.
+
+    Parameters
+    ----------
+    settings
+        The parameters of `argparse.ArgumentParser`.
+
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        # So that an unknown option is reported by the parser of its subcommand.
+        self.set_defaults(parser=self)
+
+    def parse_args(  # type: ignore[override]
+        self, arguments: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> argparse.Namespace:
+        """Parse a command line; an unknown option is an error of its subcommand.
+
+        Parameters
+        ----------
+        arguments, namespace
+            As in `argparse.ArgumentParser.parse_args`.
+
+        Returns
+        -------
+        argparse.Namespace
+            The options.
+
+        """
+        options, unknown = self.parse_known_args(arguments, namespace)
+        if unknown:
+            options.parser.refuse(unknown)
+        return options
+
+    def refuse(self, unknown: list[str]) -> NoReturn:
+        """End with an error about unknown arguments."""
+        names = [argument.partition("=")[0] for argument in unknown if argument.startswith("-")]
+        if not names:
+            self.error(f"too many arguments: {' '.join(unknown)}")
+        known = [option for action in self._actions for option in action.option_strings]
+        self.error("; ".join(f"unknown option {name}{did_you_mean(name, known)}" for name in names))
+
+    def error(self, message: str) -> NoReturn:
+        """Print the error and one line of usage; exit with code 2."""
+        needed = [
+            f"{action.option_strings[-1]} {action.metavar or action.dest.upper()}"
+            if action.option_strings
+            else str(action.metavar or action.dest.upper())
+            for action in self._actions
+            if action.required
+        ]
+        usage = " ".join([self.prog, *needed, "[options]"])
+        self.exit(2, f"{self.prog}: {message}\nusage: {usage}; {self.prog} --help lists all\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        choices = [str(choice) for choice in action.choices]
+        what = "command" if isinstance(action, argparse._SubParsersAction) else "value"
+        raise argparse.ArgumentError(
+            action if action.option_strings else None,
+            f"unknown {what} {value!r}{did_you_mean(str(value), choices)}"
+            f" (choose from {', '.join(choices)})",
+        )
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a question for the known name that is nearest to a name; empty: none is near.
+
+    Parameters
+    ----------
+    name
+        A name that is not known.
+    known
+        The known names.
+
+    Returns
+    -------
+    str
+        To be appended to an error message.
+
+    Examples
+    --------
+    >>> from streamsvm.cli.parser import did_you_mean
+    >>> did_you_mean("--lerner", ["--learner", "--limit"])
+    ', did you mean --learner?'
+
+    """
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f", did you mean {near[0]}?" if near else ""

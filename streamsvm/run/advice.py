@@ -1,0 +1,106 @@
+"""Advice about a run: what its report shows that a parameter or other features could mend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from streamsvm.run.report import RunReport
+
+_FEWEST = 1000
+"""Nothing is said about runs of fewer examples."""
+
+_MOST_SUPPORT_VECTORS = 0.75
+_RARE = 0.001
+_FALL = 0.05
+_MISSED = 0.5
+
+
+def advice_of(report: RunReport, learner: Any) -> list[str]:
+    """Return what a report advises, most harmful first.
+
+    Parameters
+    ----------
+    report
+        The report of a run.
+    learner
+        The learner that the run trained.
+
+    Returns
+    -------
+    list[str]
+        A sentence for each finding; empty: nothing looks wrong, or there were fewer than 1,000
+        examples.
+
+    """
+    if report.learnt < _FEWEST:
+        return []
+    return [
+        *_labels(report, learner),
+        *_model(report, learner),
+        *_drift(report, learner),
+        *_events(report),
+    ]
+
+
+def _labels(report: RunReport, learner: Any) -> Iterator[str]:
+    counts = {label: n for label, n in report.labels.items() if n}
+    if len(counts) == 1:
+        yield f"all labels are {next(iter(counts))}: there is nothing to tell apart"
+    if len(counts) < 2:
+        return
+    total = sum(counts.values())
+    label = min(counts, key=lambda label: counts[label])
+    if counts[label] < _RARE * total and learner.class_weight is None:
+        yield (
+            f"{label} is 1 example in {total / counts[label]:,.0f}: an SVM may ignore so rare a "
+            "class; class_weight='balanced' gives both sides the same weight, and balanced "
+            "accuracy shows whether it helps"
+        )
+    elif report.balanced_accuracy < 1.0 / len(counts) + 0.02:
+        yield (
+            f"a balanced accuracy of {report.balanced_accuracy:.1%} is what guessing gives: the "
+            "target may not depend on these features"
+        )
+
+
+def _model(report: RunReport, learner: Any) -> Iterator[str]:
+    n = getattr(learner, "n_support_patterns", report.n_support_vectors)
+    if n is not None and n > _MOST_SUPPORT_VECTORS * report.learnt / max(report.epochs, 1):
+        share = n * max(report.epochs, 1) / report.learnt
+        yield (
+            f"{share:.0%} of all examples are support vectors: the target can hardly be learnt "
+            "from these features, or C and gamma are far off"
+        )
+    missed = report.counters.get("cached_rows_missed", 0)
+    asked = missed + report.counters.get("cached_rows_hit", 0)
+    if missed > _MISSED * asked and asked > report.learnt:
+        yield f"{missed / asked:.0%} of kernel rows were not in the cache: a larger cache_mb helps"
+
+
+def _drift(report: RunReport, learner: Any) -> Iterator[str]:
+    """Compare the accuracy on the last quarter of the rows with that before it."""
+    rows = report.history.column("rows")
+    if report.epochs > 1 or rows.size < 8 or not rows[-1] > 0:
+        return
+    right = rows * report.history.column("accuracy")
+    cut = int(np.searchsorted(rows, 0.75 * rows[-1]))
+    if not 0 < cut < rows.size - 1:
+        return
+    before = right[cut] / rows[cut]
+    late = (right[-1] - right[cut]) / (rows[-1] - rows[cut])
+    if late < before - _FALL:
+        bound = "window=" if hasattr(learner, "window") else "power=0, with a larger l2,"
+        yield (
+            f"accuracy fell from {before:.1%} to {late:.1%} in the last quarter of the stream: if "
+            f"what is to be learnt changes, {bound} follows it"
+        )
+
+
+def _events(report: RunReport) -> Iterator[str]:
+    bad = sum(report.bad.values())
+    if bad > 0.01 * (bad + report.learnt):
+        share = bad / (bad + report.learnt)
+        yield f"{share:.1%} of what was read could not be used: see the reasons, and dead letters"

@@ -1,0 +1,63 @@
+"""What a report advises, and that it says nothing where nothing is wrong."""
+
+import numpy as np
+import pytest
+
+from streamsvm import LASVMClassifier, SVMSGDClassifier
+from streamsvm.run.advice import advice_of
+from streamsvm.run.report import RunReport
+
+
+def report(**changed):
+    found = {
+        "rows": 20_000,
+        "learnt": 20_000,
+        "epochs": 1,
+        "labels": {"a": 10_000, "b": 10_000},
+        "accuracy": 0.9,
+        "balanced_accuracy": 0.9,
+        "n_support_vectors": 3000,
+    }
+    return RunReport(**found | changed)
+
+
+def test_nothing_is_said_of_a_good_run():
+    assert advice_of(report(), LASVMClassifier()) == []
+    assert advice_of(report(n_support_vectors=None), SVMSGDClassifier()) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"labels": {"a": 20_000}}, "all labels are a"),
+        ({"labels": {"a": 19_998, "b": 2}}, "b is 1 example in 10,000"),
+        ({"balanced_accuracy": 0.505}, "a balanced accuracy of 50.5% is what guessing gives"),
+        ({"n_support_vectors": 17_600}, "88% of all examples are support vectors"),
+        ({"n_support_vectors": 17_600, "learnt": 40_000, "epochs": 2}, "88% of all examples"),
+        ({"counters": {"cached_rows_missed": 30_000, "cached_rows_hit": 10_000}}, "75% of kernel"),
+        ({"bad": {"NaN": 5_000}}, "20.0% of what was read could not be used"),
+    ],
+)
+def test_what_looks_wrong_is_said(changed, said):
+    (sentence,) = advice_of(report(**changed), LASVMClassifier())
+    assert said in sentence
+    assert advice_of(report(**changed | {"learnt": 900}), LASVMClassifier()) == []
+
+
+def test_a_rare_class_that_has_a_weight_is_not_mentioned():
+    counted = report(labels={"a": 19_998, "b": 2})
+    assert advice_of(counted, LASVMClassifier(class_weight="balanced")) == []
+
+
+@pytest.mark.parametrize(
+    ("learner", "said"), [(LASVMClassifier(), "window="), (SVMSGDClassifier(), "power=0")]
+)
+def test_accuracy_that_falls_is_drift(learner, said):
+    found = report(n_support_vectors=None)
+    rows = np.arange(1, 21) * 1000
+    right = np.cumsum(np.where(rows <= 15_000, 900, 600))
+    for n, correct in zip(rows.tolist(), right.tolist(), strict=True):
+        found.history.add({"rows": n, "accuracy": correct / n})
+    (sentence,) = advice_of(found, learner)
+    assert "accuracy fell from 90.0% to 60.0% in the last quarter" in sentence
+    assert said in sentence
