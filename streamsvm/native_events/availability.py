@@ -19,7 +19,7 @@ import numpy as np
 from streamsvm._compile import JIT, address_of
 from streamsvm.errors import ParameterError
 
-TRIED = ((3, 11),)
+TRIED = ((3, 11), (3, 12), (3, 13))
 """Versions of CPython under which the tests of native events have passed."""
 
 VARIABLE = "STREAMSVM_NATIVE_EVENTS"
