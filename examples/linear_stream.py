@@ -1,7 +1,4 @@
-"""Linear SVMs as fast as the data are read: batches, events, several classes, drift.
-
-Run: python examples/linear_stream.py
-"""
+"""You learn what linear SVMs can do: fast batches, several classes, and a stream that drifts."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Replay a Parquet file as a stream through a scaler and LASVM, from Python."""
+"""You learn how to replay a Parquet file as a stream, and how to save and load the model."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""LASVM in a River pipeline, event by event."""
+"""You learn how to use LASVM in a River pipeline, event by event."""
 
 from river import datasets, metrics
 

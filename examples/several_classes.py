@@ -1,4 +1,7 @@
-"""Seven classes in one pass: LaRank compared with River's softmax, and its duality gap."""
+"""You learn how LaRank learns seven classes in one pass, beside River's softmax regression.
+
+With ``K`` it also has a certificate, an upper bound for its mean duality gap.
+"""
 
 from river import datasets, linear_model, metrics, preprocessing, stream
 

@@ -1,4 +1,4 @@
-"""Raw text as a stream of sparse rows: words counted by River, learnt by LASVM.
+"""You learn how to classify raw text: words are counted by River, and learnt as sparse rows.
 
 Without arguments it classifies paragraphs of documentation: are they of NumPy or of pyarrow? With a
 Parquet file that has columns `text` and `label` it learns these: ``python text_stream.py FILE``.

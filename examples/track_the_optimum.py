@@ -1,4 +1,4 @@
-"""The distance to the batch optimum while learning: certificate and measured gap, table and plots.
+"""You learn how to watch the distance from the batch optimum: as a table, as a file, as plots.
 
 Writes monitor.parquet, and gap.png and other plots in the folder ``tracking``.
 """
