@@ -251,8 +251,8 @@ def test_copies_watch_their_own_model(data):
     x, y = data
     monitor = watched(every=50)
     monitor.learn_many(x[:400], y[:400])
-    for twin in (copy.deepcopy(monitor), pickle.loads(pickle.dumps(monitor))):
-        assert twin.learner is not monitor.learner
+    for twin in (copy.copy(monitor), copy.deepcopy(monitor), pickle.loads(pickle.dumps(monitor))):
+        assert twin.learner is not monitor.learner and monitor.learner.observer is monitor
         twin.learn_many(x[400:], y[400:])
         assert twin.get()["n_examples"] == 700 and monitor.get()["n_examples"] == 400
     # A clone or a copy of the model alone is watched by nobody.
