@@ -205,7 +205,7 @@ class Run:
             self._update_times()
             self._complete()
         if not report.interrupted:
-            check_classes(self.report.rows, self.seen)
+            check_classes(self.report.rows, self.seen, self.bad)
             if self.finish:
                 self._finish()
         self._complete()
