@@ -48,8 +48,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ParameterError as error:
         print(f"streamsvm: {error}", file=sys.stderr)
         return 2
-    except (StreamSVMError, SourceError, OSError) as error:
+    except (StreamSVMError, SourceError) as error:
         print(f"streamsvm: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        # The system's own errors, without the number of the error.
+        said = f"{error.filename}: {error.strerror}" if error.filename else error
+        print(f"streamsvm: {said}", file=sys.stderr)
+        return 1
+    except MemoryError as error:
+        print(f"streamsvm: there is not enough memory: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("streamsvm: interrupted", file=sys.stderr)

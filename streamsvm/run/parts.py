@@ -11,6 +11,7 @@ from streamsvm.errors import LabelError
 from streamsvm.labels.class_labels import plain
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.learner import Learner
+from streamsvm.model_files.json_values import as_json
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.bad_events import BadEvents
 
@@ -61,6 +62,24 @@ def check_target(labels: LabelColumn, learner: Learner | None) -> None:
             f"{type(learner).__name__} learns two; use LaRankClassifier (--learner larank), or "
             "name one of them with positive= (--positive) to learn it against the rest"
         )
+
+
+def check_can_be_saved(labels: LabelColumn) -> None:
+    """Refuse labels that a model file cannot hold.
+
+    Parameters
+    ----------
+    labels
+        The labels of the first rows.
+
+    Raises
+    ------
+    ModelFileError
+        A label is no string, number or boolean.
+
+    """
+    for label, _ in labels.present():
+        as_json(label, "the label")
 
 
 def event_of(batch: Any, i: int) -> Any:
