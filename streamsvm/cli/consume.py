@@ -13,18 +13,17 @@ from connectors.payloads import avro
 from streamsvm.cli.late import add_late_options, late_labels_of
 from streamsvm.cli.learners import add_learner_options
 from streamsvm.cli.outputs import check_outputs
+from streamsvm.cli.parser import Parser
 from streamsvm.cli.running import add_output_options, run_shown
 from streamsvm.cli.values import path, positive, whole
 from streamsvm.errors import ParameterError
 
 
-def add_parser(subcommands: Any) -> None:
+def complete(parser: Parser) -> None:
     """Add the subcommand's arguments."""
-    parser = subcommands.add_parser(
-        "consume",
-        help="learn from a Kafka topic as it comes, and report",
-        description="Learn from the messages of a Kafka topic: each is predicted, scored, then "
-        "learnt. With --checkpoint, every message counts once, whatever happens to the process.",
+    parser.description = (
+        "Learn from the messages of a Kafka topic: each is predicted, scored, then "
+        "learnt. With --checkpoint, every message counts once, whatever happens to the process."
     )
     parser.set_defaults(run=run)
     data = parser.add_argument_group("messages")

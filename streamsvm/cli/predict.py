@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from streamsvm.cli.evaluate import margins
 from streamsvm.cli.outputs import check_file
+from streamsvm.cli.parser import Parser
 from streamsvm.cli.sources import open_source
 from streamsvm.cli.values import path
 from streamsvm.errors import ParameterError
@@ -21,13 +22,11 @@ from streamsvm.model_files.container import load
 from streamsvm.run.parts import parts_of
 
 
-def add_parser(subcommands: Any) -> None:
+def complete(parser: Parser) -> None:
     """Add the subcommand's arguments."""
-    parser = subcommands.add_parser(
-        "predict",
-        help="predict the rows of a file with a saved model",
-        description="Writes one row for each row read: file, row, prediction, decision_function "
-        "and probability (of the predicted label). A row that cannot be predicted has nulls.",
+    parser.description = (
+        "Writes one row for each row read: file, row, prediction, decision_function "
+        "and probability (of the predicted label). A row that cannot be predicted has nulls."
     )
     parser.set_defaults(run=run)
     parser.add_argument("model", type=path, help="file written by --save")

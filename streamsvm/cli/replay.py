@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
 from streamsvm.cli.late import add_late_options, late_labels_of
 from streamsvm.cli.learners import add_learner_options
 from streamsvm.cli.outputs import check_outputs
+from streamsvm.cli.parser import Parser
 from streamsvm.cli.running import add_output_options, run_shown
 from streamsvm.cli.sources import add_pace_options, open_source, paced
 from streamsvm.cli.values import path, whole
@@ -18,14 +18,12 @@ from streamsvm.features.frames import labels_of
 _ROWS_TO_CHOOSE_BY = 1000
 
 
-def add_parser(subcommands: Any) -> None:
+def complete(parser: Parser) -> None:
     """Add the subcommand's arguments."""
-    parser = subcommands.add_parser(
-        "replay",
-        help="replay a Parquet or Arrow file as a stream through a learner, and report",
-        description="Replay a Parquet file, a folder of them, or an Arrow file as a stream: each "
+    parser.description = (
+        "Replay a Parquet file, a folder of them, or an Arrow file as a stream: each "
         "row is an example, which is predicted, scored, then learnt. Text columns become one-hot "
-        "features.",
+        "features."
     )
     parser.set_defaults(run=run)
     parser.add_argument("file", type=path, help="Parquet file or folder, or .arrow/.feather file")
