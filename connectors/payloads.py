@@ -97,6 +97,8 @@ def avro(schema: Any, header: int = 0) -> Decoder:
     ------
     ImportError
         fastavro is not installed.
+    ValueError
+        `schema` is no Avro schema.
 
     Examples
     --------
@@ -111,7 +113,11 @@ def avro(schema: Any, header: int = 0) -> Decoder:
         import fastavro
     except ImportError as error:
         raise ImportError("Avro needs fastavro: pip install fastavro") from error
-    parsed = fastavro.parse_schema(schema)
+    try:
+        parsed = fastavro.parse_schema(schema)
+    except Exception as error:
+        # fastavro's errors have no base of their own; among them are KeyError and TypeError.
+        raise ValueError(f"no Avro schema: {type(error).__name__}: {error}") from error
 
     def decode(value: bytes) -> Any:
         stream = io.BytesIO(value)

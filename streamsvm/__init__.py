@@ -1,15 +1,25 @@
-"""Online support vector machines for real streams, with River's interface."""
+"""Online support vector machines for real streams, with River's interface.
 
-from streamsvm import kernels
-from streamsvm.learners.larank import LaRankClassifier
-from streamsvm.learners.lasvm import LASVMClassifier
-from streamsvm.learners.sgd import SVMSGDClassifier
-from streamsvm.learners.sgdqn import SGDQNClassifier
-from streamsvm.learners.tracking import TrackingSVMClassifier
-from streamsvm.model_files.container import load, save
-from streamsvm.monitor.tracker import TrackingMonitor
-from streamsvm.preprocessing.standard_scaler import StandardScaler
-from streamsvm.run.warm import warm
+The public names are imported when one of them is first used (PEP 562), which takes some seconds:
+the command can answer, and be interrupted, before that.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from streamsvm import kernels
+    from streamsvm._public import (
+        LaRankClassifier,
+        LASVMClassifier,
+        SGDQNClassifier,
+        StandardScaler,
+        SVMSGDClassifier,
+        TrackingMonitor,
+        TrackingSVMClassifier,
+        load,
+        save,
+        warm,
+    )
 
 __all__ = [
     "LASVMClassifier",
@@ -25,3 +35,28 @@ __all__ = [
     "warm",
 ]
 __version__ = "0.1.0"
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name == "kernels":
+            # Learners ask for it while they are imported themselves: they cannot be loaded here.
+            import streamsvm.kernels as module
+
+            return module
+        if not name.startswith("_"):
+            load_all()
+            if name in globals():
+                return globals()[name]
+        raise AttributeError(f"module 'streamsvm' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def load_all() -> None:
+    """Import all public names, so that all learners are registered."""
+    from streamsvm import _public
+
+    globals().update({name: getattr(_public, name) for name in _public.__all__})

@@ -9,6 +9,9 @@ import numpy as np
 
 from streamsvm.errors import ParameterError
 
+LARGEST_SIZE = 2**31 - 1
+"""The largest bound on a number of things in memory; solvers number them by 32 bits."""
+
 
 def weights_of(w: Any, n: int) -> np.ndarray:
     """Return example weights as float64 (n,), from one number or n.
@@ -75,10 +78,12 @@ def check_class_weight(class_weight: Any) -> None:
         check_number(f"class_weight[{label!r}]", factor, 0)
 
 
-def check_size(name: str, value: Any, least: int = 1) -> int | None:
+def check_size(name: str, value: Any, least: int = 1, most: int = LARGEST_SIZE) -> int | None:
     """Return a bound as an int, None for none."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ParameterError(f"{name}={value!r}: use a whole number of at least {least}, or None")
+    if value > most:
+        raise ParameterError(f"{name}={value!r}: use a whole number of at most {most}, or None")
     return int(value)

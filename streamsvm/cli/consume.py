@@ -12,17 +12,18 @@ from connectors.kafka import KafkaSource
 from connectors.payloads import avro
 from streamsvm.cli.late import add_late_options, late_labels_of
 from streamsvm.cli.learners import add_learner_options
-from streamsvm.cli.running import add_output_options, check_folders, run_shown
+from streamsvm.cli.outputs import check_outputs
+from streamsvm.cli.parser import Parser
+from streamsvm.cli.running import add_output_options, run_shown
+from streamsvm.cli.values import path, positive, whole
 from streamsvm.errors import ParameterError
 
 
-def add_parser(subcommands: Any) -> None:
+def complete(parser: Parser) -> None:
     """Add the subcommand's arguments."""
-    parser = subcommands.add_parser(
-        "consume",
-        help="learn from a Kafka topic as it comes, and report",
-        description="Learn from the messages of a Kafka topic: each is predicted, scored, then "
-        "learnt. With --checkpoint, every message counts once, whatever happens to the process.",
+    parser.description = (
+        "Learn from the messages of a Kafka topic: each is predicted, scored, then "
+        "learnt. With --checkpoint, every message counts once, whatever happens to the process."
     )
     parser.set_defaults(run=run)
     data = parser.add_argument_group("messages")
@@ -40,10 +41,12 @@ def add_parser(subcommands: Any) -> None:
         default="json",
         help="format of messages; default json",
     )
-    data.add_argument("--avro-schema", metavar="FILE", help="the writer's schema, for avro")
+    data.add_argument(
+        "--avro-schema", type=path, metavar="FILE", help="the writer's schema, for avro"
+    )
     data.add_argument(
         "--avro-header",
-        type=int,
+        type=whole(0),
         default=0,
         metavar="BYTES",
         help="bytes before each record; 5 for those of a schema registry, default 0",
@@ -56,9 +59,9 @@ def add_parser(subcommands: Any) -> None:
         help="field by which late labels find their events; default: the key of the message",
     )
     data.add_argument("--positive", metavar="LABEL", help="learn this label against all others")
-    data.add_argument("--limit", type=int, metavar="ROWS", help="end after so many")
+    data.add_argument("--limit", type=whole(1), metavar="ROWS", help="end after so many")
     data.add_argument(
-        "--idle", type=float, metavar="SECONDS", help="end when nothing came for so long"
+        "--idle", type=positive, metavar="SECONDS", help="end when nothing came for so long"
     )
     data.add_argument(
         "--set",
@@ -67,7 +70,7 @@ def add_parser(subcommands: Any) -> None:
         metavar="NAME=VALUE",
         help="a setting of librdkafka, such as security.protocol=SSL; may be given several times",
     )
-    data.add_argument("--seed", type=int, default=0, help="of the learner's draws; default 0")
+    data.add_argument("--seed", type=whole(0), default=0, help="of the learner's draws; default 0")
     add_learner_options(parser.add_argument_group("learner"))
     late = parser.add_argument_group("labels that come late")
     late.add_argument(
@@ -85,7 +88,7 @@ def add_parser(subcommands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Consume, report, save; return the exit code."""
-    check_folders(options)
+    check_outputs(options)
     decoder = _decoder(options)
     by_key = options.labels_topic is not None
     late = late_labels_of(options, by_key)
@@ -118,13 +121,15 @@ def _decoder(options: argparse.Namespace) -> Any:
         return options.decode
     if not options.avro_schema:
         raise ParameterError("--decode avro: name the writer's schema with --avro-schema FILE")
-    text = Path(options.avro_schema).read_text(encoding="utf-8")
     try:
-        return avro(json.loads(text), options.avro_header)
+        schema = json.loads(Path(options.avro_schema).read_text(encoding="utf-8"))
+        return avro(schema, options.avro_header)
     except ImportError as error:
         raise ParameterError(str(error)) from error
     except ValueError as error:
-        raise ParameterError(f"--avro-schema {options.avro_schema}: no JSON: {error}") from error
+        is_json = not isinstance(error, (json.JSONDecodeError, UnicodeDecodeError))
+        said = error if is_json else f"no JSON: {error}"
+        raise ParameterError(f"--avro-schema {options.avro_schema}: {said}") from error
 
 
 def _consumer(options: argparse.Namespace) -> Any:

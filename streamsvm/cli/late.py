@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import Any
 
+from streamsvm.cli.values import number, whole
 from streamsvm.errors import ParameterError
 from streamsvm.run.late_labels import LateLabels
 
@@ -14,7 +15,7 @@ def add_late_options(group: argparse._ArgumentGroup) -> None:
     """Add the options for late labels, and for events whose labels never come."""
     group.add_argument(
         "--label-delay",
-        type=float,
+        type=number,
         metavar="N",
         help="let each label come so many examples later (seconds, with --label-moment): simulated",
     )
@@ -25,13 +26,13 @@ def add_late_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--hold-most",
-        type=int,
+        type=whole(1),
         default=100_000,
         metavar="N",
         help="events held for their labels; the oldest are given up beyond; default 100000",
     )
     group.add_argument(
-        "--patience", type=int, metavar="N", help="give up an event after so many further ones"
+        "--patience", type=whole(1), metavar="N", help="give up an event after so many further ones"
     )
     group.add_argument(
         "--default-label",

@@ -8,6 +8,7 @@ from typing import Any
 
 from streamsvm import StandardScaler, kernels
 from streamsvm.cli.parameters import add_options, parameters
+from streamsvm.cli.values import whole
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.run.warm import KERNELS
@@ -34,7 +35,7 @@ def add_learner_options(group: argparse._ArgumentGroup) -> None:
         type=float,
         help="width (rbf) or factor (polynomial); default for rbf: from the data seen",
     )
-    group.add_argument("--degree", type=int, help="polynomial; default 3")
+    group.add_argument("--degree", type=whole(1, 100), help="polynomial; default 3")
     group.add_argument("--coef0", type=float, help="polynomial; default 1")
     add_options(group, parameters(_ADDED_BY_HAND))
     group.add_argument(

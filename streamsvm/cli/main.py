@@ -2,6 +2,8 @@
 
 Exit codes: 0 done; 1 the data or a file cannot be used; 2 wrong arguments; 130 interrupted (the
 report was printed and the model saved).
+
+The modules of subcommands are imported when they are needed: with the compiler, that takes seconds.
 """
 
 from __future__ import annotations
@@ -9,11 +11,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from connectors import SourceError
 from streamsvm import __version__
-from streamsvm.cli import consume, predict, replay, warm
 from streamsvm.cli.parser import Parser
 from streamsvm.errors import ParameterError, StreamSVMError
+
+_COMMANDS = {
+    "replay": "replay a Parquet or Arrow file as a stream through a learner, and report",
+    "consume": "learn from a Kafka topic as it comes, and report",
+    "predict": "predict the rows of a file with a saved model",
+    "warm": "compile and cache the solvers for this machine",
+}
 
 
 def parser() -> Parser:
@@ -23,9 +30,17 @@ def parser() -> Parser:
     )
     main_parser.add_argument("--version", action="version", version=f"streamsvm {__version__}")
     subcommands = main_parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in (replay, consume, predict, warm):
-        module.add_parser(subcommands)
+    for name, text in _COMMANDS.items():
+        subcommands.add_parser(name, help=text, complete=_complete)
     return main_parser
+
+
+def _complete(command: Parser) -> None:
+    """Add the arguments of a subcommand to its parser."""
+    from streamsvm.cli import consume, predict, replay, warm
+
+    modules = {"replay": replay, "consume": consume, "predict": predict, "warm": warm}
+    modules[command.prog.split()[-1]].complete(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,13 +58,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     """
     options = parser().parse_args(arguments)
+    from connectors import SourceError
+
     try:
         return int(options.run(options))
     except ParameterError as error:
         print(f"streamsvm: {error}", file=sys.stderr)
         return 2
-    except (StreamSVMError, SourceError, OSError) as error:
+    except (StreamSVMError, SourceError) as error:
         print(f"streamsvm: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        # The system's own errors, without the number of the error.
+        said = f"{error.filename}: {error.strerror}" if error.filename else error
+        print(f"streamsvm: {said}", file=sys.stderr)
+        return 1
+    except MemoryError as error:
+        print(f"streamsvm: there is not enough memory: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("streamsvm: interrupted", file=sys.stderr)

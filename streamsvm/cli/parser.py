@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 
@@ -13,15 +13,45 @@ class Parser(argparse.ArgumentParser):
 
     Parameters
     ----------
+    complete
+        Adds the description and the arguments of a subcommand, when its parser is first used.
     settings
         The parameters of `argparse.ArgumentParser`.
 
     """
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(
+        self, *, complete: Callable[[Parser], None] | None = None, **settings: Any
+    ) -> None:
         super().__init__(**settings)
+        self._missing = complete
         # So that an unknown option is reported by the parser of its subcommand.
         self.set_defaults(parser=self)
+
+    def complete(self) -> None:
+        """Add the description and the arguments, if that was not done before."""
+        add, self._missing = self._missing, None
+        if add is not None:
+            add(self)
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse a command line; its parser is completed before.
+
+        Parameters
+        ----------
+        args, namespace
+            As in `argparse.ArgumentParser.parse_known_args`.
+
+        Returns
+        -------
+        tuple[argparse.Namespace, list[str]]
+            The options, and the arguments that are not known.
+
+        """
+        self.complete()
+        return super().parse_known_args(args, namespace)
 
     def parse_args(  # type: ignore[override]
         self, arguments: Sequence[str] | None = None, namespace: argparse.Namespace | None = None

@@ -13,24 +13,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamsvm.cli.evaluate import margins
+from streamsvm.cli.outputs import check_file
+from streamsvm.cli.parser import Parser
 from streamsvm.cli.sources import open_source
+from streamsvm.cli.values import path
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import load
 from streamsvm.run.parts import parts_of
 
 
-def add_parser(subcommands: Any) -> None:
+def complete(parser: Parser) -> None:
     """Add the subcommand's arguments."""
-    parser = subcommands.add_parser(
-        "predict",
-        help="predict the rows of a file with a saved model",
-        description="Writes one row for each row read: file, row, prediction, decision_function "
-        "and probability (of the predicted label). A row that cannot be predicted has nulls.",
+    parser.description = (
+        "Writes one row for each row read: file, row, prediction, decision_function "
+        "and probability (of the predicted label). A row that cannot be predicted has nulls."
     )
     parser.set_defaults(run=run)
-    parser.add_argument("model", help="file written by --save")
-    parser.add_argument("file", help="Parquet file or folder, or .arrow/.feather file")
-    parser.add_argument("-o", "--output", required=True, metavar="OUT.parquet")
+    parser.add_argument("model", type=path, help="file written by --save")
+    parser.add_argument("file", type=path, help="Parquet file or folder, or .arrow/.feather file")
+    parser.add_argument("-o", "--output", type=path, required=True, metavar="OUT.parquet")
     parser.add_argument(
         "--columns", metavar="A,B,...", help="features; default: all columns that the model knows"
     )
@@ -43,6 +44,7 @@ def run(options: argparse.Namespace) -> int:
     if learner is None:
         raise ParameterError(f"{options.model} holds no learner that predicts")
     output = Path(options.output)
+    check_file("--output", options.output)
     columns = (
         options.columns.split(",") if options.columns else _columns_of_model(options.file, learner)
     )

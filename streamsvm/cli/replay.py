@@ -4,42 +4,44 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
 from streamsvm.cli.late import add_late_options, late_labels_of
 from streamsvm.cli.learners import add_learner_options
-from streamsvm.cli.running import add_output_options, check_folders, run_shown
+from streamsvm.cli.outputs import check_outputs
+from streamsvm.cli.parser import Parser
+from streamsvm.cli.running import add_output_options, run_shown
 from streamsvm.cli.sources import add_pace_options, open_source, paced
+from streamsvm.cli.values import path, whole
 from streamsvm.errors import ParameterError
 from streamsvm.features.frames import labels_of
 
 _ROWS_TO_CHOOSE_BY = 1000
 
 
-def add_parser(subcommands: Any) -> None:
+def complete(parser: Parser) -> None:
     """Add the subcommand's arguments."""
-    parser = subcommands.add_parser(
-        "replay",
-        help="replay a Parquet or Arrow file as a stream through a learner, and report",
-        description="Replay a Parquet file, a folder of them, or an Arrow file as a stream: each "
+    parser.description = (
+        "Replay a Parquet file, a folder of them, or an Arrow file as a stream: each "
         "row is an example, which is predicted, scored, then learnt. Text columns become one-hot "
-        "features.",
+        "features."
     )
     parser.set_defaults(run=run)
-    parser.add_argument("file", help="Parquet file or folder, or .arrow/.feather file")
+    parser.add_argument("file", type=path, help="Parquet file or folder, or .arrow/.feather file")
     parser.add_argument("--target", required=True, metavar="COLUMN", help="column of the label")
     data = parser.add_argument_group("data")
     data.add_argument("--columns", metavar="A,B,...", help="features; default: all other columns")
     data.add_argument("--positive", metavar="LABEL", help="learn this label against all others")
-    data.add_argument("--limit", type=int, metavar="ROWS", help="read only so many rows")
-    data.add_argument("--epochs", type=int, default=1, help="readings of the file; default 1")
+    data.add_argument("--limit", type=whole(1), metavar="ROWS", help="read only so many rows")
+    data.add_argument("--epochs", type=whole(1), default=1, help="readings of the file; default 1")
     add_pace_options(data)
     add_late_options(parser.add_argument_group("labels that come late"))
-    data.add_argument("--seed", type=int, default=0, help="of the shuffle buffer; default 0")
+    data.add_argument("--seed", type=whole(0), default=0, help="of the shuffle buffer; default 0")
     add_learner_options(parser.add_argument_group("learner"))
     output = parser.add_argument_group("output")
     output.add_argument("--finish", action="store_true", help="end at the optimum (delta <= tau)")
-    output.add_argument("--test", metavar="FILE", help="report the error on this file at the end")
+    output.add_argument(
+        "--test", type=path, metavar="FILE", help="report the error on this file at the end"
+    )
     add_output_options(output)
 
 
@@ -75,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError("--speed needs --timestamp COLUMN")
     # Opened now, so that a bad path fails before hours of work, not after.
     test = open_source(options.test, options.target, columns=columns) if options.test else None
-    check_folders(options)
+    check_outputs(options)
     _choose_learner(options, columns)
 
     total = None if source.n_rows is None else source.n_rows * options.epochs

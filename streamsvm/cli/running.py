@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -20,8 +18,10 @@ from streamsvm import TrackingMonitor, __version__
 from streamsvm import save as save_model
 from streamsvm.cli import evaluate, history
 from streamsvm.cli.learners import model_from
+from streamsvm.cli.outputs import DEAD_LETTERS
 from streamsvm.cli.screen import Screen, report_rows, report_table
-from streamsvm.errors import UnwritableModelFileError
+from streamsvm.cli.values import number_or_share, path, whole
+from streamsvm.errors import ParameterError
 from streamsvm.run.advice import advice_of
 from streamsvm.run.bad_events import BadEvents, OnError
 from streamsvm.run.checkpoint import Checkpoint
@@ -31,8 +31,10 @@ from streamsvm.run.runner import Run
 
 def add_output_options(output: argparse._ArgumentGroup) -> None:
     """Add the options for output files, progress, checkpoints and bad rows."""
-    output.add_argument("--save", metavar="MODEL", help="write the model to this file")
-    output.add_argument("--report", metavar="DIR", help="write report, history and plots there")
+    output.add_argument("--save", type=path, metavar="MODEL", help="write the model to this file")
+    output.add_argument(
+        "--report", type=path, metavar="DIR", help="write report, history and plots there"
+    )
     output.add_argument(
         "--monitor",
         action=argparse.BooleanOptionalAction,
@@ -41,18 +43,19 @@ def add_output_options(output: argparse._ArgumentGroup) -> None:
     )
     output.add_argument(
         "--metrics-port",
-        type=int,
+        type=whole(0, 65_535),
         metavar="PORT",
         help="serve the monitor's figures to Prometheus on this port (0: a free one)",
     )
     output.add_argument(
         "--checkpoint",
+        type=path,
         metavar="FILE",
         help="keep the state of the run there; if the file is there already, go on from it",
     )
     output.add_argument(
         "--checkpoint-every",
-        type=int,
+        type=whole(1),
         default=10_000,
         metavar="ROWS",
         help="examples between two checkpoints; default 10000",
@@ -67,32 +70,18 @@ def add_output_options(output: argparse._ArgumentGroup) -> None:
     )
     output.add_argument(
         "--max-errors",
-        type=_number_or_share,
+        type=number_or_share,
         metavar="N",
         help="stop when more than so many examples cannot be used, or more than this share (as .01 "
         "or 1%%); default: however many there are",
     )
     output.add_argument(
         "--dead-letters",
+        type=path,
         metavar="FILE",
-        default="dead_letters.jsonl",
-        help="where they are kept; default dead_letters.jsonl, made when there are any",
+        default=DEAD_LETTERS,
+        help=f"where they are kept; default {DEAD_LETTERS}, made when there are any",
     )
-
-
-def _number_or_share(text: str) -> float:
-    try:
-        if text.endswith("%"):
-            found: float = float(text[:-1]) / 100.0
-        else:
-            found = int(text) if text.isdecimal() else float(text)
-    except ValueError:
-        found = math.nan
-    if isinstance(found, float) and not 0.0 <= found <= 1.0:
-        raise argparse.ArgumentTypeError(
-            f"{text!r}: use a number of examples, as 100, or a share, as 1% or .01, up to 100%"
-        )
-    return found
 
 
 def checkpoint_of(options: argparse.Namespace) -> Checkpoint | None:
@@ -109,28 +98,9 @@ def checkpoint_of(options: argparse.Namespace) -> Checkpoint | None:
         The checkpoint; None: the state of the run is not kept.
 
     """
-    if not options.checkpoint:
+    if options.checkpoint is None:
         return None
     return Checkpoint(options.checkpoint, options.checkpoint_every)
-
-
-def check_folders(options: argparse.Namespace) -> None:
-    """Refuse output paths whose folder does not exist, before hours of work instead of after.
-
-    Parameters
-    ----------
-    options
-        The parsed command line.
-
-    Raises
-    ------
-    FileNotFoundError
-        The folder of an output path does not exist.
-
-    """
-    for path in filter(None, (options.save, options.report, options.checkpoint)):
-        if not Path(path).absolute().parent.is_dir():
-            raise FileNotFoundError(f"the folder of {path} does not exist: make it first")
 
 
 def run_shown(
@@ -178,7 +148,7 @@ def run_shown(
         stack.enter_context(screen)
         stop = stack.enter_context(stop_on_signals())
         if monitor is not None and options.metrics_port is not None:
-            server = stack.enter_context(closing(monitor.serve(options.metrics_port)))
+            server = stack.enter_context(closing(_serve(monitor, options.metrics_port)))
             screen.say(f"metrics: http://127.0.0.1:{server.port}/metrics")
         report = Run(
             open_stream(stop),
@@ -189,9 +159,19 @@ def run_shown(
             on_progress=screen.show,
             should_stop=lambda: bool(stop),
             checkpoint=checkpoint_of(options),
+            will_save=options.save is not None,
             **run_options,
         ).execute()
     return conclude(options, model, learner, monitor, report, bad, test)
+
+
+def _serve(monitor: TrackingMonitor, port: int) -> Any:
+    try:
+        return monitor.serve(port)
+    except ImportError as error:
+        raise ParameterError(f"--metrics-port: {error}") from error
+    except OSError as error:
+        raise OSError(f"--metrics-port {port}: {error.strerror}") from error
 
 
 def conclude(
@@ -227,48 +207,69 @@ def conclude(
 
     Raises
     ------
-    UnwritableModelFileError
-        The model could not be saved; raised after the report was printed.
+    BaseException
+        Whatever failed here, even an interruption; raised after the report was printed.
 
     """
+    failures: list[BaseException] = []
     extra: dict[str, Any] = {"learner": f"{options.learner}, {learner.description}"}
     if report.interrupted:
         extra["interrupted"] = "the report is of the examples up to there"
-    unsaved: UnwritableModelFileError | None = None
-    if options.save:
-        try:
+    if options.save is not None:
+        with _kept_back(failures):
             save_model(model, options.save)
             extra["saved"] = options.save
-        except UnwritableModelFileError as error:
-            # Raised after the report is printed.
-            unsaved = error
+    result = _result(options, learner, report)
+    if test is not None and not report.interrupted:
+        with _kept_back(failures):
+            wrong, n = evaluate.test_error(model, test, options.positive)
+            extra["test error"] = f"{wrong:.2%} of {n:,} examples of {options.test}"
+            result |= {"test_error": wrong, "test_rows": n}
+    if bad.total and bad.on_error == "dead-letter":
+        extra["dead letters"] = options.dead_letters
+    rows = report_rows(report, extra)
+    if options.report is not None:
+        with _kept_back(failures):
+            files = history.write(options.report, report, result, monitor, rows)
+            rows.append(("written", ", ".join(files)))
+    _print(options, result, rows + [("advice", sentence) for sentence in result["advice"]])
+    for error in failures[1:]:
+        print(f"streamsvm: {error}", file=sys.stderr)
+    if failures:
+        raise failures[0]
+    return 130 if report.interrupted else 0
+
+
+@contextmanager
+def _kept_back(failures: list[BaseException]) -> Iterator[None]:
+    """Keep an error in a list: the report of hours of work is printed first."""
+    try:
+        yield
+    except (Exception, KeyboardInterrupt) as error:
+        failures.append(error)
+
+
+def _result(options: argparse.Namespace, learner: Any, report: RunReport) -> dict[str, Any]:
+    """Return the report as JSON values."""
     result: dict[str, Any] = {"version": __version__, **report.as_dict()}
     result |= {"learner": options.learner, "parameters": learner.description}
     if hasattr(learner, "kernel_"):
         result |= {"kernel": repr(learner.kernel_), "C": learner.C}
-    if test is not None and not report.interrupted:
-        wrong, n = evaluate.test_error(model, test, options.positive)
-        extra["test error"] = f"{wrong:.2%} of {n:,} examples of {options.test}"
-        result |= {"test_error": wrong, "test_rows": n}
-    if bad.total and bad.on_error == "dead-letter":
-        extra["dead letters"] = options.dead_letters
-    result["advice"] = advice = advice_of(report, learner)
-    rows = report_rows(report, extra)
-    if options.report:
-        files = history.write(options.report, report, result, monitor, rows)
-        rows.append(("written", ", ".join(files)))
-    rows += [("advice", sentence) for sentence in advice]
+    return result | {"advice": advice_of(report, learner)}
+
+
+def _print(
+    options: argparse.Namespace, result: dict[str, Any], rows: list[tuple[str, str]]
+) -> None:
+    """Print the report as the options ask for."""
     if options.json:
         print(json.dumps(result))
-    else:
-        # Without a terminal (logs, scripts) no line is wrapped.
-        console = Console(file=sys.stdout)
-        if not console.is_terminal:
-            console.width = 1000
-        console.print(report_table(rows))
-    if unsaved is not None:
-        raise unsaved
-    return 130 if report.interrupted else 0
+        return
+    # Without a terminal (logs, scripts) no line is wrapped.
+    console = Console(file=sys.stdout)
+    if not console.is_terminal:
+        console.width = 1000
+    console.print(report_table(rows))
 
 
 @contextmanager

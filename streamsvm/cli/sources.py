@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from connectors import ArrowSource, ParquetSource, SimulatedStream, Source
+from streamsvm.cli.values import positive, whole
 
 # The longest sleep between two checks for Ctrl-C, in seconds.
 _LONGEST_SLEEP = 0.1
@@ -39,14 +40,16 @@ def open_source(path: str, target: str | None, **options: Any) -> ArrowSource | 
 
 def add_pace_options(group: argparse._ArgumentGroup) -> None:
     """Add the options of a simulated stream."""
-    group.add_argument("--rate", type=float, help="examples a second; default: as fast as possible")
+    group.add_argument(
+        "--rate", type=positive, help="examples a second; default: as fast as possible"
+    )
     group.add_argument("--timestamp", metavar="COLUMN", help="column of recorded times")
     group.add_argument(
-        "--speed", type=float, help="replay at the recorded pace times this factor (--timestamp)"
+        "--speed", type=positive, help="replay at the recorded pace times this factor (--timestamp)"
     )
     group.add_argument(
         "--shuffle-buffer",
-        type=int,
+        type=whole(0),
         default=0,
         metavar="ROWS",
         help="shuffle within blocks of so many rows, by --seed; default 0: the file's order",

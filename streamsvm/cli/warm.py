@@ -5,22 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from typing import Any
 
+from streamsvm.cli.parser import Parser
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.run.warm import KERNELS, WarmProgress, warm
 
 _PLAIN_EVERY = 5.0
 
 
-def add_parser(subcommands: Any) -> None:
+def complete(parser: Parser) -> None:
     """Add the subcommand's arguments."""
-    parser = subcommands.add_parser(
-        "warm",
-        help="compile and cache the solvers for this machine",
-        description="Compiles the solvers for each built-in kernel and keeps the machine code in "
+    parser.description = (
+        "Compiles the solvers for each built-in kernel and keeps the machine code in "
         "the cache, as a container's build or an installation may want. Ctrl-C ends it; what was "
-        "compiled up to there is kept.",
+        "compiled up to there is kept."
     )
     parser.add_argument(
         "--learner",

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import streamsvm
 from streamsvm.features.schema import LIMIT, Schema
 from streamsvm.model_files.json_values import (
     as_json,
@@ -87,6 +88,8 @@ def registered() -> dict[str, FileClass]:
     {name of the class: how its objects are written and read}.
 
     """
+    # Classes register themselves when they are imported; someone may read a file before that.
+    streamsvm.load_all()
     return dict(_classes)
 
 

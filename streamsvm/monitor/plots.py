@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 _PLOTS = {
     "support_vectors": ("support vectors", ("n_support_vectors", "n_free", "n_bounded")),
     "accuracy": ("progressive accuracy", ("accuracy",)),
@@ -25,7 +27,7 @@ def write(monitor: Any, folder: Path) -> list[Path]:
     Returns
     -------
     list[Path]
-        The paths of the files.
+        The paths of the files: gap or objective, then those of the other plots that have values.
 
     Raises
     ------
@@ -39,15 +41,17 @@ def write(monitor: Any, folder: Path) -> list[Path]:
         raise ImportError("plots need matplotlib: pip install matplotlib") from error
     matplotlib.use("Agg")
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [_gap(monitor, folder / "gap.png")]
+    paths = [_gap(monitor, folder) if monitor.learner.has_dual else _objective(monitor, folder)]
     for name, (title, columns) in _PLOTS.items():
+        given = [column for column in columns if _has_values(monitor, column)]
+        if not given:
+            continue
         figure, axes = _axes(title)
-        for column in columns:
+        for column in given:
             axes.plot(*_series(monitor, column), label=column)
-        if len(columns) > 1:
+        if len(given) > 1:
             axes.legend()
-        figure.savefig(folder / f"{name}.png", dpi=120)
-        paths.append(folder / f"{name}.png")
+        paths.append(_write(figure, folder / f"{name}.png"))
     return paths
 
 
@@ -65,7 +69,24 @@ def _series(monitor: Any, column: str) -> tuple[Any, Any]:
     return monitor.history.column("n_examples"), monitor.history.column(column)
 
 
-def _gap(monitor: Any, path: Path) -> Path:
+def _has_values(monitor: Any, column: str) -> bool:
+    return not bool(np.isnan(monitor.history.column(column)).all())
+
+
+def _write(figure: Any, path: Path) -> Path:
+    figure.savefig(path, dpi=120)
+    return path
+
+
+def _set_log(axes: Any) -> None:
+    """Make each axis logarithmic on which something is above 0: matplotlib refuses the others."""
+    shown = [line.get_data() for line in axes.get_lines()]
+    for i, name in enumerate(("xscale", "yscale")):
+        if any((data[i] > 0).any() for data in shown):
+            axes.set(**{name: "log"})
+
+
+def _gap(monitor: Any, folder: Path) -> Path:
     """Plot the gap, its running mean and the certificate over the examples, on log axes."""
     figure, axes = _axes("normalised duality gap")
     t, low = _series(monitor, "gap_low")
@@ -74,11 +95,17 @@ def _gap(monitor: Any, path: Path) -> Path:
         t, low, monitor.history.column("gap_high"), color="tab:blue", alpha=0.15, linewidth=0
     )
     axes.plot(*_series(monitor, "averaged_gap"), color="tab:blue", label="mean of the gap so far")
-    certificate = monitor.history.column("certificate")
-    if (certificate == certificate).any():
+    if _has_values(monitor, "certificate"):
+        certificate = monitor.history.column("certificate")
         axes.plot(t, certificate, color="tab:red", label="certificate (bound on the mean)")
-    if len(t):
-        axes.set(xscale="log", yscale="log")
+    _set_log(axes)
     figure.legend(loc="outside upper center", ncols=3, frameon=False)
-    figure.savefig(path, dpi=120)
-    return path
+    return _write(figure, folder / "gap.png")
+
+
+def _objective(monitor: Any, folder: Path) -> Path:
+    """Plot the primal objective of a learner that has no dual, and so no gap."""
+    figure, axes = _axes("objective: regularisation plus mean loss, on a sample")
+    axes.plot(*_series(monitor, "objective"), color="tab:blue")
+    _set_log(axes)
+    return _write(figure, folder / "objective.png")

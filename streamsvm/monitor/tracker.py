@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -354,6 +355,10 @@ class TrackingMonitor(Presentation):
         return reason
 
     # Copies
+
+    def __copy__(self) -> TrackingMonitor:
+        # As with learners, a shallow copy learns on its own: a learner reports to one monitor only.
+        return copy.deepcopy(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _FORWARDED}

@@ -11,7 +11,9 @@ from streamsvm.errors import LabelError
 from streamsvm.labels.class_labels import plain
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.learner import Learner
+from streamsvm.model_files.json_values import as_json
 from streamsvm.preprocessing.standard_scaler import StandardScaler
+from streamsvm.run.bad_events import BadEvents
 
 
 def parts_of(model: Any) -> tuple[StandardScaler | None, Learner | None]:
@@ -62,6 +64,24 @@ def check_target(labels: LabelColumn, learner: Learner | None) -> None:
         )
 
 
+def check_can_be_saved(labels: LabelColumn) -> None:
+    """Refuse labels that a model file cannot hold.
+
+    Parameters
+    ----------
+    labels
+        The labels of the first rows.
+
+    Raises
+    ------
+    ModelFileError
+        A label is no string, number or boolean.
+
+    """
+    for label, _ in labels.present():
+        as_json(label, "the label")
+
+
 def event_of(batch: Any, i: int) -> Any:
     """Return row i of a batch as an event.
 
@@ -81,7 +101,7 @@ def event_of(batch: Any, i: int) -> Any:
     return next(iter(batch.slice(i, 1).events()))
 
 
-def check_classes(n_rows: int, seen: Counter[Any]) -> None:
+def check_classes(n_rows: int, seen: Counter[Any], bad: BadEvents) -> None:
     """Refuse a stream whose labels had fewer than two classes.
 
     Parameters
@@ -90,18 +110,23 @@ def check_classes(n_rows: int, seen: Counter[Any]) -> None:
         How many rows were read.
     seen
         How often each label was learnt.
+    bad
+        The rows that could not be used.
 
     Raises
     ------
     LabelError
-        There were no rows, or fewer than two classes.
+        There were no rows, none that could be used, or fewer than two classes.
 
     """
     if n_rows == 0:
         raise LabelError("there are no rows to learn from")
+    if not seen and bad.total:
+        raise LabelError(f"none of {n_rows:,} rows could be learnt: {bad.summary}")
     if len(seen) < 2:
         only = ", ".join(repr(plain(y)) for y in seen) or "none at all"
+        refused = f"; {bad.total:,} rows could not be used: {bad.summary}" if bad.total else ""
         raise LabelError(
             f"the target has one value only ({only}) in {n_rows} rows: "
-            "a classifier needs two classes"
+            f"a classifier needs two classes{refused}"
         )

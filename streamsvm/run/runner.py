@@ -19,7 +19,7 @@ from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint, Place
 from streamsvm.run.feeder import Feeder
 from streamsvm.run.late_labels import LateLabels
-from streamsvm.run.parts import check_classes, check_target
+from streamsvm.run.parts import check_can_be_saved, check_classes, check_target
 from streamsvm.run.report import Progress, RunReport, peak_memory
 
 
@@ -96,6 +96,9 @@ class Run:
     checkpoint
         The file that holds the state of the run, from which a later process continues; None: the
         state is not kept.
+    will_save
+        The model is to be saved in the end: labels that a model file cannot hold (dates, say) are
+        refused at once, as with `checkpoint`.
 
     Raises
     ------
@@ -128,6 +131,7 @@ class Run:
         on_progress: Callable[[Progress], None] = lambda progress: None,
         should_stop: Callable[[], bool] = lambda: False,
         checkpoint: Checkpoint | None = None,
+        will_save: bool = False,
     ) -> None:
         if epochs < 1:
             raise ParameterError(f"epochs={epochs!r}: use a whole number of at least 1")
@@ -159,7 +163,7 @@ class Run:
         self._balanced = metrics.BalancedAccuracy(cm=self.confusion)
         self.seen: Counter[Any] = Counter()
         self.taken = 0  # events, and labels that came apart from events; good or bad
-        self.checkpoint = checkpoint
+        self.checkpoint, self._will_save = checkpoint, will_save or checkpoint is not None
         self.place = Place()
         self._start = self._compile_start = 0.0
 
@@ -205,7 +209,7 @@ class Run:
             self._update_times()
             self._complete()
         if not report.interrupted:
-            check_classes(self.report.rows, self.seen)
+            check_classes(self.report.rows, self.seen, self.bad)
             if self.finish:
                 self._finish()
         self._complete()
@@ -272,6 +276,8 @@ class Run:
         labels = self.feeder.labels_of(batch)
         if self.report.learnt == 0:
             check_target(labels, self.learner)
+            if self._will_save:
+                check_can_be_saved(labels)
         self._count(len(labels))
         if not getattr(batch, "are_answers", False):
             self.report.rows += len(labels)

@@ -39,6 +39,8 @@ def subcommands() -> dict[str, argparse.ArgumentParser]:
     """Return the parsers of the subcommands by name."""
     for action in parser()._actions:
         if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                command.complete()
             return dict(action.choices)
     raise AssertionError("the command has no subcommands")
 

@@ -60,7 +60,7 @@ def _lambda(l2: float, C: float | None, n_expected: int | None) -> float:
     """Return lambda: `l2`, or computed from `C`."""
     if C is None:
         return check_positive("l2", l2)
-    n = check_size("n_expected", n_expected)
+    n = check_size("n_expected", n_expected, most=2**63 - 1)
     if n is None:
         raise ParameterError(
             f"C={C!r}: the same C means less regularisation the longer the stream; "

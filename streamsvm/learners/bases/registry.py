@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import streamsvm
 from streamsvm.model_files import codec
 
 
@@ -63,4 +64,5 @@ def register_learner(
 
 def registered_learners() -> list[RegisteredLearner]:
     """Return all learners, sorted by name."""
+    streamsvm.load_all()
     return [_learners[name] for name in sorted(_learners)]

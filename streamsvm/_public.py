@@ -1,0 +1,24 @@
+"""The public names but `kernels`; learners register themselves as they are imported."""
+
+from streamsvm.learners.larank import LaRankClassifier
+from streamsvm.learners.lasvm import LASVMClassifier
+from streamsvm.learners.sgd import SVMSGDClassifier
+from streamsvm.learners.sgdqn import SGDQNClassifier
+from streamsvm.learners.tracking import TrackingSVMClassifier
+from streamsvm.model_files.container import load, save
+from streamsvm.monitor.tracker import TrackingMonitor
+from streamsvm.preprocessing.standard_scaler import StandardScaler
+from streamsvm.run.warm import warm
+
+__all__ = [
+    "LASVMClassifier",
+    "LaRankClassifier",
+    "SGDQNClassifier",
+    "SVMSGDClassifier",
+    "StandardScaler",
+    "TrackingMonitor",
+    "TrackingSVMClassifier",
+    "load",
+    "save",
+    "warm",
+]

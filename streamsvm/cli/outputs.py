@@ -1,0 +1,83 @@
+"""Output paths are tried before a run: hours of work must not end in one that is unwritable."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from streamsvm.errors import ParameterError
+
+DEAD_LETTERS = "dead_letters.jsonl"
+"""Where dead letters are kept by default."""
+
+
+def check_outputs(options: argparse.Namespace) -> None:
+    """Refuse output paths that cannot be written.
+
+    Parameters
+    ----------
+    options
+        The parsed command line of `replay` or `consume`.
+
+    Raises
+    ------
+    ParameterError
+        There is something else than a file, or a folder, where one is to be written.
+    OSError
+        The folder of a path does not exist, or nothing can be written in it.
+
+    """
+    for option, path in (("--save", options.save), ("--checkpoint", options.checkpoint)):
+        if path is not None:
+            check_file(option, path)
+    if options.report is not None:
+        folder = Path(options.report)
+        if folder.exists() and not folder.is_dir():
+            raise ParameterError(f"--report {folder}: a file of that name is there; name a folder")
+        _check_folder("--report", folder, folder if folder.is_dir() else folder.absolute().parent)
+    # The default is written only if an example cannot be used: its folder may be read-only.
+    letters = Path(options.dead_letters)
+    if options.on_error == "dead-letter" and options.dead_letters != DEAD_LETTERS:
+        if letters.is_dir():
+            raise ParameterError(f"--dead-letters {letters} is a folder: name a file")
+        if not letters.exists():
+            _check_folder("--dead-letters", letters, letters.absolute().parent)
+
+
+def check_file(option: str, path: str) -> None:
+    """Refuse a path at which no file can be written, or replaced.
+
+    Parameters
+    ----------
+    option
+        The option, for the error message.
+    path
+        Its value.
+
+    Raises
+    ------
+    ParameterError
+        There is a folder or a device.
+    OSError
+        The folder of the file does not exist, or nothing can be written in it.
+
+    """
+    file = Path(path)
+    if file.is_dir():
+        raise ParameterError(f"{option} {path} is a folder: name a file")
+    if file.exists() and not file.is_file():
+        # Renaming a new file to it would remove a device, such as /dev/null.
+        raise ParameterError(f"{option} {path} is not a regular file: it cannot be replaced by one")
+    _check_folder(option, file, file.absolute().parent)
+
+
+def _check_folder(option: str, path: Path, folder: Path) -> None:
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{option}: the folder of {path} does not exist: make it first")
+    try:
+        # Permissions alone do not tell: think of /proc, full disks and read-only mounts.
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise OSError(f"{option} {path}: cannot write in {folder}: {error.strerror}") from error

@@ -1,0 +1,155 @@
+"""Readers of the values of options: what is out of range is refused before anything runs."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+
+
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """Return a reader of whole numbers of a range.
+
+    Parameters
+    ----------
+    least, most
+        The range; None: there is no upper end.
+
+    Returns
+    -------
+    Callable[[str], int]
+        A ``type`` for `argparse`.
+
+    Examples
+    --------
+    >>> from streamsvm.cli.values import whole
+    >>> whole(1)("20")
+    20
+
+    """
+    wanted = f"of at least {least}" if most is None else f"from {least} to {most}"
+
+    def read(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if value < least or (most is not None and value > most):
+            raise argparse.ArgumentTypeError(f"{text!r}: use a whole number {wanted}")
+        return value
+
+    return read
+
+
+def number(text: str) -> float:
+    """Read a finite number of at least 0.
+
+    Parameters
+    ----------
+    text
+        The value of an option.
+
+    Returns
+    -------
+    float
+        The number.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        It is none.
+
+    """
+    value = _float(text)
+    if not 0.0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r}: use a number of at least 0")
+    return value
+
+
+def positive(text: str) -> float:
+    """Read a finite number above 0.
+
+    Parameters
+    ----------
+    text
+        The value of an option.
+
+    Returns
+    -------
+    float
+        The number.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        It is none.
+
+    """
+    value = _float(text)
+    if not 0.0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r}: use a number above 0")
+    return value
+
+
+def _float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def number_or_share(text: str) -> float:
+    """Read a number of examples, or a share of them.
+
+    Parameters
+    ----------
+    text
+        The value of an option.
+
+    Returns
+    -------
+    int | float
+        An int for a number, a float from 0 to 1 for a share.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        It is neither.
+
+    """
+    try:
+        if text.endswith("%"):
+            found: float = float(text[:-1]) / 100.0
+        else:
+            found = int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        found = math.nan
+    if isinstance(found, float) and not 0.0 <= found <= 1.0:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: use a number of examples, as 100, or a share, as 1% or .01, up to 100%"
+        )
+    return found
+
+
+def path(text: str) -> str:
+    """Read a path; an empty one, which a script's unset variable gives, is none.
+
+    Parameters
+    ----------
+    text
+        The value of an option.
+
+    Returns
+    -------
+    str
+        The path.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        It is empty, or has a null character.
+
+    """
+    if not text or "\0" in text:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a path")
+    return text

@@ -1,0 +1,86 @@
+"""The public names, which are imported when they are used; and the command before that."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import streamsvm
+from streamsvm import _public
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(streamsvm.__file__).parents[1])}
+
+
+def python(*arguments):
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True)
+
+
+def test_all_names_are_there():
+    assert {*_public.__all__, "kernels"} == set(streamsvm.__all__) <= set(dir(streamsvm))
+    for name in streamsvm.__all__:
+        assert getattr(streamsvm, name) is not None
+    assert streamsvm.errors.ParameterError and streamsvm.kernels.RBF
+    with pytest.raises(AttributeError, match="'streamsvm' has no attribute 'LASVMRegressor'"):
+        streamsvm.LASVMRegressor  # noqa: B018
+    with pytest.raises(AttributeError):
+        streamsvm._nothing  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "from streamsvm import *; LASVMClassifier, warm, kernels",
+        "from streamsvm import LASVMClassifier",
+        "import streamsvm; streamsvm.kernels.RBF",
+        "import streamsvm.learners.lasvm",
+        "from streamsvm.learners.bases.registry import registered_learners",
+        "from streamsvm.model_files.container import load; load('m.svm')",
+        "from streamsvm.run.runner import Run",
+        "from streamsvm.preprocessing.standard_scaler import StandardScaler",
+    ],
+)
+def test_whatever_is_imported_first_all_learners_are_registered(first, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    streamsvm.save(streamsvm.StandardScaler() | streamsvm.LASVMClassifier(), "m.svm")
+    then = "from streamsvm.learners.bases.registry import registered_learners as names"
+    done = python("-c", f"{first}; {then}; print(*[learner.name for learner in names()])")
+    assert done.stdout.split() == ["larank", "lasvm", "sgd", "sgdqn", "tracking"]
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_the_command_answers_before_the_compiler_is_imported(option):
+    code = (
+        "import sys, atexit\n"
+        "atexit.register(lambda: print(sorted({'numba', 'river', 'numpy'} & {*sys.modules})))\n"
+        f"from streamsvm.__main__ import main\nmain(['{option}'])"
+    )
+    assert python("-c", code).stdout.endswith("[]\n")
+
+
+def test_an_interruption_of_the_imports_is_one_line():
+    draw = random.Random(1)
+    for _ in range(8):
+        process = subprocess.Popen(
+            [sys.executable, "-c", _ANNOUNCED, "replay", "no.parquet", "--target", "y"],
+            env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(draw.uniform(0.0, 0.4))
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (130, "streamsvm: interrupted\n")
+
+
+# The interpreter's own start is over when it says so: Python interrupts that in its own words.
+_ANNOUNCED = """
+import sys
+from streamsvm.__main__ import main
+print("ready", flush=True)
+sys.exit(main())
+"""
