@@ -34,7 +34,7 @@ class PerceptronClassifier(Learner):
     """
 
     has_dual = False
-    summary = "perceptron"
+    description = "perceptron"
     certificate = Certificate(None, "no certificate: the perceptron has no dual")
 
     def __init__(
