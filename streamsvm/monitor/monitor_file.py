@@ -24,7 +24,7 @@ _SAMPLE = {
     "_numbers": Field(("room",), np.int64, range=Range()),
     "_arrived": Field(("room",), np.int64),
 }
-_SUMS = ("_n", "_measured_at", "_gap_sum", "_due", "_wake", "_is_thorough")
+_SUMS = ("_n", "_n_before", "_due", "_wake", "_is_thorough")
 
 
 def check(monitor: Any) -> None:
@@ -100,6 +100,8 @@ def to_file(monitor: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     content = {
         "parameters": _parameters(monitor),
         "sums": {name: getattr(monitor, name) for name in _SUMS},
+        "seen": monitor._seen.state(),
+        "mean": monitor._mean.state(),
         "last": monitor._last,
         "history": monitor.history.state(),
         "rates": [rates.n_examples, rates.seconds],
@@ -116,6 +118,8 @@ def _parameters(monitor: Any) -> dict[str, Any]:
         "every": monitor.every,
         "sample": monitor.sample,
         "most": monitor.history.most,
+        "confidence": monitor.confidence,
+        "horizon": monitor.horizon,
         "metrics": [type(metric).__name__ for metric in monitor._scores.metrics],
     }
 
@@ -139,7 +143,7 @@ def fill(monitor: Any, content: dict[str, Any], arrays: dict[str, np.ndarray]) -
 
     """
     for name, value in _parameters(monitor).items():
-        if content["parameters"][name] != value:
+        if content["parameters"].get(name, value) != value:
             raise ParameterError(
                 f"the checkpoint's monitor has {name}={content['parameters'][name]!r}, "
                 f"this one {value!r}"
@@ -151,7 +155,11 @@ def fill(monitor: Any, content: dict[str, Any], arrays: dict[str, np.ndarray]) -
     latencies = Field((left.length_of("latencies", 0),))
     rates._latencies = left.take("latencies", latencies, {})
     for name in _SUMS:
-        setattr(monitor, name, content["sums"][name])
+        setattr(monitor, name, content["sums"].get(name, getattr(monitor, name)))
+    # Files of older releases have neither; their averages start anew.
+    if "seen" in content:
+        monitor._seen.resume(content["seen"])
+        monitor._mean.resume(content["mean"])
     monitor._last = content["last"]
     monitor.history.resume(content["history"])
     rates.n_examples, rates.seconds = content["rates"]

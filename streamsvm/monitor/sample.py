@@ -44,6 +44,8 @@ class PassedBy:
     def __init__(self, size: int, window: int | None, seed: int) -> None:
         self.size, self.window = size, window
         self._random = random.Random(seed)
+        # Another generator, so that the sample does not depend on how often it is drawn from.
+        self._draws = random.Random(seed + 1)
         self.seen = 0
         self.next = 0
         self._w = 1.0
@@ -56,6 +58,8 @@ class PassedBy:
             self._skip()
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
+        # Pickles of older releases lack it.
+        self._draws = random.Random(1)
         self.__dict__.update(writable(contents))
 
     def __len__(self) -> int:
@@ -141,7 +145,9 @@ class PassedBy:
             column[: self._n - gone] = column[gone : self._n]
         self._n -= gone
 
-    def draw(self, n: int, d: int, kept: np.ndarray) -> tuple[Rows, np.ndarray, np.ndarray]:
+    def draw(
+        self, n: int, d: int, kept: np.ndarray, draws: random.Random | None = None
+    ) -> tuple[Rows, np.ndarray, np.ndarray]:
         """Draw examples of the sample that the model does not keep.
 
         Parameters
@@ -152,6 +158,8 @@ class PassedBy:
             How many features the rows returned have; features that an older row lacks are 0.
         kept
             int64, sorted: the numbers of the examples that the model keeps.
+        draws
+            The generator that chooses; None: one of the sample's own.
 
         Returns
         -------
@@ -161,7 +169,7 @@ class PassedBy:
         """
         chosen = np.flatnonzero(~_are_in(self.numbers, kept))
         if len(chosen) > n:
-            chosen = chosen[self._random.sample(range(len(chosen)), n)]
+            chosen = chosen[(draws or self._draws).sample(range(len(chosen)), n)]
         # Older rows are shorter: they were copied before the later features appeared.
         x = joined([self._rows[i] for i in chosen.tolist()], d)
         return x, self._signs[chosen], self._weights[chosen]

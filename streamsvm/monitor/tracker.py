@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamsvm._parameter_checks import check_number
 from streamsvm.errors import ParameterError
 from streamsvm.monitor import gap
+from streamsvm.monitor.certificate import Looks
 from streamsvm.monitor.history import History
+from streamsvm.monitor.mean_gap import MeanGap, SeenGap
 from streamsvm.monitor.presentation import Presentation
 from streamsvm.monitor.rates import Rates, Scores
 from streamsvm.monitor.sample import NEVER, PassedBy
@@ -53,6 +57,12 @@ class TrackingMonitor(Presentation):
         more, every second one is dropped, and the report says so.
     seed
         The seed of the sample's draws.
+    confidence
+        The probability with which the certificates hold, at all moments at once; between 0 and 1,
+        .95 by default.
+    horizon
+        How many examples the recent certificate is about, at least: it is about one to two times
+        as many. 10,000 by default.
 
     Attributes
     ----------
@@ -87,10 +97,15 @@ class TrackingMonitor(Presentation):
         sample: int = 12,
         most: int = 2000,
         seed: int = 0,
+        confidence: float = 0.95,
+        horizon: int = 10_000,
     ) -> None:
-        for name, value, least in (("every", every, 1), ("sample", sample, 1), ("most", most, 2)):
+        numbers = {"every": (every, 1), "sample": (sample, 1), "most": (most, 2)}
+        for name, (value, least) in (numbers | {"horizon": (horizon, 1)}).items():
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ParameterError(f"{name}={value!r}: use a whole number of at least {least}")
+        if not 0.0 < check_number("confidence", confidence, 0.0) < 1.0:
+            raise ParameterError(f"confidence={confidence!r}: use a number between 0 and 1")
         self.model = model
         self.learner = learner_of(model)
         self.every, self.sample = every, sample
@@ -107,8 +122,10 @@ class TrackingMonitor(Presentation):
         if not self._leaves_out:
             self._passed_by.next = NEVER
         self._n = 0
-        self._measured_at = 0
-        self._gap_sum = 0.0
+        self._n_before = self.learner.n_examples
+        self.confidence, self.horizon = confidence, horizon
+        self._seen = SeenGap(self._looks(), horizon, confidence)
+        self._mean = MeanGap()
         self._due = every
         self._wake = 0
         # Flat lists: thousands of small tuples would trigger the garbage collector.
@@ -228,13 +245,20 @@ class TrackingMonitor(Presentation):
             self._probabilities += map(self.learner.probabilities_of, margins.tolist())
         self._passed_by.seen = self._n - n_new
         self._passed_by.offer(x, signs, weights, numbers)
+        if self._has_dual and self._n >= self._mean.due:
+            # Drawn by the number of examples, not by what was recorded before.
+            draws = random.Random(self._n)
+            now = self._gaps(2 * self.sample, draws)["gap"]
+            if now is not None:
+                self._mean.add(self._n, now)
         if self._n >= self._due:
             self._due = (self._n // self.every + 1) * self.every
             self.measure()
         elif len(self._labels) >= _BUFFER_LENGTH:
             self._score()
         # `note` refuses from this example on; always, if a metric uses probabilities.
-        self._wake = min(self._due, self._passed_by.next + 1, self._n + _BUFFER_LENGTH)
+        due = min(self._due, self._mean.due) if self._has_dual else self._due
+        self._wake = min(due, self._passed_by.next + 1, self._n + _BUFFER_LENGTH)
         if self._scores.wants_probabilities:
             self._wake = 0
 
@@ -292,12 +316,13 @@ class TrackingMonitor(Presentation):
         if self._has_dual:
             record |= counts_of(self.learner)
             record |= self._gaps(n_sampled)
+            record["averaged_gap"] = self._mean.value(self._n)
         else:
             record["objective"] = gap.sampled_objective(self.learner, self._passed_by)
-        certificate = self.learner.certificate
-        record["certificate"] = certificate.value
+        self._seen.advance(self._looks(), self._n)
+        record |= self._seen.values(self._looks())
         papers = getattr(self.learner, "papers_certificate", None)
-        record["certificate_papers"] = papers() if papers is not None else None
+        record["certificate_papers"] = None if papers is None or self._n_before else papers.value
         record["kappa"] = self.learner.kappa
         record["delta"] = getattr(self.learner, "delta", None)
         record |= self._scores.get()
@@ -337,20 +362,33 @@ class TrackingMonitor(Presentation):
         """
         return dict(self._last)
 
-    def _gaps(self, n_sampled: int) -> dict[str, float | None]:
-        """Return the normalised gap, its parts, and its mean over the stream so far."""
+    def _gaps(self, n_sampled: int, draws: random.Random | None = None) -> dict[str, float | None]:
+        """Return the normalised gap and its parts."""
         sample = self._passed_by if self._leaves_out else None
-        gaps = gap.measured(self.learner, sample, n_sampled)
-        if gaps["gap"] is None:
-            return gaps | {"averaged_gap": None}
-        self._gap_sum += (self._n - self._measured_at) * gaps["gap"]
-        self._measured_at = self._n
-        return gaps | {"averaged_gap": self._gap_sum / self._n}
+        return gap.measured(self.learner, sample, n_sampled, self._n_before, draws)
+
+    def _looks(self) -> Looks:
+        """Return the looks of the learner so far; none if it makes no looks."""
+        looks: Looks = getattr(self.learner, "looks", Looks())
+        return looks
+
+    def wanted(self) -> int:
+        """Return how many examples to learn, at most, before the monitor is told of them.
+
+        Returns
+        -------
+        int
+            At least 1.
+
+        """
+        return max(1, self._mean.due - self._n) if self._has_dual else self.every
 
     @property
     def certificate_reason(self) -> str:
-        """What the certificate covers, or why there is no certificate."""
+        """What the certificate is about, or why there is no certificate."""
         reason: str = self.learner.certificate.reason
+        if self._n_before:
+            reason += f", since the monitor was attached, after {self._n_before:,} examples"
         return reason
 
     # Copies

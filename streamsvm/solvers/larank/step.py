@@ -36,6 +36,7 @@ from streamsvm.support import stores
 from streamsvm.support.draws import below, uniform
 from streamsvm.support.fresh_block import fill_block as fill_block  # called by kernel_batches
 from streamsvm.support.fresh_block import squeezed
+from streamsvm.support.looks import note_box
 from streamsvm.support.row_cache import fetch, keep, kernel_row
 from streamsvm.support.rows import count, part, width
 
@@ -118,6 +119,7 @@ def insert(state, x, y, box, weight, number, diagonal, row, scores):
     for c in range(info.n_classes):
         state.gradient[c, k] = (1.0 if c == y else 0.0) - scores[c]
         state.place[c, k] = ABSENT
+    note_box(info, box)
     state.alive[info.n_alive] = k
     state.where[k] = info.n_alive
     info.n_alive += 1
