@@ -14,6 +14,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels import outputs
 from streamsvm.labels.label_column import LabelColumn
+from streamsvm.learners.bases.bounds import covered_by
 from streamsvm.learners.bases.kernel_learner import KernelLearner
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.learners.bases.support_vectors import SupportPatterns, as_matrix
@@ -330,11 +331,17 @@ class LaRankClassifier(KernelLearner):
         return Certificate(value, "" if value is not None else "it is for equal C_i")
 
     @property
+    def squared_norm(self) -> float:
+        """The square of |w|, over all classes."""
+        if self._state is None:
+            return 0.0
+        own = np.maximum(larank_state.coefficients(self._state), 0.0).sum()
+        return max(0.0, 2.0 * (float(own) - self.dual))
+
+    @property
     def covers(self) -> str:
-        """Which examples the optimisation problem is over: "kept", "stream" or "window"."""
-        if self.max_support_vectors is not None:
-            return "kept"
-        return "stream" if self.window is None else "window"
+        """What the gap is about: "kept" examples, the "stream", its "window", or "merged" ones."""
+        return covered_by(self.window, self.max_support_vectors, "project")
 
     def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the C_i that examples of these signs and weights would have now.

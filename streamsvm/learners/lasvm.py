@@ -12,7 +12,7 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import check_number, check_positive, check_size
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases.bounds import policy_of
+from streamsvm.learners.bases.bounds import covered_by, policy_of
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.kernel_learner import KernelLearner
 from streamsvm.learners.bases.registry import register_learner
@@ -330,10 +330,8 @@ class LASVMClassifier(KernelLearner):
 
     @property
     def covers(self) -> str:
-        """Which examples the optimisation problem is over: "kept", "stream" or "window"."""
-        if self.max_support_vectors is not None:
-            return "kept"
-        return "stream" if self.window is None else "window"
+        """What the gap is about: "kept" examples, the "stream", its "window", or "merged" ones."""
+        return covered_by(self.window, self.max_support_vectors, self.budget)
 
     def kept_gap(self) -> KeptGap:
         """Return the measured duality gap on the examples kept.

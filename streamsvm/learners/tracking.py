@@ -13,6 +13,7 @@ from streamsvm._parameter_checks import check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases import tracking_schedule
+from streamsvm.learners.bases.bounds import covered_by
 from streamsvm.learners.bases.event_path import Bound
 from streamsvm.learners.bases.kernel_learner import KernelLearner
 from streamsvm.learners.bases.registry import register_learner
@@ -310,10 +311,10 @@ class TrackingSVMClassifier(KernelLearner):
 
     @property
     def covers(self) -> str:
-        """Which examples the optimisation problem is over: "kept", "stream" or "window"."""
-        if self._gradients != "support" or self.max_support_vectors:
+        """What the gap is about: "kept" examples, the "stream", its "window", or "merged" ones."""
+        if self._gradients != "support" and self.max_support_vectors is None:
             return "kept"
-        return "stream" if self.window is None else "window"
+        return covered_by(self.window, self.max_support_vectors, self.budget)
 
     def kept_numbers(self) -> np.ndarray:
         """Return the numbers of the examples kept.

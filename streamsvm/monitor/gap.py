@@ -170,3 +170,32 @@ def sampled_objective(learner: Any, sample: PassedBy) -> float | None:
     d = len(learner.feature_names)
     x, signs, weights = sample.draw(sample.size, d, np.zeros(0, np.int64))
     return learner.objective_of(x, signs, weights) if len(signs) else None
+
+
+def stream_objective(learner: Any, sample: PassedBy, n_sampled: int) -> float | None:
+    """Return the primal objective over all examples of a stream, divided by the sum of their C_i.
+
+    For models of merged vectors, which are no examples: their dual is no bound for the stream.
+
+    Parameters
+    ----------
+    learner
+        A `DualLearner`.
+    sample
+        A sample of all examples.
+    n_sampled
+        How many examples of the sample to compute the loss of, at most.
+
+    Returns
+    -------
+    float | None
+        Regularisation plus mean loss; None before the first example of the sample.
+
+    """
+    x, signs, weights = sample.draw(n_sampled, len(learner.feature_names), np.zeros(0, np.int64))
+    if not len(signs):
+        return None
+    boxes = learner.boxes_now(signs, weights)
+    losses = boxes * learner.losses_of(signs, learner.margins_of(x))
+    regularisation = learner.squared_norm / 2.0 / (sample.seen * boxes.mean())
+    return float(regularisation + losses.mean() / boxes.mean())

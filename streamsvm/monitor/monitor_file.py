@@ -106,10 +106,12 @@ def to_file(monitor: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "history": monitor.history.state(),
         "rates": [rates.n_examples, rates.seconds],
         "scores": [scores._right, scores._n, [pairs_of(m.cm) for m in scores.metrics]],
+        "pairs": [[y, p, n] for (y, p), n in scores.pairs.items()],
         "sample": [sample.seen, sample.next, sample._w, sample._n, sample._random.getstate()],
     }
     arrays = {name: getattr(sample, name) for name in _SAMPLE}
     arrays["latencies"] = rates._latencies
+    arrays["recent"] = scores._recent
     return content, arrays | _rows_to_file(sample._rows[: len(sample)])
 
 
@@ -164,6 +166,10 @@ def fill(monitor: Any, content: dict[str, Any], arrays: dict[str, np.ndarray]) -
     monitor.history.resume(content["history"])
     rates.n_examples, rates.seconds = content["rates"]
     scores._right, scores._n, pairs = content["scores"]
+    if "pairs" in content:
+        scores.pairs.update({(y, p): n for y, p, n in content["pairs"]})
+        recent = Field((left.length_of("recent", 0),), np.bool_)
+        scores._recent = left.take("recent", recent, {})
     for metric, counts in zip(scores.metrics, pairs, strict=True):
         fill_matrix(metric.cm, counts)
     sample.seen, sample.next, sample._w, sample._n, state = content["sample"]

@@ -34,6 +34,7 @@ MEANINGS = {
     "kappa": "share of steps that changed nothing",
     "delta": "uncertainty of the bias",
     "accuracy": "progressive: predicted before learnt",
+    "accuracy_recent": "the same, of the last 1,000 examples",
     "examples_per_second": "while learning",
     "latency_p50": "seconds an example, median of the last 1,000",
     "latency_p99": "99 % quantile",

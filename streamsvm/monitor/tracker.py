@@ -11,13 +11,13 @@ import numpy as np
 from streamsvm._parameter_checks import check_number
 from streamsvm.errors import ParameterError
 from streamsvm.monitor import gap
-from streamsvm.monitor.certificate import Looks
 from streamsvm.monitor.history import History
 from streamsvm.monitor.mean_gap import MeanGap, SeenGap
 from streamsvm.monitor.presentation import Presentation
 from streamsvm.monitor.rates import Rates, Scores
+from streamsvm.monitor.record import looks_of, record_of
 from streamsvm.monitor.sample import NEVER, PassedBy
-from streamsvm.monitor.watched import counts_of, learner_of, work_of
+from streamsvm.monitor.watched import learner_of
 
 _SAMPLE_FOR_GAP = 100
 _SAMPLE_FOR_OBJECTIVE = 500
@@ -118,13 +118,14 @@ class TrackingMonitor(Presentation):
         size = max(_SAMPLE_FOR_GAP if self._has_dual else _SAMPLE_FOR_OBJECTIVE, sample)
         self._passed_by = PassedBy(size, getattr(self.learner, "window", None), seed)
         # Whether the gap is also about examples that the model does not keep.
-        self._leaves_out = not self._has_dual or self.learner.covers != "kept"
-        if not self._leaves_out:
+        covers = self.learner.covers if self._has_dual else "stream"
+        self._leaves_out = covers in ("stream", "window")
+        if covers == "kept":
             self._passed_by.next = NEVER
         self._n = 0
         self._n_before = self.learner.n_examples
         self.confidence, self.horizon = confidence, horizon
-        self._seen = SeenGap(self._looks(), horizon, confidence)
+        self._seen = SeenGap(looks_of(self.learner), horizon, confidence)
         self._mean = MeanGap()
         self._due = every
         self._wake = 0
@@ -248,7 +249,9 @@ class TrackingMonitor(Presentation):
         if self._has_dual and self._n >= self._mean.due:
             # Drawn by the number of examples, not by what was recorded before.
             draws = random.Random(self._n)
-            now = self._gaps(2 * self.sample, draws)["gap"]
+            now = gap.measured(
+                self.learner, self.sampled(), 2 * self.sample, self._n_before, draws
+            )["gap"]
             if now is not None:
                 self._mean.add(self._n, now)
         if self._n >= self._due:
@@ -312,22 +315,7 @@ class TrackingMonitor(Presentation):
         """Measure the gap with up to `n_sampled` examples left out, and return the record."""
         self._score()
         self._is_thorough = n_sampled > self.sample or not self._leaves_out
-        record: dict[str, Any] = {"n_examples": self._n}
-        if self._has_dual:
-            record |= counts_of(self.learner)
-            record |= self._gaps(n_sampled)
-            record["averaged_gap"] = self._mean.value(self._n)
-        else:
-            record["objective"] = gap.sampled_objective(self.learner, self._passed_by)
-        self._seen.advance(self._looks(), self._n)
-        record |= self._seen.values(self._looks())
-        papers = getattr(self.learner, "papers_certificate", None)
-        record["certificate_papers"] = None if papers is None or self._n_before else papers.value
-        record["kappa"] = self.learner.kappa
-        record["delta"] = getattr(self.learner, "delta", None)
-        record |= self._scores.get()
-        record |= self._rates.get()
-        record |= work_of(self.learner)
+        record = record_of(self, n_sampled)
         self._last = record
         return record
 
@@ -362,15 +350,9 @@ class TrackingMonitor(Presentation):
         """
         return dict(self._last)
 
-    def _gaps(self, n_sampled: int, draws: random.Random | None = None) -> dict[str, float | None]:
-        """Return the normalised gap and its parts."""
-        sample = self._passed_by if self._leaves_out else None
-        return gap.measured(self.learner, sample, n_sampled, self._n_before, draws)
-
-    def _looks(self) -> Looks:
-        """Return the looks of the learner so far; none if it makes no looks."""
-        looks: Looks = getattr(self.learner, "looks", Looks())
-        return looks
+    def sampled(self) -> PassedBy | None:
+        """Return the sample of examples left out; None: the problem is of the examples kept."""
+        return self._passed_by if self._leaves_out else None
 
     def wanted(self) -> int:
         """Return how many examples to learn, at most, before the monitor is told of them.
@@ -390,6 +372,18 @@ class TrackingMonitor(Presentation):
         if self._n_before:
             reason += f", since the monitor was attached, after {self._n_before:,} examples"
         return reason
+
+    @property
+    def confusion(self) -> dict[tuple[Any, Any], int]:
+        """The numbers of examples by label and predicted label: {(label, predicted): number}."""
+        self._score()
+        return dict(self._scores.pairs)
+
+    @property
+    def recall(self) -> dict[Any, float]:
+        """The share of the examples of each label that were predicted correctly."""
+        self._score()
+        return self._scores.recall()
 
     # Copies
 

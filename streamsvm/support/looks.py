@@ -71,11 +71,12 @@ def heavy_member(draws, members, n, box, most):
         An upper bound of `box`; 0 if none is known.
 
     """
-    for _ in range(TRIES):
+    tries = TRIES if most > 0.0 else 0
+    for _ in range(tries):
         i = members[np.int64(uniform(draws) * n)]
-        if box[i] >= most > 0.0 or uniform(draws) * most < box[i]:
+        if box[i] >= most or uniform(draws) * most < box[i]:
             return i
-    # One example outweighs all others.
+    # One example outweighs all others, or `most` is not known.
     total = 0.0
     for m in range(n):
         total += box[members[m]]

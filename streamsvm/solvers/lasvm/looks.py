@@ -22,20 +22,21 @@ from streamsvm.support.draws import uniform
 def _heavy_slot(state):
     """Return a live slot, drawn with probabilities in proportion to C_s; -1 if all are dead."""
     info, draws = state.info[0], state.look_draws
-    for _ in range(looks.TRIES):
+    tries = looks.TRIES if info.box_most > 0.0 else 0
+    for _ in range(tries):
         s = np.int64(uniform(draws) * info.n)
         box = state.upper[s] - state.lower[s]
-        if box >= info.box_most > 0.0 or uniform(draws) * info.box_most < box:
+        if box >= info.box_most or uniform(draws) * info.box_most < box:
             return s
-    # One example outweighs all others.
+    # One example outweighs all others, or the largest C_s is not known.
     total = 0.0
-    for s in range(info.n):
-        total += state.upper[s] - state.lower[s]
+    for t in range(info.n):
+        total += state.upper[t] - state.lower[t]
     left = uniform(draws) * total
-    for s in range(info.n):
-        left -= state.upper[s] - state.lower[s]
+    for t in range(info.n):
+        left -= state.upper[t] - state.lower[t]
         if left < 0.0:
-            return np.int64(s)
+            return np.int64(t)
     return np.int64(-1)
 
 
@@ -50,7 +51,8 @@ def look(state):
         return
     b, most = bias(state), 0.0
     if info.i >= 0 and info.j >= 0:
-        most = max(info.g_max - b, b - info.g_min)
+        # Below 0 where b may be anything in an interval: then all parts are 0.
+        most = max(most, info.g_max - b, b - info.g_min)
     g, box = state.gradient[s] - b, state.upper[s] - state.lower[s]
     # Not above the bound by rounding.
     z = min(most, max(0.0, max(0.0, state.y[s] * g) - state.alpha[s] / box * g))
