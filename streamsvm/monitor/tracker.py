@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -374,6 +375,16 @@ class TrackingMonitor(Presentation):
         return reason
 
     @property
+    def about(self) -> dict[str, Any]:
+        """What the figures are about: `certificate_reason`, `covers` and `confidence` by name."""
+        covers = getattr(self.learner, "covers", "stream")
+        return {
+            "certificate_reason": self.certificate_reason,
+            "covers": covers,
+            "confidence": self.confidence,
+        }
+
+    @property
     def confusion(self) -> dict[tuple[Any, Any], int]:
         """The numbers of examples by label and predicted label: {(label, predicted): number}."""
         self._score()
@@ -386,6 +397,10 @@ class TrackingMonitor(Presentation):
         return self._scores.recall()
 
     # Copies
+
+    def __copy__(self) -> TrackingMonitor:
+        # As with learners, a shallow copy learns on its own: a learner reports to one monitor only.
+        return copy.deepcopy(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in _FORWARDED}

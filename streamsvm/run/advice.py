@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.errors import ParameterError
+from streamsvm.labels.class_labels import plain
 from streamsvm.run.report import RunReport
 
 _FEWEST = 1000
@@ -56,14 +58,23 @@ def _labels(report: RunReport, learner: Any) -> Iterator[str]:
     if counts[label] < _RARE * total and learner.class_weight is None:
         yield (
             f"{label} is 1 example in {total / counts[label]:,.0f}: an SVM may ignore so rare a "
-            "class; class_weight='balanced' gives both sides the same weight, and balanced "
-            "accuracy shows whether it helps"
+            f"class; {_weighting(label, learner)}, and balanced accuracy shows whether it helps"
         )
     elif report.balanced_accuracy < 1.0 / len(counts) + 0.02:
         yield (
             f"a balanced accuracy of {report.balanced_accuracy:.1%} is what guessing gives: the "
             "target may not depend on these features"
         )
+
+
+def _weighting(text: str, learner: Any) -> str:
+    """Return what the parameter class_weight of a learner can do for a label, given as text."""
+    try:
+        type(learner)(class_weight="balanced")
+    except ParameterError:
+        label = next((y for y in learner.classes if str(plain(y)) == text), text)
+        return f"class_weight={{{plain(label)!r}: 10.0}} (in Python) weighs its examples tenfold"
+    return "class_weight='balanced' gives both sides the same weight"
 
 
 def _model(report: RunReport, learner: Any) -> Iterator[str]:

@@ -72,12 +72,22 @@ class BadEvents:
         self.path = Path(path)
         self.counts: Counter[str] = Counter()
         self.n_events = 0  # all events so far, good or bad; the `Run` keeps this up to date
+        self._reasons: dict[str, str] = {}  # of the first event of each kind in this process
         self._file: TextIO | None = None
 
     @property
     def total(self) -> int:
         """How many bad events there were."""
         return self.counts.total()
+
+    @property
+    def summary(self) -> str:
+        """How many bad events of each kind there were, and what was wrong with the first."""
+        kinds = []
+        for kind, n in self.counts.most_common():
+            reason = self._reasons.get(kind)
+            kinds.append(f"{n:,} {kind}" + (f" (the first: {reason})" if reason else ""))
+        return ", ".join(kinds)
 
     def take(self, event: EventLike, kind: str, reason: str) -> None:
         """Handle one bad event.
@@ -98,6 +108,7 @@ class BadEvents:
 
         """
         self.counts[kind] += 1
+        self._reasons.setdefault(kind, reason)
         self._keep(event, reason)
         if self.most is not None and self._are_too_many(self.most):
             found = ", ".join(f"{n:,} {kind}" for kind, n in self.counts.most_common())

@@ -12,6 +12,7 @@ from streamsvm.labels.class_labels import plain
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.preprocessing.standard_scaler import StandardScaler
+from streamsvm.run.bad_events import BadEvents
 
 
 def parts_of(model: Any) -> tuple[StandardScaler | None, Learner | None]:
@@ -81,7 +82,7 @@ def event_of(batch: Any, i: int) -> Any:
     return next(iter(batch.slice(i, 1).events()))
 
 
-def check_classes(n_rows: int, seen: Counter[Any]) -> None:
+def check_classes(n_rows: int, seen: Counter[Any], bad: BadEvents) -> None:
     """Refuse a stream whose labels had fewer than two classes.
 
     Parameters
@@ -90,18 +91,23 @@ def check_classes(n_rows: int, seen: Counter[Any]) -> None:
         How many rows were read.
     seen
         How often each label was learnt.
+    bad
+        The rows that could not be used.
 
     Raises
     ------
     LabelError
-        There were no rows, or fewer than two classes.
+        There were no rows, none that could be used, or fewer than two classes.
 
     """
     if n_rows == 0:
         raise LabelError("there are no rows to learn from")
+    if not seen and bad.total:
+        raise LabelError(f"none of {n_rows:,} rows could be learnt: {bad.summary}")
     if len(seen) < 2:
         only = ", ".join(repr(plain(y)) for y in seen) or "none at all"
+        refused = f"; {bad.total:,} rows could not be used: {bad.summary}" if bad.total else ""
         raise LabelError(
             f"the target has one value only ({only}) in {n_rows} rows: "
-            "a classifier needs two classes"
+            f"a classifier needs two classes{refused}"
         )

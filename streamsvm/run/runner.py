@@ -205,7 +205,7 @@ class Run:
             self._update_times()
             self._complete()
         if not report.interrupted:
-            check_classes(self.report.rows, self.seen)
+            check_classes(self.report.rows, self.seen, self.bad)
             if self.finish:
                 self._finish()
         self._complete()
@@ -359,4 +359,4 @@ class Run:
             if not len(history) or history[-1]["n_examples"] != self.monitor.get()["n_examples"]:
                 self.monitor.measure()
             report.monitor = self.monitor.get()
-            report.monitor["certificate_reason"] = self.monitor.certificate_reason
+            report.monitor |= self.monitor.about

@@ -15,6 +15,7 @@ from river import compose, datasets, linear_model, metrics, preprocessing, utils
 from connectors import MemorySource
 from streamsvm import (
     LASVMClassifier,
+    SGDQNClassifier,
     StandardScaler,
     SVMSGDClassifier,
     TrackingMonitor,
@@ -260,8 +261,8 @@ def test_copies_watch_their_own_model(data):
     x, y = data
     monitor = watched(every=50)
     monitor.learn_many(x[:400], y[:400])
-    for twin in (copy.deepcopy(monitor), pickle.loads(pickle.dumps(monitor))):
-        assert twin.learner is not monitor.learner
+    for twin in (copy.copy(monitor), copy.deepcopy(monitor), pickle.loads(pickle.dumps(monitor))):
+        assert twin.learner is not monitor.learner and monitor.learner.observer is monitor
         twin.learn_many(x[400:], y[400:])
         assert twin.get()["n_examples"] == 700 and monitor.get()["n_examples"] == 400
     # A clone or a copy of the model alone is watched by nobody.
@@ -290,6 +291,25 @@ def test_ways_out(data, tmp_path):
     assert monitor.panel().row_count == len(NAMES)
     with monitor.live() as live:
         live.refresh()
+
+
+@pytest.mark.parametrize("learner", [SVMSGDClassifier(), SGDQNClassifier()], ids=repr)
+def test_a_learner_without_a_gap_has_a_plot_of_its_objective(data, learner, tmp_path):
+    monitor = TrackingMonitor(learner, every=100)
+    monitor.learn_many(*data)
+    monitor.measure()
+    paths = monitor.plot(tmp_path)
+    assert [p.name for p in paths] == ["objective.png", "accuracy.png", "kappa.png"]
+
+
+def test_plots_of_gaps_that_are_never_above_zero(tmp_path):
+    # matplotlib warns of a log axis without positive values, and warnings are errors here.
+    monitor = watched()
+    assert [p.name for p in monitor.plot(tmp_path)] == ["gap.png"]
+    for n in (100, 200):
+        gaps = ("gap", "gap_low", "gap_high", "averaged_gap")
+        monitor.history.add({"n_examples": n, **dict.fromkeys(gaps, 0.0)})
+    assert [p.name for p in monitor.plot(tmp_path)] == ["gap.png"]
 
 
 def test_prometheus(data):

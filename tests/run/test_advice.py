@@ -1,9 +1,13 @@
 """What a report advises, and that it says nothing where nothing is wrong."""
 
+import ast
+import re
+
 import numpy as np
 import pytest
 
 from streamsvm import LASVMClassifier, SVMSGDClassifier
+from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.run.advice import advice_of
 from streamsvm.run.report import RunReport
 
@@ -47,6 +51,17 @@ def test_what_looks_wrong_is_said(changed, said):
 def test_a_rare_class_that_has_a_weight_is_not_mentioned():
     counted = report(labels={"a": 19_998, "b": 2})
     assert advice_of(counted, LASVMClassifier(class_weight="balanced")) == []
+
+
+@pytest.mark.parametrize("learner", registered_learners(), ids=lambda learner: learner.name)
+def test_the_learner_takes_the_class_weight_that_is_advised(learner):
+    model = learner.cls()
+    for a, y in ((1.0, True), (-1.0, False)):
+        model.learn_one({"a": a}, y)
+    (sentence,) = advice_of(report(labels={"False": 19_998, "True": 2}), model)
+    advised = ast.literal_eval(re.search(r"class_weight=('\w+'|{.*?})", sentence)[1])
+    assert learner.cls(class_weight=advised).class_weight == advised
+    assert advised in ("balanced", {True: 10.0})
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,21 @@ def test_stopping_early():
     assert report.interrupted and not report.finished and report.rows == 2 * CHUNK
 
 
+def test_the_error_of_a_run_without_learnt_rows_says_why():
+    n = 300
+    data = pa.table({"a": [math.inf] * n, "y": [i % 2 > 0 for i in range(n)]})
+    said = r"none of 300 rows .* 300 bad feature \(the first: feature 'a' is inf: not a finite"
+    with pytest.raises(LabelError, match=said):
+        Run(ArrowSource(data, "y"), pipeline(), bad_events=BadEvents("skip")).execute()
+    two = pa.table({"a": [1.0] * n, "b": [2.0] * n, "y": [i % 2 > 0 for i in range(n)]})
+    with pytest.raises(LabelError, match=r"300 .*2 features: at most 1 are taken \(max_features"):
+        model = LASVMClassifier(max_features=1)
+        Run(ArrowSource(two, "y"), model, bad_events=BadEvents("skip")).execute()
+    one = pa.table({"a": [1.0] * n, "y": [None if i else True for i in range(n)]})
+    with pytest.raises(LabelError, match=r"only \(True\) in 300.*299 rows .*299 missing label"):
+        Run(ArrowSource(one, "y"), pipeline(), bad_events=BadEvents("skip")).execute()
+
+
 def dirty():
     data = table(1500).to_pydict()
     data["b"][10], data["b"][20] = math.nan, -math.inf
