@@ -330,10 +330,12 @@ class TrackingMonitor(Presentation):
         -------
         dict[str, Any]
             n_examples, n_support_vectors, n_free, n_bounded, dual, gap, gap_kept, gap_discarded,
-            gap_low, gap_high, averaged_gap (linear learners by stochastic gradients have objective
-            in the place of the last ten), certificate, certificate_papers, kappa, delta, accuracy,
-            one key a metric, examples_per_second, latency_p50 and latency_p99 (seconds an example),
-            kernel_values, cache_hits (a share), memory_bytes. None: there is no such value.
+            gap_low, gap_high, kept_gap, averaged_gap (linear learners by stochastic gradients have
+            objective in the place of the last eleven; learners whose vectors are merged have both),
+            seen_gap, certificate, seen_gap_recent, certificate_recent, certificate_papers, kappa,
+            delta, accuracy, accuracy_recent, one key a metric, examples_per_second, latency_p50 and
+            latency_p99 (seconds an example), kernel_values, cache_hits (a share), memory_bytes.
+            None: there is no such value.
 
         """
         if not (self._is_thorough and self._last["n_examples"] == self._n):
@@ -365,36 +367,6 @@ class TrackingMonitor(Presentation):
 
         """
         return max(1, self._mean.due - self._n) if self._has_dual else self.every
-
-    @property
-    def certificate_reason(self) -> str:
-        """What the certificate is about, or why there is no certificate."""
-        reason: str = self.learner.certificate.reason
-        if self._n_before:
-            reason += f", since the monitor was attached, after {self._n_before:,} examples"
-        return reason
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What the figures are about: `certificate_reason`, `covers` and `confidence` by name."""
-        covers = getattr(self.learner, "covers", "stream")
-        return {
-            "certificate_reason": self.certificate_reason,
-            "covers": covers,
-            "confidence": self.confidence,
-        }
-
-    @property
-    def confusion(self) -> dict[tuple[Any, Any], int]:
-        """The numbers of examples by label and predicted label: {(label, predicted): number}."""
-        self._score()
-        return dict(self._scores.pairs)
-
-    @property
-    def recall(self) -> dict[Any, float]:
-        """The share of the examples of each label that were predicted correctly."""
-        self._score()
-        return self._scores.recall()
 
     # Copies
 
