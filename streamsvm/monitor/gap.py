@@ -97,7 +97,7 @@ def measured(
         How many examples were learnt before the first one that was offered to the sample. Those
         that the learner does not keep are no part of the problem.
     draws
-        The generator that chooses from the sample; None: the sample's own.
+        The generator that chooses from the sample; None: one with seed 0.
 
     Returns
     -------
@@ -168,11 +168,13 @@ def sampled_objective(learner: Any, sample: PassedBy) -> float | None:
 
     """
     d = len(learner.feature_names)
-    x, signs, weights = sample.draw(sample.size, d, np.zeros(0, np.int64))
+    x, signs, weights = sample.draw(sample.size, d, np.zeros(0, np.int64), random.Random(0))
     return learner.objective_of(x, signs, weights) if len(signs) else None
 
 
-def stream_objective(learner: Any, sample: PassedBy, n_sampled: int) -> float | None:
+def stream_objective(
+    learner: Any, sample: PassedBy, n_sampled: int, draws: random.Random
+) -> float | None:
     """Return the primal objective over all examples of a stream, divided by the sum of their C_i.
 
     For models of merged vectors, which are no examples: their dual is no bound for the stream.
@@ -185,6 +187,8 @@ def stream_objective(learner: Any, sample: PassedBy, n_sampled: int) -> float | 
         A sample of all examples.
     n_sampled
         How many examples of the sample to compute the loss of, at most.
+    draws
+        The generator that chooses from the sample.
 
     Returns
     -------
@@ -192,7 +196,9 @@ def stream_objective(learner: Any, sample: PassedBy, n_sampled: int) -> float | 
         Regularisation plus mean loss; None before the first example of the sample.
 
     """
-    x, signs, weights = sample.draw(n_sampled, len(learner.feature_names), np.zeros(0, np.int64))
+    x, signs, weights = sample.draw(
+        n_sampled, len(learner.feature_names), np.zeros(0, np.int64), draws
+    )
     if not len(signs):
         return None
     boxes = learner.boxes_now(signs, weights)

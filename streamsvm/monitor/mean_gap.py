@@ -84,8 +84,13 @@ class SeenGap:
 class MeanGap:
     """The mean of the measured gap over a stream, from measurements at times of its own.
 
-    After n examples the next measurement is due n / 8 examples later, and between two of them the
-    gap is taken to be linear: so the mean does not depend on how often a monitor makes records.
+    After n examples the next measurement is due a fixed share of n later, and between two of them
+    the gap is taken to be linear: so the mean does not depend on how often a monitor makes records.
+
+    Parameters
+    ----------
+    parts
+        The share is 1 / parts.
 
     Attributes
     ----------
@@ -94,15 +99,15 @@ class MeanGap:
 
     """
 
-    def __init__(self) -> None:
-        self.due = 1
+    def __init__(self, parts: int) -> None:
+        self.parts, self.due = parts, 1
         self._at, self._last, self._sum = 0, 0.0, 0.0
 
     def add(self, n: int, gap: float) -> None:
         """Take a measurement of the gap after n examples."""
         self._sum += (n - self._at) * (0.5 * (gap + self._last) if self._at else gap)
         self._at, self._last = n, gap
-        self.due = n + max(1, n // 8)
+        self.due = n + max(1, n // self.parts)
 
     def value(self, n: int) -> float | None:
         """Return the mean over n examples; None before the first measurement."""

@@ -9,6 +9,7 @@ import numpy as np
 from streamsvm.errors import ParameterError
 from streamsvm.monitor.rates import counts_pairs
 from streamsvm.support.declaration import (
+    FLAG,
     NOT_NEGATIVE,
     Field,
     NamedArrays,
@@ -111,7 +112,7 @@ def to_file(monitor: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     }
     arrays = {name: getattr(sample, name) for name in _SAMPLE}
     arrays["latencies"] = rates._latencies
-    arrays["recent"] = scores._recent
+    arrays["recent"] = scores._recent.astype(np.uint8)
     return content, arrays | _rows_to_file(sample._rows[: len(sample)])
 
 
@@ -168,8 +169,8 @@ def fill(monitor: Any, content: dict[str, Any], arrays: dict[str, np.ndarray]) -
     scores._right, scores._n, pairs = content["scores"]
     if "pairs" in content:
         scores.pairs.update({(y, p): n for y, p, n in content["pairs"]})
-        recent = Field((left.length_of("recent", 0),), np.bool_)
-        scores._recent = left.take("recent", recent, {})
+        recent = Field((left.length_of("recent", 0),), np.uint8, range=FLAG)
+        scores._recent = left.take("recent", recent, {}) > 0
     for metric, counts in zip(scores.metrics, pairs, strict=True):
         fill_matrix(metric.cm, counts)
     sample.seen, sample.next, sample._w, sample._n, state = content["sample"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 from streamsvm.monitor import gap
@@ -35,10 +36,12 @@ def record_of(monitor: Any, n_sampled: int) -> dict[str, Any]:
     record: dict[str, Any] = {"n_examples": monitor._n}
     if learner.has_dual:
         record |= counts_of(learner)
-        record |= gap.measured(learner, monitor.sampled(), n_sampled, monitor._n_before)
+        # Drawn by the number of examples, not by what was recorded before.
+        draws = random.Random(monitor._n)
+        record |= gap.measured(learner, monitor.sampled(), n_sampled, monitor._n_before, draws)
         record["averaged_gap"] = monitor._mean.value(monitor._n)
         if learner.covers == "merged":
-            record["objective"] = gap.stream_objective(learner, sample, n_sampled)
+            record["objective"] = gap.stream_objective(learner, sample, n_sampled, draws)
     else:
         record["objective"] = gap.sampled_objective(learner, sample)
     looks = looks_of(learner)

@@ -44,8 +44,6 @@ class PassedBy:
     def __init__(self, size: int, window: int | None, seed: int) -> None:
         self.size, self.window = size, window
         self._random = random.Random(seed)
-        # Another generator, so that the sample does not depend on how often it is drawn from.
-        self._draws = random.Random(seed + 1)
         self.seen = 0
         self.next = 0
         self._w = 1.0
@@ -58,8 +56,6 @@ class PassedBy:
             self._skip()
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
-        # Pickles of older releases lack it.
-        self._draws = random.Random(1)
         self.__dict__.update(writable(contents))
 
     def __len__(self) -> int:
@@ -159,7 +155,8 @@ class PassedBy:
         kept
             int64, sorted: the numbers of the examples that the model keeps.
         draws
-            The generator that chooses; None: one of the sample's own.
+            The generator that chooses; None: one with seed 0. The sample's own is not used, as the
+            sample must not depend on how often it is drawn from.
 
         Returns
         -------
@@ -169,7 +166,7 @@ class PassedBy:
         """
         chosen = np.flatnonzero(~_are_in(self.numbers, kept))
         if len(chosen) > n:
-            chosen = chosen[(draws or self._draws).sample(range(len(chosen)), n)]
+            chosen = chosen[(draws or random.Random(0)).sample(range(len(chosen)), n)]
         # Older rows are shorter: they were copied before the later features appeared.
         x = joined([self._rows[i] for i in chosen.tolist()], d)
         return x, self._signs[chosen], self._weights[chosen]
