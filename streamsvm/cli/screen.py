@@ -285,22 +285,38 @@ def _cached(counters: dict[str, int]) -> str | None:
     return f"{total:,} asked for: {found}"
 
 
+_ABOUT = {
+    "kept": "excess over the optimum, at most",
+    "merged": "excess over the optimum of the vectors kept, at most",
+    "stream": "excess over the batch optimum, at most",
+    "window": "excess over the optimum of the window, at most",
+}
+"""What the gap is about, by `DualLearner.covers`."""
+
+
 def _gap_rows(monitor: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the rows for gap and certificate, if a monitor measured."""
+    """Return the rows for objective, gap and certificate, if a monitor measured."""
+    rows = []
     if monitor.get("objective") is not None:
         meaning = "regularisation plus mean loss, on a sample of the stream"
-        return [
-            ("objective", f"{monitor['objective']:.4g}  ({meaning})"),
-            ("certificate", monitor["certificate_reason"]),
-        ]
-    if monitor.get("gap") is None:
-        return []
-    gap, low, high = monitor["gap"], monitor["gap_low"], monitor["gap_high"]
-    interval = "" if low == high else f", between {low:.4g} and {high:.4g}"
-    rows = [
-        ("duality gap", f"{gap:.4g}{interval}  (excess over the batch optimum, at most)"),
-        ("mean gap", f"{monitor['averaged_gap']:.4g}  (over the stream so far)"),
-    ]
+        rows.append(("objective", f"{monitor['objective']:.4g}  ({meaning})"))
+    if monitor.get("gap") is not None:
+        gap, low, high = monitor["gap"], monitor["gap_low"], monitor["gap_high"]
+        interval = "" if low == high else f", between {low:.4g} and {high:.4g}"
+        rows.append(("duality gap", f"{gap:.4g}{interval}  ({_ABOUT[monitor['covers']]})"))
+        if monitor["averaged_gap"] is not None:
+            rows.append(("mean gap", f"{monitor['averaged_gap']:.4g}  (since the start)"))
+    if rows:
+        rows.append(("certificate", _certificate(monitor)))
+    return rows
+
+
+def _certificate(monitor: dict[str, Any]) -> str:
+    """Return the bound on the mean gap and what it is about, or why there is none."""
     value, reason = monitor["certificate"], monitor["certificate_reason"]
-    bound = reason if value is None else f"{value:.4g}  (bounds the mean gap {reason})"
-    return [*rows, ("certificate", bound)]
+    if value is None:
+        return str(reason)
+    return (
+        f"{value:.4g}  (with {monitor['confidence']:.0%} above the mean gap {reason}; estimate: "
+        f"{monitor['seen_gap']:.4g})"
+    )

@@ -14,10 +14,11 @@ from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels import outputs
 from streamsvm.labels.label_column import LabelColumn
+from streamsvm.learners.bases.bounds import covered_by
 from streamsvm.learners.bases.kernel_learner import KernelLearner
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.learners.bases.support_vectors import SupportPatterns, as_matrix
-from streamsvm.monitor.certificate import Certificate, tracking_bound
+from streamsvm.monitor.certificate import Certificate, Looks, papers_bound
 from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.larank import events as events  # registers the solver
@@ -305,24 +306,42 @@ class LaRankClassifier(KernelLearner):
         return SupportPatterns(names, as_matrix(rows)[kept], coefficients[kept, :k], labels, seen)
 
     @property
+    def looks(self) -> Looks:
+        """The sums of looks so far, which estimate and bound the mean gap; none without `K`."""
+        return Looks() if self._state is None else Looks.of(self._state.info[0])
+
+    @property
     def certificate(self) -> Certificate:
-        """The bound on the mean normalised gap over the stream so far; None without `K`."""
+        """A bound on the mean normalised gap so far, with 95 % probability; None without `K`."""
         if self.K is None:
             return Certificate(None, _NO_CERTIFICATE)
-        if self.max_support_vectors is not None:
-            return Certificate(None, _BOUNDED)
-        if self._state is None or not self._state.info[0].n_seen:
-            return Certificate(None, "no certificate: because there was no example yet")
-        about = "all examples" if self.window is None else f"the last {self.window:,} examples"
-        bound = tracking_bound(self._state.info[0], blocks=True)
-        return Certificate(bound, f"of the iterates before each uniform step, over {about}")
+        value = self.looks.bound()
+        if value is None:
+            return Certificate(None, "no example was learnt yet")
+        if self.window is None and self.max_support_vectors is None:
+            return Certificate(value, "of all examples so far")
+        return Certificate(value, "of the examples kept at each moment")
+
+    @property
+    def papers_certificate(self) -> Certificate:
+        """The bound in the papers' form, in expectation: several times as large, for equal C_i."""
+        if self.K is None or self.max_support_vectors is not None:
+            return Certificate(None, "LaRank's own steps, and removals, are not covered")
+        value = None if self._state is None else papers_bound(self._state.info[0], blocks=True)
+        return Certificate(value, "" if value is not None else "it is for equal C_i")
+
+    @property
+    def squared_norm(self) -> float:
+        """The square of |w|, over all classes."""
+        if self._state is None:
+            return 0.0
+        own = np.maximum(larank_state.coefficients(self._state), 0.0).sum()
+        return max(0.0, 2.0 * (float(own) - self.dual))
 
     @property
     def covers(self) -> str:
-        """Which examples the optimisation problem is over: "kept", "stream" or "window"."""
-        if self.max_support_vectors is not None:
-            return "kept"
-        return "stream" if self.window is None else "window"
+        """What the gap is about: "kept" examples, the "stream", its "window", or "merged" ones."""
+        return covered_by(self.window, self.max_support_vectors, "project")
 
     def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the C_i that examples of these signs and weights would have now.
@@ -364,10 +383,9 @@ class LaRankClassifier(KernelLearner):
 
 
 _NO_CERTIFICATE = (
-    "no certificate: because LaRank picks among its support patterns, while the theorems want "
-    "uniform steps over all examples (K=); see the measured gap"
+    "no certificate: because LaRank drops examples without a coefficient; with K= it keeps all, "
+    "and has one"
 )
-_BOUNDED = "no certificate: because examples are removed (max_support_vectors)"
 _RENAMED = "max_support_patterns is called max_support_vectors now, as in the other learners"
 
 

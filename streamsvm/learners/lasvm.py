@@ -12,11 +12,11 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import check_number, check_positive, check_size
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases.bounds import policy_of
+from streamsvm.learners.bases.bounds import covered_by, policy_of
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.kernel_learner import KernelLearner
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.monitor.certificate import Certificate
+from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.lasvm import boxes
@@ -316,16 +316,22 @@ class LASVMClassifier(KernelLearner):
         return 0.0 if self._state is None else float(lasvm.delta(self._state))
 
     @property
+    def looks(self) -> Looks:
+        """The sums of looks so far, which estimate and bound the mean gap on the examples kept."""
+        return Looks() if self._state is None else Looks.of(self._state.info[0])
+
+    @property
     def certificate(self) -> Certificate:
-        """No bound, and the reason: LASVM has a bias, and does not pick its pairs uniformly."""
-        return Certificate(None, _NO_CERTIFICATE)
+        """A bound on the mean gap, of the examples kept at each moment, with 95 % probability."""
+        value = self.looks.bound()
+        if value is None:
+            return Certificate(None, "no example was learnt yet")
+        return Certificate(value, "of the examples kept at each moment")
 
     @property
     def covers(self) -> str:
-        """Which examples the optimisation problem is over: "kept", "stream" or "window"."""
-        if self.max_support_vectors is not None:
-            return "kept"
-        return "stream" if self.window is None else "window"
+        """What the gap is about: "kept" examples, the "stream", its "window", or "merged" ones."""
+        return covered_by(self.window, self.max_support_vectors, self.budget)
 
     def kept_gap(self) -> KeptGap:
         """Return the measured duality gap on the examples kept.
@@ -348,12 +354,6 @@ class LASVMClassifier(KernelLearner):
         alpha = self._state.alpha
         at_bound = (alpha == self._state.lower) | (alpha == self._state.upper)
         return at_bound[alpha != 0.0]
-
-
-_NO_CERTIFICATE = (
-    "no certificate: because LASVM has a bias and picks the steepest pairs, while the theorems "
-    "want no bias and uniform steps (TrackingSVMClassifier); see the measured gap"
-)
 
 
 register_learner(

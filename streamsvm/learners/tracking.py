@@ -13,10 +13,11 @@ from streamsvm._parameter_checks import check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases import tracking_schedule
+from streamsvm.learners.bases.bounds import covered_by
 from streamsvm.learners.bases.event_path import Bound
 from streamsvm.learners.bases.kernel_learner import KernelLearner
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.monitor.certificate import Certificate, papers_bound, tracking_bound
+from streamsvm.monitor.certificate import Certificate, Looks, papers_bound
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.tracking import events as events  # registers the solver
 from streamsvm.solvers.tracking import finish as tracking_finish
@@ -280,9 +281,14 @@ class TrackingSVMClassifier(KernelLearner):
         return 0 if self._state is None else int(self._state.active.counts[0].n_members)
 
     @property
+    def looks(self) -> Looks:
+        """The sums of looks so far, which estimate and bound the mean gap."""
+        return Looks() if self._state is None else Looks.of(self._state.info[0])
+
+    @property
     def certificate(self) -> Certificate:
-        """The bound on the mean normalised gap so far, in expectation over the draws."""
-        value = None if self._state is None else tracking_bound(self._state.info[0])
+        """A bound on the mean normalised gap so far, with 95 % probability at all times."""
+        value = self.looks.bound()
         if value is None:
             return Certificate(None, "no example was learnt yet")
         if self._gradients == "support":
@@ -290,26 +296,11 @@ class TrackingSVMClassifier(KernelLearner):
         bounded = self.window or self.reservoir or self.max_support_vectors
         return Certificate(value, _CERTIFIED["kept" if bounded else "all"])
 
-    def papers_certificate(self) -> float | None:
-        """Return the certificate in the papers' form, from an upper bound of the optimum.
-
-        It is above `certificate`, and approaches it as the gap closes. Its cost grows with the
-        number of examples kept.
-
-        Returns
-        -------
-        The bound; None before the first example.
-
-        """
-        if self._state is None:
-            return None
-        measure = gap.linear_gap if self._gradients == "fresh" else gap.tracking_gap
-        last = measure(self._state, self._bound_kernel(self._state), len(self._schema), False)
-        info = self._state.info[0]
-        if last.box <= 0.0 or not info.n_seen:
-            return None
-        mean_box, K = info.box_sum / self.n_kept, info.n_steps / info.n_seen
-        return papers_bound(info, self.dual + last.total, K, mean_box)
+    @property
+    def papers_certificate(self) -> Certificate:
+        """The bound in the papers' form, in expectation: several times as large, for equal C_i."""
+        value = None if self._state is None else papers_bound(self._state.info[0])
+        return Certificate(value, "" if value is not None else _UNEQUAL)
 
     @property
     def kappa(self) -> float:
@@ -320,10 +311,10 @@ class TrackingSVMClassifier(KernelLearner):
 
     @property
     def covers(self) -> str:
-        """Which examples the optimisation problem is over: "kept", "stream" or "window"."""
-        if self._gradients != "support" or self.max_support_vectors:
+        """What the gap is about: "kept" examples, the "stream", its "window", or "merged" ones."""
+        if self._gradients != "support" and self.max_support_vectors is None:
             return "kept"
-        return "stream" if self.window is None else "window"
+        return covered_by(self.window, self.max_support_vectors, self.budget)
 
     def kept_numbers(self) -> np.ndarray:
         """Return the numbers of the examples kept.
@@ -379,11 +370,12 @@ class TrackingSVMClassifier(KernelLearner):
 
 
 _CERTIFIED = {
-    "all": "of all examples, in expectation over the uniform draws",
-    "kept": "of the examples kept at each moment, in expectation over the uniform draws",
-    "support": "of the support vectors kept at each moment, since others are dropped, "
-    "in expectation over the uniform draws",
+    "all": "of all examples so far",
+    "kept": "of the examples kept at each moment",
+    "support": "of the support vectors kept at each moment, as other examples are dropped",
 }
+
+_UNEQUAL = "the papers' bound is for equal C_i, from the first example on"
 
 
 register_learner(TrackingSVMClassifier, "tracking")

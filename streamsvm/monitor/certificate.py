@@ -1,29 +1,35 @@
-"""The certificate of averaged tracking: a bound on the mean gap that costs nothing.
+"""Certificates: upper bounds of the mean duality gap over a stream.
 
-For the averaged classifiers of Algorithms 1 and 2, K uniform steps after each of T examples
-(Usunier, Bordes, Bottou 2010, Theorems 2 and 3)::
+**Looks.** After its steps a solver looks at randomly drawn examples: the part of the gap that one
+has, divided by its C_i, is a number Z between 0 and B whose mean is the normalised gap, and B is
+known before the draw (see `support.looks`). By inequality (2.4) of Fan, Grama and Liu (Electronic
+Journal of Probability 20, 2015), for 0 <= eta B < 1 and psi(u) = -log(1 - u) - u, the product over
+the looks of
+
+    exp(eta (G - Z) - psi(eta B) Z^2 / B^2),    G = E[Z | all before]
+
+is a supermartingale. So, by Ville's inequality, with probability 1 - delta at all moments at once
+
+    mean G  <=  mean Z + (log(1 / (delta w_j)) + psi(eta_j B) / B^2 sum Z^2) / (eta_j S)
+
+for all eta_j of a grid with weights w_j of sum at most 1. With the average of the iterates, the gap
+of the averaged classifier is at most the mean gap of the iterates, as the gap is convex.
+
+**The papers' form** (Usunier, Bordes, Bottou 2010, Theorems 2 and 3), for equal C_i, and K uniform
+steps after each of T examples::
 
     E[ mean_t (P_t(w_t) - P_t*) / (C n_t) ]  <=  mu(E[gain] / (K T)),   mu(x) = sqrt(2 R2 x) + x / C
 
 `gain` is what the uniform steps added to the dual: D_T - delta_T + rho_T, with D_T the dual now,
 delta_T the part that PROCESS added, and rho_T the part that was lost when examples were removed.
 The papers use the optimum D_T* instead of D_T; as D_T <= D_T*, this bound is sharper. The papers
-also assume R2 = 1 (their kernels are at most 1) and equal C_i.
-
-With unequal C_i the two cases of the lemma give, example by example,
-``gap_i <= C_i sqrt(2 R2 Delta_i) + Delta_i``; by Cauchy and Schwarz, for uniform draws::
-
-    gap / sum_i C_i  <=  sqrt(2 W mean Delta_i) + mean Delta_i / mean C_i,
-    W = R2 mean(C_i^2) / mean(C_i)^2
-
-and again by Cauchy and Schwarz for the mean over t. So a state sums, over t, the width W, the mean
-gain of the steps, and that gain over mean C_i; with equal C_i and one R2 this is mu.
+also assume R2 = 1 (their kernels are at most 1).
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from streamsvm.errors import ParameterError
 
@@ -33,7 +39,81 @@ class Certificate(NamedTuple):
 
     value: float | None
     reason: str
-    """What the bound assumes and covers; without a value, why there is none."""
+    """What the bound is about; without a value, why there is none."""
+
+
+class Looks(NamedTuple):
+    """The sums of looks: see `support.looks`."""
+
+    n: int = 0  # S: examples after which there were looks
+    total: float = 0.0  # sum of Z
+    squares: float = 0.0  # sum of Z^2
+    most: float = 0.0  # largest B
+
+    @classmethod
+    def of(cls, info: Any) -> Self:
+        """Return the sums in the record of a solver's state."""
+        return cls(
+            int(info.n_looked),
+            float(info.look_sum),
+            float(info.look_squares),
+            float(info.look_most),
+        )
+
+    def since(self, earlier: Self) -> Self:
+        """Return the sums of the looks after a moment.
+
+        Parameters
+        ----------
+        earlier
+            The sums at that moment.
+
+        Returns
+        -------
+        Looks
+            The sums; the largest B is that of all looks, which is on the safe side.
+
+        """
+        return self._replace(
+            n=self.n - earlier.n,
+            total=self.total - earlier.total,
+            squares=max(0.0, self.squares - earlier.squares),
+        )
+
+    @property
+    def mean(self) -> float | None:
+        """An unbiased estimate of the mean gap; None before the first look."""
+        return self.total / self.n if self.n else None
+
+    def bound(self, confidence: float = 0.95) -> float | None:
+        """Return an upper bound of the mean gap, valid at all moments at once.
+
+        Parameters
+        ----------
+        confidence
+            The probability with which it holds, between 0 and 1.
+
+        Returns
+        -------
+        float | None
+            The bound; None before the first look.
+
+        """
+        if not self.n or not self.most > 0.0:
+            return self.mean
+        first = math.ceil(-2.0 * math.log2(self.most)) - 1
+        best = math.inf
+        for j in range(first, first - _GRID, -1):
+            u = 2.0 ** (0.5 * j) * self.most
+            weight = 3.0 / (math.pi * (abs(j) + 1)) ** 2
+            psi = -math.log1p(-u) - u
+            spread = psi * self.squares / self.most**2
+            chance = -math.log((1.0 - confidence) * weight)
+            best = min(best, (chance + spread) * self.most / u)
+        return (self.total + best) / self.n
+
+
+_GRID = 80
 
 
 def mu(x: float, r2: float, C: float) -> float:
@@ -116,54 +196,26 @@ def steps_for(epsilon: float, C: float, r2: float) -> int:
     return math.ceil(max(8.0 * C * r2 / epsilon**2, 2.0 / epsilon))
 
 
-def tracking_bound(info: Any, *, blocks: bool = False) -> float | None:
-    """Return the certificate of a state, None before the first example.
+def papers_bound(info: Any, *, blocks: bool = False) -> float | None:
+    """Return the bound in the papers' form.
 
     Parameters
     ----------
     info
         The record of a state: `n_seen` = T, and the sums over t `mean_gain`, `scaled_gain`,
-        `width`.
+        `width`; `box_least` and `box_most`.
     blocks
         Whether steps are block steps over several classes (then `nu` is used instead of `mu`).
 
     Returns
     -------
     float | None
-        The bound on the mean normalised gap.
+        The bound on the mean normalised gap; None before the first example, and for unequal C_i,
+        for which it is not valid.
 
     """
     T = int(info.n_seen)
-    if T == 0:
+    if T == 0 or info.box_least != info.box_most:
         return None
     x, width = max(0.0, float(info.mean_gain)) / T, float(info.width) / T
     return math.sqrt(2.0 * width * x) + (2.0 if blocks else 1.0) * float(info.scaled_gain) / T
-
-
-def papers_bound(info: Any, primal: float, steps: float, C: float) -> float | None:
-    """Return the bound with an upper bound of the optimum instead of the dual (the papers' form).
-
-    ``mu((P_T - delta_T) / (K T))``; above `tracking_bound`, and equal to it as the gap closes.
-
-    Parameters
-    ----------
-    info
-        The record of a state.
-    primal
-        P_T, an upper bound of D_T*.
-    steps
-        K.
-    C
-        The mean C_i.
-
-    Returns
-    -------
-    float | None
-        The bound on the mean normalised gap, None before the first example.
-
-    """
-    T = int(info.n_seen)
-    if T == 0:
-        return None
-    gain = primal - float(info.process_gain) + float(info.lost)
-    return mu(max(0.0, gain) / (steps * T), float(info.width) / T, C)

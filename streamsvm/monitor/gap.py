@@ -7,13 +7,14 @@ that was left out has no coefficient: it adds its hinge loss, which is estimated
 from __future__ import annotations
 
 import math
+import random
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsvm.monitor.sample import PassedBy
 
-GAPS = ("gap", "gap_kept", "gap_discarded", "gap_low", "gap_high")
+GAPS = ("gap", "gap_kept", "gap_discarded", "gap_low", "gap_high", "kept_gap")
 
 
 class Discarded(NamedTuple):
@@ -43,8 +44,8 @@ def discarded(losses: np.ndarray, boxes: np.ndarray, n: int) -> Discarded:
     Returns
     -------
     Discarded
-        The estimate, and about 95 % bounds: the normal interval of the sample with one more example
-        of loss C, so that a sample without any loss does not claim certainty.
+        The estimate, and about 95 % bounds: Student's interval of the sample with one more example
+        of the largest loss, at least C, so that a sample without any loss does not claim certainty.
 
     """
     m = len(losses)
@@ -53,8 +54,8 @@ def discarded(losses: np.ndarray, boxes: np.ndarray, n: int) -> Discarded:
     if m == 0:
         return Discarded(math.nan, 0.0, math.inf, math.nan)
     mean_box = float(boxes.mean())
-    padded = np.append(losses, mean_box)
-    half = 1.96 * float(padded.std()) / math.sqrt(len(padded))
+    padded = np.append(losses, max(mean_box, float(losses.max())))
+    half = _t_quantile(m) * float(padded.std(ddof=1)) / math.sqrt(len(padded))
     mean = float(losses.mean())
     return Discarded(
         n * mean,
@@ -64,7 +65,24 @@ def discarded(losses: np.ndarray, boxes: np.ndarray, n: int) -> Discarded:
     )
 
 
-def measured(learner: Any, sample: PassedBy | None, n_sampled: int) -> dict[str, float | None]:
+def _t_quantile(n: int) -> float:
+    """Return the 97.5 % quantile of Student's t for n degrees of freedom, by its expansion."""
+    z = 1.959964
+    terms = (
+        (z**3 + z) / 4.0,
+        (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / 96.0,
+        (3.0 * z**7 + 19.0 * z**5 + 17.0 * z**3 - 15.0 * z) / 384.0,
+    )
+    return z + sum(term / n ** (i + 1) for i, term in enumerate(terms))
+
+
+def measured(
+    learner: Any,
+    sample: PassedBy | None,
+    n_sampled: int,
+    n_before: int = 0,
+    draws: random.Random | None = None,
+) -> dict[str, float | None]:
     """Return the normalised gap of a learner and its parts.
 
     Parameters
@@ -75,19 +93,25 @@ def measured(learner: Any, sample: PassedBy | None, n_sampled: int) -> dict[str,
         A sample of all examples; None: the learner keeps all examples that its problem is about.
     n_sampled
         How many examples of the sample to compute the loss of, at most.
+    n_before
+        How many examples were learnt before the first one that was offered to the sample. Those
+        that the learner does not keep are no part of the problem.
+    draws
+        The generator that chooses from the sample; None: one with seed 0.
 
     Returns
     -------
     dict[str, float | None]
-        The values of `GAPS`, divided by the sum of the C_i; None before the first example.
+        The values of `GAPS`, divided by the sum of the C_i, but `kept_gap` by that of the examples
+        kept; None before the first example.
 
     """
     if not learner.n_examples:
         return dict.fromkeys(GAPS)
     kept = learner.kept_gap()
-    left_out = (
-        NONE_DISCARDED if sample is None else _left_out(learner, sample, kept.shift, n_sampled)
-    )
+    left_out = NONE_DISCARDED
+    if sample is not None:
+        left_out = _left_out(learner, sample, kept.shift, n_sampled, n_before, draws)
     box = kept.box + left_out.box
     if not box > 0.0:
         return dict.fromkeys(GAPS)
@@ -98,17 +122,27 @@ def measured(learner: Any, sample: PassedBy | None, n_sampled: int) -> dict[str,
         kept.total + left_out.low,
         kept.total + left_out.high,
     )
-    return {name: total / box for name, total in zip(GAPS, totals, strict=True)}
+    gaps = {name: total / box for name, total in zip(GAPS, totals, strict=False)}
+    return gaps | {"kept_gap": kept.total / kept.box if kept.box > 0.0 else None}
 
 
-def _left_out(learner: Any, sample: PassedBy, shift: float, n_sampled: int) -> Discarded:
+def _left_out(
+    learner: Any,
+    sample: PassedBy,
+    shift: float,
+    n_sampled: int,
+    n_before: int,
+    draws: random.Random | None,
+) -> Discarded:
     """Estimate the losses of the examples that the problem is about and the model does not keep."""
     window = learner.window
-    n_about = learner.n_examples if window is None else min(window, learner.n_examples)
+    n_about = learner.n_examples - n_before
+    if window is not None:
+        n_about = min(window, n_about)
     if window is not None:
         sample.forget_old()
     kept = np.sort(learner.kept_numbers())
-    x, signs, weights = sample.draw(n_sampled, len(learner.feature_names), kept)
+    x, signs, weights = sample.draw(n_sampled, len(learner.feature_names), kept, draws)
     if not len(signs):
         return NONE_DISCARDED
     boxes = learner.boxes_now(signs, weights)
@@ -134,5 +168,40 @@ def sampled_objective(learner: Any, sample: PassedBy) -> float | None:
 
     """
     d = len(learner.feature_names)
-    x, signs, weights = sample.draw(sample.size, d, np.zeros(0, np.int64))
+    x, signs, weights = sample.draw(sample.size, d, np.zeros(0, np.int64), random.Random(0))
     return learner.objective_of(x, signs, weights) if len(signs) else None
+
+
+def stream_objective(
+    learner: Any, sample: PassedBy, n_sampled: int, draws: random.Random
+) -> float | None:
+    """Return the primal objective over all examples of a stream, divided by the sum of their C_i.
+
+    For models of merged vectors, which are no examples: their dual is no bound for the stream.
+
+    Parameters
+    ----------
+    learner
+        A `DualLearner`.
+    sample
+        A sample of all examples.
+    n_sampled
+        How many examples of the sample to compute the loss of, at most.
+    draws
+        The generator that chooses from the sample.
+
+    Returns
+    -------
+    float | None
+        Regularisation plus mean loss; None before the first example of the sample.
+
+    """
+    x, signs, weights = sample.draw(
+        n_sampled, len(learner.feature_names), np.zeros(0, np.int64), draws
+    )
+    if not len(signs):
+        return None
+    boxes = learner.boxes_now(signs, weights)
+    losses = boxes * learner.losses_of(signs, learner.margins_of(x))
+    regularisation = learner.squared_norm / 2.0 / (sample.seen * boxes.mean())
+    return float(regularisation + losses.mean() / boxes.mean())

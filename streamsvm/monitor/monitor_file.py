@@ -9,6 +9,7 @@ import numpy as np
 from streamsvm.errors import ParameterError
 from streamsvm.monitor.rates import counts_pairs
 from streamsvm.support.declaration import (
+    FLAG,
     NOT_NEGATIVE,
     Field,
     NamedArrays,
@@ -24,7 +25,7 @@ _SAMPLE = {
     "_numbers": Field(("room",), np.int64, range=Range()),
     "_arrived": Field(("room",), np.int64),
 }
-_SUMS = ("_n", "_measured_at", "_gap_sum", "_due", "_wake", "_is_thorough")
+_SUMS = ("_n", "_n_before", "_due", "_wake", "_is_thorough")
 
 
 def check(monitor: Any) -> None:
@@ -100,14 +101,18 @@ def to_file(monitor: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     content = {
         "parameters": _parameters(monitor),
         "sums": {name: getattr(monitor, name) for name in _SUMS},
+        "seen": monitor._seen.state(),
+        "mean": monitor._mean.state(),
         "last": monitor._last,
         "history": monitor.history.state(),
         "rates": [rates.n_examples, rates.seconds],
         "scores": [scores._right, scores._n, [pairs_of(m.cm) for m in scores.metrics]],
+        "pairs": [[y, p, n] for (y, p), n in scores.pairs.items()],
         "sample": [sample.seen, sample.next, sample._w, sample._n, sample._random.getstate()],
     }
     arrays = {name: getattr(sample, name) for name in _SAMPLE}
     arrays["latencies"] = rates._latencies
+    arrays["recent"] = scores._recent.astype(np.uint8)
     return content, arrays | _rows_to_file(sample._rows[: len(sample)])
 
 
@@ -116,6 +121,8 @@ def _parameters(monitor: Any) -> dict[str, Any]:
         "every": monitor.every,
         "sample": monitor.sample,
         "most": monitor.history.most,
+        "confidence": monitor.confidence,
+        "horizon": monitor.horizon,
         "metrics": [type(metric).__name__ for metric in monitor._scores.metrics],
     }
 
@@ -139,7 +146,7 @@ def fill(monitor: Any, content: dict[str, Any], arrays: dict[str, np.ndarray]) -
 
     """
     for name, value in _parameters(monitor).items():
-        if content["parameters"][name] != value:
+        if content["parameters"].get(name, value) != value:
             raise ParameterError(
                 f"the checkpoint's monitor has {name}={content['parameters'][name]!r}, "
                 f"this one {value!r}"
@@ -151,11 +158,19 @@ def fill(monitor: Any, content: dict[str, Any], arrays: dict[str, np.ndarray]) -
     latencies = Field((left.length_of("latencies", 0),))
     rates._latencies = left.take("latencies", latencies, {})
     for name in _SUMS:
-        setattr(monitor, name, content["sums"][name])
+        setattr(monitor, name, content["sums"].get(name, getattr(monitor, name)))
+    # Files of older releases have neither; their averages start anew.
+    if "seen" in content:
+        monitor._seen.resume(content["seen"])
+        monitor._mean.resume(content["mean"])
     monitor._last = content["last"]
     monitor.history.resume(content["history"])
     rates.n_examples, rates.seconds = content["rates"]
     scores._right, scores._n, pairs = content["scores"]
+    if "pairs" in content:
+        scores.pairs.update({(y, p): n for y, p, n in content["pairs"]})
+        recent = Field((left.length_of("recent", 0),), np.uint8, range=FLAG)
+        scores._recent = left.take("recent", recent, {}) > 0
     for metric, counts in zip(scores.metrics, pairs, strict=True):
         fill_matrix(metric.cm, counts)
     sample.seen, sample.next, sample._w, sample._n, state = content["sample"]

@@ -8,10 +8,23 @@ from typing import Any
 import numpy as np
 
 _PLOTS = {
-    "support_vectors": ("support vectors", ("n_support_vectors", "n_free", "n_bounded")),
-    "accuracy": ("progressive accuracy", ("accuracy",)),
-    "kappa": ("share of null steps", ("kappa",)),
+    "support_vectors": (
+        "Support vectors",
+        "number",
+        {
+            "n_support_vectors": "all",
+            "n_bounded": "at the bound C: margin errors",
+            "n_free": "between the bounds",
+        },
+    ),
+    "accuracy": (
+        "Progressive accuracy: predicted before learnt",
+        "share of right predictions",
+        {"accuracy": "since the start", "accuracy_recent": "of the last 1,000 examples"},
+    ),
+    "kappa": ("Steps that changed nothing", "share of the steps", {"kappa": "so far"}),
 }
+"""Title, label of the axis, and {column: name} of each plot."""
 
 
 def write(monitor: Any, folder: Path) -> list[Path]:
@@ -42,25 +55,24 @@ def write(monitor: Any, folder: Path) -> list[Path]:
     matplotlib.use("Agg")
     folder.mkdir(parents=True, exist_ok=True)
     paths = [_gap(monitor, folder) if monitor.learner.has_dual else _objective(monitor, folder)]
-    for name, (title, columns) in _PLOTS.items():
+    for name, (title, label, columns) in _PLOTS.items():
         given = [column for column in columns if _has_values(monitor, column)]
         if not given:
             continue
-        figure, axes = _axes(title)
+        figure, axes = _axes(title, label)
         for column in given:
-            axes.plot(*_series(monitor, column), label=column)
-        if len(given) > 1:
-            axes.legend()
+            axes.plot(*_series(monitor, column), label=columns[column])
+        axes.legend()
         paths.append(_write(figure, folder / f"{name}.png"))
     return paths
 
 
-def _axes(title: str) -> tuple[Any, Any]:
+def _axes(title: str, label: str) -> tuple[Any, Any]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
-    axes.set(xlabel="examples", ylabel=title)
+    axes.set(title=title, xlabel="examples", ylabel=label)
     axes.grid(alpha=0.3)
     return figure, axes
 
@@ -87,25 +99,30 @@ def _set_log(axes: Any) -> None:
 
 
 def _gap(monitor: Any, folder: Path) -> Path:
-    """Plot the gap, its running mean and the certificate over the examples, on log axes."""
-    figure, axes = _axes("normalised duality gap")
+    """Plot the gap, its mean and the certificate over the examples, on log axes."""
+    figure, axes = _axes("How far the model is from the batch optimum", "normalised duality gap")
     t, low = _series(monitor, "gap_low")
-    axes.plot(*_series(monitor, "gap"), color="tab:blue", alpha=0.5, linewidth=1, label="gap")
-    axes.fill_between(
-        t, low, monitor.history.column("gap_high"), color="tab:blue", alpha=0.15, linewidth=0
-    )
+    high = monitor.history.column("gap_high")
+    axes.plot(*_series(monitor, "gap"), color="tab:blue", alpha=0.5, linewidth=1, label="gap now")
+    if (high > low).any():
+        band = {"color": "tab:blue", "alpha": 0.15, "linewidth": 0}
+        axes.fill_between(t, low, high, label="its 95 % interval, from a sample", **band)
     axes.plot(*_series(monitor, "averaged_gap"), color="tab:blue", label="mean of the gap so far")
+    is_all = monitor.learner.covers == "kept"
+    about = "that mean" if is_all else "the mean gap of the examples kept"
     if _has_values(monitor, "certificate"):
-        certificate = monitor.history.column("certificate")
-        axes.plot(t, certificate, color="tab:red", label="certificate (bound on the mean)")
+        seen = {"color": "tab:orange", "linestyle": "--", "label": f"estimate of {about}"}
+        axes.plot(*_series(monitor, "seen_gap"), **seen)
+        bound = f"certificate: bound on it, {monitor.confidence:.0%}"
+        axes.plot(*_series(monitor, "certificate"), color="tab:red", label=bound)
     _set_log(axes)
-    figure.legend(loc="outside upper center", ncols=3, frameon=False)
+    axes.legend(fontsize="small")
     return _write(figure, folder / "gap.png")
 
 
 def _objective(monitor: Any, folder: Path) -> Path:
     """Plot the primal objective of a learner that has no dual, and so no gap."""
-    figure, axes = _axes("objective: regularisation plus mean loss, on a sample")
+    figure, axes = _axes("Objective", "regularisation plus mean loss, on a sample")
     axes.plot(*_series(monitor, "objective"), color="tab:blue")
     _set_log(axes)
     return _write(figure, folder / "objective.png")

@@ -9,13 +9,24 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
+from streamsvm.monitor.rates import Scores
+
 
 class Presentation(ABC):
     """Base of `TrackingMonitor`: tables, plots and metrics of its records."""
 
+    learner: Any
+    confidence: float
+    _scores: Scores
+    _n_before: int
+
     @abstractmethod
     def get(self) -> dict[str, Any]:
         """Return the current values by name."""
+
+    @abstractmethod
+    def _score(self) -> None:
+        """Count and score the buffered examples."""
 
     def report(self) -> str:
         """Return the current values as a readable table, with the meaning of each.
@@ -103,3 +114,33 @@ class Presentation(ABC):
         from streamsvm.monitor.prometheus import serve
 
         return serve(self, port, host)
+
+    @property
+    def certificate_reason(self) -> str:
+        """What the certificate is about, or why there is no certificate."""
+        reason: str = self.learner.certificate.reason
+        if self._n_before:
+            reason += f", since the monitor was attached, after {self._n_before:,} examples"
+        return reason
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the figures are about: `certificate_reason`, `covers` and `confidence` by name."""
+        covers = getattr(self.learner, "covers", "stream")
+        return {
+            "certificate_reason": self.certificate_reason,
+            "covers": covers,
+            "confidence": self.confidence,
+        }
+
+    @property
+    def confusion(self) -> dict[tuple[Any, Any], int]:
+        """The numbers of examples by label and predicted label: {(label, predicted): number}."""
+        self._score()
+        return dict(self._scores.pairs)
+
+    @property
+    def recall(self) -> dict[Any, float]:
+        """The share of the examples of each label that were predicted correctly."""
+        self._score()
+        return self._scores.recall()

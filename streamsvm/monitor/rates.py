@@ -12,6 +12,9 @@ import numpy as np
 _LATENCIES = 1000
 """Number of latencies that are kept."""
 
+RECENT = 1000
+"""Number of examples of the recent accuracy."""
+
 
 class Rates:
     """Learning speed: examples per second since the start, and the last 1,000 latencies.
@@ -88,6 +91,8 @@ class Scores:
         A list of the metrics.
     wants_probabilities
         Whether one of them needs probabilities.
+    pairs
+        {(label, predicted label): number of examples}.
 
     """
 
@@ -105,6 +110,8 @@ class Scores:
         )
         self._right = 0
         self._n = 0
+        self.pairs: Counter[tuple[Any, Any]] = Counter()
+        self._recent = np.zeros(0, bool)
 
     def add(
         self,
@@ -123,13 +130,17 @@ class Scores:
 
         """
         self._n += len(labels)
-        self._right += sum(map(eq, labels, predicted))
+        right = np.fromiter(map(eq, labels, predicted), bool, len(labels))
+        self._right += int(right.sum())
+        self._recent = np.append(self._recent, right)[-RECENT:]
+        pairs = Counter(zip(labels, predicted, strict=True))
+        self.pairs.update(pairs)
         for metric in self.metrics:
             if not getattr(metric, "requires_labels", True):
                 for y, p in zip(labels, probabilities, strict=True):
                     metric.update(y, p)
             elif counts_pairs(metric):
-                for (y, p), n in Counter(zip(labels, predicted, strict=True)).items():
+                for (y, p), n in pairs.items():
                     metric.update(y, p, n)
             else:
                 for y, p in zip(labels, predicted, strict=True):
@@ -141,16 +152,27 @@ class Scores:
         Returns
         -------
         dict[str, float | None]
-            The ``accuracy`` (None before the first example), and the value of each metric by the
-            name of its class; a metric of several values has one entry for each.
+            The ``accuracy`` so far and of the last 1,000 examples, ``accuracy_recent``; both None
+            before the first example. Then the value of each metric by the name of its class; a
+            metric of several values has one entry for each.
 
         """
-        values: dict[str, float | None] = {"accuracy": self._right / self._n if self._n else None}
+        values: dict[str, float | None] = {
+            "accuracy": self._right / self._n if self._n else None,
+            "accuracy_recent": float(self._recent.mean()) if len(self._recent) else None,
+        }
         for metric in self.metrics:
             name, value = _name(metric), metric.get()
             for key, part in zip(_names(metric, name), _parts(value), strict=True):
                 values[key] = float(part)
         return values
+
+    def recall(self) -> dict[Any, float]:
+        """Return the share of the examples of each label that were predicted correctly."""
+        totals: Counter[Any] = Counter()
+        for (label, _), n in self.pairs.items():
+            totals[label] += n
+        return {label: self.pairs[label, label] / n for label, n in totals.items()}
 
 
 def _gives_numbers(metric: Any) -> bool:

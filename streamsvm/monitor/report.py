@@ -19,17 +19,22 @@ MEANINGS = {
     "n_bounded": "of them at C: margin errors",
     "dual": "dual objective now",
     "objective": "regularisation plus mean loss, on a sample of the stream: what is minimised",
-    "certificate": "bound on the mean normalised gap so far, in expectation",
-    "certificate_papers": "the same in the papers' form, which does not use the dual reached",
-    "averaged_gap": "mean of the measured normalised gap so far: to compare with the certificate",
+    "seen_gap": "mean gap so far, estimated without bias from examples looked at",
+    "certificate": "upper bound of that mean, at all moments",
+    "seen_gap_recent": "the same estimate, of late",
+    "certificate_recent": "the same bound, of late",
+    "certificate_papers": "bound of that mean in the papers' form, in expectation",
+    "averaged_gap": "mean of the measured gap so far",
     "gap": "measured normalised gap now: excess over the batch optimum, at most",
     "gap_kept": "part of the examples kept, exact",
     "gap_discarded": "part of the examples left out, estimated from a sample",
+    "kept_gap": "gap of the problem of the examples kept alone, exact",
     "gap_low": "gap, lower end of the sample's 95 % interval",
     "gap_high": "gap, upper end",
     "kappa": "share of steps that changed nothing",
     "delta": "uncertainty of the bias",
     "accuracy": "progressive: predicted before learnt",
+    "accuracy_recent": "the same, of the last 1,000 examples",
     "examples_per_second": "while learning",
     "latency_p50": "seconds an example, median of the last 1,000",
     "latency_p99": "99 % quantile",
@@ -92,7 +97,8 @@ def panel(monitor: Any, values: Mapping[str, Any]) -> Table:
         meaning = MEANINGS.get(name, "metric, progressive")
         if name == "certificate":
             reason = monitor.certificate_reason
-            meaning = reason if value is None else f"{meaning}, {reason}"
+            chance = f"with {monitor.confidence:.0%} probability"
+            meaning = reason if value is None else f"{meaning} {chance}: {reason}"
         table.add_row(name, shown(value), escape(meaning))
     return table
 

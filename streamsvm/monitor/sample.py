@@ -141,7 +141,9 @@ class PassedBy:
             column[: self._n - gone] = column[gone : self._n]
         self._n -= gone
 
-    def draw(self, n: int, d: int, kept: np.ndarray) -> tuple[Rows, np.ndarray, np.ndarray]:
+    def draw(
+        self, n: int, d: int, kept: np.ndarray, draws: random.Random | None = None
+    ) -> tuple[Rows, np.ndarray, np.ndarray]:
         """Draw examples of the sample that the model does not keep.
 
         Parameters
@@ -152,6 +154,9 @@ class PassedBy:
             How many features the rows returned have; features that an older row lacks are 0.
         kept
             int64, sorted: the numbers of the examples that the model keeps.
+        draws
+            The generator that chooses; None: one with seed 0. The sample's own is not used, as the
+            sample must not depend on how often it is drawn from.
 
         Returns
         -------
@@ -161,7 +166,7 @@ class PassedBy:
         """
         chosen = np.flatnonzero(~_are_in(self.numbers, kept))
         if len(chosen) > n:
-            chosen = chosen[self._random.sample(range(len(chosen)), n)]
+            chosen = chosen[(draws or random.Random(0)).sample(range(len(chosen)), n)]
         # Older rows are shorter: they were copied before the later features appeared.
         x = joined([self._rows[i] for i in chosen.tolist()], d)
         return x, self._signs[chosen], self._weights[chosen]

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import copy
+import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamsvm._parameter_checks import check_number
 from streamsvm.errors import ParameterError
 from streamsvm.monitor import gap
 from streamsvm.monitor.history import History
+from streamsvm.monitor.mean_gap import MeanGap, SeenGap
 from streamsvm.monitor.presentation import Presentation
 from streamsvm.monitor.rates import Rates, Scores
+from streamsvm.monitor.record import looks_of, record_of
 from streamsvm.monitor.sample import NEVER, PassedBy
-from streamsvm.monitor.watched import counts_of, learner_of, work_of
+from streamsvm.monitor.watched import learner_of
 
 _SAMPLE_FOR_GAP = 100
 _SAMPLE_FOR_OBJECTIVE = 500
@@ -54,6 +58,12 @@ class TrackingMonitor(Presentation):
         more, every second one is dropped, and the report says so.
     seed
         The seed of the sample's draws.
+    confidence
+        The probability with which the certificates hold, at all moments at once; between 0 and 1,
+        .95 by default.
+    horizon
+        How many examples the recent certificate is about, at least: it is about one to two times
+        as many. 10,000 by default.
 
     Attributes
     ----------
@@ -88,10 +98,15 @@ class TrackingMonitor(Presentation):
         sample: int = 12,
         most: int = 2000,
         seed: int = 0,
+        confidence: float = 0.95,
+        horizon: int = 10_000,
     ) -> None:
-        for name, value, least in (("every", every, 1), ("sample", sample, 1), ("most", most, 2)):
+        numbers = {"every": (every, 1), "sample": (sample, 1), "most": (most, 2)}
+        for name, (value, least) in (numbers | {"horizon": (horizon, 1)}).items():
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise ParameterError(f"{name}={value!r}: use a whole number of at least {least}")
+        if not 0.0 < check_number("confidence", confidence, 0.0) < 1.0:
+            raise ParameterError(f"confidence={confidence!r}: use a number between 0 and 1")
         self.model = model
         self.learner = learner_of(model)
         self.every, self.sample = every, sample
@@ -104,12 +119,16 @@ class TrackingMonitor(Presentation):
         size = max(_SAMPLE_FOR_GAP if self._has_dual else _SAMPLE_FOR_OBJECTIVE, sample)
         self._passed_by = PassedBy(size, getattr(self.learner, "window", None), seed)
         # Whether the gap is also about examples that the model does not keep.
-        self._leaves_out = not self._has_dual or self.learner.covers != "kept"
-        if not self._leaves_out:
+        covers = self.learner.covers if self._has_dual else "stream"
+        self._leaves_out = covers in ("stream", "window")
+        if covers == "kept":
             self._passed_by.next = NEVER
         self._n = 0
-        self._measured_at = 0
-        self._gap_sum = 0.0
+        self._n_before = self.learner.n_examples
+        self.confidence, self.horizon = confidence, horizon
+        self._seen = SeenGap(looks_of(self.learner), horizon, confidence)
+        # Without a sample to compute losses of, a measurement costs little.
+        self._mean = MeanGap(8 if self._leaves_out else 32)
         self._due = every
         self._wake = 0
         # Flat lists: thousands of small tuples would trigger the garbage collector.
@@ -229,13 +248,22 @@ class TrackingMonitor(Presentation):
             self._probabilities += map(self.learner.probabilities_of, margins.tolist())
         self._passed_by.seen = self._n - n_new
         self._passed_by.offer(x, signs, weights, numbers)
+        if self._has_dual and self._n >= self._mean.due:
+            # Drawn by the number of examples, not by what was recorded before.
+            draws = random.Random(self._n)
+            now = gap.measured(
+                self.learner, self.sampled(), 2 * self.sample, self._n_before, draws
+            )["gap"]
+            if now is not None:
+                self._mean.add(self._n, now)
         if self._n >= self._due:
             self._due = (self._n // self.every + 1) * self.every
             self.measure()
         elif len(self._labels) >= _BUFFER_LENGTH:
             self._score()
         # `note` refuses from this example on; always, if a metric uses probabilities.
-        self._wake = min(self._due, self._passed_by.next + 1, self._n + _BUFFER_LENGTH)
+        due = min(self._due, self._mean.due) if self._has_dual else self._due
+        self._wake = min(due, self._passed_by.next + 1, self._n + _BUFFER_LENGTH)
         if self._scores.wants_probabilities:
             self._wake = 0
 
@@ -289,21 +317,7 @@ class TrackingMonitor(Presentation):
         """Measure the gap with up to `n_sampled` examples left out, and return the record."""
         self._score()
         self._is_thorough = n_sampled > self.sample or not self._leaves_out
-        record: dict[str, Any] = {"n_examples": self._n}
-        if self._has_dual:
-            record |= counts_of(self.learner)
-            record |= self._gaps(n_sampled)
-        else:
-            record["objective"] = gap.sampled_objective(self.learner, self._passed_by)
-        certificate = self.learner.certificate
-        record["certificate"] = certificate.value
-        papers = getattr(self.learner, "papers_certificate", None)
-        record["certificate_papers"] = papers() if papers is not None else None
-        record["kappa"] = self.learner.kappa
-        record["delta"] = getattr(self.learner, "delta", None)
-        record |= self._scores.get()
-        record |= self._rates.get()
-        record |= work_of(self.learner)
+        record = record_of(self, n_sampled)
         self._last = record
         return record
 
@@ -317,10 +331,12 @@ class TrackingMonitor(Presentation):
         -------
         dict[str, Any]
             n_examples, n_support_vectors, n_free, n_bounded, dual, gap, gap_kept, gap_discarded,
-            gap_low, gap_high, averaged_gap (linear learners by stochastic gradients have objective
-            in the place of the last ten), certificate, certificate_papers, kappa, delta, accuracy,
-            one key a metric, examples_per_second, latency_p50 and latency_p99 (seconds an example),
-            kernel_values, cache_hits (a share), memory_bytes. None: there is no such value.
+            gap_low, gap_high, kept_gap, averaged_gap (linear learners by stochastic gradients have
+            objective in the place of the last eleven; learners whose vectors are merged have both),
+            seen_gap, certificate, seen_gap_recent, certificate_recent, certificate_papers, kappa,
+            delta, accuracy, accuracy_recent, one key a metric, examples_per_second, latency_p50 and
+            latency_p99 (seconds an example), kernel_values, cache_hits (a share), memory_bytes.
+            None: there is no such value.
 
         """
         if not (self._is_thorough and self._last["n_examples"] == self._n):
@@ -338,21 +354,20 @@ class TrackingMonitor(Presentation):
         """
         return dict(self._last)
 
-    def _gaps(self, n_sampled: int) -> dict[str, float | None]:
-        """Return the normalised gap, its parts, and its mean over the stream so far."""
-        sample = self._passed_by if self._leaves_out else None
-        gaps = gap.measured(self.learner, sample, n_sampled)
-        if gaps["gap"] is None:
-            return gaps | {"averaged_gap": None}
-        self._gap_sum += (self._n - self._measured_at) * gaps["gap"]
-        self._measured_at = self._n
-        return gaps | {"averaged_gap": self._gap_sum / self._n}
+    def sampled(self) -> PassedBy | None:
+        """Return the sample of examples left out; None: the problem is of the examples kept."""
+        return self._passed_by if self._leaves_out else None
 
-    @property
-    def certificate_reason(self) -> str:
-        """What the certificate covers, or why there is no certificate."""
-        reason: str = self.learner.certificate.reason
-        return reason
+    def wanted(self) -> int:
+        """Return how many examples to learn, at most, before the monitor is told of them.
+
+        Returns
+        -------
+        int
+            At least 1.
+
+        """
+        return max(1, self._mean.due - self._n) if self._has_dual else self.every
 
     # Copies
 

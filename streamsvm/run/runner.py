@@ -365,4 +365,4 @@ class Run:
             if not len(history) or history[-1]["n_examples"] != self.monitor.get()["n_examples"]:
                 self.monitor.measure()
             report.monitor = self.monitor.get()
-            report.monitor["certificate_reason"] = self.monitor.certificate_reason
+            report.monitor |= self.monitor.about

@@ -30,6 +30,7 @@ from streamsvm.support import fresh_block, row_cache, stores
 from streamsvm.support.draws import below
 from streamsvm.support.kernel_diagonal import own_value
 from streamsvm.support.kernel_values import expansion
+from streamsvm.support.looks import note_box
 
 CANDIDATES = 4
 """Members drawn as candidates for a merge, beside the least harmful one: heavy vectors that lie
@@ -142,6 +143,7 @@ def _project(state, kernel, i, j, d):
     info.box_sum += box - state.box[j]
     info.box_squares += box * box - state.box[j] * state.box[j]
     state.box[j], state.store.weight[j] = box, weight
+    note_box(info, box)
     y = state.y[j]
     step = min(part, box - y * state.alpha[j])
     gain = step * (1.0 - y * state.f[j]) - 0.5 * step * step * diagonal
@@ -212,6 +214,7 @@ def _merge(state, kernel, i, j, policy, d):
     a_z = max(0.0, min(box, part / max(np.float64(diagonal), 1e-30)))
     f_z = expansion(state.alpha, row[0], n)
     state.alpha[slot] = state.average[slot] = y * a_z
+    info.alpha_sum += a_z
     state.f[slot] = f_z
     add_scaled(state.f, row[0], y * a_z, n)
     gain = a_z * (1.0 - y * f_z) - 0.5 * a_z * a_z * np.float64(diagonal)

@@ -81,6 +81,7 @@ class Field(NamedTuple):
     range: Range = FINITE
     n_used: str | None = None  # the scalar with the number of used entries; None: all are used
     scratch: bool = False  # the content is not needed after a call
+    optional: bool = False  # older files do not have it: it is then as in a new state
 
     def shape(self, sizes: Sizes) -> tuple[int, ...]:
         """Return the shape of the array for axes of these lengths."""

@@ -186,7 +186,8 @@ def _arrays(
 
     def add(name: str, declared: Any, value: Any) -> Any:
         if isinstance(declared, Field) and not declared.scratch and name not in given:
-            found[name] = arrays.take(name, declared, sizes, scalars)
+            if not declared.optional or name in arrays:
+                found[name] = arrays.take(name, declared, sizes, scalars)
         elif name == "cache":
             found["cache_counts"] = arrays.take("cache_counts", _CACHE_COUNTS, sizes)
         return value

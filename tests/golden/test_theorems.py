@@ -25,13 +25,13 @@ def stream(request):
 @pytest.mark.parametrize("K", theorems.KS)
 @pytest.mark.parametrize("process", [False, True])
 def test_the_mean_gap_is_below_the_certificate(stream, process, K, window):
-    mean, worst = theorems.checks(stream, process, K, window, SEEDS, every=50)
+    mean, worst = theorems.checks(stream, process, K, window, SEEDS, every=10)
     assert 0.0 < mean.averaged_gap <= mean.certificate
-    # It is a bound in expectation; in practice no run comes near it.
-    assert worst < 0.7
+    # With 95 % each, but for the error of measuring only now and then.
+    assert worst < 1.02
 
 
 def test_the_certificate_says_something(stream):
     # A bound that is always huge would pass the test above.
-    mean, _ = theorems.checks(stream, True, 20, None, 3, every=50)
-    assert mean.certificate < 0.3 and mean.certificate < 20 * mean.averaged_gap
+    mean, _ = theorems.checks(stream, True, 20, None, 3, every=10)
+    assert mean.certificate < 0.3 and mean.certificate < 1.6 * mean.averaged_gap

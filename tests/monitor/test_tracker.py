@@ -21,6 +21,7 @@ from streamsvm import (
     TrackingMonitor,
     TrackingSVMClassifier,
     _compiling,
+    kernels,
     native_events,
 )
 from streamsvm.errors import ParameterError
@@ -30,8 +31,9 @@ from tests.learners.test_lasvm import events, rows
 
 NAMES = {
     "n_examples", "n_support_vectors", "n_free", "n_bounded", "dual", "gap", "gap_kept",
-    "gap_discarded", "gap_low", "gap_high", "averaged_gap", "certificate", "certificate_papers",
-    "kappa", "delta", "accuracy", "examples_per_second", "latency_p50", "latency_p99",
+    "gap_discarded", "gap_low", "gap_high", "kept_gap", "averaged_gap", "seen_gap",
+    "certificate", "seen_gap_recent", "certificate_recent", "certificate_papers", "kappa", "delta",
+    "accuracy", "accuracy_recent", "examples_per_second", "latency_p50", "latency_p99",
     "kernel_values", "cache_hits", "memory_bytes",
 }  # fmt: skip
 TIMES = {"examples_per_second", "latency_p50", "latency_p99"}
@@ -65,10 +67,18 @@ def test_names_and_figures(data):
     assert values["n_support_vectors"] == model.n_support_vectors
     assert values["n_free"] + values["n_bounded"] == values["n_support_vectors"]
     assert values["certificate"] == model.certificate.value
-    assert values["certificate"] <= values["certificate_papers"] < 2 * values["certificate"]
+    assert values["seen_gap"] == values["seen_gap_recent"] == model.looks.mean
+    # The recent bound has a part of the probability to fail, as there will be others.
+    assert values["seen_gap"] < values["certificate"] < values["certificate_recent"]
+    assert values["certificate_papers"] == model.papers_certificate.value > values["certificate"]
     assert values["gap"] == values["gap_kept"] == model.duality_gap()
     assert values["gap_low"] == values["gap"] == values["gap_high"] and values["delta"] is None
-    assert values["averaged_gap"] == pytest.approx(np.mean(monitor.history.column("gap")))
+    assert values["kept_gap"] == values["gap"]
+    assert values["averaged_gap"] <= 1.1 * values["certificate"]
+    assert values["accuracy_recent"] == values["accuracy"]
+    assert sum(monitor.confusion.values()) == 700
+    assert sum(n for (y, p), n in monitor.confusion.items() if y == p) == right
+    assert monitor.recall.keys() == set(y.tolist())
     assert monitor.history.column("n_examples").tolist() == list(range(100, 701, 100))
 
 
@@ -101,14 +111,14 @@ def test_all_ways_to_feed_it_agree(data, learner):
         assert ran[name] == pytest.approx(expected[name])
 
 
-def test_lasvm_has_no_certificate_and_says_why(data):
+def test_lasvm_s_certificate_is_about_the_examples_kept(data):
     x, y = data
     monitor = watched(LASVMClassifier(), sample=1000)
     monitor.learn_many(x, y)
     values = monitor.get()
-    assert values["certificate"] is None
-    assert monitor.certificate_reason.startswith("no certificate: because LASVM has a bias")
-    assert "no certificate: because" in monitor.report()
+    assert 0.0 < values["seen_gap"] < values["certificate"] and values["gap"] > values["gap_kept"]
+    assert monitor.certificate_reason == "of the examples kept at each moment"
+    assert "with 95% probability: of the examples kept" in " ".join(monitor.report().split())
     # With all examples in the sample the estimate is the truth.
     model = monitor.model
     gap = model.kept_gap()
@@ -328,3 +338,65 @@ def test_in_a_pipeline_with_rivers_scaler():
         monitor.learn_one(event, label)
     assert monitor.get()["n_examples"] == 1250 and monitor.get()["accuracy"] > 0.85
     assert 0 < monitor.get()["averaged_gap"] < monitor.get()["certificate"]
+
+
+def test_the_mean_gap_does_not_depend_on_the_records(data):
+    x, y = data
+    found = []
+    for every in (10, 300):
+        for size in (1, 37, 700):
+            monitor = watched(LASVMClassifier(kernel=kernels.RBF(gamma=1.0)), every=every)
+            for start in range(0, 700, size):
+                monitor.learn_many(x[start : start + size], y[start : start + size])
+            found.append(monitor.get()["averaged_gap"])
+    assert len(set(found)) == 1 and found[0] > 0.0
+
+
+@pytest.mark.parametrize("learner", [LASVMClassifier, TrackingSVMClassifier])
+def test_a_monitor_of_a_model_that_has_learnt_starts_with_itself(data, learner):
+    x, y = data
+    model = learner(seed=1)
+    model.learn_many(x[:300], y[:300])
+    monitor = watched(model)
+    values = monitor.get()
+    assert values["n_examples"] == 0 and values["gap"] is not None
+    assert values["averaged_gap"] is values["certificate"] is values["accuracy"] is None
+    assert "since the monitor was attached, after 300 examples" in " ".join(
+        monitor.report().split()
+    )
+    before = model.looks
+    monitor.learn_many(x[300:], y[300:])
+    values, since = monitor.get(), model.looks.since(before)
+    assert values["n_examples"] == since.n == 400
+    assert values["seen_gap"] == since.mean and values["certificate"] == since.bound()
+    assert values["certificate_papers"] is None
+
+
+def test_what_is_recent_forgets(data):
+    x, y = data
+    monitor = watched(TrackingSVMClassifier(kernel=kernels.RBF(gamma=1.0), seed=1), horizon=100)
+    monitor.learn_many(x, y)
+    flipped = ~y
+    monitor.learn_many(x, flipped)
+    values = monitor.get()
+    # After the classes have changed places the model is farther from its optimum.
+    assert values["seen_gap_recent"] > values["seen_gap"]
+    assert values["certificate_recent"] > values["seen_gap_recent"]
+
+
+def test_a_small_budget_is_far_from_the_stream_and_says_so(data):
+    x, y = data
+    model = LASVMClassifier(kernel=kernels.RBF(gamma=1.0), max_support_vectors=10, budget="remove")
+    monitor = watched(model)
+    monitor.learn_many(x, y)
+    values = monitor.get()
+    assert values["kept_gap"] < 0.1 < values["gap"] <= values["gap_high"]
+    merged = watched(LASVMClassifier(kernel=kernels.RBF(gamma=1.0), max_support_vectors=10))
+    merged.learn_many(x, y)
+    assert merged.get()["gap"] == merged.get()["kept_gap"] < merged.get()["objective"]
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, 1.5, "95 %"])
+def test_a_confidence_that_is_none_is_refused(confidence):
+    with pytest.raises(ParameterError, match="confidence="):
+        watched(confidence=confidence)

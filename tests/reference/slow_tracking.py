@@ -19,10 +19,13 @@ class SlowDraws:
         self.word = int(word)
 
     def below(self, n):
+        return int(self.uniform() * n)
+
+    def uniform(self):
         self.word ^= self.word << 13 & WORD
         self.word ^= self.word >> 7
         self.word ^= self.word << 17 & WORD
-        return int((self.word >> 11) / 2**53 * n)
+        return (self.word >> 11) / 2**53
 
 
 class SlowTracking:
@@ -43,6 +46,8 @@ class SlowTracking:
         self.n_offered = self.n_seen = self.n_null = 0
         self.process_gain = self.lost = self.skipped = self.uniform_gain = 0.0
         self.mean_gain = self.scaled_gain = self.width = self.r2 = 0.0
+        self.looks = None  # a SlowLooks, if its sums are wanted, too
+        self.largest = 0.0
 
     def f(self, k, a=None):
         return self.gram[k] @ (self.y * (self.a if a is None else a))
@@ -94,6 +99,7 @@ class SlowTracking:
         if k not in self.members and self._make_room():
             self.members.append(k)
             self.r2 = max(self.r2, self.gram[k, k])
+            self.largest = max(self.largest, self.box[k])
         if k in self.members:
             self.arrival[k] = self.n_offered
             self._touch(k)
@@ -127,12 +133,21 @@ class SlowTracking:
                 self._touch(i)
             total += gain
             average = (k - 1) / k * average + 1 / k * self.a
+            if self.looks is not None:
+                self._look(1.0 / self.K)
         self.average = average
         box = self.box[self.members]
         self.uniform_gain += total
         self.mean_gain += total / self.K
         self.scaled_gain += total / self.K / box.mean()
         self.width += self.r2 * (box**2).mean() / box.mean() ** 2
+
+    def _look(self, weight):
+        i = self.looks.heavy(self.members, self.box, self.largest)
+        g, share = 1.0 - self.y[i] * self.f(i), self.a[i] / self.box[i]
+        signed = self.y * self.a
+        bound = 1.0 + np.sqrt(self.r2 * max(0.0, signed @ self.gram @ signed))
+        self.looks.record(max((1.0 - share) * g, -share * g), bound, weight)
 
     def gap(self, a):
         """Return P - D over the active set at coefficients a, from their definitions."""

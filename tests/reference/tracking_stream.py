@@ -130,6 +130,8 @@ class TrackingStream:
         assert set(np.flatnonzero(state.average != state.alpha)) <= set(touched)
         assert info.box_sum == pytest.approx(box.sum(), rel=1e-9, abs=1e-9)
         assert info.box_squares == pytest.approx((box**2).sum(), rel=1e-9, abs=1e-9)
+        scale = 1.0 + np.abs(alpha).sum()
+        assert info.alpha_sum == pytest.approx(np.abs(alpha).sum(), rel=1e-9, abs=1e-9 * scale)
         if len(members):
             K = self.kernel_of_members()
             f = K @ alpha

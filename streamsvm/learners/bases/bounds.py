@@ -43,3 +43,23 @@ def policy_of(name: str | None, kernel: Any) -> float:
         raise ParameterError(f"budget={name!r}: use None or one of {names}")
     is_rbf = kernel is None or isinstance(kernel, kernels.RBF)
     return bounds.MERGE_MEAN if name == "merge" and not is_rbf else POLICIES[name]
+
+
+def covered_by(window: int | None, max_support_vectors: int | None, budget: str | None) -> str:
+    """Return which examples a learner's duality gap is about, given its bounds.
+
+    Coefficients that were made by projecting or merging are no coefficients of examples.
+
+    Parameters
+    ----------
+    window, max_support_vectors, budget
+        The parameters of the learner.
+
+    Returns
+    -------
+    "stream", "window", or "merged".
+
+    """
+    if max_support_vectors is not None and budget not in ("remove", "smallest"):
+        return "merged"
+    return "stream" if window is None else "window"

@@ -102,7 +102,7 @@ class KernelLearner(Learner):
     @property
     @abc.abstractmethod
     def covers(self) -> str:
-        """Which examples the optimisation problem is over: "kept", "stream" or "window"."""
+        """What the gap is about: "kept" examples, the "stream", its "window", or "merged" ones."""
 
     @abc.abstractmethod
     def kept_gap(self) -> KeptGap:
@@ -306,6 +306,12 @@ class KernelLearner(Learner):
     def dual(self) -> float:
         """The value of the dual objective."""
         return 0.0 if self._state is None else float(self._state.info[0].dual)
+
+    @property
+    def squared_norm(self) -> float:
+        """The square of |w|."""
+        positive = 0.0 if self._state is None else float(np.abs(self._state.alpha).sum())
+        return max(0.0, 2.0 * (positive - self.dual))
 
     def duality_gap(self) -> float:
         """Return the measured duality gap on the examples kept, divided by the sum of their C_i.

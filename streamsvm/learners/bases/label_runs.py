@@ -6,6 +6,7 @@ The learner's monitor is told of each run.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -47,11 +48,12 @@ def learn(
         # This may be a signal handler, in the middle of an event.
         learner._event_path.invalidate()
     runs = labels.runs(learner._labels.seen)
-    if len(runs) == 1 and labels[0] in learner._labels.seen:
+    whole = learner.observer is None or learner.observer.wanted() >= len(labels)
+    if len(runs) == 1 and whole and labels[0] in learner._labels.seen:
         return _learn_run(learner, x, labels, w, numbers, diagonal)
     compiled_before = clock.functions
     predicted: list[LabelColumn] = []
-    for start, stop in runs:
+    for start, stop in _parts(learner, runs):
         # The first example of a new class is predicted with the classes before it.
         n_known = len(learner._labels.seen)
         change = learner._add_class(labels[start])
@@ -72,6 +74,16 @@ def learn(
     if len(labels) == 1 and clock.functions > compiled_before:
         rehearsal.compile_ahead(learner)
     return LabelColumn.joined(predicted)
+
+
+def _parts(learner: Any, runs: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield the runs, cut where the learner's monitor wants to be told of the examples."""
+    for start, stop in runs:
+        while learner.observer is not None and stop - start > learner.observer.wanted():
+            cut_at = start + learner.observer.wanted()
+            yield start, cut_at
+            start = cut_at
+        yield start, stop
 
 
 def _learn_run(

@@ -52,6 +52,9 @@ class TrainingObserver(Protocol):
 
         """
 
+    def wanted(self) -> int:
+        """Return how many examples to learn, at most, before the next call of `learnt`."""
+
     def expect(self, predicted: list[Any]) -> None:
         """Take the labels that were predicted earlier for the next examples to be learnt."""
 

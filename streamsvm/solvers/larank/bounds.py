@@ -10,6 +10,7 @@ from streamsvm._compile import chosen_by, compiled
 from streamsvm.solvers.bounds import Budget, Unbounded, Window
 from streamsvm.solvers.larank.state import beta, forget, set_beta
 from streamsvm.solvers.tracking.state import add_scaled
+from streamsvm.support.looks import note_box
 from streamsvm.support.row_cache import kernel_row
 
 
@@ -51,6 +52,7 @@ def project_on_neighbour(state, kernel, s, d):
     k = np.float64(state.diagonal[neighbour])
     share = min(1.0, nearest / k)
     state.box[neighbour] += box
+    note_box(state.info[0], state.box[neighbour])
     row = state.cache.values[kernel_row(state.cache, kernel, state.store, neighbour, info.n, d)]
     for c in range(info.n_classes):
         step = share * own[c]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_within
-from streamsvm.support import row_cache, states, stores
+from streamsvm.support import looks, row_cache, states, stores
 from streamsvm.support.declaration import (
     NOT_NEGATIVE,
     Field,
@@ -21,6 +21,7 @@ from streamsvm.support.declaration import (
     count_of,
     index_of,
 )
+from streamsvm.support.draws import new_draws
 from streamsvm.support.row_cache import RowCache
 from streamsvm.support.state_parts import CACHE, STORE
 from streamsvm.support.states import declare
@@ -56,7 +57,10 @@ INFO = np.dtype(
         ("mean_gain", np.float64),  # sum over t of the mean gain of its uniform steps
         ("scaled_gain", np.float64),  # the same, each divided by the mean C_i
         ("width", np.float64),  # sum over t of 2 R2 mean(C_i^2) / mean(C_i)^2
+        ("norm", np.float64),  # |w| after the last uniform steps
+        ("r2", np.float64),  # R2: largest k(x, x) of an example kept, at that moment
         ("ready", np.int64),  # n or -n: the scratch has the kernel values of rows with n slots
+        *looks.SCALARS,
     ]
 )
 
@@ -83,6 +87,7 @@ class LaRankState(NamedTuple):
     alive: np.ndarray  # alive[:n_alive]: the slots of support patterns, in no order
     where: np.ndarray  # position of a slot in `alive`
     draws: np.ndarray  # state of the random generator, see `support.draws`
+    look_draws: np.ndarray  # the same of the generator of looks
     info: Any  # record array (1,) of INFO
     block: np.ndarray  # scratch: kernel values of fresh rows
     scores: np.ndarray  # scratch: f_c of a row
@@ -130,6 +135,7 @@ declare(
         "alive": Field(("slots",), np.int64, range=_A_SLOT, n_used="n_alive"),
         "where": Field(("slots",), np.int64),
         "draws": Field((1,), np.uint64, range=Range(1)),
+        "look_draws": looks.DRAWS,
         "info": Record(
             INFO,
             initial={"rate_new": 1.0, "rate_old": 1.0, "rate_optimize": 1.0},
@@ -176,7 +182,12 @@ def new_state(
     """
     sizes = {"slots": capacity, "features": n_features, "classes": n_classes}
     state: LaRankState = states.new(
-        LaRankState, sizes, sparse=sparse, cache_bytes=cache_bytes, draws=draws
+        LaRankState,
+        sizes,
+        sparse=sparse,
+        cache_bytes=cache_bytes,
+        draws=draws,
+        look_draws=new_draws(int(draws[0])),
     )
     return state
 

@@ -13,10 +13,9 @@ g_{i,c} = [c = y_i] - f_c(x_i), f_c(x) = sum_i beta_i^c k(x_i, x), up to date af
 A step on (i, c+, c-) adds lambda = min((g_{i,c+} - g_{i,c-}) / (2 k_ii), room of beta_i^{c+}) to
 beta_i^{c+} and subtracts it from beta_i^{c-}. Functions have the names of the paper's steps.
 
-Differences from the papers: they compute the gradients of a pattern when they are needed. Here a
-step updates the gradients of its two classes with one kernel row, so that the arg max of PROCESSOLD
-costs one pass over the classes. The adaptive schedule counts the cost of an operation instead of
-measuring its time (see `larank.rates`), so that the same seed gives the same model.
+Differences from the papers: they compute gradients of a pattern when needed. A step here updates
+those of its two classes with one kernel row, so PROCESSOLD's arg max costs one pass over the
+classes. The adaptive schedule counts costs instead of time (`larank.rates`): same seed, same model.
 """
 
 from __future__ import annotations
@@ -36,6 +35,7 @@ from streamsvm.support import stores
 from streamsvm.support.draws import below, uniform
 from streamsvm.support.fresh_block import fill_block as fill_block  # called by kernel_batches
 from streamsvm.support.fresh_block import squeezed
+from streamsvm.support.looks import note_box
 from streamsvm.support.row_cache import fetch, keep, kernel_row
 from streamsvm.support.rows import count, part, width
 
@@ -118,6 +118,7 @@ def insert(state, x, y, box, weight, number, diagonal, row, scores):
     for c in range(info.n_classes):
         state.gradient[c, k] = (1.0 if c == y else 0.0) - scores[c]
         state.place[c, k] = ABSENT
+    note_box(info, box)
     state.alive[info.n_alive] = k
     state.where[k] = info.n_alive
     info.n_alive += 1

@@ -9,13 +9,19 @@ corner. So the bound from the mean gain of such steps holds: see `streamsvm.moni
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from streamsvm._compile import compiled
 from streamsvm.solvers.larank.state import beta, set_beta
 from streamsvm.solvers.tracking.state import add_scaled
 from streamsvm.support.draws import below
+from streamsvm.support.looks import heavy_member, record
 from streamsvm.support.row_cache import kernel_row
+
+_LOOKS = 4
+"""Looks after the steps of one example."""
 
 
 @compiled
@@ -95,6 +101,9 @@ def uniform_steps(state, kernel, steps, tau, d):
         gain += uniform_step(state, kernel, tau, d)
         made += 1.0
     account(state, gain / steps)
+    for _ in range(_LOOKS):
+        look(state, 1.0 / _LOOKS)
+    state.info[0].n_looked += 1
 
 
 @compiled
@@ -108,14 +117,32 @@ def uniform_step(state, kernel, tau, d):
 def account(state, gain):
     """Update the sums of the certificate after one example, given the mean gain of its steps."""
     info = state.info[0]
-    boxes, squares, r2 = 0.0, 0.0, 0.0
+    boxes, squares, r2, own = 0.0, 0.0, 0.0, 0.0
     for j in range(info.n_alive):
         s = state.alive[j]
+        own += beta(state, state.y[s], s)
         boxes += state.box[s]
         squares += state.box[s] ** 2
         r2 = max(r2, np.float64(state.diagonal[s]))
+    info.norm = math.sqrt(max(0.0, 2.0 * (own - info.dual)))
+    info.r2 = r2
     mean = boxes / info.n_alive
     info.mean_gain += gain
     info.scaled_gain += gain / mean
     # rho2 = 2 R2: the squared distance of two feature vectors of one example.
     info.width += 2.0 * r2 * (squares / info.n_alive) / (mean * mean)
+
+
+@compiled
+def look(state, weight):
+    """Look at a support pattern: see `support.looks`, and `larank.gap` for its part of the gap."""
+    info = state.info[0]
+    i = heavy_member(state.look_draws, state.alive, info.n_alive, state.box, info.box_most)
+    own, most, paid = state.gradient[state.y[i], i], 0.0, 0.0
+    for c in range(info.n_classes):
+        h = own - state.gradient[c, i]
+        most = max(most, h)
+        if c != state.y[i]:
+            paid -= beta(state, c, i) * h
+    # No difference of two scores exceeds sqrt(2) R |w|.
+    record(info, most - paid / state.box[i], 1.0 + math.sqrt(2.0 * info.r2) * info.norm, weight)

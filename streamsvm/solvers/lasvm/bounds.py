@@ -22,6 +22,7 @@ from streamsvm.solvers.lasvm.state import BLOCK, bias, refresh_extremes
 from streamsvm.support import row_cache, stores
 from streamsvm.support.kernel_diagonal import own_value
 from streamsvm.support.kernel_values import expansion
+from streamsvm.support.looks import note_box
 from streamsvm.support.rows import count, part, width
 
 NONE = -1
@@ -194,6 +195,7 @@ def _widen_box(state, j, i):
     """Add the box and the weight of i to those of j."""
     state.lower[j] += state.lower[i]
     state.upper[j] += state.upper[i]
+    note_box(state.info[0], state.upper[j] - state.lower[j])
     state.store.weight[j] += state.store.weight[i]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from streamsvm._compile import compiled
 from streamsvm.solvers.lasvm.state import rebuild, refresh_extremes
+from streamsvm.support.looks import note_box
 
 
 @compiled
@@ -36,6 +37,7 @@ def set_boxes(state, kernel, c_negative, c_positive, d):
         c = c_positive if state.y[s] > 0.0 else c_negative
         box = c * state.store.weight[s]
         old = state.upper[s] - state.lower[s]
+        note_box(state.info[0], box)
         changed |= abs(box - old) > 1e-9 * old
         state.upper[s] = box if state.y[s] > 0.0 else 0.0
         state.lower[s] = -box if state.y[s] < 0.0 else 0.0

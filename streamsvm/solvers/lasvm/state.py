@@ -14,7 +14,7 @@ import numpy as np
 from streamsvm._compile import compiled
 from streamsvm.solvers.lasvm.extreme_lanes import LANES
 from streamsvm.solvers.lasvm.extremes import update_gradient
-from streamsvm.support import row_cache, states, stores
+from streamsvm.support import looks, row_cache, states, stores
 from streamsvm.support.declaration import (
     NOT_NEGATIVE,
     Field,
@@ -48,6 +48,7 @@ INFO = np.dtype(
         ("dual", np.float64),  # the dual objective, summed step by step
         ("lost", np.float64),  # by how much removals, merges and rebuilds lowered the dual
         ("ready", np.int64),  # n or -n: the scratch has the kernel values of rows with n slots
+        *looks.SCALARS,
     ]
 )
 
@@ -63,6 +64,7 @@ class LASVMState(NamedTuple):
     upper: np.ndarray  # B = max(0, C y); A = B marks dead and unused slots
     y: np.ndarray  # +1 or -1
     diagonal: np.ndarray  # k(x_s, x_s)
+    look_draws: np.ndarray  # state of the generator of looks, see `support.draws`
     info: Any  # record array (1,) of INFO
     block: np.ndarray  # scratch: kernel values of fresh rows
     order: np.ndarray  # scratch: a permutation of slots
@@ -83,6 +85,7 @@ declare(
         "upper": Field(("slots",), range=NOT_NEGATIVE),
         "y": Field(("slots",), range=Range(-1.0, 1.0)),
         "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
+        "look_draws": looks.DRAWS,
         "info": Record(
             INFO,
             initial={"i": -1, "j": -1, "g_max": -np.inf, "g_min": np.inf},

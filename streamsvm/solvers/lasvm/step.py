@@ -29,11 +29,13 @@ from streamsvm._compile import borrowed, compiled, compiled_leaf, compiled_withi
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds
 from streamsvm.solvers.lasvm.bounds import kept_rows, slide, stay_within
 from streamsvm.solvers.lasvm.extremes import best_partner, update_gradient
+from streamsvm.solvers.lasvm.looks import look
 from streamsvm.solvers.lasvm.state import BLOCK, bias, refresh_extremes, squeeze
 from streamsvm.support import stores
 from streamsvm.support.fresh_block import fill_block as fill_block  # called by kernel_batches
 from streamsvm.support.fresh_block import squeezed
 from streamsvm.support.kernel_values import expansion
+from streamsvm.support.looks import note_box
 from streamsvm.support.row_cache import free, keep, kernel_row
 from streamsvm.support.rows import count, part, width
 
@@ -108,6 +110,7 @@ def insert(state, x, y, box, weight, number, gradient, diagonal, row):
     state.lower[k] = min(0.0, box * y)
     state.upper[k] = max(0.0, box * y)
     state.diagonal[k] = diagonal
+    note_box(info, box)
     info.n = k + 1
     info.n_zero += 1
     row[k] = diagonal
@@ -297,6 +300,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
                 )  # fmt: skip
                 stay_within(schedule.bounds, state, kernel, block_rows, r, size, n_block, d)
                 reprocess_some(state, kernel, schedule, d)
+                look(state)
         start += size
     return n_rows
 

@@ -20,20 +20,24 @@ from streamsvm.solvers.tracking.state import (
     check_touched,
     enter,
     leave,
+    look_at,
     settle,
     slot_of,
     touch,
 )
 from streamsvm.solvers.tracking.step import NONE, exact_step
-from streamsvm.support import active_set, sparse_store, states, stores
+from streamsvm.support import active_set, looks, sparse_store, states, stores
 from streamsvm.support.active_set import ActiveSet
 from streamsvm.support.declaration import NOT_NEGATIVE, Field
-from streamsvm.support.draws import below, new_draws
+from streamsvm.support.draws import below, new_draws, uniform
 from streamsvm.support.row_store import RowStore
 from streamsvm.support.rows import SparseRows, count, part, width
 from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.state_parts import ROWS
 from streamsvm.support.states import declare
+
+_OFTEN = 4096
+_SELDOM = 0.125
 
 
 class LinearTrackingState(NamedTuple):
@@ -51,6 +55,7 @@ class LinearTrackingState(NamedTuple):
     touched: np.ndarray  # slots where `average` differs from `alpha`
     is_touched: np.ndarray  # 1 for slots in `touched`, else 0
     draws: np.ndarray  # state of the random generator, see `support.draws`
+    look_draws: np.ndarray  # the same of the generator of looks
     info: Any  # record array (1,) of INFO
 
 
@@ -90,8 +95,10 @@ def new_state(
 
     """
     sizes = {"slots": capacity, "features": n_features, "window": window}
+    draws = new_draws(seed)
+    look_draws = new_draws(int(draws[0]))
     state: LinearTrackingState = states.new(
-        LinearTrackingState, sizes, sparse=sparse, draws=new_draws(seed)
+        LinearTrackingState, sizes, sparse=sparse, draws=draws, look_draws=look_draws
     )
     return state
 
@@ -210,6 +217,7 @@ def step_on(state, scale, i, share, tau, d):
     touch(state, i)
     state.average[i] += share * y * step
     state.info[0].dual += gain
+    state.info[0].alpha_sum += step
     return gain, True
 
 
@@ -223,6 +231,7 @@ def _remove(state, scale, i, d):
         loss = a * g + 0.5 * a * a * state.diagonal[i]
         state.info[0].dual -= loss
         state.info[0].lost += loss
+        state.info[0].alpha_sum -= a
         _add(state.w, x, -state.alpha[i])
         _add(state.w_average, x, -state.alpha[i])
     state.alpha[i] = 0.0
@@ -272,6 +281,15 @@ it is the example in `slot`, which has just come again."""
 
 
 @compiled_within
+def _look(state, scale, weight, d):
+    """Look at one of the members, which are not none: see `support.looks`."""
+    members, n_members = state.active.members, state.active.counts[0].n_members
+    most = state.info[0].box_most
+    i = looks.heavy_member(state.look_draws, members, n_members, state.box, most)
+    look_at(state, i, scale * product(state.w, row_at(state.store, i, d)), weight)
+
+
+@compiled_within
 def _learn_row(state, scale, block, y, box, weight, number, schedule):
     d, info, x = width(block), state.info[0], _row_of(block)
     margin = scale * product(state.w_average if schedule.averaged > 0.0 else state.w, x)
@@ -298,6 +316,8 @@ def _learn_row(state, scale, block, y, box, weight, number, schedule):
     if n_members == 0:
         return margin
     steps = max(schedule.steps, np.ceil(schedule.steps_per_r2 * info.r2))
+    # A look costs a product: on average there is one after an example, later after every eighth.
+    share = 1.0 if info.n_looked < _OFTEN else _SELDOM
     total, k = 0.0, 0.0
     while k < steps:
         i = state.active.members[below(state.draws, n_members)]
@@ -307,6 +327,11 @@ def _learn_row(state, scale, block, y, box, weight, number, schedule):
         info.skipped += 0.0 if made else gain
         total += gain
         k += 1.0
+        if schedule.averaged > 0.0 and uniform(state.look_draws) * steps < share:
+            _look(state, scale, 1.0 / share, d)
+    if schedule.averaged == 0.0 and uniform(state.look_draws) < share:
+        _look(state, scale, 1.0 / share, d)
+    info.n_looked += 1
     account(info, total, steps, n_members)
     return margin
 

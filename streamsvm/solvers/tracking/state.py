@@ -7,12 +7,13 @@ features; `row`, float32 (capacity,), the kernel values of one example with all 
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_leaf, compiled_within
-from streamsvm.support import active_set, row_cache, states, stores
+from streamsvm.support import active_set, looks, row_cache, states, stores
 from streamsvm.support.active_set import ActiveSet
 from streamsvm.support.declaration import (
     FLAG,
@@ -50,6 +51,8 @@ INFO = np.dtype(
         ("box_sum", np.float64),  # sum of C_i over the active set
         ("box_squares", np.float64),  # sum of C_i^2 over the active set
         ("ready", np.int64),  # n or -n: the scratch has the kernel values of rows with n slots
+        ("alpha_sum", np.float64),  # sum of a_i over the active set
+        *looks.SCALARS,
     ]
 )
 
@@ -70,6 +73,7 @@ class TrackingState(NamedTuple):
     touched: np.ndarray  # slots where `average` differs from `alpha`
     is_touched: np.ndarray  # 1 for slots in `touched`, else 0
     draws: np.ndarray  # state of the random generator, see `support.draws`
+    look_draws: np.ndarray  # the same of the generator of looks
     info: Any  # record array (1,) of INFO
 
 
@@ -81,6 +85,7 @@ SHARED = {
     "touched": Field(("slots",), np.int64, range=index_of("slots"), n_used="n_touched"),
     "is_touched": Field(("slots",), np.uint8, range=FLAG),
     "draws": Field((1,), np.uint64, range=Range(1)),
+    "look_draws": looks.DRAWS,
     "info": SCALARS,
 }
 """The fields that both states of averaged tracking have."""
@@ -137,8 +142,14 @@ def new_state(
 
     """
     sizes = {"slots": capacity, "features": n_features, "window": window}
+    draws = new_draws(seed)
     state: TrackingState = states.new(
-        TrackingState, sizes, sparse=sparse, cache_bytes=cache_bytes, draws=new_draws(seed)
+        TrackingState,
+        sizes,
+        sparse=sparse,
+        cache_bytes=cache_bytes,
+        draws=draws,
+        look_draws=new_draws(int(draws[0])),
     )
     return state
 
@@ -184,6 +195,7 @@ def enter(state, y, box, weight, number, arrival, diagonal):
     state.diagonal[slot] = diagonal
     info.box_sum += box
     info.box_squares += box * box
+    looks.note_box(info, box)
     info.r2 = max(info.r2, np.float64(diagonal))
     info.last_number = max(info.last_number, number)
     return slot
@@ -239,11 +251,28 @@ def settle(state, keep_zeros):
 
 
 @compiled
+def most_of_looks(info):
+    """Return B = 1 + R |w|, which no part of the gap divided by its C_i exceeds."""
+    square = 2.0 * (info.alpha_sum - info.dual)
+    return 1.0 + math.sqrt(info.r2 * max(0.0, square))
+
+
+@compiled
+def look_at(state, i, f, weight):
+    """Look at the example in slot i, with f = f(x_i): equation (4) of the paper, over C_i."""
+    y, box = state.y[i], state.box[i]
+    g, share = 1.0 - y * f, y * state.alpha[i] / box
+    z = max((1.0 - share) * g, -share * g)
+    looks.record(state.info[0], z, most_of_looks(state.info[0]), weight)
+
+
+@compiled
 def shift(state, kernel, slot, amount, d):
     """Add `amount` to the coefficient and the average of a slot, without counting a step."""
     n = state.active.counts[0].n
     row = state.cache.values[row_cache.kernel_row(state.cache, kernel, state.store, slot, n, d)]
     add_scaled(state.f, row, amount, n)
+    state.info[0].alpha_sum += abs(state.alpha[slot] + amount) - abs(state.alpha[slot])
     state.alpha[slot] += amount
     state.average[slot] += amount
 

@@ -30,12 +30,23 @@ import numpy as np
 from streamsvm._compile import borrowed, chosen_by, compiled, compiled_within
 from streamsvm.solvers import budget
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds, Budget, Reservoir, Unbounded, Window
-from streamsvm.solvers.tracking.state import account, add_scaled, enter, settle, slot_of, touch
-from streamsvm.support import active_set, fresh_block, row_cache, stores
+from streamsvm.solvers.tracking.state import (
+    account,
+    add_scaled,
+    enter,
+    look_at,
+    settle,
+    slot_of,
+    touch,
+)
+from streamsvm.support import active_set, fresh_block, looks, row_cache, stores
 from streamsvm.support.draws import below
 from streamsvm.support.fresh_block import BLOCK
 from streamsvm.support.kernel_values import expansion
 from streamsvm.support.rows import count, part, width
+
+_LOOKS = 8
+"""Looks after an example at the last iterate, if that is what predicts."""
 
 NONE = active_set.NONE
 TINY = 1e-30
@@ -70,6 +81,7 @@ def _move(state, i, step, row, n):
         state.alpha[i] = 0.0
     else:
         state.alpha[i] += y * step
+    state.info[0].alpha_sum += step
     add_scaled(state.f, row, y * step, n)
 
 
@@ -209,6 +221,15 @@ def _enter(state, x, y, box, weight, number, diagonal, row, r):
 
 
 @compiled_within
+def _look(state, weight):
+    """Look at one of the members, which are not none: see `support.looks`."""
+    members, n_members = state.active.members, state.active.counts[0].n_members
+    most = state.info[0].box_most
+    i = looks.heavy_member(state.look_draws, members, n_members, state.box, most)
+    look_at(state, i, state.f[i], weight)
+
+
+@compiled_within
 def _steps(state, kernel, schedule, d):
     """Make the K uniform steps after an example, and update the sums of the certificate."""
     info, counts = state.info[0], state.active.counts[0]
@@ -223,6 +244,12 @@ def _steps(state, kernel, schedule, d):
         i = state.active.members[below(state.draws, n_members)]
         gain += reprocess(state, kernel, i, (steps - k) / steps, schedule.tau, d)
         k += 1.0
+        if schedule.averaged > 0.0:
+            _look(state, 1.0 / steps)
+    if schedule.averaged == 0.0:
+        for _ in range(_LOOKS):
+            _look(state, 1.0 / _LOOKS)
+    info.n_looked += 1
     account(info, gain, steps, n_members)
 
 

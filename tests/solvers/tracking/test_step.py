@@ -12,6 +12,7 @@ from streamsvm.solvers.tracking import state as tracking_state
 from streamsvm.solvers.tracking import step as tracking
 from streamsvm.solvers.tracking.step import exact_step
 from streamsvm.support import states
+from tests.reference.slow_looks import SlowLooks
 from tests.reference.slow_tracking import SlowDraws, SlowTracking, optimum
 from tests.reference.tracking_stream import PLAIN, TrackingStream, problem, unequal
 
@@ -42,11 +43,13 @@ WAYS = [
 
 def twin_of(stream, window=0):
     s = stream.schedule
-    return SlowTracking(
+    slow = SlowTracking(
         stream.gram, stream.y, stream.box, stream.state.draws[0], int(s.steps), s.process > 0,
         s.keep_zeros > 0, s.tau, window,
         int(s.bounds.limit) if isinstance(s.bounds, Reservoir) else 0,
     )  # fmt: skip
+    slow.looks = SlowLooks(stream.state.look_draws[0])
+    return slow
 
 
 def assert_twins(stream, slow):
@@ -59,7 +62,11 @@ def assert_twins(stream, slow):
     for name in ("process_gain", "lost", "skipped", "mean_gain", "scaled_gain", "width", "r2"):
         assert info[name] == pytest.approx(getattr(slow, name), rel=1e-8, abs=1e-9 * scale), name
     assert info.dual == pytest.approx(slow.dual, rel=1e-9, abs=1e-9 * scale)
-    assert info.n_seen == slow.n_seen and info.n_steps == slow.n_seen * slow.K
+    looks = slow.looks
+    found = info.look_sum, info.look_squares, info.look_most
+    wanted = looks.total, looks.squares, looks.most
+    assert found == pytest.approx(wanted, rel=1e-8, abs=1e-9 * scale)
+    assert info.n_seen == info.n_looked == slow.n_seen and info.n_steps == slow.n_seen * slow.K
 
 
 def test_the_twins_draws_are_the_compiled_ones():

@@ -1,0 +1,123 @@
+"""Mean gaps of a stream: bounded from the looks of a learner, and measured now and then."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from streamsvm.monitor.certificate import Looks
+
+SEEN = ("seen_gap", "certificate", "seen_gap_recent", "certificate_recent")
+
+
+class SeenGap:
+    """Estimates and bounds of the mean gap since the start, and of late, from a learner's looks.
+
+    "Of late" is since one of the marks that are set every `horizon` examples: between one and two
+    horizons. Each mark starts a bound of its own; the j-th one, counted from 1, has the share
+    6 / (pi j)^2 of the probability to fail, so that all of them hold at once.
+
+    Parameters
+    ----------
+    looks
+        The learner's looks at the start.
+    horizon
+        Examples between two marks.
+    confidence
+        The probability with which the bounds hold.
+
+    """
+
+    def __init__(self, looks: Looks, horizon: int, confidence: float) -> None:
+        self.horizon, self.confidence = horizon, confidence
+        self.start = looks
+        self.marks = [looks, looks]
+        self.n_marks = 1  # the number of the older one
+        self.marked_at = 0
+
+    def advance(self, looks: Looks, n: int) -> None:
+        """Set a mark if a horizon has passed.
+
+        Parameters
+        ----------
+        looks
+            The learner's looks now.
+        n
+            The number of examples since the start.
+
+        """
+        if n - self.marked_at >= self.horizon:
+            # The first two marks are the start.
+            self.n_marks += self.marked_at > 0
+            self.marks = [self.marks[1], looks]
+            self.marked_at = n
+
+    def values(self, looks: Looks) -> dict[str, float | None]:
+        """Return the estimates and bounds.
+
+        Parameters
+        ----------
+        looks
+            The learner's looks now.
+
+        Returns
+        -------
+        dict[str, float | None]
+            The values of `SEEN`; None before the first look.
+
+        """
+        ever, recent = looks.since(self.start), looks.since(self.marks[0])
+        share = 6.0 / (math.pi * self.n_marks) ** 2
+        bounds = ever.bound(self.confidence), recent.bound(1.0 - (1.0 - self.confidence) * share)
+        return dict(zip(SEEN, (ever.mean, bounds[0], recent.mean, bounds[1]), strict=True))
+
+    def state(self) -> list[Any]:
+        """Return the marks as JSON values."""
+        return [self.start, *self.marks, self.n_marks, self.marked_at]
+
+    def resume(self, state: list[Any]) -> None:
+        """Restore the marks from the return value of `state`."""
+        start, older, newer, self.n_marks, self.marked_at = state
+        self.start, self.marks = Looks(*start), [Looks(*older), Looks(*newer)]
+
+
+class MeanGap:
+    """The mean of the measured gap over a stream, from measurements at times of its own.
+
+    After n examples the next measurement is due a fixed share of n later, and between two of them
+    the gap is taken to be linear: so the mean does not depend on how often a monitor makes records.
+
+    Parameters
+    ----------
+    parts
+        The share is 1 / parts.
+
+    Attributes
+    ----------
+    due
+        The number of examples at which the next measurement is due.
+
+    """
+
+    def __init__(self, parts: int) -> None:
+        self.parts, self.due = parts, 1
+        self._at, self._last, self._sum = 0, 0.0, 0.0
+
+    def add(self, n: int, gap: float) -> None:
+        """Take a measurement of the gap after n examples."""
+        self._sum += (n - self._at) * (0.5 * (gap + self._last) if self._at else gap)
+        self._at, self._last = n, gap
+        self.due = n + max(1, n // self.parts)
+
+    def value(self, n: int) -> float | None:
+        """Return the mean over n examples; None before the first measurement."""
+        return (self._sum + (n - self._at) * self._last) / n if self._at else None
+
+    def state(self) -> list[float]:
+        """Return the sums as JSON values."""
+        return [self.due, self._at, self._last, self._sum]
+
+    def resume(self, state: list[float]) -> None:
+        """Restore the sums from the return value of `state`."""
+        self.due, self._at = int(state[0]), int(state[1])
+        self._last, self._sum = state[2], state[3]

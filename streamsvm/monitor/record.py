@@ -1,0 +1,54 @@
+"""One record of a monitor: all figures of a moment, by name."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from streamsvm.monitor import gap
+from streamsvm.monitor.certificate import Looks
+from streamsvm.monitor.watched import counts_of, work_of
+
+
+def looks_of(learner: Any) -> Looks:
+    """Return the looks of a learner so far; none if it makes no looks."""
+    looks: Looks = getattr(learner, "looks", Looks())
+    return looks
+
+
+def record_of(monitor: Any, n_sampled: int) -> dict[str, Any]:
+    """Measure, and return the record.
+
+    Parameters
+    ----------
+    monitor
+        A `TrackingMonitor`, whose buffers are empty.
+    n_sampled
+        How many sampled examples to compute the loss of, at most.
+
+    Returns
+    -------
+    dict[str, Any]
+        The values, with the names of `TrackingMonitor.get`.
+
+    """
+    learner, sample = monitor.learner, monitor._passed_by
+    record: dict[str, Any] = {"n_examples": monitor._n}
+    if learner.has_dual:
+        record |= counts_of(learner)
+        # Drawn by the number of examples, not by what was recorded before.
+        draws = random.Random(monitor._n)
+        record |= gap.measured(learner, monitor.sampled(), n_sampled, monitor._n_before, draws)
+        record["averaged_gap"] = monitor._mean.value(monitor._n)
+        if learner.covers == "merged":
+            record["objective"] = gap.stream_objective(learner, sample, n_sampled, draws)
+    else:
+        record["objective"] = gap.sampled_objective(learner, sample)
+    looks = looks_of(learner)
+    monitor._seen.advance(looks, monitor._n)
+    record |= monitor._seen.values(looks)
+    papers = getattr(learner, "papers_certificate", None)
+    record["certificate_papers"] = None if papers is None or monitor._n_before else papers.value
+    record["kappa"] = learner.kappa
+    record["delta"] = getattr(learner, "delta", None)
+    return record | monitor._scores.get() | monitor._rates.get() | work_of(learner)

@@ -1,0 +1,60 @@
+"""A look of LASVM at one of the examples that it keeps: see `support.looks`.
+
+At the present b the part of the gap of the example in slot s is
+
+    C_s max(0, y_s (g_s - b)) - alpha_s (g_s - b)
+
+Divided by C_s it is at most the larger of g_max - b and b - g_min: a coefficient at 0
+with y_s g_s below that of b has no part, and neither has one at C_s with y_s g_s above it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamsvm._compile import compiled
+from streamsvm.solvers.lasvm.state import bias
+from streamsvm.support import looks
+from streamsvm.support.draws import uniform
+
+
+@compiled
+def _heavy_slot(state):
+    """Return a live slot, drawn with probabilities in proportion to C_s; -1 if all are dead."""
+    info, draws = state.info[0], state.look_draws
+    tries = looks.TRIES if info.box_most > 0.0 else 0
+    for _ in range(tries):
+        s = np.int64(uniform(draws) * info.n)
+        box = state.upper[s] - state.lower[s]
+        if box >= info.box_most or uniform(draws) * info.box_most < box:
+            return s
+    # One example outweighs all others, or the largest C_s is not known.
+    total = 0.0
+    for t in range(info.n):
+        total += state.upper[t] - state.lower[t]
+    left = uniform(draws) * total
+    for t in range(info.n):
+        left -= state.upper[t] - state.lower[t]
+        if left < 0.0:
+            return np.int64(t)
+    return np.int64(-1)
+
+
+@compiled
+def look(state):
+    """Look at one of the examples kept, if there are any."""
+    info = state.info[0]
+    if info.n == info.n_dead:
+        return
+    s = _heavy_slot(state)
+    if s < 0:
+        return
+    b, most = bias(state), 0.0
+    if info.i >= 0 and info.j >= 0:
+        # Below 0 where b may be anything in an interval: then all parts are 0.
+        most = max(most, info.g_max - b, b - info.g_min)
+    g, box = state.gradient[s] - b, state.upper[s] - state.lower[s]
+    # Not above the bound by rounding.
+    z = min(most, max(0.0, max(0.0, state.y[s] * g) - state.alpha[s] / box * g))
+    looks.record(info, z, most, 1.0)
+    info.n_looked += 1

@@ -1,0 +1,88 @@
+"""Looks: gaps of randomly drawn examples, whose mean estimates and bounds the mean duality gap.
+
+The duality gap is a sum of parts, one for each example of the problem. Of an example that is drawn
+with probability C_i / sum_j C_j, the part divided by C_i,
+
+    Z = gap_i / C_i,      E[Z] = gap / sum_j C_j,      0 <= Z <= B,
+
+has the normalised gap as its mean, whatever led to the present coefficients. So a solver looks at
+one or more examples after its steps, and sums Z, Z^2 and the largest B; `monitor.certificate` makes
+a bound of these sums. Looks are drawn by a generator of their own: they change no model.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamsvm._compile import compiled
+from streamsvm.support.declaration import Field, Range
+from streamsvm.support.draws import uniform
+
+SCALARS = [
+    ("n_looked", np.int64),  # S: examples after which there were looks
+    ("look_sum", np.float64),  # sum of Z; several looks after one example count as their mean
+    ("look_squares", np.float64),  # sum of Z^2, with the weights of `look_sum`
+    ("look_most", np.float64),  # largest B, with the weights of `look_sum`
+    ("box_most", np.float64),  # largest C_i so far
+    ("box_least", np.float64),  # smallest C_i so far; 0: not known
+]
+"""The scalars that a solver with looks has in its record `info`."""
+
+DRAWS = Field((1,), np.uint64, 0x9E3779B97F4A7C15, Range(1), optional=True)
+"""The state of the generator of looks, see `support.draws`; older files do not have it."""
+
+TRIES = 32
+"""How many draws are rejected before all examples are gone through."""
+
+
+@compiled
+def note_box(info, box):
+    """Take the C_i of an example that enters into the largest and smallest ones."""
+    if info.box_most == 0.0:
+        info.box_least = box
+    info.box_most = max(info.box_most, box)
+    info.box_least = min(info.box_least, box)
+
+
+@compiled
+def record(info, z, bound, weight):
+    """Add Z and its bound B, with a weight; those of one example have the sum 1 on average."""
+    z *= weight
+    info.look_sum += z
+    info.look_squares += z * z
+    info.look_most = max(info.look_most, weight * bound)
+
+
+@compiled
+def heavy_member(draws, members, n, box, most):
+    """Return one of the first n members, drawn with probabilities in proportion to box[member].
+
+    Parameters
+    ----------
+    draws
+        The state of the generator.
+    members
+        int64 (>= n,): indices into `box`; n is at least 1.
+    n
+        Number of members.
+    box
+        float64: the C_i, at least 0, some above 0.
+    most
+        An upper bound of `box`; 0 if none is known.
+
+    """
+    tries = TRIES if most > 0.0 else 0
+    for _ in range(tries):
+        i = members[np.int64(uniform(draws) * n)]
+        if box[i] >= most or uniform(draws) * most < box[i]:
+            return i
+    # One example outweighs all others, or `most` is not known.
+    total = 0.0
+    for m in range(n):
+        total += box[members[m]]
+    left = uniform(draws) * total
+    for m in range(n):
+        left -= box[members[m]]
+        if left < 0.0:
+            return members[m]
+    return members[n - 1]
