@@ -105,10 +105,8 @@ class LaRankClassifier(KernelLearner):
         Number of nonzero coefficients.
     classes
         The labels seen, in the order of first appearance.
-    feature_names
-        The features seen, in the order of first appearance.
-    memory_usage
-        Bytes of all arrays.
+    feature_names, memory_usage
+        The features seen, in the order of first appearance; bytes of all arrays.
 
     References
     ----------
@@ -306,6 +304,11 @@ class LaRankClassifier(KernelLearner):
         return SupportPatterns(names, as_matrix(rows)[kept], coefficients[kept, :k], labels, seen)
 
     @property
+    def has_looks(self) -> bool:  # type: ignore[override]
+        """Whether the solver looks at examples after its steps: with `K` only."""
+        return self.K is not None
+
+    @property
     def looks(self) -> Looks:
         """The sums of looks so far, which estimate and bound the mean gap; none without `K`."""
         return Looks() if self._state is None else Looks.of(self._state.info[0])
@@ -318,17 +321,16 @@ class LaRankClassifier(KernelLearner):
         value = self.looks.bound()
         if value is None:
             return Certificate(None, "no example was learnt yet")
-        if self.window is None and self.max_support_vectors is None:
-            return Certificate(value, "of all examples so far")
-        return Certificate(value, "of the examples kept at each moment")
+        bounded = self.window or self.max_support_vectors
+        about = "the examples kept at each moment" if bounded else "all examples so far"
+        return Certificate(value, f"of {about}")
 
     @property
     def papers_certificate(self) -> Certificate:
         """The bound in the papers' form, in expectation: several times as large, for equal C_i."""
-        if self.K is None or self.max_support_vectors is not None:
-            return Certificate(None, "LaRank's own steps, and removals, are not covered")
-        value = None if self._state is None else papers_bound(self._state.info[0], blocks=True)
-        return Certificate(value, "" if value is not None else "it is for equal C_i")
+        is_covered = self.K is not None and not self.max_support_vectors and self._state is not None
+        value = papers_bound(self._state.info[0], blocks=True) if is_covered else None
+        return Certificate(value, "for uniform steps, without a budget, and equal C_i")
 
     @property
     def squared_norm(self) -> float:
@@ -341,6 +343,8 @@ class LaRankClassifier(KernelLearner):
     @property
     def covers(self) -> str:
         """What the gap is about: "kept" examples, the "stream", its "window", or "merged" ones."""
+        if self.K is not None and self.max_support_vectors is None:
+            return "kept"
         return covered_by(self.window, self.max_support_vectors, "project")
 
     def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -383,8 +387,7 @@ class LaRankClassifier(KernelLearner):
 
 
 _NO_CERTIFICATE = (
-    "no certificate: because LaRank drops examples without a coefficient; with K= it keeps all, "
-    "and has one"
+    "no certificate: because LaRank drops examples; with K= it keeps all, and has a certificate"
 )
 _RENAMED = "max_support_patterns is called max_support_vectors now, as in the other learners"
 

@@ -84,13 +84,8 @@ class SeenGap:
 class MeanGap:
     """The mean of the measured gap over a stream, from measurements at times of its own.
 
-    After n examples the next measurement is due a fixed share of n later, and between two of them
-    the gap is taken to be linear: so the mean does not depend on how often a monitor makes records.
-
-    Parameters
-    ----------
-    parts
-        The share is 1 / parts.
+    After n examples the next measurement is due n / 16 examples later, and between two of them the
+    gap is taken to be linear: so the mean does not depend on how often a monitor makes records.
 
     Attributes
     ----------
@@ -99,15 +94,17 @@ class MeanGap:
 
     """
 
-    def __init__(self, parts: int) -> None:
-        self.parts, self.due = parts, 1
+    def __init__(self) -> None:
+        self.due = 1
         self._at, self._last, self._sum = 0, 0.0, 0.0
 
     def add(self, n: int, gap: float) -> None:
         """Take a measurement of the gap after n examples."""
         self._sum += (n - self._at) * (0.5 * (gap + self._last) if self._at else gap)
         self._at, self._last = n, gap
-        self.due = n + max(1, n // self.parts)
+        self.due = n + max(1, n // 16)
+        # A learner may choose another gamma at a power of two: a moment like no other.
+        self.due += self.due > n + 1 and self.due & (self.due - 1) == 0
 
     def value(self, n: int) -> float | None:
         """Return the mean over n examples; None before the first measurement."""

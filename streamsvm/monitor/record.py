@@ -7,6 +7,7 @@ from typing import Any
 
 from streamsvm.monitor import gap
 from streamsvm.monitor.certificate import Looks
+from streamsvm.monitor.sample import NEVER
 from streamsvm.monitor.watched import counts_of, work_of
 
 
@@ -39,7 +40,7 @@ def record_of(monitor: Any, n_sampled: int) -> dict[str, Any]:
         # Drawn by the number of examples, not by what was recorded before.
         draws = random.Random(monitor._n)
         record |= gap.measured(learner, monitor.sampled(), n_sampled, monitor._n_before, draws)
-        record["averaged_gap"] = monitor._mean.value(monitor._n)
+        record["averaged_gap"] = monitor._mean.value(monitor._n)  # if it is measured now and then
         if learner.covers == "merged":
             record["objective"] = gap.stream_objective(learner, sample, n_sampled, draws)
     else:
@@ -47,6 +48,8 @@ def record_of(monitor: Any, n_sampled: int) -> dict[str, Any]:
     looks = looks_of(learner)
     monitor._seen.advance(looks, monitor._n)
     record |= monitor._seen.values(looks)
+    if learner.has_dual and monitor._mean.due == NEVER:
+        record["averaged_gap"] = record["seen_gap"]
     papers = getattr(learner, "papers_certificate", None)
     record["certificate_papers"] = None if papers is None or monitor._n_before else papers.value
     record["kappa"] = learner.kappa

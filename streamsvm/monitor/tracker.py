@@ -127,8 +127,10 @@ class TrackingMonitor(Presentation):
         self._n_before = self.learner.n_examples
         self.confidence, self.horizon = confidence, horizon
         self._seen = SeenGap(looks_of(self.learner), horizon, confidence)
-        # Without a sample to compute losses of, a measurement costs little.
-        self._mean = MeanGap(8 if self._leaves_out else 32)
+        self._mean = MeanGap()
+        if not self._has_dual or (self.learner.has_looks and not self._leaves_out):
+            # There is no gap, or the looks estimate its mean from every example.
+            self._mean.due = NEVER
         self._due = every
         self._wake = 0
         # Flat lists: thousands of small tuples would trigger the garbage collector.
@@ -248,7 +250,7 @@ class TrackingMonitor(Presentation):
             self._probabilities += map(self.learner.probabilities_of, margins.tolist())
         self._passed_by.seen = self._n - n_new
         self._passed_by.offer(x, signs, weights, numbers)
-        if self._has_dual and self._n >= self._mean.due:
+        if self._n >= self._mean.due:
             # Drawn by the number of examples, not by what was recorded before.
             draws = random.Random(self._n)
             now = gap.measured(
@@ -262,7 +264,7 @@ class TrackingMonitor(Presentation):
         elif len(self._labels) >= _BUFFER_LENGTH:
             self._score()
         # `note` refuses from this example on; always, if a metric uses probabilities.
-        due = min(self._due, self._mean.due) if self._has_dual else self._due
+        due = min(self._due, self._mean.due)
         self._wake = min(due, self._passed_by.next + 1, self._n + _BUFFER_LENGTH)
         if self._scores.wants_probabilities:
             self._wake = 0
@@ -367,7 +369,7 @@ class TrackingMonitor(Presentation):
             At least 1.
 
         """
-        return max(1, self._mean.due - self._n) if self._has_dual else self.every
+        return max(1, self._mean.due - self._n)
 
     # Copies
 

@@ -86,6 +86,8 @@ class DualLearner(WatchedLearner, Protocol):
     """A learner with dual coefficients: the monitor follows its duality gap."""
 
     window: int | None
+    has_looks: bool
+    """Whether its `certificate` is of looks: see `streamsvm.support.looks`."""
 
     @property
     def dual(self) -> float:

@@ -93,6 +93,9 @@ class KernelLearner(Learner):
     _more_counts: ClassVar[dict[str, str]] = {}
     """Further counters of a subclass: {name: the field of `info` that holds it}."""
 
+    has_looks = True
+    """Whether the solver looks at examples after its steps: see `support.looks`."""
+
     window: int | None
 
     @abc.abstractmethod
