@@ -79,6 +79,9 @@ def _columns_of_model(path: str, learner: Any) -> list[str] | None:
     wanted |= {name.partition("=")[0] for name in wanted if "=" in name}
     wanted -= {name for name in wanted if "=" in name}
     missing = sorted(wanted - set(names))
+    if wanted and len(missing) == len(wanted):
+        known = ", ".join(sorted(wanted)[:10])
+        raise ParameterError(f"{path} has none of the model's features: {known}")
     if missing:
         print(f"not in {path}, so 0 everywhere: {', '.join(missing)}", file=sys.stderr)
     return [name for name in names if name in wanted] or None

@@ -75,6 +75,15 @@ def test_json_and_all_outputs(capsys):
     assert not Path("dead_letters.jsonl").exists()
 
 
+def test_a_file_without_any_feature_of_the_model_is_refused(capsys):
+    write()
+    assert replay("data.parquet", "--save", "m.svm") == 0
+    pq.write_table(pa.table({"other": [1.0]}), "other.parquet")
+    assert main(["predict", "m.svm", "other.parquet", "-o", "out.parquet"]) == 2
+    assert "other.parquet has none of the model's features: a, b, t" in capsys.readouterr().err
+    assert not Path("out.parquet").exists()
+
+
 def test_predict_gives_the_models_predictions(capsys):
     write(a=np.where(np.arange(600) == 5, np.nan, columns()["a"]))
     assert replay("data.parquet", "--save", "m.svm") == 0
