@@ -57,6 +57,7 @@ INFO = np.dtype(
         ("mean_gain", np.float64),  # sum over t of the mean gain of its uniform steps
         ("scaled_gain", np.float64),  # the same, each divided by the mean C_i
         ("width", np.float64),  # sum over t of 2 R2 mean(C_i^2) / mean(C_i)^2
+        ("own_sum", np.float64),  # sum of the coefficients of the examples' own classes
         ("norm", np.float64),  # |w| after the last uniform steps
         ("r2", np.float64),  # R2: largest k(x, x) of an example kept, at that moment
         ("ready", np.int64),  # n or -n: the scratch has the kernel values of rows with n slots
@@ -101,6 +102,9 @@ _A_SLOT = index_of("slots")
 def _check(state: LaRankState, sizes: dict[str, int]) -> None:
     """Raise ValueError if index arrays contradict each other: compiled code uses them unchecked."""
     n, k, info = sizes["slots"], sizes["classes"], state.info[0]
+    if info.own_sum == 0.0:
+        # Files of older releases do not have it.
+        info.own_sum = np.maximum(state.coefficient, 0.0).sum()
     own, n_own = state.own[:n, :k], state.n_own[:n]
     fits = bool((own[np.arange(k) < n_own[:, None]] < k).all())
     alive = state.alive[: int(info.n_alive)]
@@ -222,6 +226,8 @@ def beta(state, c, s):
 def set_beta(state, c, s, value):
     """Set a coefficient; the list of nonzero coefficients is updated."""
     at = state.place[c, s]
+    if c == state.y[s]:
+        state.info[0].own_sum += value - (state.coefficient[c, at] if at != ABSENT else 0.0)
     if value != 0.0:
         if at == ABSENT:
             at = np.int32(state.n_vectors[c])

@@ -117,14 +117,13 @@ def uniform_step(state, kernel, tau, d):
 def account(state, gain):
     """Update the sums of the certificate after one example, given the mean gain of its steps."""
     info = state.info[0]
-    boxes, squares, r2, own = 0.0, 0.0, 0.0, 0.0
+    boxes, squares, r2 = 0.0, 0.0, 0.0
     for j in range(info.n_alive):
         s = state.alive[j]
-        own += beta(state, state.y[s], s)
         boxes += state.box[s]
         squares += state.box[s] ** 2
         r2 = max(r2, np.float64(state.diagonal[s]))
-    info.norm = math.sqrt(max(0.0, 2.0 * (own - info.dual)))
+    info.norm = math.sqrt(max(0.0, 2.0 * (info.own_sum - info.dual)))
     info.r2 = r2
     mean = boxes / info.n_alive
     info.mean_gain += gain
