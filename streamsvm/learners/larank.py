@@ -34,6 +34,9 @@ from streamsvm.support.rows import Rows
 _CANDIDATES = 16
 """The default of `candidates`."""
 
+_MOST_CANDIDATES = 4096
+"""More would only take time: each step draws so many patterns."""
+
 _MOST_OPERATIONS = 100
 """The largest number of operations that the adaptive schedule makes between two examples."""
 
@@ -78,7 +81,7 @@ class LaRankClassifier(KernelLearner):
         (set `window` for streams without end). This is slower, but gives a `certificate` for the
         mean duality gap.
     candidates
-        How many random patterns OPTIMIZE picks the best from, at least 1; 16 by default. The papers
+        How many random patterns OPTIMIZE picks the best from, 1 to 4096; 16 by default. The papers
         use 1, which needs more than twice the time for the same dual.
     class_weight
         None, or a dict {label: factor of C} (1 for labels not named).
@@ -169,7 +172,7 @@ class LaRankClassifier(KernelLearner):
             most=float(_MOST_OPERATIONS),
             clock=float(bool(clock)),
             uniform=float(check_size("K", K) or 0),
-            candidates=float(check_size("candidates", candidates) or 1),
+            candidates=float(check_size("candidates", candidates, most=_MOST_CANDIDATES) or 1),
             bounds=bounds_of(
                 check_size("window", window),
                 check_size("max_support_vectors", max_support_vectors, 2),
