@@ -82,8 +82,11 @@ def check_size(name: str, value: Any, least: int = 1, most: int = LARGEST_SIZE) 
     """Return a bound as an int, None for none."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+    is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not is_whole or value < least:
         raise ParameterError(f"{name}={value!r}: use a whole number of at least {least}, or None")
     if value > most:
-        raise ParameterError(f"{name}={value!r}: use a whole number of at most {most}, or None")
+        # A number may have too many digits to be written.
+        shown = repr(value) if int(value).bit_length() <= 1024 else "a huge number"
+        raise ParameterError(f"{name}={shown}: use a whole number of at most {most}, or None")
     return int(value)

@@ -32,8 +32,8 @@ from streamsvm.support.declaration import Field, Range
 from streamsvm.support.draws import new_draws
 from streamsvm.support.rows import Rows
 
-_CANDIDATES = 16
-"""The default of `candidates`."""
+_CANDIDATES, _MOST_CANDIDATES = 16, 4096
+"""The default of `candidates`, and the most: each step draws so many patterns."""
 
 _MOST_OPERATIONS = 100
 """The largest number of operations that the adaptive schedule makes between two examples."""
@@ -79,7 +79,7 @@ class LaRankClassifier(KernelLearner):
         (set `window` for streams without end). This is slower, but gives a `certificate` for the
         mean duality gap.
     candidates
-        How many random patterns OPTIMIZE picks the best from, at least 1; 16 by default. The papers
+        How many random patterns OPTIMIZE picks the best from, 1 to 4096; 16 by default. The papers
         use 1, which needs more than twice the time for the same dual.
     class_weight
         None, or a dict {label: factor of C} (1 for labels not named).
@@ -168,7 +168,7 @@ class LaRankClassifier(KernelLearner):
             most=float(_MOST_OPERATIONS),
             clock=float(bool(clock)),
             uniform=float(check_size("K", K) or 0),
-            candidates=float(check_size("candidates", candidates) or 1),
+            candidates=float(check_size("candidates", candidates, most=_MOST_CANDIDATES) or 1),
             bounds=bounds_of(
                 check_size("window", window),
                 check_size("max_support_vectors", max_support_vectors, 2),

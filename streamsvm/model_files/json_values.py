@@ -13,6 +13,12 @@ from streamsvm.errors import ModelFileError
 
 _CLASS_WEIGHT, _KERNEL = "class_weight", "kernel"
 
+_MOST_BITS = 256
+"""The size of the largest whole number, as a label or a name may be a digest.
+
+JSON holds whole numbers as decimal text, of any length.
+"""
+
 
 def as_json(value: Any, what: str) -> Any:
     """Return a parameter, label or name as a JSON value.
@@ -31,10 +37,16 @@ def as_json(value: Any, what: str) -> Any:
     Raises
     ------
     ModelFileError
-        It is of another type.
+        It is of another type, or a whole number of more than 256 bits.
 
     """
     value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        # Without the number, which may have too many digits to be written.
+        raise ModelFileError(
+            f"{what} cannot be saved: it is a number of {value.bit_length()} bits, and files hold "
+            f"whole numbers of up to {_MOST_BITS} bits (a label or name may be a string)"
+        )
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise ModelFileError(f"{what} {value!r} cannot be saved: use strings, numbers or booleans")
@@ -221,13 +233,13 @@ def checked_scalar(value: Any, what: str) -> Any:
     Raises
     ------
     ValueError
-        It is a list or an object, or an integer of more than 64 bits.
+        It is a list or an object, or a whole number of more than 256 bits.
 
     """
     if isinstance(value, (list, dict)):
         raise ValueError(f"{what} is {type(value).__name__}, wanted one value")
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise ValueError(f"{what} is a number of more than 64 bits")
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        raise ValueError(f"{what} is a number of more than {_MOST_BITS} bits")
     return value
 
 

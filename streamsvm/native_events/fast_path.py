@@ -37,17 +37,23 @@ class Generation:
 
     Numbers are never used again, so that a thread which is interrupted within `advance` cannot
     bring back a number for which a table was published.
+
+    Attributes
+    ----------
+    word
+        int64 (1,): the number of the current generation.
+
     """
 
     def __init__(self) -> None:
         self._numbers = count(1)
-        self._now = np.zeros(1, np.int64)
-        self.address = address_of(self._now)
+        self.word = np.zeros(1, np.int64)
+        self.address = address_of(self.word)
 
     @property
     def now(self) -> int:
         """The number of the current generation."""
-        return int(self._now[0])
+        return int(self.word[0])
 
     def advance(self) -> int:
         """Close all fast paths of the model, and begin a generation.
@@ -57,7 +63,7 @@ class Generation:
         The number of the new generation, for which a table may be published.
 
         """
-        self._now[0] = number = next(self._numbers)
+        self.word[0] = number = next(self._numbers)
         return number
 
 

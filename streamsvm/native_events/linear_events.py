@@ -88,12 +88,21 @@ def _class_of(table, y):
 
 @compiled_within
 def _learn(table, row, c, w):
-    """Learn a row of class c, append it to the block, if any; return `LEARNT` or `BUFFER_FULL`."""
+    """Learn a row of class c, and append it to the block, if any.
+
+    Returns
+    -------
+    The object `LEARNT` or `BUFFER_FULL`; `FALL_BACK` if the block has no room for the row.
+
+    """
     state, schedule, is_sgd = _state_of(table)
     outputs = table[N_OUTPUTS]
     weight = w * array_at(table[FACTORS], (table[N_LABELS],), np.float64)[c]
     margins = array_at(table[MARGINS], (outputs,), np.float64)
     y = np.float64(c) if outputs > 1 else 2.0 * c - 1.0
+    # First, as nothing may be learnt that is not kept.
+    if table[BLOCK] != 0 and not keep(table[BLOCK], row, y, weight):
+        return table[FALL_BACK]
     for o in range(outputs):
         side = sign_of(y, o, outputs)
         if is_sgd:
@@ -106,10 +115,8 @@ def _learn(table, row, c, w):
         update_temperature_one(array_at(table[CALIBRATION], (2,), np.float64), margins, c)
     table[LAST_LABEL] = c
     array_at(table[N_LEARNT], (1,), np.int64)[0] += 1
-    if table[BLOCK] != 0:
-        keep(table[BLOCK], row, y, weight)
-        if room_of(table[BLOCK]) == 0:
-            return table[BUFFER_FULL]
+    if table[BLOCK] != 0 and room_of(table[BLOCK]) == 0:
+        return table[BUFFER_FULL]
     return table[LEARNT]
 
 

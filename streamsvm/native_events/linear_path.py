@@ -223,13 +223,17 @@ class LinearFastPath(NoFastPath):
         table[events.LABELS : events.MARGINS + 1] = (*map(address_of, (labels, factors, margins)),)
         return table
 
-    def check(self, target: Target) -> None:
+    def check(self, target: Target, generation: int) -> None:
         """Compare each address in an open table with that of the model's array: for debug mode.
+
+        Nothing is compared if the model was used meanwhile, by a signal handler for example.
 
         Parameters
         ----------
         target
             The current parts of the model.
+        generation
+            The model's generation before any part of the target was read.
 
         Raises
         ------
@@ -240,19 +244,22 @@ class LinearFastPath(NoFastPath):
         arrays = self._arrays[0]
         if arrays is None or not self.is_open:
             return
-        expected = self._table_of(arrays._replace(target=target), self._generation.now)
-        expected[events.LAST_LABEL] = self._table[events.LAST_LABEL]
+        expected = self._table_of(arrays._replace(target=target), generation)
         expected[:N_HEAD] = head_of(self._generation, address_of(self._reader.fields))
-        expected[GENERATION] = self._generation.now
+        expected[GENERATION] = generation
+        found = self._table.copy()
+        expected[events.LAST_LABEL] = found[events.LAST_LABEL]
         labels = [id(label) for label in target.labels]
         block = target.block
-        if (
-            not np.array_equal(expected, self._table)
-            or arrays.labels.tolist() != labels
-            or not self._reader.is_sound()
-            or (block is not None and not block.is_sound())
-        ):
-            wrong = np.flatnonzero(expected != self._table).tolist()
+        is_sound = (
+            np.array_equal(expected, found)
+            and arrays.labels.tolist() == labels
+            and self._reader.is_sound()
+            and (block is None or block.is_sound())
+        )
+        # Last, so that whatever changed the model meanwhile is noticed.
+        if not is_sound and self._generation.now == generation:
+            wrong = np.flatnonzero(expected != found).tolist()
             raise StaleAddressError(
                 f"fields {wrong} of the table of a linear learner are not those of its arrays, or "
                 "its reader or block are wrong: switch native events off "

@@ -207,13 +207,17 @@ class ScalerFastPath:
         own = (address_of(statistics), statistics.shape[1], id(True), id(None))
         return np.array([*head, *own], np.int64)
 
-    def check(self, statistics: np.ndarray) -> None:
+    def check(self, statistics: np.ndarray, generation: int) -> None:
         """Compare each address in an open table with that of its array: for debug mode.
+
+        Nothing is compared if the scaler was used meanwhile, by a signal handler for example.
 
         Parameters
         ----------
         statistics
             The current statistics of the scaler.
+        generation
+            The scaler's generation before the statistics were read.
 
         Raises
         ------
@@ -223,9 +227,11 @@ class ScalerFastPath:
         """
         if not self.is_open:
             return
-        expected = self._table_of(statistics, self._generation.now)
-        if not np.array_equal(expected, self._table) or not self._reader.is_sound():
-            wrong = np.flatnonzero(expected != self._table).tolist()
+        expected, found = self._table_of(statistics, generation), self._table.copy()
+        is_sound = np.array_equal(expected, found) and self._reader.is_sound()
+        # Last, so that whatever changed the scaler meanwhile is noticed.
+        if not is_sound and self._generation.now == generation:
+            wrong = np.flatnonzero(expected != found).tolist()
             raise StaleAddressError(
                 f"fields {wrong} of the table of a scaler are not those of its arrays, or its "
                 "reader is wrong: switch native events off (STREAMSVM_NATIVE_EVENTS=0), and "

@@ -32,7 +32,7 @@ from streamsvm.preprocessing.scaling import (
     scale_event,
 )
 from streamsvm.support.declaration import Field
-from streamsvm.support.locked import Locked
+from streamsvm.support.locked import Locked, refuse_to_learn
 from streamsvm.support.rows import LARGEST
 
 _MOST_LAYOUTS = 64
@@ -86,9 +86,8 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
 
     def _set_up(self) -> None:
         """Set the attributes that copies do not share, all of which are caches."""
-        # By the names of an event; valid while the schema has `_n_laid_out` features.
-        self._layouts: dict[tuple[Name, ...], _Layout] = {}
-        self._n_laid_out = 0
+        # Valid for so many features of the schema; by the names of an event.
+        self._layouts: tuple[int, dict[tuple[Name, ...], _Layout]] = (0, {})
         self._generation = Generation()
         self._set_fast_path(None)
 
@@ -104,24 +103,32 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
         ------
         FeatureError
             A value is no finite number of single precision; the scaler has not changed.
+        ModelBusyError
+            The caller is a signal handler, or the like, in the middle of this scaler's learning.
 
         """
-        # A local variable: `self._event_learn(x)` would first look for a method of the class.
+        # A local variable: else the interpreter would first look for a method of the class.
         learn = self._event_learn
         if learn(x):
             return
         with self._lock:
             event = snapshot(x)
-            names = tuple(event)
-            layout = self._layout_of(names)
-            if UNKNOWN in layout.columns:
-                # Refuses values before the schema changes.
-                _values_of(layout, event)
-                self._schema.extend(name for name in names if not _is_one_hot(name))
+            if self._is_learning:
+                refuse_to_learn()
+            self._is_learning = True
+            try:
+                names = tuple(event)
                 layout = self._layout_of(names)
-            values = _values_of(layout, event)
-            # Only now, when the schema has all columns: `_fitted` adds statistics for them.
-            learn_event(self._fitted(), layout.columns, values)
+                if UNKNOWN in layout.columns:
+                    # Refuses values before the schema changes.
+                    _values_of(layout, event)
+                    self._schema.extend(name for name in names if not _is_one_hot(name))
+                    layout = self._layout_of(names)
+                values = _values_of(layout, event)
+                # Only now: `_fitted` adds statistics for all columns of the schema.
+                learn_event(self._fitted(), layout.columns, values)
+            finally:
+                self._is_learning = False
             self._bind_fast_path()
 
     def transform_one(self, x: Mapping[Name, Any]) -> dict[Name, float]:
@@ -143,8 +150,7 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
 
         """
         transform = self._event_transform
-        found = transform(x)
-        if found is not None:
+        if (found := transform(x)) is not None:
             return found
         with self._lock:
             event = snapshot(x)
@@ -158,12 +164,15 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
 
     def _layout_of(self, names: tuple[Name, ...]) -> _Layout:
         """Return the layout of events with these names; the caller holds the lock."""
-        if self._n_laid_out != len(self._schema) or len(self._layouts) >= _MOST_LAYOUTS:
-            self._layouts, self._n_laid_out = {}, len(self._schema)
-        layout = self._layouts.get(names)
+        n, layouts = self._layouts
+        if n != len(self._schema) or len(layouts) >= _MOST_LAYOUTS:
+            layouts = {}
+            self._layouts = len(self._schema), layouts
+        layout = layouts.get(names)
         if layout is None:
             columns = self._columns_of(names)
-            layout = self._layouts[names] = _Layout(columns, struct.Struct(f"{len(names)}d").pack)
+            # If a signal handler learns a name meanwhile, these layouts are not used again.
+            layout = layouts[names] = _Layout(columns, struct.Struct(f"{len(names)}d").pack)
         return layout
 
     def _columns_of(self, names: Iterable[Name]) -> np.ndarray:
@@ -251,13 +260,19 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
             raise FeatureError(f"row {r}: feature {matrix.names[c]!r} is {values[r, c]!r}")
         absent = np.zeros((0, 0), bool) if matrix.absent is None else matrix.absent
         with self._lock:
-            if learn:
-                self._schema.extend(n for n in matrix.names if not _is_one_hot(n))
-            columns = self._columns_of(matrix.names)
-            # A feature that was never learnt has no variance: its value is 0, as River's is.
-            values[:, columns == UNKNOWN] = 0.0
-            # Only now, when the schema has all columns: `_fitted` adds statistics for them.
-            learn_and_scale(self._fitted(), columns, values, absent, learn, scale)
+            if learn and self._is_learning:
+                refuse_to_learn()
+            was_learning, self._is_learning = self._is_learning, self._is_learning or learn
+            try:
+                if learn:
+                    self._schema.extend(n for n in matrix.names if not _is_one_hot(n))
+                columns = self._columns_of(matrix.names)
+                # A feature that was never learnt has no variance: its value is 0, as River's is.
+                values[:, columns == UNKNOWN] = 0.0
+                # Only now: `_fitted` adds statistics for all columns of the schema.
+                learn_and_scale(self._fitted(), columns, values, absent, learn, scale)
+            finally:
+                self._is_learning = was_learning
         return matrix._replace(values=values, is_finite=False)
 
     # The fast path, for events without new features
@@ -265,7 +280,8 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
     def _bind_fast_path(self) -> None:
         """Bind the fast path to the statistics, if that is possible; the caller holds the lock."""
         path, schema = self._fast_path, self._schema
-        if path is not None and path.is_bound_to(self._fitted()):
+        if self._is_learning or (path is not None and path.is_bound_to(self._fitted())):
+            # Learning binds it afterwards: this may be a signal handler in the middle of that.
             return
         if not availability.is_on() or not schema.are_simple or not 0 < len(schema) <= LONGEST:
             if path is not None:
@@ -286,8 +302,7 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
         methods = (_fall_back, _fall_back) if path is None else (path.learn, path.transform)
         if availability.DEBUG and path is not None:
             methods = self._checked(path, methods[0]), self._checked(path, methods[1])
-        # In one step, as an interruption must not leave methods of another path. The methods are
-        # attributes of the scaler to save a look-up for each event.
+        # In one step, as an interruption must not leave methods of another path.
         self.__dict__.update(_fast_path=path, _event_learn=methods[0], _event_transform=methods[1])
 
     def _checked(self, path: ScalerFastPath, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -298,7 +313,8 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
             scaler = itself()
             if scaler is not None:
                 with scaler._lock:
-                    path.check(scaler._statistics)
+                    now = scaler._generation.now
+                    path.check(scaler._statistics, now)
             return method(x)
 
         return checked
@@ -346,7 +362,7 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
 
 
 _NOT_COPIED = (
-    "_layouts", "_n_laid_out", "_generation", "_fast_path", "_event_learn", "_event_transform"
+    "_layouts", "_generation", "_fast_path", "_event_learn", "_event_transform"
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 from weakref import WeakValueDictionary
 
-from streamsvm.errors import ForkedModelError
+from streamsvm.errors import ForkedModelError, ModelBusyError
 from streamsvm.support.writable import own_copies, writable
 
 _FORK_SECONDS = 3.0
@@ -23,7 +23,12 @@ class Locked:
     nothing with the original that changes in place. A forked process can use the object, unless
     another thread held the lock when the process was forked; then each use of the object in the
     child raises `ForkedModelError`.
+
+    The lock does not keep out what runs on the thread that holds it: a signal handler, or a method
+    of the user's objects. Where that must not learn, `_is_learning` is True.
     """
+
+    _is_learning = False
 
     def __init__(self) -> None:
         self._set_lock(threading.RLock())
@@ -54,7 +59,8 @@ class Locked:
 
     def _contents(self) -> dict[str, Any]:
         """Return the attributes that a copy needs, not copied yet; the caller holds the lock."""
-        return {**self.__dict__, "_lock": None}
+        # A copy is not in the middle of anything.
+        return {**self.__dict__, "_lock": None, "_is_learning": False}
 
     def _after_fork(self) -> None:
         """Replace attributes that must not be used in a forked process, besides the lock."""
@@ -87,6 +93,21 @@ class Locked:
         copied = type(self).__new__(type(self))
         copied.__setstate__(contents)
         return copied
+
+
+def refuse_to_learn() -> NoReturn:
+    """Say that an object is learning already, on this thread.
+
+    Raises
+    ------
+    ModelBusyError
+        Always.
+
+    """
+    raise ModelBusyError(
+        "this model is learning: a signal handler, or other code that runs in the middle of that, "
+        "must not learn on it; let the handler note the event, and learn it afterwards"
+    )
 
 
 def _refuse() -> NoReturn:

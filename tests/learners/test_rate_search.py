@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from streamsvm._compile import address_of, compiled
 from streamsvm.learners.bases.rate_search import RateSearchRows
-from streamsvm.native_events.event_block import ROOM, keep
+from streamsvm.native_events.event_block import keep, room_of
 from streamsvm.support.rows import SparseRows, cut, dense, sparse
 
 D = 9
@@ -16,8 +16,8 @@ D = 9
 
 @compiled
 def kept(block, x, y, weight):
-    """Append one row, as compiled code does with an event."""
-    keep(block, x, y, weight)
+    """Append one row, as compiled code does with an event; return the room left, -1 for none."""
+    return room_of(block) if keep(block, x, y, weight) else -1
 
 
 @settings(deadline=None, max_examples=100)
@@ -48,13 +48,13 @@ def test_rows_are_those_that_were_added(seed, parts):
             added = cut(sparse(rows) if kind == "s" else rows, 1, n + 1)
             own_y, own_weight = rng.normal(size=n), rng.random(n)
             if kind == "k":
-                first.make_block(n + 1, n + 1, known, is_sparse)
+                first.make_block(len(y) + n + 1, n + 1, known, is_sparse)
                 block = first.block
                 for r in range(n):
                     row = rows[r + 1 : r + 2]
                     row = sparse(row) if is_sparse else row
-                    kept(address_of(block.head), row, own_y[r], own_weight[r])
-                assert block.head[ROOM] == 1 and not first.is_full
+                    left = kept(address_of(block.head), row, own_y[r], own_weight[r])
+                    assert left == n - r and not first.is_full
                 first.close_block()
             else:
                 first.add(added, own_y, own_weight)

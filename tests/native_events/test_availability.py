@@ -159,16 +159,16 @@ def test_each_wrong_address_of_a_table_is_found(cls, sparse):
     for i in range(5):
         model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
     path = model._fast_path
-    path.check(linear_native._target_of(model, model._state))
+    path.check(linear_native._target_of(model, model._state), model._generation.now)
     for field in ADDRESSES:
         path._table[field] += 8
         with pytest.raises(StaleAddressError, match=str(field)):
-            path.check(linear_native._target_of(model, model._state))
+            path.check(linear_native._target_of(model, model._state), model._generation.now)
         path._table[field] -= 8
     for field in path._reader.layout:
         path._reader.fields[field] += 8
         with pytest.raises(StaleAddressError):
-            path.check(linear_native._target_of(model, model._state))
+            path.check(linear_native._target_of(model, model._state), model._generation.now)
         path._reader.fields[field] -= 8
     # As if somebody replaced an array, and forgot to close the path.
     target = linear_native._target_of(model, model._state)
@@ -179,8 +179,8 @@ def test_each_wrong_address_of_a_table_is_found(cls, sparse):
             "block": None,
         }[part]
         with pytest.raises(StaleAddressError):
-            path.check(target._replace(**{part: other}))
-    path.check(target)
+            path.check(target._replace(**{part: other}), model._generation.now)
+    path.check(target, model._generation.now)
 
 
 @needs_native_events
@@ -188,12 +188,12 @@ def test_each_wrong_address_of_a_scaler_is_found():
     scaler = StandardScaler()
     scaler.learn_one({"a": 1.0, "b": 2.0})
     path = scaler._fast_path
-    path.check(scaler._statistics)
+    path.check(scaler._statistics, scaler._generation.now)
     with pytest.raises(StaleAddressError):
-        path.check(scaler._statistics.copy())
+        path.check(scaler._statistics.copy(), scaler._generation.now)
     path._reader.fields[next(iter(path._reader.layout))] += 8
     with pytest.raises(StaleAddressError):
-        path.check(scaler._statistics)
+        path.check(scaler._statistics, scaler._generation.now)
 
 
 DEBUG = """

@@ -26,6 +26,7 @@ SIGNALS = """
 import random, signal, sys, time
 import numpy as np
 from streamsvm import SVMSGDClassifier
+from streamsvm.errors import ModelBusyError
 
 draw = random.Random(int(sys.argv[1]))
 model = SVMSGDClassifier(t0=1.0, sparse=False)
@@ -37,9 +38,12 @@ classes, learnt = [3], [3]
 
 def handler(number, frame):
     if classes[0] < 150:
-        model.learn_one(event, classes[0])
-        classes[0] += 1
-        learnt[0] += 1
+        try:
+            model.learn_one(event, classes[0])
+            classes[0] += 1
+            learnt[0] += 1
+        except ModelBusyError:
+            pass
     signal.setitimer(signal.ITIMER_REAL, draw.uniform(2e-5, 2e-3))
 
 signal.signal(signal.SIGALRM, handler)
@@ -191,6 +195,12 @@ def test_a_label_whose_hash_learns(place):
 
 
 @needs_native_events
+def test_a_label_whose_hash_learns_in_debug_mode():
+    """What was compared while the model changed is no wrong address."""
+    run(LABELS, "_target_of", STREAMSVM_NATIVE_EVENTS="debug")
+
+
+@needs_native_events
 @pytest.mark.parametrize("step", ["_target_of", "_reserve_block", "_new_path"])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_model_that_learns_between_two_steps_of_binding(monkeypatch, sparse, step):
@@ -213,7 +223,7 @@ def test_a_model_that_learns_between_two_steps_of_binding(monkeypatch, sparse, s
         assert model.predict_one({"a": 1.0 + i}) in model.classes
     path = model._fast_path
     assert path.is_open
-    path.check(linear_native._target_of(model, model._state))
+    path.check(linear_native._target_of(model, model._state), model._generation.now)
 
 
 @needs_native_events
@@ -235,7 +245,7 @@ def test_a_scaler_that_learns_between_two_steps_of_binding(monkeypatch):
         scaler.learn_one({"a": float(i), "b": 1.0})
         scaler.transform_one({"a": float(i), "new 1": 1.0})
     assert scaler._fast_path.is_bound_to(scaler._statistics)
-    scaler._fast_path.check(scaler._statistics)
+    scaler._fast_path.check(scaler._statistics, scaler._generation.now)
     assert scaler.statistics["a"][0] == 15
 
 
@@ -339,9 +349,17 @@ def test_an_event_that_a_handler_overwrites_is_read_again(cls, sparse, what):
     doing(twin)
     # The second time makes a path to the state of now.
     assert model.predict_one(x) == model.predict_one(x) == twin.predict_one(x)
-    InterruptedBuffer(model._event_path, lambda: doing(model))
+
+    def interrupt():
+        if what == "predict":
+            doing(model)
+            return
+        with pytest.raises(ModelBusyError, match="this model is learning"):
+            doing(model)
+
+    # The event to be learnt can be overwritten by one that is predicted, no other may be learnt.
+    InterruptedBuffer(model._event_path, interrupt)
     model.learn_one(x, True)
-    doing(twin)
     twin.learn_one(x, True)
     assert model.n_examples == twin.n_examples
     for x in ({"a": 1.5, "b": -1.0}, other):

@@ -140,12 +140,15 @@ class EventPath:
         self._numbers_view[TURN] = turn
         return turn
 
-    def _plain_values(self, learner: Any, x: Mapping[Name, Any]) -> bytes | None:
+    def _plain_values(
+        self, learner: Any, x: Mapping[Name, Any], learning: bool = False
+    ) -> bytes | None:
         """Return the values of a plain event: a dict of just the features known, if rows are dense.
 
         Most events are plain, and this takes a third of the time that an `EventReader` takes. Code
         of the user's may run while the values are read: only then the path is compared with what
-        the learner has. None if the event is not plain, or the path not bound to the learner.
+        the learner has, which from there on no other code may change if the event is to be learnt.
+        None if the event is not plain, or the path not bound to the learner.
         """
         n = self._schema.n_names
         if n != self._n_plain:
@@ -157,6 +160,8 @@ class EventPath:
             values: bytes = self._pack(*self._get(x))
         except UNUSUAL:
             return None
+        if learning:
+            learner._is_learning = True
         is_current = (
             self.is_bound_to(learner._bound())
             and learner._event_path is self
@@ -198,14 +203,22 @@ class EventPath:
         return event_calls.predict_dense(self._arguments, turn, self._n_plain)
 
     def learn_plain(
-        self, learner: Any, x: Mapping[Name, Any], sign: float, box: float, weight: float
+        self,
+        learner: Any,
+        x: Mapping[Name, Any],
+        signs: dict[Any, float],
+        sign: float,
+        box: float,
+        weight: float,
     ) -> int:
         """Learn an event if it is plain.
 
         Parameters
         ----------
         learner, x
-            As for `predict_plain`.
+            As for `predict_plain`. The learner's `_is_learning` may be True afterwards.
+        signs
+            The signs of the learner's labels, from which `sign` was read.
         sign, box, weight
             As for `learn`.
 
@@ -214,8 +227,9 @@ class EventPath:
         As for `learn`.
 
         """
-        values = self._plain_values(learner, x)
-        if values is None:
+        values = self._plain_values(learner, x, True)
+        # A class that came after the sign was read may have changed what the sign stands for.
+        if values is None or learner._labels.signs is not signs:
             return -1
         turn = self._begin()
         self._plain_view[:] = values

@@ -7,17 +7,18 @@ for a feature) falls back to the general path, on which `Learner` learns it as a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from streamsvm import _parameter_checks
 from streamsvm._compiling import working_time
-from streamsvm.errors import BadEventError, ModelBusyError
+from streamsvm.errors import BadEventError
 from streamsvm.features.event_reader import Event, EventReader, are_usable
 from streamsvm.features.names import Name
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import label_runs
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.training_observer import tell
+from streamsvm.support.locked import refuse_to_learn
 
 _LARGEST_WEIGHT = 1e300
 """Larger weights are for the general path, which refuses infinite ones."""
@@ -103,7 +104,7 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
     Raises
     ------
     ModelBusyError
-        This thread is in the middle of the learner's general path.
+        This thread is in the middle of learning on this learner.
 
     """
     if learner._is_learning:
@@ -127,22 +128,36 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
     began = working_time() if observer is not None else 0.0
     path: EventPath | None = learner._event_path
     label_index = -1
-    if path is not None and x.__class__ is dict:
-        label_index = path.learn_plain(learner, x, sign, box, w)
-    if label_index < 0:
-        label_index, path = _read_and_learn(learner, x, signs, (sign, box, w))
-    if label_index < 0 or path is None:
-        return False
-    learner._after_event(path, sign, box)
-    if observer is not None:
-        seconds = working_time() - began
-        label = learner._labels.label_of_sign(sign)
-        predicted = learner._labels.ordered[label_index]
-        if not observer.note(label, predicted, seconds):
-            row = path.row()
-            number = learner._n_examples
-            tell(observer, row, sign, label, predicted, path.margin, w, number, seconds)
+    try:
+        if path is not None and x.__class__ is dict:
+            label_index = path.learn_plain(learner, x, signs, sign, box, w)
+        if label_index < 0:
+            label_index, path = _read_and_learn(learner, x, signs, (sign, box, w))
+        if label_index < 0 or path is None:
+            return False
+        learner._after_event(path, sign, box)
+        if observer is not None:
+            _tell(learner, observer, path, sign, label_index, w, working_time() - began)
+    finally:
+        # `learn_plain` or `_read_and_learn` has set it.
+        learner._is_learning = False
     return True
+
+
+def _tell(
+    learner: Any,
+    observer: Any,
+    path: EventPath,
+    sign: float,
+    label_index: int,
+    w: float,
+    seconds: float,
+) -> None:
+    """Tell the monitor of the event that a path has learnt; `label_index` was predicted."""
+    label, predicted = learner._labels.label_of_sign(sign), learner._labels.ordered[label_index]
+    if not observer.note(label, predicted, seconds):
+        number = learner._n_examples
+        tell(observer, path.row(), sign, label, predicted, path.margin, w, number, seconds)
 
 
 def _read_and_learn(
@@ -152,7 +167,10 @@ def _read_and_learn(
 
     `signs` are the signs of the learner's labels, `target` the sign, C_i and weight of the event.
     """
+    learner._is_learning = False
     event = _read(learner, x, True)
+    # Before it is compared: from here on, nothing else may learn on the model.
+    learner._is_learning = True
     path = None if event is None else _path_for(learner, event)
     if path is None or event is None or learner._labels.signs is not signs:
         return -1, None
@@ -162,14 +180,6 @@ def _read_and_learn(
         # Before learning, so that after an interruption every column in use has a name.
         learner._schema.extend(event[4])
     return path.learn(event, learner._schema.buckets is not None, *target), path
-
-
-def refuse_to_learn() -> NoReturn:
-    """Say that a model is learning already, on this thread."""
-    raise ModelBusyError(
-        "this model is learning: a signal handler, or other code that runs in the middle of that, "
-        "must not learn on it; let the handler note the event, and learn it afterwards"
-    )
 
 
 def learn_generally(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> None:
@@ -213,7 +223,7 @@ def checked(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> tuple[Any, .
         weights = _parameter_checks.weights_of(w, 1)
         labels = learner._labels.check(LabelColumn.of([y]))
         # Before it is compared: from here on, nothing else may learn on the model.
-        learner._is_learning = not learner._is_reentrant
+        learner._is_learning = True
         if learner._schema is schema and (learner._n_examples, len(schema)) == (n, k):
             return row, labels, weights, new
         learner._is_learning = False

@@ -18,7 +18,7 @@ from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features import density
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases import auto_gamma, events, kernel_batches, threads
+from streamsvm.learners.bases import auto_gamma, kernel_batches, threads
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.support_vectors import SupportVectors, as_matrix, in_order
@@ -159,22 +159,7 @@ class KernelLearner(Learner):
             self._moments = auto_gamma.updated(self._moments, n - 1, path.row())
         # At powers of two, as in `kernel_batches.learn_rows`.
         if n & (n - 1) == 0:
-            self._is_learning = True
-            try:
-                self._adapt(n)
-            finally:
-                self._is_learning = False
-
-    def learn_batch(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> LabelColumn:
-        """See `Learner.learn_batch`."""
-        with self._lock:
-            if self._is_learning:
-                events.refuse_to_learn()
-            self._is_learning = True
-            try:
-                return super().learn_batch(X, y, w, ids)
-            finally:
-                self._is_learning = False
+            self._adapt(n)
 
     def _learn_rows(
         self,

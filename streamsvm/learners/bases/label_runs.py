@@ -12,9 +12,37 @@ from typing import Any
 import numpy as np
 
 from streamsvm._compiling import clock, working_time
+from streamsvm._parameter_checks import numbers_of, weights_of
+from streamsvm.features import frames
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import rehearsal
-from streamsvm.support.rows import Rows, cut
+from streamsvm.support.rows import Rows, cut, shape
+
+
+def learn_batch(learner: Any, X: Any, y: Any, w: Any, ids: Any) -> LabelColumn:
+    """Check a batch, and learn it.
+
+    Parameters
+    ----------
+    learner
+        A `Learner`; the caller holds its lock, and keeps other code from learning.
+    X, y, w, ids
+        As in `Learner.learn_batch`.
+
+    Returns
+    -------
+    The label predicted for each row before it was learnt.
+
+    """
+    x, new = learner._read(X)
+    labels: LabelColumn = learner._labels.check(frames.labels_of(y, shape(x)[0]))
+    weights, numbers = weights_of(w, len(labels)), numbers_of(ids, len(labels))
+    if not len(labels):
+        # An empty batch must not add its features to the schema.
+        return labels
+    diagonal = learner._diagonal(x)
+    learner._schema.extend(new)
+    return learn(learner, x, labels, weights, numbers, diagonal)
 
 
 def learn(
@@ -30,7 +58,7 @@ def learn(
     Parameters
     ----------
     learner
-        A `Learner`; the caller holds its lock.
+        A `Learner`; the caller holds its lock, and keeps other code from learning.
     x
         n rows over the features of its schema.
     labels
@@ -45,7 +73,7 @@ def learn(
 
     """
     if learner._event_path is not None:
-        # This may be a signal handler, in the middle of an event.
+        # This may be a signal handler, while an event is read.
         learner._event_path.invalidate()
     runs = labels.runs(learner._labels.seen)
     whole = learner.observer is None or learner.observer.wanted() >= len(labels)

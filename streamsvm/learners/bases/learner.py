@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from river import base
 
-from streamsvm._parameter_checks import numbers_of, weights_of
 from streamsvm.features import batches, frames
 from streamsvm.features.event_reader import EventReader
 from streamsvm.features.matrices import SparseMatrix
@@ -24,7 +23,7 @@ from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.inspection import Inspection
 from streamsvm.learners.bases.training_observer import TrainingObserver
 from streamsvm.model_files import container
-from streamsvm.support.locked import Locked
+from streamsvm.support.locked import Locked, refuse_to_learn
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape
 
 _PART = 1024
@@ -39,9 +38,6 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
 
     has_dual = True
     """Whether it has dual coefficients, from which a duality gap can be measured."""
-
-    _is_reentrant = False
-    """Whether a signal handler in the middle of the general path may learn on the model."""
 
     _output: ClassVar[Output] = outputs.BINARY
     """How margins become labels: `outputs.BINARY`, `MULTICLASS` or `GROWING`."""
@@ -61,8 +57,6 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
         self._state: Any = None
         self._reader: EventReader | None = None
         self._event_path: EventPath | None = None
-        # True in the general path, if it is not reentrant.
-        self._is_learning = False
 
     # To be defined by a subclass
 
@@ -139,6 +133,8 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
         ------
         FeatureError, LabelError, ParameterError
             The event cannot be used; the model has not changed.
+        ModelBusyError
+            The caller is a signal handler, or the like, in the middle of this model's learning.
 
         """
         with self._lock:
@@ -241,6 +237,8 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
         ------
         FeatureError, LabelError, ParameterError
             A row cannot be used; the model has not changed.
+        ModelBusyError
+            As for `learn_one`.
 
         """
         self._check_ids(ids)
@@ -281,15 +279,13 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
 
         """
         with self._lock:
-            x, new = self._read(X)
-            labels = self._labels.check(frames.labels_of(y, shape(x)[0]))
-            weights, numbers = weights_of(w, len(labels)), numbers_of(ids, len(labels))
-            if not len(labels):
-                # An empty batch must not add its features to the schema.
-                return labels
-            diagonal = self._diagonal(x)
-            self._schema.extend(new)
-            return label_runs.learn(self, x, labels, weights, numbers, diagonal)
+            if self._is_learning:
+                refuse_to_learn()
+            self._is_learning = True
+            try:
+                return label_runs.learn_batch(self, X, y, w, ids)
+            finally:
+                self._is_learning = False
 
     def predict_many(self, X: Any) -> Any:
         """Return the predicted label of each row.
@@ -388,7 +384,7 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
 
     def _contents(self) -> dict[str, Any]:
         # A copied monitor attaches itself to the copied learner.
-        own = {"observer": None, "_event_path": None, "_reader": None, "_is_learning": False}
+        own = {"observer": None, "_event_path": None, "_reader": None}
         return {**super()._contents(), **own}
 
     def _add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:

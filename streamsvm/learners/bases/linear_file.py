@@ -14,6 +14,9 @@ _T0 = Range(1e-300, 1e300)
 
 def _more(model: Any) -> Content:
     rows = model._rate_search_rows
+    if rows is not None and rows.n_rows != model._n_examples:
+        # Ctrl-C came between learning an example and keeping it: no reader would take the rows.
+        rows = None
     content = {"t0": model._schedule.t0, "has_first": rows is not None}
     return content, {} if rows is None else rows.as_arrays(len(model._schema))
 

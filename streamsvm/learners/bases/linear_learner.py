@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import copy
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,7 +18,7 @@ from streamsvm.labels.growing_labels import GrowingLabels
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import linear_classes, linear_native, rate_search
 from streamsvm.learners.bases.event_path import Bound, EventPath
-from streamsvm.learners.bases.linear_model import LinearModel
+from streamsvm.learners.bases.linear_model import FEWEST_SPARSE, LinearModel
 from streamsvm.learners.bases.linear_native import BindingPace
 from streamsvm.learners.bases.rate_search import RateSearchRows
 from streamsvm.native_events import availability
@@ -28,10 +27,8 @@ from streamsvm.native_events.linear_path import NoFastPath
 from streamsvm.solvers.linear import state as linear_state
 from streamsvm.solvers.linear.events import Step
 from streamsvm.solvers.linear.state import LinearState, Schedule
+from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import Rows, cut, dense, shape, sparse
-
-_FEWEST, _FEWEST_SPARSE = 1024, 4096
-"""The smallest room for features, of dense and of sparse rows: growing it often would take long."""
 
 
 class LinearLearner(LinearModel):
@@ -86,10 +83,6 @@ class LinearLearner(LinearModel):
         self._pace = BindingPace()
         self._set_fast_path(NoFastPath())
 
-    @abc.abstractmethod
-    def _initial_second_part(self) -> float | None:
-        """Return the initial value of the second part of the weights; None: there is none."""
-
     _solver: Any
     """The module of the solver, with `learn_rows`."""
 
@@ -129,8 +122,6 @@ class LinearLearner(LinearModel):
         """See `Learner.learn_batch`."""
         with self._lock:
             self._search_rate_if_due()
-            # First: the fast path must not use what changes from here on.
-            self._close_fast_path()
             return super().learn_batch(X, y, w, ids)
 
     def _n_outputs(self) -> int:
@@ -139,23 +130,6 @@ class LinearLearner(LinearModel):
     def _new_state(self, n_features: int) -> LinearState:
         outputs, second = self._n_outputs(), self._initial_second_part()
         return linear_state.new_state(outputs, n_features, second)
-
-    def _state_for(self, d: int) -> LinearState:
-        """Return the state, created or grown to hold so many features and all classes."""
-        outputs = self._n_outputs()
-        if self._state is None:
-            fewest = _FEWEST_SPARSE if self._sparse else _FEWEST
-            room = d if self._schema.buckets else max(d, min(fewest, self._schema.limit))
-            self._state = self._new_state(room)
-        k, _, room = self._state.weights.shape
-        if d > room or outputs > k:
-            room = room if d <= room else max(d, min(2 * room, self._schema.limit))
-            grown = linear_state.grown(self._state, outputs, room, self._initial_second_part())
-            # First: the fast path is bound to the old state.
-            self._generation.advance()
-            self._state = grown
-            self._fast_path.release()
-        return self._state
 
     def _learn_rows(
         self,
@@ -169,6 +143,8 @@ class LinearLearner(LinearModel):
         if self.class_weight is not None:
             weight = self.class_weight
             w = w * labels.numbers(lambda label: float(weight.get(label, 1.0)))
+        # Code that ran while the rows were read may have opened it.
+        self._close_fast_path()
         margins = np.zeros((len(y), self._n_outputs()))
         start = 0
         while start < len(y):
@@ -193,7 +169,7 @@ class LinearLearner(LinearModel):
         if self.sparse is None and not self._sparse and density.are_sparse(dense(x)):
             self._sparse, x = True, sparse(x)
             kept.become_sparse(x)
-            self._state_for(min(_FEWEST_SPARSE, self._schema.limit))
+            self._state_for(min(FEWEST_SPARSE, self._schema.limit))
         if self.t0 is None:
             # The state is changed in place, since a fast path is bound to it.
             state, second = self._state_for(0), self._initial_second_part()
@@ -216,6 +192,8 @@ class LinearLearner(LinearModel):
 
     def _become_sparse(self) -> None:
         if self.sparse is not False:
+            # First: the fast path must not use what changes from here on.
+            self._close_fast_path()
             self._sparse = True
             if self.t0 is not None:
                 # The first examples have nothing left to decide.
@@ -225,7 +203,9 @@ class LinearLearner(LinearModel):
 
     def _bind_fast_path(self) -> None:
         """Let events take the fast path, if that is possible; the lock is held."""
-        linear_native.bind(self)
+        # A signal handler may predict in the middle of the general path.
+        if not self._is_learning:
+            linear_native.bind(self)
 
     def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
         """Return the label predicted for an event.
@@ -272,6 +252,8 @@ class LinearLearner(LinearModel):
         ------
         FeatureError, LabelError, ParameterError
             The event cannot be used; the model has not changed.
+        ModelBusyError
+            The caller is a signal handler, or the like, in the middle of this model's learning.
 
         """
         if self.observer is None:
@@ -284,6 +266,8 @@ class LinearLearner(LinearModel):
                     self._search_rate_if_due()
                 return
         with self._lock:
+            if self._is_learning:
+                refuse_to_learn()
             observer, learn = self.observer, self._fast_path.learn_locked
             if observer is None or not linear_native.learn_watched(self, observer, learn, x, y, w):
                 self._learn_locked(x, y, w)
@@ -321,12 +305,20 @@ class LinearLearner(LinearModel):
 
     def _search_rate_if_due(self) -> None:
         """Search the rate if the fast path has learnt the last example before the next search."""
-        kept, n = self._rate_search_rows, self._n_examples
-        if kept is None or not kept.is_full:
+        kept = self._rate_search_rows
+        if kept is None or not kept.is_full or self._is_learning:
             return
-        # First: the arrays that the fast path is bound to change.
-        self._generation.advance()
-        self._search_rate(kept, n)
+        self._is_learning = True
+        try:
+            # First: the arrays that the fast path is bound to change.
+            self._generation.advance()
+            # A signal handler may have searched meanwhile.
+            kept = self._rate_search_rows
+            if kept is not None and kept.is_full:
+                self._search_rate(kept, self._n_examples)
+                kept.close_block()
+        finally:
+            self._is_learning = False
         self._bind_fast_path()
 
     def _close_fast_path(self) -> None:
@@ -362,6 +354,8 @@ class LinearLearner(LinearModel):
         n, kept = self._n_examples, self._rate_search_rows
         if kept is None:
             return
+        # Code that ran while the event was read may have opened it: compiled code would add rows.
+        self._close_fast_path()
         kept.add(path.row(), np.array([sign]), np.array([box]))
         if n == rate_search.next_search(n - 1):
             self._search_rate(kept, n)

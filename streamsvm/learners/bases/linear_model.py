@@ -1,4 +1,4 @@
-"""The public attributes of linear learners: weights, intercept, rate, objective, counters."""
+"""The state of linear learners, and what is public of it: weights, rate, objective, counters."""
 
 from __future__ import annotations
 
@@ -14,9 +14,14 @@ from streamsvm.labels.class_labels import check_present
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.rate_search import RateSearchRows
 from streamsvm.monitor.certificate import Certificate
+from streamsvm.native_events.fast_path import Generation
+from streamsvm.native_events.linear_path import NoFastPath
 from streamsvm.solvers.linear import state as linear_state
 from streamsvm.solvers.linear.state import BIAS, N_UPDATES, LinearState, Schedule, T
 from streamsvm.support.rows import Rows, shape
+
+FEWEST, FEWEST_SPARSE = 1024, 4096
+"""The smallest room for features, of dense and of sparse rows: growing it often would take long."""
 
 
 class LinearModel(Learner):
@@ -33,7 +38,6 @@ class LinearModel(Learner):
 
     """
 
-    _is_reentrant = True
     _output = outputs.GROWING
     has_dual = False
 
@@ -43,14 +47,40 @@ class LinearModel(Learner):
     _schedule: Schedule
     _state: LinearState | None
     _rate_search_rows: RateSearchRows | None
+    _generation: Generation
+    _fast_path: NoFastPath
 
     @abc.abstractmethod
     def _n_outputs(self) -> int:
         """Return the number of outputs: 1 for two classes, otherwise the number of classes."""
 
     @abc.abstractmethod
+    def _initial_second_part(self) -> float | None:
+        """Return the initial value of the second part of the weights; None: there is none."""
+
     def _state_for(self, d: int) -> LinearState:
         """Return the state, created or grown to hold so many features and all classes."""
+        while True:
+            state, n, outputs = self._state, self._n_examples, self._n_outputs()
+            if state is None:
+                fewest = FEWEST_SPARSE if self._sparse else FEWEST
+                room = d if self._schema.buckets else max(d, min(fewest, self._schema.limit))
+                new = self._new_state(room)
+            else:
+                k, _, room = state.weights.shape
+                if d <= room and outputs <= k:
+                    return state
+                room = room if d <= room else max(d, min(2 * room, self._schema.limit))
+                new = linear_state.grown(state, outputs, room, self._initial_second_part())
+            # First: the fast path is bound to the old state.
+            now = self._generation.advance()
+            # What a signal handler has learnt meanwhile is in the old state only, and it may have
+            # bound the fast path to that: then again. No handler can run between these two lines,
+            # as they call nothing.
+            is_same = self._state is state and self._n_learnt[0] == n
+            if is_same and self._generation.word[0] == now:
+                self._state = new
+            self._fast_path.release()
 
     @property
     def description(self) -> str:

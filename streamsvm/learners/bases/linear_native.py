@@ -155,11 +155,11 @@ def _reserve_block(model: FastPathOwner, state: LinearState) -> None:
     """Make room for the events until the next rate search, which compiled code appends."""
     rows, n = model._rate_search_rows, model.n_examples
     if rows is not None:
-        room = rate_search.next_search(n) - n
+        stop = rate_search.next_search(n)
         width = LONGEST if model._sparse else state.weights.shape[2]
         # Of wide rows no more than are needed next.
-        most = rate_search.LAST - n if width <= LONGEST else room
-        rows.make_block(room, most, width, model._sparse)
+        most = (rate_search.LAST if width <= LONGEST else stop) - n
+        rows.make_block(stop, most, width, model._sparse)
 
 
 def _target_of(model: FastPathOwner, state: LinearState) -> Target:
@@ -267,8 +267,9 @@ def _checked(
         owner = reference()
         if owner is not None:
             with owner._lock:
+                now = owner._generation.now
                 if owner._state is not None:
-                    path.check(_target_of(owner, owner._state))
+                    path.check(_target_of(owner, owner._state), now)
         return method(*arguments)
 
     return checked

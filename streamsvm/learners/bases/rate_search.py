@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.native_events.event_block import COUNT, ROOM, Block, new_block
+from streamsvm.errors import StreamSVMError
+from streamsvm.native_events.event_block import COUNT, STOP, Block, new_block
 from streamsvm.solvers.linear.rate import T0, Search, choose_rate
 from streamsvm.solvers.linear.state import LinearState, Schedule
 from streamsvm.support.declaration import (
@@ -74,7 +75,7 @@ class RateSearchRows:
         self._block = new_block(*state)
 
     def add(self, x: Rows, y: np.ndarray, weight: np.ndarray) -> None:
-        """Append copies of rows; meanwhile the fast path must be closed.
+        """Append copies of rows; meanwhile the fast path is closed, and nothing else adds rows.
 
         Parameters
         ----------
@@ -97,8 +98,9 @@ class RateSearchRows:
         block.columns[stop : stop + columns.size] = columns
         block.values[stop : stop + values.size] = values
         block.y[n : n + len(y)], block.weight[n : n + len(y)] = y, weight
-        # Last, so that an interruption before it leaves the old rows only.
-        block.head[COUNT] += len(y)
+        # Last, so that an interruption before it leaves the old rows only. Not added to the count:
+        # whatever ran meanwhile, all rows up to this number have been written.
+        block.head[COUNT] = n + len(y)
 
     def all(self, d: int) -> tuple[Rows, np.ndarray, np.ndarray]:
         """Return all rows, their signs (or classes), and their weights.
@@ -113,9 +115,16 @@ class RateSearchRows:
         Views of the block, valid until rows are added; dense rows of different lengths are copied.
 
         """
-        start, columns, values, y, weight = self._block.content()
+        block = self._block
+        start, columns, values, y, weight = block.content()
+        # Compiled code, which reads the rows next, checks no index.
+        is_whole = len(y) == len(weight) == start.size - 1 and columns.size == (
+            values.size if block.is_sparse else 0
+        )
+        if not (is_whole and _are_sound(start, columns, values.size, d, block.is_sparse)):
+            raise StreamSVMError("the first rows of a linear learner are damaged: report this")
         rows = SparseRows(start, columns, values, d)
-        return (rows if self._block.is_sparse else _dense(start, values, d)), y, weight
+        return (rows if block.is_sparse else _dense(start, values, d)), y, weight
 
     def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
         """Convert the signs of all rows by the function `change`."""
@@ -127,19 +136,24 @@ class RateSearchRows:
         y, weight = self._block.content()[3:]
         self._block = new_block((rows.start, rows.columns, rows.values, y, weight), True)
 
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return self._block.size[0]
+
     # Events that compiled code appends
 
-    def make_block(self, room: int, most: int, width: int, is_sparse: bool) -> None:
+    def make_block(self, stop: int, most: int, width: int, is_sparse: bool) -> None:
         """Open the block for events that compiled code appends.
 
         The block may be replaced: addresses of the old one then dangle and must not be used.
 
         Parameters
         ----------
-        room
-            The number of events after which the block is full.
+        stop
+            The number of events in it at which the block is full.
         most
-            The number of events to reserve memory for, at least `room`.
+            The number of further events to reserve memory for.
         width
             The largest number of features of an event.
         is_sparse
@@ -147,31 +161,44 @@ class RateSearchRows:
 
         """
         self._reserve(most, most * width, is_sparse)
-        self._block.head[ROOM] = room
+        self._block.head[STOP] = stop
 
     def _reserve(self, events: int, values: int, is_sparse: bool) -> None:
         """Reserve memory for so many more events and values."""
         if is_sparse and not self._block.is_sparse:
-            widths = np.diff(self._block.content()[0])
-            self.become_sparse(sparse(self.all(int(widths.max(initial=0)))[0]))
+            self._replace(_made_sparse)
         if not self._block.has_room(events, values):
             # At least doubled, so that adding rows one by one takes linear time.
             n, stop = self._block.size
             events, values = max(events, n, 16), max(values, stop, 1024)
-            self._block = new_block(self._block.content(), self._block.is_sparse, events, values)
+            self._replace(lambda old: new_block(old.content(), old.is_sparse, events, values))
+
+    def _replace(self, made_of: Callable[[Block], Block]) -> None:
+        """Replace the block by one that holds the same events."""
+        while True:
+            block, n = self._block, self._block.head[COUNT]
+            new = made_of(block)
+            # A fast path may be bound to the old block, which must get no further events.
+            block.head[STOP] = -1
+            # A signal handler may have added events meanwhile, or opened the block: then again. No
+            # handler can run between these two lines, as they call nothing.
+            if self._block is block and block.head[COUNT] == n and block.head[STOP] == -1:
+                self._block = new
+                return
 
     @property
     def is_full(self) -> bool:
-        """Whether compiled code has no room for the next event."""
-        return bool(self._block.head[ROOM] == 0)
+        """Whether compiled code has appended the last event that it may."""
+        head = self._block.head
+        return bool(head[COUNT] == head[STOP])
 
     def close_block(self) -> None:
         """Keep compiled code from appending events until `make_block` is called again."""
-        self._block.head[ROOM] = -1
+        self._block.head[STOP] = -1
 
     def drop_room(self) -> None:
         """Free the memory reserved for more events; the block is replaced."""
-        self._block = new_block(self._block.content(), self._block.is_sparse)
+        self._replace(lambda old: new_block(old.content(), old.is_sparse))
 
     # Model files
 
@@ -224,6 +251,28 @@ class RateSearchRows:
         return found
 
 
+def _made_sparse(block: Block) -> Block:
+    """Return a block with the same rows as their nonzero features."""
+    start, _, values, y, weight = block.content()
+    rows = sparse(_dense(start, values, int(np.diff(start).max(initial=0))))
+    return new_block((rows.start, rows.columns, rows.values, y, weight), True)
+
+
+@compiled
+def _are_sound(start, columns, n_values, d, is_sparse):
+    """Tell whether the values from start[r] to start[r + 1] are those of a row of d features."""
+    if start[0] != 0 or start[-1] != n_values:
+        return False
+    for r in range(start.size - 1):
+        width = start[r + 1] - start[r]
+        if width < 0 or (not is_sparse and width > d):
+            return False
+    for t in range(columns.size):
+        if not 0 <= columns[t] < d:
+            return False
+    return True
+
+
 def _dense(start: np.ndarray, values: np.ndarray, d: int) -> np.ndarray:
     """Return rows of d features, 0 for features that appeared after a row."""
     n = start.size - 1
@@ -236,7 +285,10 @@ def _dense(start: np.ndarray, values: np.ndarray, d: int) -> np.ndarray:
 
 @compiled
 def _spread(start, values, rows):
-    """Write the values from start[r] to start[r + 1] into row r of `rows`, float32 (n, d)."""
+    """Write the values from start[r] to start[r + 1] into row r of `rows`, float32 (n, d).
+
+    `start` has been checked: see `_are_sound`.
+    """
     for r in range(rows.shape[0]):
         for c in range(start[r + 1] - start[r]):
             rows[r, c] = values[start[r] + c]
