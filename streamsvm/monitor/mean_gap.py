@@ -35,6 +35,11 @@ class SeenGap:
         self.n_marks = 1  # the number of the older one
         self.marked_at = 0
 
+    @property
+    def due(self) -> int:
+        """The number of examples at which the next mark is due."""
+        return self.marked_at + self.horizon
+
     def advance(self, looks: Looks, n: int) -> None:
         """Set a mark if a horizon has passed.
 
@@ -46,7 +51,7 @@ class SeenGap:
             The number of examples since the start.
 
         """
-        if n - self.marked_at >= self.horizon:
+        if n >= self.due:
             # The first two marks are the start.
             self.n_marks += self.marked_at > 0
             self.marks = [self.marks[1], looks]

@@ -46,7 +46,6 @@ def record_of(monitor: Any, n_sampled: int) -> dict[str, Any]:
     else:
         record["objective"] = gap.sampled_objective(learner, sample)
     looks = looks_of(learner)
-    monitor._seen.advance(looks, monitor._n)
     record |= monitor._seen.values(looks)
     if learner.has_dual and monitor._mean.due == NEVER:
         record["averaged_gap"] = record["seen_gap"]

@@ -258,13 +258,14 @@ class TrackingMonitor(Presentation):
             )["gap"]
             if now is not None:
                 self._mean.add(self._n, now)
+        self._seen.advance(looks_of(self.learner), self._n)
         if self._n >= self._due:
             self._due = (self._n // self.every + 1) * self.every
             self.measure()
         elif len(self._labels) >= _BUFFER_LENGTH:
             self._score()
         # `note` refuses from this example on; always, if a metric uses probabilities.
-        due = min(self._due, self._mean.due)
+        due = min(self._due, self._mean.due, self._seen.due)
         self._wake = min(due, self._passed_by.next + 1, self._n + _BUFFER_LENGTH)
         if self._scores.wants_probabilities:
             self._wake = 0
@@ -369,7 +370,7 @@ class TrackingMonitor(Presentation):
             At least 1.
 
         """
-        return max(1, self._mean.due - self._n)
+        return max(1, min(self._mean.due, self._seen.due) - self._n)
 
     # Copies
 
