@@ -68,7 +68,8 @@ class LaRankClassifier(KernelLearner):
     reprocess
         How many times one PROCESSOLD and ten OPTIMIZE steps follow each example, at least 0. None,
         the default, is the adaptive schedule: operations are drawn at random, more often those
-        whose recent gain in the dual was large for their cost.
+        whose recent gain in the dual was large for their cost, each at least 1/20 as often as the
+        best (mu of the papers, here relative to the best rate), at most 100 between two examples.
     clock
         False, the default: the adaptive schedule computes the cost of an operation from its number
         of kernel values, so that the same seed gives the same model. True: it measures the time,
@@ -147,10 +148,7 @@ class LaRankClassifier(KernelLearner):
             warnings.warn(_RENAMED, DeprecationWarning, stacklevel=2)
             max_support_vectors = max_support_patterns
         if class_weight == "balanced":
-            raise ParameterError(
-                "class_weight='balanced': use a dict {label: factor of C}; the classes of a stream "
-                "are not known before they come"
-            )
+            raise ParameterError(_BALANCED)
         super().__init__(kernel, C, class_weight, sparse, hashing, max_features, cache_mb, n_jobs)
         self.tau = tau
         self.reprocess = reprocess
@@ -389,6 +387,7 @@ class LaRankClassifier(KernelLearner):
 _NO_CERTIFICATE = (
     "no certificate: because LaRank drops examples; with K= it keeps all, and has a certificate"
 )
+_BALANCED = "class_weight='balanced': use a dict {label: factor of C}; later classes are not known"
 _RENAMED = "max_support_patterns is called max_support_vectors now, as in the other learners"
 
 

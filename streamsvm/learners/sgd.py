@@ -30,7 +30,8 @@ class SVMSGDClassifier(LinearLearner):
     ----------
     loss
         "hinge" (the SVM's), the default; "squared_hinge"; "log" (logistic regression); "huber" (the
-        hinge with a rounded corner).
+        hinge with a rounded corner). A step of the squared hinge, whose slope has no bound, goes no
+        further than to a margin of 1: otherwise one outlier would make it diverge.
     l2
         Positive: lambda. .0001 by default.
     C
@@ -46,8 +47,9 @@ class SVMSGDClassifier(LinearLearner):
         The exponent with which the rate falls, 0 to 1. None, the default: 1, as in theory, or 3/4
         with ``averaged=True``. 0 is a constant rate, for streams that drift.
     skip
-        Number of examples between two steps on the regularisation term, at least 1. 1, the default,
-        is SGD; larger numbers are SVMSGD2; "auto" is 16 / share of nonzero features.
+        Number of examples between two steps on the regularisation term, at least 1: only there are
+        the weights made smaller, by `skip` times as much. 1, the default, is SGD; larger numbers
+        are SVMSGD2; "auto" is 16 / share of nonzero features.
     averaged
         True: predict with the mean of all past weights, in which later weights count more. An int
         of at least 2: with their mean over about this many examples. False: with the last weights.
