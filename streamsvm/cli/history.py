@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +58,9 @@ def write(
         written.append(path / "monitor.parquet")
     plots = _plots(path, report, monitor)
     page = path / "index.html"
-    title = f"streamsvm {result['learner']}, {report.learnt:,} examples"
-    html_report.write(page, title, rows, result["advice"], plots)
+    title = f"{result['target']} of {result['data']}"
+    made = f"{datetime.now():%Y-%m-%d %H:%M}, streamsvm {result['version']}"
+    html_report.write(page, title, made, rows, result["advice"], plots)
     files = [str(file) for file in [page, *written, *plots]]
     return files if plots else [*files, "no plots: pip install matplotlib"]
 

@@ -28,6 +28,7 @@ li { max-width: 45rem }
 }
 </style>
 <h1>$title</h1>
+<p>$made</p>
 $advice
 <table>
 $rows
@@ -41,6 +42,7 @@ $plots
 def write(
     path: Path,
     title: str,
+    made: str,
     rows: Iterable[tuple[str, str]],
     advice: Sequence[str],
     plots: Iterable[Path],
@@ -52,7 +54,9 @@ def write(
     path
         The file to write.
     title
-        Its title.
+        Its title: what was learnt.
+    made
+        When and by what the report was made.
     rows
         Name and value of each figure.
     advice
@@ -70,6 +74,7 @@ def write(
     )
     page = _PAGE.substitute(
         title=escape(title),
+        made=escape(made),
         advice=f"<h2>Advice</h2>\n<ul>\n{listed}</ul>" if advice else "",
         rows="\n".join(cells),
         plots="\n".join(images),

@@ -251,7 +251,9 @@ def _kept_back(failures: list[BaseException]) -> Iterator[None]:
 
 def _result(options: argparse.Namespace, learner: Any, report: RunReport) -> dict[str, Any]:
     """Return the report as JSON values."""
-    result: dict[str, Any] = {"version": __version__, **report.as_dict()}
+    data = options.file if hasattr(options, "file") else ", ".join(options.topic)
+    result: dict[str, Any] = {"version": __version__, "data": data, "target": options.target}
+    result |= report.as_dict()
     result |= {"learner": options.learner, "parameters": learner.description}
     if hasattr(learner, "kernel_"):
         result |= {"kernel": repr(learner.kernel_), "C": learner.C}
@@ -267,9 +269,13 @@ def _print(
         return
     # Without a terminal (logs, scripts) no line is wrapped.
     console = Console(file=sys.stdout)
-    if not console.is_terminal:
-        console.width = 1000
-    console.print(report_table(rows))
+    if console.is_terminal:
+        console.print(report_table(rows))
+        return
+    width = max(len(name) for name, _ in rows)
+    print("Report")
+    for name, value in rows:
+        print(f"  {name:{width}}  {value}")
 
 
 @contextmanager
