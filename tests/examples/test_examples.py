@@ -1,3 +1,4 @@
+import json
 import runpy
 import subprocess
 import sys
@@ -5,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from streamsvm.cli.main import main
+
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+EXAMPLES = sorted({*(ROOT / "examples").glob("*.py")} - {ROOT / "examples" / "mock_broker.py"})
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -21,6 +24,18 @@ def test_example_runs(path, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+
+
+def test_the_mock_broker_and_its_command(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    command = [sys.executable, str(ROOT / "examples" / "mock_broker.py"), "120"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as broker:
+        try:
+            words = broker.stdout.readline().split()
+            assert words[0] == "streamsvm" and main([*words[1:], "--json"]) == 0
+        finally:
+            broker.terminate()
+    assert json.loads(capsys.readouterr().out)["rows"] == 1250 and Path("pages.ckpt").exists()
 
 
 def test_shipped_file_is_rivers(tmp_path):
