@@ -111,8 +111,9 @@ def _gap(monitor: Any, folder: Path) -> Path:
     is_all = monitor.learner.covers == "kept"
     about = "that mean" if is_all else "the mean gap of the examples kept"
     if _has_values(monitor, "certificate"):
-        seen = {"color": "tab:orange", "linestyle": "--", "label": f"estimate of {about}"}
-        axes.plot(*_series(monitor, "seen_gap"), **seen)
+        if not is_all:
+            seen = {"color": "tab:orange", "linestyle": "--", "label": f"estimate of {about}"}
+            axes.plot(*_series(monitor, "seen_gap"), **seen)
         bound = f"certificate: bound on it, {monitor.confidence:.0%}"
         axes.plot(*_series(monitor, "certificate"), color="tab:red", label=bound)
     _set_log(axes)
