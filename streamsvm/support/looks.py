@@ -31,6 +31,9 @@ SCALARS = [
 DRAWS = Field((1,), np.uint64, 0x9E3779B97F4A7C15, Range(1), optional=True)
 """The state of the generator of looks, see `support.draws`; older files do not have it."""
 
+OFTEN = 4096
+"""Examples after which a solver looks less often: then the mean hardly depends on single looks."""
+
 TRIES = 32
 """How many draws are rejected before all examples are gone through."""
 

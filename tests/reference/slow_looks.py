@@ -11,7 +11,7 @@ class SlowLooks:
 
     def __init__(self, word):
         self.draws = SlowDraws(word)
-        self.n = 0
+        self.n = 0  # examples with looks before those of the twin
         self.total = self.squares = self.most = 0.0
 
     def heavy(self, members, box, largest):

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from streamsvm.support.looks import OFTEN
+
 WORD = 2**64 - 1
 
 
@@ -122,6 +124,10 @@ class SlowTracking:
     def _steps(self):
         total = 0.0
         average = np.zeros(len(self.y))
+        between, next_look = 1, 1
+        if self.looks is not None and self.looks.n >= OFTEN:
+            between = min(4, self.K)
+            next_look = 1 + self.looks.draws.below(between)
         for k in range(1, self.K + 1):
             i = self.members[self.draws.below(len(self.members))]
             step, g, gain = self.increase(i)
@@ -133,8 +139,9 @@ class SlowTracking:
                 self._touch(i)
             total += gain
             average = (k - 1) / k * average + 1 / k * self.a
-            if self.looks is not None:
-                self._look(1.0 / self.K)
+            if self.looks is not None and k == next_look:
+                self._look(between / self.K)
+                next_look += between
         self.average = average
         box = self.box[self.members]
         self.uniform_gain += total

@@ -36,8 +36,8 @@ from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.state_parts import ROWS
 from streamsvm.support.states import declare
 
-_OFTEN = 4096
 _SELDOM = 0.125
+"""Looks an example, from example `looks.OFTEN` on; before, there is one on average."""
 
 
 class LinearTrackingState(NamedTuple):
@@ -317,7 +317,7 @@ def _learn_row(state, scale, block, y, box, weight, number, schedule):
         return margin
     steps = max(schedule.steps, np.ceil(schedule.steps_per_r2 * info.r2))
     # A look costs a product: on average there is one after an example, later after every eighth.
-    share = 1.0 if info.n_looked < _OFTEN else _SELDOM
+    share = 1.0 if info.n_looked < looks.OFTEN else _SELDOM
     total, k = 0.0, 0.0
     while k < steps:
         i = state.active.members[below(state.draws, n_members)]
