@@ -78,7 +78,7 @@ def plots(options: Any, digits: list[int], found: list[dict[str, Figures]], task
         (6, "seconds", lambda d, f: f.seconds),
         (8, "support vectors", lambda d, f: f.vectors),
     ):
-        path = out / ("thesis_table_4_1.png" if number == 5 else f"thesis_figure_4_{number}.png")
+        path = out / f"thesis_figure_4_{number}.png"
         replication.plot(path, curves(measure), "digit", label, points=True)
     by_vectors = {
         name: tuple(zip(*sorted((f[name].vectors, f[name].seconds) for f in found), strict=True))
