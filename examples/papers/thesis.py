@@ -134,9 +134,15 @@ def _reuters(folder: Path) -> tuple[Any, ...]:
 
 
 def _usps_0(folder: Path) -> tuple[Any, ...]:
-    """Digit 0 against the rest, rows of norm at most 1: another split, and another scale."""
+    """Digit 0 against the rest: 2,000 of all digits, drawn at random, for the test as in the thesis.
+
+    Its gamma is 2 on a scale that it does not give; .4, on rows of norm at most 1, gives about as
+    many support vectors.
+    """
     x, y, x_test, y_test = _digits(folder, "usps", 16.0)
-    return (x, y == 0, x_test, y_test == 0), 2.0, 1000.0
+    x, y = np.concatenate([x, x_test]), np.concatenate([y, y_test]) == 0
+    order = np.random.default_rng(0).permutation(len(y))
+    return _split(x[order], y[order], len(y) - min(2000, len(y) // 3)), 0.4, 1000.0
 
 
 def _usps_0_noise(folder: Path) -> tuple[Any, ...]:
