@@ -134,7 +134,7 @@ def _reuters(folder: Path) -> tuple[Any, ...]:
 
 
 def _usps_0(folder: Path) -> tuple[Any, ...]:
-    """Digit 0 against the rest: 2,000 of all digits, drawn at random, for the test as in the thesis.
+    """Digit 0 against the rest; 2,000 random digits are the test set, as in the thesis.
 
     Its gamma is 2 on a scale that it does not give; .4, on rows of norm at most 1, gives about as
     many support vectors.
