@@ -5,6 +5,7 @@ The data are Parquet files with a column ``label``: Adult (a9a, 123 binary featu
 """
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,8 +28,10 @@ class Problem(NamedTuple):
     C: float
 
 
-def options(doc: str, limit: int | None) -> argparse.Namespace:
-    """Read the command line that all scripts share."""
+def options(
+    doc: str, limit: int | None, names: Sequence[str] = (), libsvm: str = ""
+) -> argparse.Namespace:
+    """Read the command line that all scripts share; `names` and `libsvm` add arguments."""
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -36,12 +39,21 @@ def options(doc: str, limit: int | None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path("."), help="folder of plot and table")
     parser.add_argument("--runs", type=int, default=1, help="seeds to average over")
     parser.add_argument("--limit", type=int, default=limit, help="training examples")
+    if names:
+        about = f"data sets, all by default: {', '.join(names)}"
+        parser.add_argument("names", nargs="*", choices=[[], *names], help=about, metavar="NAME")
+    if libsvm:
+        about = f"LIBSVM as well, through scikit-learn: {libsvm}"
+        parser.add_argument("--libsvm", action="store_true", help=about)
     given = parser.parse_args()
+    if names:
+        given.names = given.names or list(names)
     given.out.mkdir(parents=True, exist_ok=True)
     return given
 
 
-def _read(path: Path) -> tuple[np.ndarray, np.ndarray]:
+def read(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Return the features of a file, float32 (rows, features), and its labels."""
     table = pq.read_table(path)
     columns = [table[name].to_numpy() for name in table.column_names if name != "label"]
     return np.stack(columns, axis=1).astype(np.float32), table["label"].to_numpy()
@@ -50,8 +62,8 @@ def _read(path: Path) -> tuple[np.ndarray, np.ndarray]:
 def adult(folder: Path) -> Problem:
     """Adult, gamma .005, C 1 (table 1 of the paper)."""
     (x, y), (x_test, y_test) = (
-        _read(folder / "adult_train.parquet"),
-        _read(folder / "adult_test.parquet"),
+        read(folder / "adult_train.parquet"),
+        read(folder / "adult_test.parquet"),
     )
     return Problem(x, y > 0, x_test, y_test > 0, 1.0)
 
@@ -59,8 +71,8 @@ def adult(folder: Path) -> Problem:
 def mnist_8(folder: Path) -> Problem:
     """MNIST, 8 against the rest, gamma .005, C 1000 (table 1 of the paper)."""
     (x, y), (x_test, y_test) = (
-        _read(folder / "mnist_train.parquet"),
-        _read(folder / "mnist_test.parquet"),
+        read(folder / "mnist_train.parquet"),
+        read(folder / "mnist_test.parquet"),
     )
     return Problem(x / 255, y == 8, x_test / 255, y_test == 8, 1000.0)
 

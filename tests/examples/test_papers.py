@@ -1,5 +1,6 @@
 """The scripts that redo the papers' figures, on small generated files of the same shape."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,21 @@ import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "papers"
 SCRIPTS = sorted(FOLDER.glob("figure*.py"))
+THESIS = sorted(FOLDER.glob("thesis_*.py"))
+WITH_LIBSVM = ("4_1", "4_3", "5_2")
+PLOTS = {
+    "thesis_figure_3_2": [
+        f"thesis_figure_3_{i}_{name}_{across}"
+        for i in (1, 2)
+        for name in ("adult", "covertype")
+        for across in ("passes", "seconds")
+    ],
+    "thesis_figure_4_10": [f"thesis_figure_4_10{part}" for part in ("", "_seconds", "_vectors")],
+    "thesis_figure_5_1": ["thesis_figure_5_1_letter", "thesis_figure_5_1_usps"],
+    "thesis_table_4_1": [f"thesis_figure_4_{i}" for i in (5, 6, 7, 8)],
+    "thesis_table_4_3": [],
+    "thesis_table_5_2": [],
+}
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +40,32 @@ def data(tmp_path_factory):
             label = np.where(first, 1, -1) if name == "adult" else np.where(first, 8, 3)
             columns = {f"f{i}": column for i, column in enumerate(x.T)} | {"label": label}
             pq.write_table(pa.table(columns), folder / f"{name}_{part}.parquet")
+    write_more(folder, rng)
     return folder
+
+
+def write_more(folder, rng):
+    """Write the data of the thesis' scripts: small, of the same shape."""
+    files = {
+        "letter_train": ("A", "B", "C"),
+        "letter_test": ("A", "B", "C"),
+        "usps_train": (0, 1, 2),
+        "usps_test": (0, 1, 2),
+        "banana": (False, True),
+        "covtype_first20k": (1, 2),
+    }
+    for name, labels in files.items():
+        k = rng.integers(0, len(labels), 150)
+        x = rng.integers(0, 16, (150, 4)) / 8 - 1 + k[:, None]
+        columns = {f"f{i}": column for i, column in enumerate(x.T)}
+        columns["label"] = np.array(labels)[k]
+        pq.write_table(pa.table(columns), folder / f"{name}.parquet")
+    for part in ("train", "test"):
+        y = rng.choice([-1, 1], 150)
+        indices = [[int(k > 0), 2 + i % 5] for i, k in enumerate(y.tolist())]
+        values = pa.array([[0.8, 0.6]] * 150, pa.list_(pa.float32()))
+        columns = {"indices": pa.array(indices, pa.list_(pa.int32())), "values": values, "label": y}
+        pq.write_table(pa.table(columns), folder / f"reuters_moneyfx_{part}.parquet")
 
 
 def test_all_figures_are_there():
@@ -40,5 +81,24 @@ def test_a_figure_is_made(script, data, tmp_path):
     assert done.returncode == 0, done.stderr
     lines = (tmp_path / f"{script.stem}.md").read_text().splitlines()
     assert done.stdout.splitlines() == lines and len(lines) >= 4
-    assert len({line.count("|") for line in lines}) == 1 and "nan" not in done.stdout
+    assert len({line.count("|") for line in lines}) == 1 and not re.search(r"\bnan\b", done.stdout)
     assert (tmp_path / f"{script.stem}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_all_scripts_of_the_thesis_are_there():
+    assert [script.stem for script in THESIS] == list(PLOTS)
+
+
+@pytest.mark.parametrize("script", THESIS, ids=lambda path: path.stem)
+def test_a_table_or_figure_of_the_thesis_is_made(script, data, tmp_path):
+    command = [sys.executable, str(script), "--data", str(data), "--out", str(tmp_path)]
+    command += ["--limit", "80"] + ["--libsvm"] * script.stem.endswith(WITH_LIBSVM)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    tables = [path.read_text() for path in sorted(tmp_path.glob("*.md"))]
+    assert done.stdout == "\n".join(tables) and not re.search(r"\bnan\b", done.stdout)
+    for table in tables:
+        lines = table.splitlines()
+        assert len(lines) >= 4 and len({line.count("|") for line in lines}) == 1
+    for name in PLOTS[script.stem]:
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")

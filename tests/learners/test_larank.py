@@ -122,6 +122,16 @@ def test_a_clock_may_decide_what_is_done():
     model.finish()
 
 
+def test_the_clock_counts_the_kernel_values_of_a_new_example():
+    # Of so many features, they take most of the time; PROCESSNEW must not seem cheap without them.
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(600, 2000)).astype(np.float32), rng.integers(0, 4, 600).tolist()
+    model = LaRankClassifier(kernels.RBF(gamma=0.0005), clock=True, seed=0)
+    model.learn_many(x, y)
+    counts = model.counters
+    assert counts["argmax_old"] + counts["optimize_steps"] / 10 > 150
+
+
 def test_bounds_hold():
     x, y = problem(800)
     model = LaRankClassifier(max_support_vectors=30, seed=0)

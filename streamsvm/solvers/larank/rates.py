@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from streamsvm._compile import compiled_within
 from streamsvm.support.clock import cycles
 
@@ -16,12 +18,19 @@ _SECONDS = (2e-8, 1e-9, 1.5e-11, 4e-10)
 
 
 @compiled_within
-def begin(state, clock):
-    """Begin an operation: reset its gain and its cost."""
+def begin(state, clock, began):
+    """Begin an operation at this time of the clock: reset its gain and its cost."""
     if clock > 0.0:
-        state.info[0].began = cycles()
+        state.info[0].began = began
     state.info[0].gained = 0.0
     state.info[0].work = _SECONDS[0]
+
+
+@compiled_within
+def assumed_cycles(n_features, n_values):
+    """Return the assumed clock cycles of kernel values that were computed before."""
+    _, value, feature, _ = _SECONDS
+    return np.int64(1e9 * n_values * (value + n_features * feature))
 
 
 @compiled_within

@@ -27,11 +27,13 @@ import numpy as np
 from streamsvm._compile import borrowed, compiled, compiled_leaf, compiled_within, prefetch
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds
 from streamsvm.solvers.larank.bounds import stay_within
-from streamsvm.solvers.larank.rates import begin, charge, rate
+from streamsvm.solvers.larank.pairs import own_pair, pair_of_two
+from streamsvm.solvers.larank.rates import assumed_cycles, begin, charge, rate
 from streamsvm.solvers.larank.state import ABSENT, BLOCK, beta, forget, set_beta, squeeze
 from streamsvm.solvers.larank.uniform import uniform_steps
 from streamsvm.solvers.tracking.state import add_scaled
 from streamsvm.support import stores
+from streamsvm.support.clock import cycles
 from streamsvm.support.draws import below, uniform
 from streamsvm.support.fresh_block import fill_block as fill_block  # called by kernel_batches
 from streamsvm.support.fresh_block import squeezed
@@ -171,42 +173,6 @@ def process_old(state, kernel, i, tau, d):
     return smo_step(state, kernel, i, rising, falling, tau, d)
 
 
-@compiled_within
-def _own_pair(state, i):
-    """Return the best c+ and c- of slot i among its classes in `own`, and the step's gain."""
-    rising, falling = np.int64(-1), np.int64(-1)
-    most, least, y = -np.inf, np.inf, state.y[i]
-    for j in range(state.n_own[i]):
-        c = np.int64(state.own[i, j])
-        g = state.gradient[c, i]
-        if g < least:
-            falling, least = c, g
-        # The coefficient of a class other than y is below its bound 0.
-        if g > most and (c != y or state.coefficient[c, state.place[c, i]] < state.box[i]):
-            rising, most = c, g
-    if rising < 0 or most <= least:
-        return rising, falling, 0.0
-    return rising, falling, _gain(state, i, rising, most - least)
-
-
-@compiled_within
-def _pair_of_two(state, i):
-    """Do the same as `_own_pair` for exactly two classes, the usual case, without branches."""
-    a, b = np.int64(state.own[i, 0]), np.int64(state.own[i, 1])
-    slope = state.gradient[a, i] - state.gradient[b, i]
-    rising, falling = (a, b) if slope > 0.0 else (b, a)
-    return rising, falling, _gain(state, i, rising, abs(slope))
-
-
-@compiled_within
-def _gain(state, i, rising, slope):
-    """Return the gain of a step of slot i, whose coefficient for the class `rising` is not 0."""
-    bound = state.box[i] if rising == state.y[i] else 0.0
-    k = max(np.float64(state.diagonal[i]), 1e-12)
-    step = min(slope / (2.0 * k), bound - state.coefficient[rising, state.place[rising, i]])
-    return step * (slope - step * k)
-
-
 @compiled
 def optimize(state, kernel, schedule, d):
     """OPTIMIZE (Algorithm 20) on the best of some random patterns: a step among their classes."""
@@ -220,9 +186,9 @@ def optimize(state, kernel, schedule, d):
         for j in range(n_some):
             i = state.order[j]
             if state.n_own[i] == 2:
-                up, down, gain = _pair_of_two(state, i)
+                up, down, gain = pair_of_two(state, i)
             else:
-                up, down, gain = _own_pair(state, i)
+                up, down, gain = own_pair(state, i)
             if gain > best:
                 at, rising, falling, best = i, up, down, gain
     charge(state, 0, 4.0 * schedule.candidates, 0)
@@ -275,7 +241,7 @@ def _adapt(state, kernel, schedule, d):
         u = uniform(state.draws) * (info.rate_new + old + some)
         if u < info.rate_new:
             return
-        begin(state, schedule.clock)
+        begin(state, schedule.clock, cycles())
         if u < info.rate_new + old:
             process_old(state, kernel, _random_pattern(state), schedule.tau, d)
             info.rate_old = rate(state, schedule.clock, info.rate_old)
@@ -337,12 +303,17 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
         info = state.info[0]
         n_block = info.n
         rows = part(x, start, start + size)
-        # Unless they were computed before: see `ready` of `state.INFO`.
-        if not (n_rows == size and info.ready == -n_block < 0):
+        began = cycles()
+        if n_rows == size and info.ready == -n_block < 0:
+            # Computed before, for predictions or by threads: see `ready` of `state.INFO`.
+            began -= assumed_cycles(d, size * n_block)
+        else:
             stores.values(kernel, state.store, rows, size, d, np.int64(0), n_block, state.block)
         info.ready = 0
+        share = (cycles() - began) // size
         for r in range(size):
             at = start + r
+            began = cycles() - share
             # Not by the capacity: a loaded model has another one, and must learn the same.
             if info.n - info.n_alive > max(16, info.n // 8):
                 squeeze(state)
@@ -360,7 +331,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
                 margins[at, c] = state.scores[c]
             # An example of weight 0, or that is already a support pattern, is not processed.
             if box[at] > 0.0 and not _is_kept(state, numbers[at]):
-                begin(state, schedule.clock)
+                begin(state, schedule.clock, began)
                 process_new(
                     state, kernel, fresh, np.int64(y[at]), box[at], weight[at], numbers[at], row,
                     diagonal[at], schedule,
