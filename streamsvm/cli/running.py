@@ -213,6 +213,8 @@ def conclude(
     """
     failures: list[BaseException] = []
     extra: dict[str, Any] = {"learner": f"{options.learner}, {learner.description}"}
+    if hasattr(learner, "n_support_patterns"):
+        extra["support patterns"] = f"{learner.n_support_patterns:,}  (examples kept)"
     if report.interrupted:
         extra["interrupted"] = "the report is of the examples up to there"
     if options.save is not None:

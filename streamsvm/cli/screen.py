@@ -22,6 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streamsvm import _compiling
+from streamsvm.monitor.report import ABOUT
 from streamsvm.run.report import Progress, RunReport
 
 _PLAIN_EVERY = 2.0
@@ -195,7 +196,9 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
         Name and value of each figure.
 
     """
-    classes = ", ".join(f"{label} ({n:,})" for label, n in report.labels.items())
+    classes = ", ".join(
+        f"{label} ({n:,}{_right(report.recall.get(label))})" for label, n in report.labels.items()
+    )
     rows = [
         ("examples", _examples(report)),
         ("classes", classes),
@@ -247,6 +250,10 @@ def report_table(rows: Iterable[tuple[str, str]]) -> Table:
     return table
 
 
+def _right(share: float | None) -> str:
+    return "" if share is None else f", {share:.1%} right"
+
+
 def _examples(report: RunReport) -> str:
     """Return the number of examples, and examples a second without the time that compiling took."""
     seconds = report.seconds - report.compile_seconds
@@ -285,15 +292,6 @@ def _cached(counters: dict[str, int]) -> str | None:
     return f"{total:,} asked for: {found}"
 
 
-_ABOUT = {
-    "kept": "excess over the optimum, at most",
-    "merged": "excess over the optimum of the vectors kept, at most",
-    "stream": "excess over the batch optimum, at most",
-    "window": "excess over the optimum of the window, at most",
-}
-"""What the gap is about, by `DualLearner.covers`."""
-
-
 def _gap_rows(monitor: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the rows for objective, gap and certificate, if a monitor measured."""
     rows = []
@@ -303,9 +301,12 @@ def _gap_rows(monitor: dict[str, Any]) -> list[tuple[str, str]]:
     if monitor.get("gap") is not None:
         gap, low, high = monitor["gap"], monitor["gap_low"], monitor["gap_high"]
         interval = "" if low == high else f", between {low:.4g} and {high:.4g}"
-        rows.append(("duality gap", f"{gap:.4g}{interval}  ({_ABOUT[monitor['covers']]})"))
+        rows.append(("duality gap", f"{gap:.4g}{interval}  ({ABOUT[monitor['covers']]})"))
         if monitor["averaged_gap"] is not None:
             rows.append(("mean gap", f"{monitor['averaged_gap']:.4g}  (since the start)"))
+    elif monitor.get("kept_gap") is not None:
+        meaning = "excess over the optimum of the vectors kept; of the stream: the objective, at most"
+        rows.append(("duality gap", f"{monitor['kept_gap']:.4g}  ({meaning})"))
     if rows:
         rows.append(("certificate", _certificate(monitor)))
     return rows
@@ -316,7 +317,7 @@ def _certificate(monitor: dict[str, Any]) -> str:
     value, reason = monitor["certificate"], monitor["certificate_reason"]
     if value is None:
         return str(reason)
-    return (
-        f"{value:.4g}  (with {monitor['confidence']:.0%} above the mean gap {reason}; estimate: "
-        f"{monitor['seen_gap']:.4g})"
-    )
+    chance, seen = f"{monitor['confidence']:.0%}", f"{monitor['seen_gap']:.4g}"
+    if monitor["covers"] == "kept":
+        return f"{value:.4g}  (upper bound of the mean gap, with {chance} probability: {reason})"
+    return f"{value:.4g}  (upper bound, with {chance}, of another mean gap: {reason}; about {seen})"

@@ -14,7 +14,8 @@ import numpy as np
 
 from streamsvm.monitor.sample import PassedBy
 
-GAPS = ("gap", "gap_kept", "gap_discarded", "gap_low", "gap_high", "kept_gap")
+OF_STREAM = ("gap", "gap_kept", "gap_discarded", "gap_low", "gap_high")
+GAPS = (*OF_STREAM, "kept_gap")
 
 
 class Discarded(NamedTuple):

@@ -27,6 +27,15 @@ _PLOTS = {
 """Title, label of the axis, and {column: name} of each plot."""
 
 
+_OPTIMUM = {
+    "kept": "the optimum",
+    "merged": "the optimum of the vectors kept",
+    "stream": "the batch optimum",
+    "window": "the optimum of the window",
+}
+"""What the model is compared with, by `DualLearner.covers`."""
+
+
 def write(monitor: Any, folder: Path) -> list[Path]:
     """Write the plots and return their paths.
 
@@ -92,29 +101,41 @@ def _write(figure: Any, path: Path) -> Path:
 
 def _set_log(axes: Any) -> None:
     """Make each axis logarithmic on which something is above 0: matplotlib refuses the others."""
+    from matplotlib.ticker import LogLocator, StrMethodFormatter
+
     shown = [line.get_data() for line in axes.get_lines()]
     for i, name in enumerate(("xscale", "yscale")):
         if any((data[i] > 0).any() for data in shown):
-            axes.set(**{name: "log"})
+            # Zeros are left out: clipped, they would be drawn as vertical lines.
+            getattr(axes, f"set_{name}")("log", nonpositive="mask")
+            if name == "xscale":
+                # matplotlib's own labels between powers of ten overlap.
+                axes.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+                for put in (axes.xaxis.set_major_formatter, axes.xaxis.set_minor_formatter):
+                    put(StrMethodFormatter("{x:,.0f}"))
 
 
 def _gap(monitor: Any, folder: Path) -> Path:
     """Plot the gap, its mean and the certificate over the examples, on log axes."""
-    figure, axes = _axes("How far the model is from the batch optimum", "normalised duality gap")
+    covers = monitor.learner.covers
+    figure, axes = _axes(f"How far the model is from {_OPTIMUM[covers]}", "normalised duality gap")
     t, low = _series(monitor, "gap_low")
     high = monitor.history.column("gap_high")
-    axes.plot(*_series(monitor, "gap"), color="tab:blue", alpha=0.5, linewidth=1, label="gap now")
+    now = "kept_gap" if covers == "merged" else "gap"
+    axes.plot(*_series(monitor, now), color="tab:blue", alpha=0.5, linewidth=1, label="gap now")
     if (high > low).any():
         band = {"color": "tab:blue", "alpha": 0.15, "linewidth": 0}
         axes.fill_between(t, low, high, label="its 95 % interval, from a sample", **band)
-    axes.plot(*_series(monitor, "averaged_gap"), color="tab:blue", label="mean of the gap so far")
-    is_all = monitor.learner.covers == "kept"
-    about = "that mean" if is_all else "the mean gap of the examples kept"
+    if _has_values(monitor, "averaged_gap"):
+        mean = {"color": "tab:blue", "label": "mean of the gap so far"}
+        axes.plot(*_series(monitor, "averaged_gap"), **mean)
     if _has_values(monitor, "certificate"):
-        if not is_all:
-            seen = {"color": "tab:orange", "linestyle": "--", "label": f"estimate of {about}"}
+        bounded = "the mean"
+        if covers != "kept":
+            bounded = "the dashed mean"
+            seen = {"color": "tab:orange", "linestyle": "--", "label": "mean, of kept examples alone"}
             axes.plot(*_series(monitor, "seen_gap"), **seen)
-        bound = f"certificate: bound on it, {monitor.confidence:.0%}"
+        bound = f"certificate: {bounded} is below, with {monitor.confidence:.0%}"
         axes.plot(*_series(monitor, "certificate"), color="tab:red", label=bound)
     _set_log(axes)
     axes.legend(fontsize="small")

@@ -42,12 +42,14 @@ def record_of(monitor: Any, n_sampled: int) -> dict[str, Any]:
         record |= gap.measured(learner, monitor.sampled(), n_sampled, monitor._n_before, draws)
         record["averaged_gap"] = monitor._mean.value(monitor._n)  # if it is measured now and then
         if learner.covers == "merged":
+            # Merged vectors are no examples: of the stream's gap nothing is known.
+            record |= dict.fromkeys(gap.OF_STREAM)
             record["objective"] = gap.stream_objective(learner, sample, n_sampled, draws)
     else:
         record["objective"] = gap.sampled_objective(learner, sample)
     looks = looks_of(learner)
     record |= monitor._seen.values(looks)
-    if learner.has_dual and monitor._mean.due == NEVER:
+    if learner.has_dual and learner.covers == "kept":
         record["averaged_gap"] = record["seen_gap"]
     papers = getattr(learner, "papers_certificate", None)
     record["certificate_papers"] = None if papers is None or monitor._n_before else papers.value

@@ -24,8 +24,8 @@ MEANINGS = {
     "seen_gap_recent": "the same estimate, of late",
     "certificate_recent": "the same bound, of late",
     "certificate_papers": "bound of that mean in the papers' form, in expectation",
-    "averaged_gap": "mean of the measured gap so far",
-    "gap": "measured normalised gap now: excess over the batch optimum, at most",
+    "averaged_gap": "mean of the gap so far",
+    "gap": "measured normalised gap now: excess over the optimum, at most",
     "gap_kept": "part of the examples kept, exact",
     "gap_discarded": "part of the examples left out, estimated from a sample",
     "kept_gap": "gap of the problem of the examples kept alone, exact",
@@ -42,6 +42,15 @@ MEANINGS = {
     "cache_hits": "share of cached kernel rows that were there",
     "memory_bytes": "held by the model's arrays",
 }
+
+
+ABOUT = {
+    "kept": "excess over the optimum, at most",
+    "merged": "excess over the optimum of the vectors kept, at most",
+    "stream": "excess over the batch optimum, at most",
+    "window": "excess over the optimum of the window, at most",
+}
+"""What the gap is about, by `DualLearner.covers`."""
 
 
 def shown(value: Any) -> str:
@@ -99,6 +108,11 @@ def panel(monitor: Any, values: Mapping[str, Any]) -> Table:
             reason = monitor.certificate_reason
             chance = f"with {monitor.confidence:.0%} probability"
             meaning = reason if value is None else f"{meaning} {chance}: {reason}"
+        if name == "gap":
+            covers = getattr(monitor.learner, "covers", "stream")
+            meaning = f"measured normalised gap now: {ABOUT[covers]}" if value is not None else (
+                "not known of the stream, as vectors were merged; the objective, at most"
+            )
         table.add_row(name, shown(value), escape(meaning))
     return table
 

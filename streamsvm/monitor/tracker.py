@@ -128,7 +128,7 @@ class TrackingMonitor(Presentation):
         self.confidence, self.horizon = confidence, horizon
         self._seen = SeenGap(looks_of(self.learner), horizon, confidence)
         self._mean = MeanGap()
-        if not self._has_dual or (self.learner.has_looks and not self._leaves_out):
+        if not self._has_dual or covers in ("kept", "merged"):
             # There is no gap, or the looks estimate its mean from every example.
             self._mean.due = NEVER
         self._due = every
@@ -319,7 +319,7 @@ class TrackingMonitor(Presentation):
     def _measured(self, n_sampled: int) -> dict[str, Any]:
         """Measure the gap with up to `n_sampled` examples left out, and return the record."""
         self._score()
-        self._is_thorough = n_sampled > self.sample or not self._leaves_out
+        self._is_thorough = n_sampled > self.sample or self._passed_by.next == NEVER
         record = record_of(self, n_sampled)
         self._last = record
         return record

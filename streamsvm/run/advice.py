@@ -17,6 +17,7 @@ _FEWEST = 1000
 _MOST_SUPPORT_VECTORS = 0.75
 _RARE = 0.001
 _FALL = 0.05
+_FAR = 0.5
 _MISSED = 0.5
 
 
@@ -84,6 +85,13 @@ def _model(report: RunReport, learner: Any) -> Iterator[str]:
         yield (
             f"{share:.0%} of all examples are support vectors: the target can hardly be learnt "
             "from these features, or C and gamma are far off"
+        )
+    far = report.monitor.get("gap")
+    if far is not None and far > _FAR:
+        yield (
+            f"the model is far from the optimum (gap {far:.2f}; that of a model that learnt nothing "
+            "is about 1): were the rows sorted by label or time? Shuffle them (--shuffle-buffer of "
+            "about the number of rows), or take averaged tracking, which keeps all examples"
         )
     missed = report.counters.get("cached_rows_missed", 0)
     asked = missed + report.counters.get("cached_rows_hit", 0)

@@ -73,6 +73,7 @@ class RunReport:
     accuracy: float = 0.0
     balanced_accuracy: float = 0.0
     labels: dict[str, int] = field(default_factory=dict)
+    recall: dict[str, float] = field(default_factory=dict)  # share predicted correctly, by label
     n_support_vectors: int | None = None
     delta: float | None = None
     dual: float | None = None

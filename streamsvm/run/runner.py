@@ -353,6 +353,10 @@ class Run:
         report.late = {} if self.late is None else self.late.counts
         report.accuracy, report.balanced_accuracy = self._accuracy.get(), self._balanced.get()
         report.labels = {str(plain(y)): n for y, n in sorted(self.seen.items(), key=repr)}
+        of_label = self.confusion.sum_row
+        report.recall = {
+            str(plain(y)): self.confusion.data[y][y] / of_label[y] for y in self.seen if of_label[y]
+        }
         if learner is not None:
             report.n_support_vectors = getattr(learner, "n_support_vectors", None)
             report.delta = getattr(learner, "delta", None)

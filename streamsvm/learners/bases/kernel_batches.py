@@ -122,6 +122,9 @@ def margins_of(learner: Any, x: Rows) -> np.ndarray:
     float64 (n,), or (n, classes); all 0 before the first example.
 
     """
+    if learner._sparse:
+        # A monitor's sample may be of rows from before the learner became sparse.
+        x = sparse(x)
     n, d = shape(x)
     margins = learner._new_margins(n)
     if learner._state is None or n == 0:

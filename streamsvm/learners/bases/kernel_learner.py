@@ -282,8 +282,9 @@ class KernelLearner(Learner):
 
     @property
     def description(self) -> str:
-        """The parameters in use that matter most: kernel and C."""
-        return f"{self.kernel_!r}, C={self.C:g}"
+        """The parameters in use that matter most: kernel, C, class weights."""
+        weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
+        return f"{self.kernel_!r}, C={self.C:g}{weights}"
 
     @property
     def n_support_vectors(self) -> int:
