@@ -6,7 +6,8 @@ all training examples is below C; and PROCESSOLD as often as table 5.3 says that
 made it. "Kernel values" and "arg max" are millions and thousands; "new" are the kernel values of
 each new example with the support patterns at that time. Expected: one epoch errs about as
 much as the optimum, with a dual about 5 % below it. INEX is not here. The duals of USPS are not the
-thesis'; "usps-smooth" is the same with gamma .01, where they are: its digits have another scale.
+thesis'; with gamma .01 ("usps-smooth") they are, so that its digits have another scale. The
+batch solver beside MCSVM is SVC.
 """
 
 import time

@@ -305,7 +305,9 @@ def _gap_rows(monitor: dict[str, Any]) -> list[tuple[str, str]]:
         if monitor["averaged_gap"] is not None:
             rows.append(("mean gap", f"{monitor['averaged_gap']:.4g}  (since the start)"))
     elif monitor.get("kept_gap") is not None:
-        meaning = "excess over the optimum of the vectors kept; of the stream: the objective, at most"
+        meaning = (
+            "excess over the optimum of the vectors kept; of the stream: the objective, at most"
+        )
         rows.append(("duality gap", f"{monitor['kept_gap']:.4g}  ({meaning})"))
     if rows:
         rows.append(("certificate", _certificate(monitor)))

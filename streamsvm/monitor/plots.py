@@ -133,7 +133,11 @@ def _gap(monitor: Any, folder: Path) -> Path:
         bounded = "the mean"
         if covers != "kept":
             bounded = "the dashed mean"
-            seen = {"color": "tab:orange", "linestyle": "--", "label": "mean, of kept examples alone"}
+            seen = {
+                "color": "tab:orange",
+                "linestyle": "--",
+                "label": "mean, of kept examples alone",
+            }
             axes.plot(*_series(monitor, "seen_gap"), **seen)
         bound = f"certificate: {bounded} is below, with {monitor.confidence:.0%}"
         axes.plot(*_series(monitor, "certificate"), color="tab:red", label=bound)

@@ -110,8 +110,10 @@ def panel(monitor: Any, values: Mapping[str, Any]) -> Table:
             meaning = reason if value is None else f"{meaning} {chance}: {reason}"
         if name == "gap":
             covers = getattr(monitor.learner, "covers", "stream")
-            meaning = f"measured normalised gap now: {ABOUT[covers]}" if value is not None else (
-                "not known of the stream, as vectors were merged; the objective, at most"
+            meaning = (
+                f"measured normalised gap now: {ABOUT[covers]}"
+                if value is not None
+                else ("not known of the stream, as vectors were merged; the objective, at most")
             )
         table.add_row(name, shown(value), escape(meaning))
     return table
