@@ -7,7 +7,6 @@ from typing import Any
 
 from streamsvm.monitor import gap
 from streamsvm.monitor.certificate import Looks
-from streamsvm.monitor.sample import NEVER
 from streamsvm.monitor.watched import counts_of, work_of
 
 

@@ -89,9 +89,9 @@ def _model(report: RunReport, learner: Any) -> Iterator[str]:
     far = report.monitor.get("gap")
     if far is not None and far > _FAR:
         yield (
-            f"the model is far from the optimum (gap {far:.2f}; that of a model that learnt nothing "
-            "is about 1): were the rows sorted by label or time? Shuffle them (--shuffle-buffer of "
-            "about the number of rows), or take averaged tracking, which keeps all examples"
+            f"the model is far from the optimum (gap {far:.2f}; a model that learnt nothing has "
+            "about 1): were the rows sorted by label? Shuffle them (--shuffle-buffer of about the "
+            "number of rows), or take averaged tracking, which keeps all examples"
         )
     missed = report.counters.get("cached_rows_missed", 0)
     asked = missed + report.counters.get("cached_rows_hit", 0)
