@@ -5,12 +5,16 @@ Starts librdkafka's mock broker with the 1,250 messages of River's Phishing data
 terminal. ``python mock_broker.py SECONDS`` ends by itself. Needs ``pip install confluent-kafka``.
 """
 
+import argparse
 import json
-import sys
 import time
 
 from confluent_kafka import Producer
 from river import datasets
+
+parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("seconds", type=float, nargs="?", default=1e6, help="end after so many")
+seconds = parser.parse_args().seconds
 
 producer = Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 0})
 broker = next(iter(producer.list_topics(timeout=10).brokers.values()))
@@ -24,6 +28,6 @@ print(
     flush=True,
 )
 try:
-    time.sleep(float(sys.argv[1]) if len(sys.argv) > 1 else 1e6)
+    time.sleep(seconds)
 except KeyboardInterrupt:
     pass

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
-from streamsvm.cli.values import number, whole
+from streamsvm.cli.values import label_of, number, whole
 from streamsvm.errors import ParameterError
 from streamsvm.run.late_labels import LateLabels
 
@@ -84,10 +83,4 @@ def _label(text: str | None, positive: str | None) -> Any:
     """Return the label that a text means: its JSON value, or the text itself."""
     if text is None:
         return None
-    if positive is not None:
-        return text == positive
-    try:
-        label = json.loads(text)
-    except ValueError:
-        return text
-    return text if isinstance(label, (list, dict)) else label
+    return text == positive if positive is not None else label_of(text)

@@ -59,7 +59,18 @@ def kernel_from(options: argparse.Namespace) -> Any:
     NamedTuple | None
         The kernel.
 
+    Raises
+    ------
+    ParameterError
+        An option is not a parameter of the kernel.
+
     """
+    used = {"linear": (), "polynomial": ("gamma", "degree", "coef0")}
+    wanted = used.get(options.kernel, ("gamma",))
+    for name in ("gamma", "degree", "coef0"):
+        if getattr(options, name) is not None and name not in wanted:
+            kernel = options.kernel or "rbf"
+            raise ParameterError(f"--{name}: not for --kernel {kernel}; leave it out")
     if options.kernel == "linear":
         return kernels.Linear()
     if options.kernel == "polynomial":

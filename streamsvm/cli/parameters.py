@@ -11,6 +11,7 @@ import typing
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from streamsvm.cli.values import label_of
 from streamsvm.learners.bases.registry import RegisteredLearner, registered_learners
 
 _SEE = re.compile(r"As in `(\w+)`")
@@ -166,6 +167,18 @@ def _metavar(parameter: Parameter) -> str:
     return "N" if parameter.kinds & {int, float} else "NAME"
 
 
+def _weights(text: str) -> dict[Any, float]:
+    """Return the factors of ``LABEL=FACTOR,...``; a label is its JSON value, or the text."""
+    weights = {}
+    for part in text.split(","):
+        name, _, factor = part.rpartition("=")
+        try:
+            weights[label_of(name)] = float(factor)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{part!r}: use LABEL=FACTOR,...") from None
+    return weights
+
+
 def _reader_of(kinds: frozenset[type]) -> Callable[[str], Any]:
     """Return a function that turns text into a value of one of the types."""
 
@@ -178,6 +191,8 @@ def _reader_of(kinds: frozenset[type]) -> Callable[[str], Any]:
                     return kind(text)
                 except ValueError:
                     continue
+        if dict in kinds and "=" in text:
+            return _weights(text)
         if str in kinds:
             return text
         wanted = " or ".join(sorted(kind.__name__ for kind in kinds - {dict}))

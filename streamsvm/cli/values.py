@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 from collections.abc import Callable
+from typing import Any
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
@@ -153,3 +155,32 @@ def path(text: str) -> str:
     if not text or "\0" in text:
         raise argparse.ArgumentTypeError(f"{text!r} is not a path")
     return text
+
+
+def label_of(text: str) -> Any:
+    """Return the label that a text means: its JSON value, or the text itself.
+
+    Parameters
+    ----------
+    text
+        A label; ``True`` and ``False`` may be written as in Python.
+
+    Returns
+    -------
+    Any
+        The label.
+
+    Examples
+    --------
+    >>> from streamsvm.cli.values import label_of
+    >>> label_of("False"), label_of("7"), label_of("spam")
+    (False, 7, 'spam')
+
+    """
+    if text in ("True", "False"):
+        return text == "True"
+    try:
+        label = json.loads(text)
+    except ValueError:
+        return text
+    return text if isinstance(label, (list, dict)) else label

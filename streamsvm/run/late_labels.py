@@ -325,7 +325,13 @@ class LateLabels:
                     "moment='timestamp', but the source has no timestamps: name its column"
                 )
             return iter(batch.timestamps.tolist())
-        return (float(event.x.get(self.moment, math.nan)) for event in batch.events())
+        moments = [float(event.x.get(self.moment, math.nan)) for event in batch.events()]
+        if self._now == 0.0 and not any(map(math.isfinite, moments)):
+            raise ParameterError(
+                f"moment={self.moment!r}: no event so far has such a feature, or it is no time; "
+                "name one that is, or 'timestamp'"
+            )
+        return iter(moments)
 
     # Checkpoints
 

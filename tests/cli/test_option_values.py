@@ -204,3 +204,23 @@ def test_labels_that_cannot_be_saved_are_refused_at_once(option, capsys):
     out, err = capsys.readouterr()
     assert "the label datetime.date(2020, 1, 1) cannot be saved" in err and "examples/s" not in err
     assert not out
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("--kernel", "linear", "--gamma", "2"),
+        ("--degree", "4"),
+        ("--class-weight", "True=heavy"),
+        ("--label-delay", "5", "--label-moment", "absent"),
+    ],
+    ids=" ".join,
+)
+def test_options_that_would_have_no_effect_are_refused(wrong, capsys):
+    assert code_of(["replay", "data.parquet", "--target", "y", "--quiet", *wrong], capsys) == 2
+
+
+def test_class_weights_are_given_by_label(capsys):
+    arguments = ["replay", "data.parquet", "--target", "y", "--json", "--class-weight", "True=10"]
+    assert main(arguments) == 0
+    assert "class_weight={True: 10.0}" in json.loads(capsys.readouterr().out)["parameters"]
