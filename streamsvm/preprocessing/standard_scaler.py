@@ -49,18 +49,18 @@ _N_OLD = VARIANCE + 1
 class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
     """Scale features to mean 0 and variance 1, estimated from the stream so far.
 
-    No single value can ruin the scale of a feature. A value further than `clip` standard deviations
-    from the mean counts as one at that distance, and scaled values lie within -clip .. clip. A
-    true change is followed: the limit grows with the variance, and when the second half of a
-    feature's values has less than a hundredth of the standard deviation of all, the first half
-    is forgotten.
+    No single value can ruin the scale of a feature. Scaled values lie within -clip .. clip, and in
+    mean and variance a value counts as at most 2 clip standard deviations from the mean. A true
+    change is followed: these limits grow with the variance, and when the last quarter of a
+    feature's values has less than a hundredth of the standard deviation of all, the earlier values
+    are forgotten.
 
-    On values within the limit the result for events is that of River's
-    ``preprocessing.StandardScaler``, on which one value of 1e6 leaves its trace for ever; with
-    ``clip=None`` it is River's on all values. Three differences remain. A batch gives exactly the
-    result of its rows one by one. One-hot features, named ``column=value``, are not changed: scaled
-    to variance 1, a rare category would outweigh all other features. NaN, infinities, strings and
-    numbers beyond single precision (3.4e38) are refused.
+    River's ``preprocessing.StandardScaler`` has no such limits: one value of 1e6 leaves its trace
+    for ever. With ``clip=None`` the result for events is River's; by default it is while values lie
+    within the limits. Three differences remain. A batch gives exactly the result of its rows one by
+    one. One-hot features, named ``column=value``, are not changed: scaled to variance 1, a rare
+    category would outweigh all other features. NaN, infinities, strings and numbers beyond single
+    precision (3.4e38) are refused.
 
     A feature that an event lacks is not added; for the learner it is 0, which is the mean. Sparse
     batches are not changed: centring would make all their zeros nonzero.
@@ -68,13 +68,14 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
     Parameters
     ----------
     clip
-        At least 2: the limit in standard deviations, 20 by default; it begins with the 20th value
-        of a feature. Of a feature that differs from 0 in fewer than one of clip^2 values (400),
-        nonzero values of different sizes may become equal. None: no limit, nothing is forgotten.
+        At least 1: the limit in standard deviations, 10 by default. Mean and variance follow it
+        from a feature's 21st value on. Of a feature that differs from 0 in fewer than 1 of
+        4 clip^2 values (400), nonzero values of different sizes may become equal. None: no limit,
+        and nothing is forgotten.
     reject
-        None, the default: values of any size are learnt, as `clip` says. Or at least 2: learning an
+        None, the default: values of any size are learnt, as `clip` says. Or at least 1: learning an
         event with a value further than this many standard deviations from its mean (1e6, say)
-        raises a `FeatureError`, from the 21st value of a feature on; a run makes it a dead letter.
+        raises a `FeatureError`, from a feature's 21st value on; a run makes it a dead letter.
         Nothing is learnt from such events: if a feature changes for good, all later ones are
         refused.
 
@@ -97,7 +98,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
 
     """
 
-    def __init__(self, clip: float | None = 20.0, reject: float | None = None) -> None:
+    def __init__(self, clip: float | None = 10.0, reject: float | None = None) -> None:
         self.clip, self.reject = clip, reject
         super().__init__(_limit("clip", clip), _limit("reject", reject))
 
@@ -355,7 +356,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
 
 
 def _limit(name: str, value: float | None) -> float:
-    return np.inf if value is None else check_number(name, value, 2.0)
+    return np.inf if value is None else check_number(name, value, 1.0)
 
 
 # In files: statistics, float64 (3, features), as in older ones; and the other rows as "recent".

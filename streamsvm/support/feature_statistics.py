@@ -2,13 +2,14 @@
 
 Three rules, with a limit of `clip` standard deviations:
 
-* A value further than `clip` standard deviations from the mean counts as one at that distance: it
-  multiplies the variance of n values by about 1 + clip^2 / n, however large it is. A true change of
-  scale is followed all the same, as the limit grows with the variance.
-* The last half of the values is also looked at alone. When its standard deviation is below a
+* Scaled values lie within -clip .. clip.
+* In mean and variance a value counts as at most 2 clip standard deviations from the mean: it
+  multiplies the variance of n values by at most 1 + (2 clip)^2 / n, however large it is. A true
+  change of scale is followed all the same, as the limit grows with the variance. (At clip instead
+  of 2 clip, features with long tails would be scaled by too small a variance.)
+* The last quarter of the values is also looked at alone. When its standard deviation is below a
   hundredth of that of all values, the earlier values are forgotten. This follows a change of level
   or to a smaller scale, and recovers from a value far away among the first ones.
-* Scaled values lie within -clip .. clip.
 
 With a limit of infinity these are the plain mean and variance (Welford).
 """
@@ -37,9 +38,10 @@ def learn_value(statistics, f, value, clip):
     """Update the statistics, float64 (N_ROWS, d), by a value of feature f."""
     counted = value
     if clip < np.inf and is_far(statistics, f, value, clip):
-        limit = clip * statistics[VARIANCE, f] ** 0.5
-        counted = statistics[MEAN, f] + (limit if value > statistics[MEAN, f] else -limit)
         statistics[N_CLIPPED, f] += 1.0
+        if is_far(statistics, f, value, 2.0 * clip):
+            limit = 2.0 * clip * statistics[VARIANCE, f] ** 0.5
+            counted = statistics[MEAN, f] + (limit if value > statistics[MEAN, f] else -limit)
     statistics[COUNT, f] += 1.0
     old_mean = statistics[MEAN, f]
     statistics[MEAN, f] += (counted - old_mean) / statistics[COUNT, f]
@@ -64,7 +66,7 @@ def is_far(statistics, f, value, limit):
 
 @compiled
 def _learn_recent(statistics, f, value):
-    """Add a value, as it is, to the recent ones; look at them when they are half of all."""
+    """Add a value, as it is, to the recent ones; look at them when they are a quarter of all."""
     if statistics[RECENT, f] == 0.0:
         statistics[FIRST, f] = value
     # As the first value is one of them, the sums cannot cancel, whatever it is.
@@ -73,7 +75,7 @@ def _learn_recent(statistics, f, value):
     statistics[SUM, f] += difference
     statistics[SQUARES, f] += difference * difference
     n = statistics[RECENT, f]
-    if n < ENOUGH or 2.0 * n < statistics[COUNT, f]:
+    if n < ENOUGH or 4.0 * n < statistics[COUNT, f]:
         return
     shift = statistics[SUM, f] / n
     variance = statistics[SQUARES, f] / n - shift * shift
