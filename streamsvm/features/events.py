@@ -59,10 +59,17 @@ def snapshot(x: Any) -> dict[Name, Any]:
     return content
 
 
+def fault_of(value: Any) -> str:
+    """Return what is wrong with a value that is no finite number of single precision."""
+    if isinstance(value, float | np.floating) and LARGEST < abs(float(value)) < math.inf:
+        return "beyond single precision (3.4e38)"
+    return "not a finite number"
+
+
 def refusal(name: Name, value: Any) -> str:
     """Return the message for a value that is refused."""
-    if isinstance(value, float | np.floating) and LARGEST < abs(float(value)) < math.inf:
-        return f"feature {name!r} is {value!r}: beyond single precision (3.4e38); scale it first"
+    if (fault := fault_of(value)) != "not a finite number":
+        return f"feature {name!r} is {value!r}: {fault}; correct it, or leave the feature out"
     return (
         f"feature {name!r} is {value!r}: only finite numbers are accepted; leave a missing feature "
         "out, one-hot encode text"

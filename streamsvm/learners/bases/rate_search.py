@@ -312,7 +312,7 @@ def _squares(values, start, squares):
 def mean_square(x: Rows) -> float:
     """Return the mean of ||x||^2 over rows; 1 if all are 0.
 
-    A row counts as at most 1,000 times the median: otherwise all rates would follow one outlier.
+    A row counts as at most 10,000 times the median: otherwise all rates would follow one outlier.
     """
     n, d = shape(x)
     if isinstance(x, SparseRows):
@@ -321,7 +321,7 @@ def mean_square(x: Rows) -> float:
         start, values = np.arange(n + 1) * d, x.ravel()
     squares = np.empty(n)
     _squares(values, start, squares)
-    limit = 1000.0 * float(np.median(squares))
+    limit = 1e4 * float(np.median(squares))
     if squares.max() > limit > 0.0:
         return float(np.minimum(squares, limit).mean())
     total = _sum_of_squares(values[int(start[0]) : int(start[-1])])
