@@ -8,7 +8,7 @@ from typing import Any
 
 from streamsvm import StandardScaler, kernels
 from streamsvm.cli.parameters import add_options, parameters
-from streamsvm.cli.values import whole
+from streamsvm.cli.values import limit, whole
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.run.warm import KERNELS
@@ -43,6 +43,21 @@ def add_learner_options(group: argparse._ArgumentGroup) -> None:
         action=argparse.BooleanOptionalAction,
         default=True,
         help="standardise numeric features online; default on",
+    )
+    group.add_argument(
+        "--clip",
+        type=limit,
+        metavar="N",
+        default=StandardScaler().clip,
+        help="with --scale: scaled values lie within -N .. N, and a value far outside of what was "
+        "seen hardly changes the scale; none: no limit; default 10",
+    )
+    group.add_argument(
+        "--reject",
+        type=limit,
+        metavar="N",
+        help="with --scale: an example with a value more than N standard deviations from its mean "
+        "is a bad example (see --on-error); default none",
     )
 
 
@@ -101,6 +116,8 @@ def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
 
     """
     options.learner = options.learner or "lasvm"
+    if options.reject is not None and not options.scale:
+        raise ParameterError("--reject: not with --no-scale, as no means are known; leave it out")
     classes: dict[str, Any] = {learner.name: learner.cls for learner in registered_learners()}
     cls = classes[options.learner]
     known = inspect.signature(cls).parameters.keys()
@@ -117,4 +134,6 @@ def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
     if "seed" in inspect.signature(cls).parameters:
         given["seed"] = options.seed
     learner = cls(**given)
-    return learner, StandardScaler() | learner if options.scale else learner
+    if not options.scale:
+        return learner, learner
+    return learner, StandardScaler(clip=options.clip, reject=options.reject) | learner

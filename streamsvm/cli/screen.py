@@ -224,6 +224,8 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
     if report.late:
         counts = ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in report.late.items())
         rows.append(("late labels", counts))
+    if report.clipped:
+        rows.append(("clipped values", _clipped(report.clipped)))
     if report.bad:
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in report.bad.items())
         rows.append(("bad examples", reasons))
@@ -276,6 +278,13 @@ def _memory(report: RunReport) -> str:
         else f"; peak of the process {report.peak_bytes / 1e6:,.0f} MB"
     )
     return text + peak
+
+
+def _clipped(counts: dict[str, int]) -> str:
+    """Return how many values were beyond the scaler's limit, and of which features."""
+    most = sorted(counts, key=lambda name: -counts[name])
+    shown = ", ".join(f"{name} ({counts[name]:,})" for name in most[:3])
+    return f"{sum(counts.values()):,} far from the mean: {shown}{', ...' if most[3:] else ''}"
 
 
 def _cached(counters: dict[str, int]) -> str | None:

@@ -93,6 +93,33 @@ def positive(text: str) -> float:
     return value
 
 
+def limit(text: str) -> float | None:
+    """Read a finite number of at least 1, or "none".
+
+    Parameters
+    ----------
+    text
+        The value of an option.
+
+    Returns
+    -------
+    float | None
+        The number; None for "none".
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        It is neither.
+
+    """
+    if text.lower() == "none":
+        return None
+    value = _float(text)
+    if not 1.0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r}: use a number of at least 1, or none")
+    return value
+
+
 def _float(text: str) -> float:
     try:
         return float(text)

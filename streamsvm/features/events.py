@@ -59,12 +59,28 @@ def snapshot(x: Any) -> dict[Name, Any]:
     return content
 
 
+def fault_of(value: Any) -> str:
+    """Return what is wrong with a value that is no finite number of single precision."""
+    size = math.inf
+    if isinstance(value, int | float):
+        # Not converted: an integer may be larger than any float.
+        size = abs(value)
+    elif isinstance(value, np.floating):
+        size = abs(float(value))
+    return (
+        "beyond single precision (3.4e38)" if LARGEST < size < math.inf else "not a finite number"
+    )
+
+
 def refusal(name: Name, value: Any) -> str:
     """Return the message for a value that is refused."""
-    if isinstance(value, float | np.floating) and LARGEST < abs(float(value)) < math.inf:
-        return f"feature {name!r} is {value!r}: beyond single precision (3.4e38); scale it first"
+    # Python refuses to write integers of thousands of digits.
+    is_long = isinstance(value, int) and value.bit_length() > 256
+    shown = f"an integer of {value.bit_length()} bits" if is_long else repr(value)
+    if (fault := fault_of(value)) != "not a finite number":
+        return f"feature {name!r} is {shown}: {fault}; correct it, or leave the feature out"
     return (
-        f"feature {name!r} is {value!r}: only finite numbers are accepted; leave a missing feature "
+        f"feature {name!r} is {shown}: only finite numbers are accepted; leave a missing feature "
         "out, one-hot encode text"
     )
 

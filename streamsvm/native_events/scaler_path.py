@@ -28,30 +28,18 @@ from streamsvm.native_events.fast_path import (
     table_at,
 )
 from streamsvm.native_events.python_methods import methods_of, new_reference
+from streamsvm.support.feature_statistics import N_ROWS, is_far, learn_value, scaled
 from streamsvm.support.rows import LARGEST
 
-# The fields of the table, int64 (_N,), after those that all tables begin with: the address of the
-# statistics, float64 (3, features), and their number of features; the objects that the methods
-# return for an event that was learnt, and for one that falls back.
-_STATISTICS, _N_FEATURES, _LEARNT, _FALL_BACK = range(N_HEAD, N_HEAD + 4)
-_N = N_HEAD + 4
+# The fields of the table, int64 (_N,), after those that all tables begin with: the addresses of the
+# statistics, float64 (N_ROWS, features), and of the limits, float64 (2,); the number of features;
+# the objects that the methods return for an event that was learnt, and for one that falls back.
+_STATISTICS, _LIMITS, _N_FEATURES, _LEARNT, _FALL_BACK = range(N_HEAD, N_HEAD + 5)
+_N = N_HEAD + 5
 
-
-@compiled
-def learn_value(statistics, f, value):
-    """Update the statistics, float64 (3, d): counts, means, variances, by a value of feature f."""
-    statistics[0, f] += 1.0
-    old_mean = statistics[1, f]
-    statistics[1, f] += (value - old_mean) / statistics[0, f]
-    spread = (value - old_mean) * (value - statistics[1, f])
-    statistics[2, f] += (spread - statistics[2, f]) / statistics[0, f]
-
-
-@compiled
-def scaled(statistics, f, value):
-    """Return a value of feature f in standard deviations from the mean; 0 without variance."""
-    variance = statistics[2, f]
-    return (value - statistics[1, f]) / variance**0.5 if variance > 0.0 else 0.0
+CLIP, REJECT = range(2)
+"""The limits, in standard deviations from the mean: where values are clipped, and where an event is
+refused; infinite if there is no such limit."""
 
 
 @compiled
@@ -89,11 +77,17 @@ def learn(owner, x):
     if n < 0:
         return new_reference(table[_FALL_BACK])
     fields = fields_at(table[READER])
-    statistics = array_at(table[_STATISTICS], (3, d), np.float64)
+    statistics = array_at(table[_STATISTICS], (N_ROWS, d), np.float64)
+    limits = array_at(table[_LIMITS], (2,), np.float64)
     columns = array_at(fields[reader.COLUMNS], (LONGEST,), np.int32)
     given = array_at(fields[reader.NUMBERS], (LONGEST,), np.float64)
+    if limits[REJECT] < np.inf:
+        # The general path says which feature is too far.
+        for t in range(n):
+            if is_far(statistics, columns[t], given[t], limits[REJECT]):
+                return new_reference(table[_FALL_BACK])
     for t in range(n):
-        learn_value(statistics, columns[t], given[t])
+        learn_value(statistics, columns[t], given[t], limits[CLIP])
     return new_reference(table[_LEARNT])
 
 
@@ -108,13 +102,14 @@ def transform(owner, x):
     n = _list_event(table[READER], d, x) if event != 0 and is_open(owner, table) else -1
     if n >= 0:
         fields = fields_at(table[READER])
-        statistics = array_at(table[_STATISTICS], (3, d), np.float64)
+        statistics = array_at(table[_STATISTICS], (N_ROWS, d), np.float64)
+        clip = array_at(table[_LIMITS], (2,), np.float64)[CLIP]
         order = array_at(fields[reader.NAME_ORDER], (d,), np.int64)
         columns = array_at(fields[reader.COLUMNS], (LONGEST,), np.int32)
         given = array_at(fields[reader.NUMBERS], (LONGEST,), np.float64)
         for t in range(n):
             c = columns[t]
-            if not py.put_number(event, order[c], scaled(statistics, c, given[t])):
+            if not py.put_number(event, order[c], scaled(statistics, c, given[t], clip)):
                 n = -1
                 break
     if n < 0:
@@ -144,11 +139,16 @@ class ScalerFastPath:
         The scaler's RLock, held while statistics are changed elsewhere.
     generation
         The scaler's generation.
+    limits
+        float64 (2,): the scaler's clip and reject, infinite if it has no such limit.
 
     """
 
-    def __init__(self, schema: Schema, room: int, lock: Any, generation: Generation) -> None:
+    def __init__(
+        self, schema: Schema, room: int, lock: Any, generation: Generation, limits: np.ndarray
+    ) -> None:
         self._schema, self._room, self._generation = schema, room, generation
+        self._limits = limits
         self._reader = reader_of(schema, room, True)
         self._table = np.zeros(_N, np.int64)
         self._table[:N_HEAD] = head_of(generation, address_of(self._reader.fields))
@@ -157,7 +157,7 @@ class ScalerFastPath:
         # The statistics, or None.
         self._arrays: list[Any] = [None]
         # All objects whose addresses the methods use.
-        kept = (self._table, self._reader, self._arrays, generation, lock)
+        kept = (self._table, self._reader, self._arrays, generation, lock, limits)
         owned = guarded_by_lock(self._table, lock)
         self.learn, self.transform = (new(owned, kept) for new in _methods())
 
@@ -184,7 +184,7 @@ class ScalerFastPath:
         Parameters
         ----------
         statistics
-            float64 (3, features).
+            float64 (N_ROWS, features).
         generation
             What `Generation.advance` returned before the statistics were read.
 
@@ -195,7 +195,7 @@ class ScalerFastPath:
 
         """
         # Compiled code cannot check the type or the size of an array that it finds by its address.
-        if statistics.dtype != np.float64 or len(statistics) != 3:
+        if statistics.dtype != np.float64 or len(statistics) != N_ROWS:
             return False
         self._reader.update()
         table = self._table_of(statistics, generation)
@@ -204,8 +204,8 @@ class ScalerFastPath:
     def _table_of(self, statistics: np.ndarray, generation: int) -> np.ndarray:
         head = head_of(self._generation, address_of(self._reader.fields))
         head[GENERATION] = generation
-        own = (address_of(statistics), statistics.shape[1], id(True), id(None))
-        return np.array([*head, *own], np.int64)
+        addresses = address_of(statistics), address_of(self._limits)
+        return np.array([*head, *addresses, statistics.shape[1], id(True), id(None)], np.int64)
 
     def check(self, statistics: np.ndarray, generation: int) -> None:
         """Compare each address in an open table with that of its array: for debug mode.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from streamsvm._compile import compiled
-from streamsvm.native_events.scaler_path import learn_value, scaled
+from streamsvm.native_events.scaler_path import CLIP, REJECT
+from streamsvm.support.feature_statistics import is_far, learn_value, scaled
 from streamsvm.support.rows import LARGEST
 
 ONE_HOT, UNKNOWN = -1, -2
@@ -11,34 +14,54 @@ ONE_HOT, UNKNOWN = -1, -2
 
 
 @compiled
-def learn_and_scale(statistics, columns, values, absent, learn, scale):
+def learn_and_scale(statistics, columns, values, absent, limits, learn, scale, refused):
     """Learn rows one after the other, and scale each in place.
 
     Parameters
     ----------
     statistics
-        float64 (3, n_features): counts, means, variances.
+        float64 (N_ROWS, n_features).
     columns
         int64 (c,): the feature of each column of `values`; below 0: leave the column as it is.
     values
         float64 (n, c), overwritten.
     absent
         bool (n, c): whether a row lacks a feature; (0, 0) if no feature is missing.
+    limits
+        float64 (2,): `CLIP` and `REJECT`.
     learn, scale
         Whether to learn, and whether to scale; a row is learnt before it is scaled.
+    refused
+        int64 (n,), all -1; of a row with a value beyond `REJECT`, which is neither learnt nor
+        scaled, the column of the first such value is written.
 
     """
-    some_absent = absent.size > 0
     for r in range(values.shape[0]):
+        if learn and limits[REJECT] < np.inf:
+            refused[r] = _far_column(statistics, columns, values, absent, r, limits[REJECT])
+            if refused[r] >= 0:
+                continue
         for c in range(values.shape[1]):
             f = columns[c]
-            if f < 0 or (some_absent and absent[r, c]):
+            if f < 0 or (absent.size > 0 and absent[r, c]):
                 continue
             value = values[r, c]
             if learn:
-                learn_value(statistics, f, value)
+                learn_value(statistics, f, value, limits[CLIP])
             if scale:
-                values[r, c] = scaled(statistics, f, value)
+                values[r, c] = scaled(statistics, f, value, limits[CLIP])
+
+
+@compiled
+def _far_column(statistics, columns, values, absent, r, limit):
+    """Return the column of the first value of row r that is too far from its mean, or -1."""
+    for c in range(values.shape[1]):
+        f = columns[c]
+        if f < 0 or (absent.size > 0 and absent[r, c]):
+            continue
+        if is_far(statistics, f, values[r, c], limit):
+            return c
+    return -1
 
 
 @compiled
@@ -51,7 +74,7 @@ def are_usable(values):
 
 
 @compiled
-def learn_event(statistics, columns, values):
+def learn_event(statistics, columns, values, clip):
     """Learn values, float64 (d,), of columns, int64 (d,); return False if one is not usable.
 
     Then nothing is learnt.
@@ -60,19 +83,19 @@ def learn_event(statistics, columns, values):
         return False
     for t in range(values.size):
         if columns[t] >= 0:
-            learn_value(statistics, columns[t], values[t])
+            learn_value(statistics, columns[t], values[t], clip)
     return True
 
 
 @compiled
-def scale_event(statistics, columns, values, out):
+def scale_event(statistics, columns, values, clip, out):
     """Write scaled values into out, float64 (d,); return False if one is not usable."""
     if not are_usable(values):
         return False
     for t in range(values.size):
         f = columns[t]
         if f >= 0:
-            out[t] = scaled(statistics, f, values[t])
+            out[t] = scaled(statistics, f, values[t], clip)
         else:
             out[t] = values[t] if f == ONE_HOT else 0.0
     return True

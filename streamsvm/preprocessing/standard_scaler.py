@@ -2,65 +2,90 @@
 
 from __future__ import annotations
 
-import struct
-import weakref
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from river import base, compose
 
+from streamsvm._parameter_checks import check_number
 from streamsvm.errors import FeatureError
 from streamsvm.features import frames
 from streamsvm.features.events import check_number_feature, snapshot
 from streamsvm.features.matrices import SparseMatrix
 from streamsvm.features.names import Name
-from streamsvm.features.schema import Schema
-from streamsvm.model_files.codec import register
+from streamsvm.model_files.codec import Content, register
 from streamsvm.model_files.container import register_pipeline
-from streamsvm.native_events import availability
-from streamsvm.native_events.event_reader import LONGEST
-from streamsvm.native_events.fast_path import Generation
-from streamsvm.native_events.scaler_path import ScalerFastPath
+from streamsvm.native_events.scaler_path import CLIP, REJECT
+from streamsvm.preprocessing.layouts import Layout, is_one_hot, values_of
+from streamsvm.preprocessing.scaled_features import ScaledFeatures
 from streamsvm.preprocessing.scaling import (
     ONE_HOT,
     UNKNOWN,
-    are_usable,
     learn_and_scale,
     learn_event,
     scale_event,
 )
-from streamsvm.support.declaration import Field
-from streamsvm.support.locked import Locked, refuse_to_learn
+from streamsvm.support.declaration import Field, NamedArrays
+from streamsvm.support.feature_statistics import (
+    COUNT,
+    N_CLIPPED,
+    N_ROWS,
+    RECENT,
+    SQUARES,
+    VARIANCE,
+    far_value,
+)
+from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import LARGEST
 
 _MOST_LAYOUTS = 64
 
-
-class _Layout(NamedTuple):
-    """How to read events that have the same names in the same order."""
-
-    columns: np.ndarray  # int64: the columns of the names, or `ONE_HOT`, `UNKNOWN`
-    pack: Callable[..., bytes]  # packs their values as float64
+_N_OLD = VARIANCE + 1
+"""Rows of statistics in older files."""
 
 
-class StandardScaler(Locked, base.MiniBatchTransformer):
+class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
     """Scale features to mean 0 and variance 1, estimated from the stream so far.
 
-    The result for events is that of River's ``preprocessing.StandardScaler``, with three
-    differences. A batch gives exactly the result of its rows one by one. One-hot features, named
-    ``column=value``, are not changed: scaled to variance 1, a rare category would outweigh all
-    other features. NaN, infinities, strings and numbers beyond single precision are refused, as
-    they would remain in the mean for ever.
+    No single value can ruin the scale of a feature. Scaled values lie within -clip .. clip, and in
+    mean and variance a value counts as at most 2 clip standard deviations from the mean. A true
+    change is followed: these limits grow with the variance, and when the last quarter of a
+    feature's values has less than a hundredth of the standard deviation of all, the earlier values
+    are forgotten.
+
+    River's ``preprocessing.StandardScaler`` has no such limits: one value of 1e6 leaves its trace
+    for ever. With ``clip=None`` the result for events is River's; by default it is while values lie
+    within the limits. Three differences remain. A batch gives exactly the result of its rows one by
+    one. One-hot features, named ``column=value``, are not changed: scaled to variance 1, a rare
+    category would outweigh all other features. NaN, infinities, strings and numbers beyond single
+    precision (3.4e38) are refused.
 
     A feature that an event lacks is not added; for the learner it is 0, which is the mean. Sparse
     batches are not changed: centring would make all their zeros nonzero.
 
+    Parameters
+    ----------
+    clip
+        At least 1: the limit in standard deviations, 10 by default. Mean and variance follow it
+        from a feature's 21st value on. Of a feature that differs from 0 in fewer than 1 of
+        4 clip^2 values (400), nonzero values of different sizes may become equal. None: no limit,
+        and nothing is forgotten.
+    reject
+        None, the default: values of any size are learnt, as `clip` says. Or at least 1: learning an
+        event with a value further than this many standard deviations from its mean (1e6, say)
+        raises a `FeatureError`, from a feature's 21st value on; a run makes it a dead letter.
+        Nothing is learnt from such events: if a feature changes for good, all later ones are
+        refused.
+
     Attributes
     ----------
     statistics : dict
-        Count, mean and variance of each feature that is scaled, by name.
+        Count, mean and variance of each feature that is scaled, by name. The count is that of the
+        values that have not been forgotten.
+    n_clipped : dict
+        How many values were learnt beyond `clip`, by name; without features that have none.
 
     Examples
     --------
@@ -73,23 +98,9 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
 
     """
 
-    # The fast path and its methods, all set by `_set_fast_path`.
-    _fast_path: ScalerFastPath | None
-    _event_learn: Callable[[Any], bool | None]
-    _event_transform: Callable[[Any], dict[Name, float] | None]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._schema = Schema()
-        self._statistics = np.zeros((3, 0))
-        self._set_up()
-
-    def _set_up(self) -> None:
-        """Set the attributes that copies do not share, all of which are caches."""
-        # Valid for so many features of the schema; by the names of an event.
-        self._layouts: tuple[int, dict[tuple[Name, ...], _Layout]] = (0, {})
-        self._generation = Generation()
-        self._set_fast_path(None)
+    def __init__(self, clip: float | None = 10.0, reject: float | None = None) -> None:
+        self.clip, self.reject = clip, reject
+        super().__init__(_limit("clip", clip), _limit("reject", reject))
 
     def learn_one(self, x: Mapping[Name, Any]) -> None:
         """Learn the features of one event.
@@ -102,7 +113,8 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
         Raises
         ------
         FeatureError
-            A value is no finite number of single precision; the scaler has not changed.
+            A value is no finite number of single precision, or beyond `reject`; the scaler has not
+            changed.
         ModelBusyError
             The caller is a signal handler, or the like, in the middle of this scaler's learning.
 
@@ -119,14 +131,14 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
             try:
                 names = tuple(event)
                 layout = self._layout_of(names)
+                # Refuses values before the schema changes.
+                values = values_of(layout, event)
+                self._refuse_far(layout, values, names)
                 if UNKNOWN in layout.columns:
-                    # Refuses values before the schema changes.
-                    _values_of(layout, event)
-                    self._schema.extend(name for name in names if not _is_one_hot(name))
+                    self._schema.extend(name for name in names if not is_one_hot(name))
                     layout = self._layout_of(names)
-                values = _values_of(layout, event)
                 # Only now: `_fitted` adds statistics for all columns of the schema.
-                learn_event(self._fitted(), layout.columns, values)
+                learn_event(self._fitted(), layout.columns, values, self._limits[CLIP])
             finally:
                 self._is_learning = False
             self._bind_fast_path()
@@ -156,13 +168,26 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
             event = snapshot(x)
             names = tuple(event)
             layout = self._layout_of(names)
-            values = _values_of(layout, event)
+            values = values_of(layout, event)
             out = np.empty(len(values))
-            scale_event(self._fitted(), layout.columns, values, out)
+            scale_event(self._fitted(), layout.columns, values, self._limits[CLIP], out)
             self._bind_fast_path()
         return dict(zip(names, out.tolist(), strict=True))
 
-    def _layout_of(self, names: tuple[Name, ...]) -> _Layout:
+    def _refuse_far(self, layout: Layout, values: np.ndarray, names: tuple[Name, ...]) -> None:
+        """Raise FeatureError if a value is beyond `reject`; the caller holds the lock."""
+        far = far_value(self._fitted(), layout.columns, values, self._limits[REJECT])
+        if far >= 0:
+            raise FeatureError(self.far_message(names[far], values[far]))
+
+    def far_message(self, name: Name, value: float) -> str:
+        """Return why a value beyond `reject` is refused."""
+        return (
+            f"feature {name!r} is {float(value)!r}: more than reject={self.reject:g} standard "
+            "deviations from the mean of its values so far; correct it, or leave the feature out"
+        )
+
+    def _layout_of(self, names: tuple[Name, ...]) -> Layout:
         """Return the layout of events with these names; the caller holds the lock."""
         n, layouts = self._layouts
         if n != len(self._schema) or len(layouts) >= _MOST_LAYOUTS:
@@ -172,12 +197,12 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
         if layout is None:
             columns = self._columns_of(names)
             # If a signal handler learns a name meanwhile, these layouts are not used again.
-            layout = layouts[names] = _Layout(columns, struct.Struct(f"{len(names)}d").pack)
+            layout = layouts[names] = Layout.of(columns)
         return layout
 
     def _columns_of(self, names: Iterable[Name]) -> np.ndarray:
         index = self._schema.index
-        columns = [ONE_HOT if _is_one_hot(n) else index.get(n, UNKNOWN) for n in names]
+        columns = [ONE_HOT if is_one_hot(n) else index.get(n, UNKNOWN) for n in names]
         return np.array(columns, np.int64)
 
     def learn_many(self, X: Any) -> None:
@@ -192,7 +217,8 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
         Raises
         ------
         FeatureError
-            A value is no finite number of single precision; the scaler has not changed.
+            A value is no finite number of single precision, or beyond `reject`; the scaler has not
+            changed.
 
         """
         self._run(frames.matrix_of(X, self._schema), learn=True, scale=False)
@@ -240,7 +266,8 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
         Raises
         ------
         FeatureError
-            A value is no finite number of single precision; the scaler has not changed.
+            A value is no finite number of single precision, or beyond `reject`; the scaler has not
+            changed.
 
         """
         return self._run(matrix, learn=True, scale=True)
@@ -249,9 +276,37 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
         """Scale a matrix by the current statistics: see `learn_transform_many`."""
         return self._run(matrix, learn=False, scale=True)
 
+    def learn_transform_usable(self, matrix: Any) -> tuple[Any, np.ndarray]:
+        """Do what `learn_transform_many` does, but leave out the rows beyond `reject`.
+
+        Parameters
+        ----------
+        matrix
+            As in `learn_transform_many`.
+
+        Returns
+        -------
+        matrix : Matrix or SparseMatrix
+            The scaled matrix; the rows left out are as they were.
+        refused : np.ndarray
+            int64 (n,): the column of the first value beyond `reject`, or -1.
+
+        """
+        return self._learn_rows(matrix, learn=True, scale=True, all_or_none=False)
+
     def _run(self, matrix: Any, *, learn: bool, scale: bool) -> Any:
+        """Learn or scale all rows; raise FeatureError, and learn none, if one is refused."""
+        scaled, refused = self._learn_rows(matrix, learn=learn, scale=scale, all_or_none=True)
+        for r in np.flatnonzero(refused >= 0)[:1]:
+            c = refused[r]
+            raise FeatureError(f"row {r}: {self.far_message(matrix.names[c], matrix.values[r, c])}")
+        return scaled
+
+    def _learn_rows(
+        self, matrix: Any, *, learn: bool, scale: bool, all_or_none: bool
+    ) -> tuple[Any, np.ndarray]:
         if isinstance(matrix, SparseMatrix):
-            return matrix
+            return matrix, np.full(matrix.rows.start.size - 1, -1)
         values = np.array(matrix.values, np.float64, order="C")
         usable = np.abs(values) <= LARGEST
         if not usable.all():
@@ -259,142 +314,82 @@ class StandardScaler(Locked, base.MiniBatchTransformer):
             check_number_feature(matrix.names[c], values[r, c])
             raise FeatureError(f"row {r}: feature {matrix.names[c]!r} is {values[r, c]!r}")
         absent = np.zeros((0, 0), bool) if matrix.absent is None else matrix.absent
+        refused = np.full(len(values), -1)
         with self._lock:
             if learn and self._is_learning:
                 refuse_to_learn()
             was_learning, self._is_learning = self._is_learning, self._is_learning or learn
             try:
                 if learn:
-                    self._schema.extend(n for n in matrix.names if not _is_one_hot(n))
+                    self._schema.extend(n for n in matrix.names if not is_one_hot(n))
                 columns = self._columns_of(matrix.names)
                 # A feature that was never learnt has no variance: its value is 0, as River's is.
                 values[:, columns == UNKNOWN] = 0.0
                 # Only now: `_fitted` adds statistics for all columns of the schema.
-                learn_and_scale(self._fitted(), columns, values, absent, learn, scale)
+                statistics, limits = self._fitted(), self._limits
+                before = statistics.copy() if all_or_none and self.reject is not None else None
+                learn_and_scale(statistics, columns, values, absent, limits, learn, scale, refused)
+                if before is not None and (refused >= 0).any():
+                    statistics[:] = before
             finally:
                 self._is_learning = was_learning
-        return matrix._replace(values=values, is_finite=False)
-
-    # The fast path, for events without new features
-
-    def _bind_fast_path(self) -> None:
-        """Bind the fast path to the statistics, if that is possible; the caller holds the lock."""
-        path, schema = self._fast_path, self._schema
-        if self._is_learning or (path is not None and path.is_bound_to(self._fitted())):
-            # Learning binds it afterwards: this may be a signal handler in the middle of that.
-            return
-        if not availability.is_on() or not schema.are_simple or not 0 < len(schema) <= LONGEST:
-            if path is not None:
-                self._generation.advance()
-                self._set_fast_path(None)
-            return
-        if path is None or not path.is_for(schema):
-            room = min(LONGEST, 2 * len(schema))
-            self._set_fast_path(ScalerFastPath(schema, room, self._lock, self._generation))
-        self._fitted()
-        # `bind` fails if other code uses the scaler after this, a signal handler for example.
-        now = self._generation.advance()
-        path = self._fast_path
-        if path is not None and path.is_for(schema):
-            path.bind(self._statistics, now)
-
-    def _set_fast_path(self, path: ScalerFastPath | None) -> None:
-        methods = (_fall_back, _fall_back) if path is None else (path.learn, path.transform)
-        if availability.DEBUG and path is not None:
-            methods = self._checked(path, methods[0]), self._checked(path, methods[1])
-        # In one step, as an interruption must not leave methods of another path.
-        self.__dict__.update(_fast_path=path, _event_learn=methods[0], _event_transform=methods[1])
-
-    def _checked(self, path: ScalerFastPath, method: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a method that first compares the addresses with those of the arrays."""
-        itself = weakref.ref(self)
-
-        def checked(x: Any) -> Any:
-            scaler = itself()
-            if scaler is not None:
-                with scaler._lock:
-                    now = scaler._generation.now
-                    path.check(scaler._statistics, now)
-            return method(x)
-
-        return checked
-
-    def _after_fork(self) -> None:
-        # The path uses the address of the parent's lock, which has been replaced.
-        self._generation.advance()
-        self._set_fast_path(None)
-
-    def _contents(self) -> dict[str, Any]:
-        self._fitted()
-        contents = super()._contents()
-        for name in _NOT_COPIED:
-            del contents[name]
-        return contents
-
-    def __setstate__(self, contents: dict[str, Any]) -> None:
-        super().__setstate__(contents)
-        self._set_up()
+        return matrix._replace(values=values, is_finite=False), refused
 
     @property
     def statistics(self) -> dict[Name, tuple[int, float, float]]:
         """Count, mean and variance of each feature that is scaled."""
         with self._lock:
-            figures = self._fitted().T.tolist()
+            figures = self._fitted()[: VARIANCE + 1].T.tolist()
             names = list(self._schema.names)
         return {
             name: (int(count), mean, variance)
             for name, (count, mean, variance) in zip(names, figures, strict=True)
         }
 
-    def _fitted(self) -> np.ndarray:
-        """Return the statistics of all features of the schema; the caller holds the lock."""
-        while (missing := len(self._schema) - self._statistics.shape[1]) > 0:
-            old, path = self._statistics, self._fast_path
-            # Before copying: it closes the fast path, which would still write to the old array.
-            self._generation.advance()
-            wider = np.pad(old, ((0, 0), (0, missing)))
-            # A signal handler that used the scaler meanwhile has replaced the array already.
-            if self._statistics is old:
-                self._statistics = wider
-            if path is not None:
-                path.release()
-        return self._statistics
+    @property
+    def n_clipped(self) -> dict[Name, int]:
+        """How many values were learnt beyond `clip`, of each feature that has any."""
+        with self._lock:
+            counts = self._fitted()[N_CLIPPED].tolist()
+            names = list(self._schema.names)
+        return {name: int(n) for name, n in zip(names, counts, strict=True) if n > 0}
 
 
-_NOT_COPIED = (
-    "_layouts", "_generation", "_fast_path", "_event_learn", "_event_transform"
-)  # fmt: skip
+def _limit(name: str, value: float | None) -> float:
+    return np.inf if value is None else check_number(name, value, 1.0)
 
 
-def _fall_back(x: Any) -> None:
-    """Return None, which says that the event has to take the general path."""
+# In files: statistics, float64 (3, features), as in older ones; and the other rows as "recent".
 
 
-def _is_one_hot(name: Name) -> bool:
-    return isinstance(name, str) and "=" in name
+def _as_arrays(scaler: StandardScaler) -> Content:
+    statistics = scaler._statistics
+    return {}, {"statistics": statistics[:_N_OLD], "recent": statistics[_N_OLD:]}
 
 
-def _values_of(layout: _Layout, event: dict[Name, Any]) -> np.ndarray:
-    """Return the values of an event as float64 (d,); raise FeatureError if one is not usable."""
-    try:
-        values = np.frombuffer(layout.pack(*event.values()), np.float64)
-    except (struct.error, TypeError, OverflowError):
-        values = np.array([check_number_feature(*pair) for pair in event.items()])
-    if not are_usable(values):
-        for pair in event.items():
-            check_number_feature(*pair)
-    return values
+def _read(scaler: StandardScaler, content: dict[str, Any], arrays: NamedArrays) -> None:
+    sizes = {"features": len(scaler._schema)}
+    parts = [arrays.take("statistics", Field((_N_OLD, "features")), sizes)]
+    n_more = N_ROWS - _N_OLD
+    # Older files have only the former.
+    recent = Field((n_more, "features"))
+    found = "recent" in arrays
+    parts.append(
+        arrays.take("recent", recent, sizes) if found else np.zeros((n_more, len(parts[0][0])))
+    )
+    scaler._statistics = np.concatenate(parts)
 
 
 def _check(scaler: StandardScaler) -> None:
-    if (scaler._statistics[[0, 2]] < 0.0).any():
-        raise ValueError("statistics: a count or variance is below 0")
+    if (scaler._statistics[[COUNT, VARIANCE, N_CLIPPED, RECENT, SQUARES]] < 0.0).any():
+        raise ValueError("statistics: a count, variance or sum of squares is below 0")
 
 
 register(
     StandardScaler,
-    attributes={"statistics": ("_statistics", Field((3, "features")))},
     prepare=StandardScaler._fitted,
+    more=_as_arrays,
+    read_more=_read,
     check=_check,
 )
 register_pipeline(compose.Pipeline)

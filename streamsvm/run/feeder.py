@@ -13,6 +13,7 @@ import numpy as np
 
 from streamsvm.errors import BadEventError, FeatureError
 from streamsvm.features import frames
+from streamsvm.features.events import fault_of
 from streamsvm.features.matrices import Matrix, SparseMatrix, are_usable, bad_value, take
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
 from streamsvm.run.bad_events import BadEvents
@@ -81,8 +82,9 @@ class Feeder:
         matrix, kept = self._checked(batch, labels)
         if not len(kept):
             return Pairs()
-        if self.scaler is not None:
-            matrix = self.scaler.learn_transform_many(matrix)
+        matrix, kept = self._scaled(batch, matrix, kept)
+        if not len(kept):
+            return Pairs()
         ids = None if first is None else first + 1 + kept
         labels = labels if len(kept) == len(labels) else labels.take(kept)
         return self._learn(batch, matrix, labels, kept, ids)
@@ -107,8 +109,9 @@ class Feeder:
         matrix, kept = self._checked(batch)
         if not len(kept):
             return kept, []
-        if self.scaler is not None:
-            matrix = self.scaler.learn_transform_many(matrix)
+        matrix, kept = self._scaled(batch, matrix, kept)
+        if not len(kept):
+            return kept, []
         if not self.learner.classes:
             return kept, [None] * len(kept)
         margins = self.learner.decision_function_many(matrix)
@@ -160,6 +163,20 @@ class Feeder:
         # The learner does not check for finite values again.
         return matrix if isinstance(matrix, SparseMatrix) else matrix._replace(is_finite=True), kept
 
+    def _scaled(self, batch: Any, matrix: Any, kept: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Scale checked rows as they are learnt; give those that the scaler rejects to `bad`."""
+        if self.scaler is None:
+            return matrix, kept
+        scaled, refused = self.scaler.learn_transform_usable(matrix)
+        good = np.flatnonzero(refused < 0)
+        if len(good) == len(kept):
+            return scaled, kept
+        for r in np.flatnonzero(refused >= 0).tolist():
+            c = int(refused[r])
+            reason = self.scaler.far_message(matrix.names[c], float(matrix.values[r, c]))
+            self.bad.take(event_of(batch, int(kept[r])), "outlier", reason)
+        return take(scaled, good), kept[good]
+
     def _usable_labels(self, labels: LabelColumn) -> np.ndarray:
         """Return which labels are neither missing nor a third class."""
         assert self.learner is not None
@@ -183,7 +200,7 @@ class Feeder:
         bad = bad_value(matrix, i, LARGEST)
         if bad is not None:
             name, value = bad
-            self.bad.take(event, "bad feature", f"feature {name!r} is {value}: not a finite number")
+            self.bad.take(event, "bad feature", f"feature {name!r} is {value}: {fault_of(value)}")
         elif labels is not None:
             self.bad.take(event, "third class", f"label {labels[i]!r} is a third class")
 

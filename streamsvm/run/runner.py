@@ -351,6 +351,8 @@ class Run:
         report.peak_bytes = peak_memory()
         report.bad = dict(self.bad.counts)
         report.late = {} if self.late is None else self.late.counts
+        if (scaler := self.feeder.scaler) is not None:
+            report.clipped = {str(name): n for name, n in scaler.n_clipped.items()}
         report.accuracy, report.balanced_accuracy = self._accuracy.get(), self._balanced.get()
         report.labels = {str(plain(y)): n for y, n in sorted(self.seen.items(), key=repr)}
         of_label = self.confusion.sum_row

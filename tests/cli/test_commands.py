@@ -162,6 +162,30 @@ def test_labels_that_come_late(capsys):
     assert replay(*options, "--patience", "5") == 2
 
 
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ([], "clipped values        1 far from the mean: a (1)"),
+        (["--clip", "3.5", "--reject", "1e5"], "1 outlier"),
+        (["--clip", "none"], None),
+    ],
+    ids=str,
+)
+def test_values_far_away(options, shown, capsys):
+    a = columns()["a"]
+    a[400] = 1e9
+    write(a=a)
+    assert replay("data.parquet", "--learner", "sgd", *options) == 0
+    out = capsys.readouterr().out
+    assert (shown or "examples") in out and ("clipped" in out) == (options == [])
+
+
+def test_rejecting_needs_a_scaler(capsys):
+    write()
+    assert replay("data.parquet", "--no-scale", "--reject", "100") == 2
+    assert "--reject: not with --no-scale" in capsys.readouterr().err
+
+
 def test_bad_rows_by_policy(capsys):
     nulls = [None if i % 100 == 0 else bool(v) for i, v in enumerate(columns()["y"])]
     write(y=nulls)

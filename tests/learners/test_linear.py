@@ -22,6 +22,7 @@ from streamsvm.model_files import codec
 from streamsvm.native_events import is_on
 from streamsvm.solvers.linear import sgd
 from streamsvm.solvers.linear import state as linear_state
+from streamsvm.support.rows import sparse as rows_of
 
 SETTINGS = [
     (SVMSGDClassifier, {}),
@@ -121,6 +122,29 @@ def test_the_rate_is_that_with_the_lowest_objective():
     # It stays.
     found.learn_many(x, y)
     assert found._schedule.t0 == t0
+
+
+@pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
+@pytest.mark.parametrize("params", [{}, {"loss": "log"}, {"power": 0.0}, {"t0": 1e4}], ids=str)
+@pytest.mark.parametrize(("at", "value"), [(3000, 1e6), (3000, -1e6), (3000, 1e3), (300, 1e30)])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_an_outlier_does_not_ruin_a_stream_that_is_not_scaled(cls, params, at, value, sparse):
+    x, y = problem(8000, d=2)
+    x[at] = value
+    predicted = cls(sparse=sparse, **params).predict_then_learn_many(x, y)
+    right = np.array(predicted) == np.array(y)
+    assert right[at + 1 :][:2000].mean() > right[1000:3000].mean() - 0.05
+    assert right[-2000:].mean() > right[1000:3000].mean() - 0.03
+
+
+def test_an_outlier_leaves_the_mean_of_squares_within_reach():
+    x, _ = problem(1024)
+    assert rate_search.mean_square(x) == rate_search.mean_square(rows_of(x))
+    clean = rate_search.mean_square(x)
+    x[300] *= np.float32(1e6)
+    assert clean < rate_search.mean_square(x) < 30.0 * clean
+    assert rate_search.mean_square(x) == rate_search.mean_square(rows_of(x))
+    assert rate_search.mean_square(np.zeros((5, 3), np.float32)) == 1.0
 
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])

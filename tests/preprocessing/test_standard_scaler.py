@@ -123,6 +123,18 @@ def test_events_are_learnt_and_scaled_as_by_the_general_path(events, batch):
     np.testing.assert_array_equal(fast._statistics, general._statistics)
 
 
+@given(
+    values=st.lists(st.sampled_from([0.0, 1.0, 1.5, -2.0, 1e3, -1e6, 1e30]), max_size=60),
+    limits=st.sampled_from([{}, {"clip": 2.0}, {"clip": None}, {"clip": 3.0, "reject": 50.0}]),
+)
+@settings(max_examples=100, deadline=None)
+def test_limits_are_those_of_the_general_path(values, limits):
+    fast, general = StandardScaler(**limits), GeneralPath(**limits)
+    events = [{"a": 0.1 * (i % 7), "b": 1.0} for i in range(30)] + [{"a": v} for v in values]
+    assert results_of(fast, events, 45) == results_of(general, events, 45)
+    np.testing.assert_array_equal(fast._statistics, general._statistics)
+
+
 @pytest.mark.skipif(not is_on(), reason="native events are off")
 def test_plain_events_of_known_features_take_the_fast_path():
     scaler = StandardScaler()

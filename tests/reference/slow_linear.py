@@ -28,7 +28,7 @@ def slope(name, s):
     if name == "squared_hinge":
         return -max(0.0, 1.0 - s)
     if name == "log":
-        return -1.0 / (1.0 + np.exp(s))
+        return -1.0 / (1.0 + np.exp(min(s, 700.0)))
     if abs(1.0 - s) <= H:
         return -(1.0 + H - s) / (2.0 * H)
     return -1.0 if s < 1.0 else 0.0
@@ -75,6 +75,10 @@ class SlowLinear:
         return (self.t0 / (self.t0 + self.t)) ** self.power / (self.lam * self.t0)
 
     def step(self, s, weight, eta, square):
+        # An outlier does not move its own margin by more than this.
+        most = 1000.0 * max(1.0, 1.0 / (self.lam * self.t0))
+        if eta * square > most:
+            eta = most / square
         step = -eta * weight * slope(self.name, s)
         if self.name == "squared_hinge" and 0.0 < 1.0 - s < step * square:
             step = (1.0 - s) / square

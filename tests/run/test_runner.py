@@ -12,6 +12,7 @@ from connectors.source import Reject
 from streamsvm import LASVMClassifier, StandardScaler
 from streamsvm.errors import BadEventError, LabelError, ParameterError
 from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
 
 CHUNK = 1000
@@ -144,6 +145,50 @@ def test_bad_events_are_kept_counted_and_not_learnt(tmp_path):
             clean["StandardScaler"].learn_one(x)
             clean["LASVMClassifier"].learn_one(clean["StandardScaler"].transform_one(x), y)
     assert clean["LASVMClassifier"].dual == model["LASVMClassifier"].dual
+
+
+def test_values_that_the_scaler_rejects_are_dead_letters(tmp_path):
+    data = table(1500).to_pydict()
+    data["a"][700], data["b"][1200], data["b"][40] = 1e6, -1e30, 1e100
+    source = ArrowSource(pa.table(data), "y")
+    kept = ArrowSource(
+        pa.table(
+            {k: [v for i, v in enumerate(c) if i not in (40, 700, 1200)] for k, c in data.items()}
+        ),
+        "y",
+    )
+    models = [StandardScaler(reject=1e5) | LASVMClassifier() for _ in range(2)]
+    path = tmp_path / "dead.jsonl"
+    report = Run(source, models[0], bad_events=BadEvents("dead-letter", path)).execute()
+    assert report.bad == {"bad feature": 1, "outlier": 2} and report.clipped == {}
+    letters = [json.loads(line) for line in path.read_text().splitlines()]
+    assert "'b' is 1e+100: beyond single precision (3.4e38)" in letters[0]["reason"]
+    assert "'a' is 1000000.0: more than reject=100000" in letters[1]["reason"]
+    assert [letter["position"]["row"] for letter in letters] == [40, 700, 1200]
+    Run(kept, models[1]).execute()
+    assert models[0]["LASVMClassifier"].dual == models[1]["LASVMClassifier"].dual
+    assert models[0]["StandardScaler"].statistics == models[1]["StandardScaler"].statistics
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_clipped_values_are_counted(late):
+    data = table(1500).to_pydict()
+    data["a"][700], data["b"][1200] = 1e6, -1e30
+    model = StandardScaler() | LASVMClassifier(max_support_vectors=50)
+    late_labels = LateLabels(delay=10) if late else None
+    report = Run(ArrowSource(pa.table(data), "y"), model, late=late_labels).execute()
+    assert report.learnt == 1500 and report.clipped == {"a": 1, "b": 1}
+
+
+def test_rejected_rows_wait_for_no_label():
+    data = table(1500).to_pydict()
+    data["a"][700] = 1e6
+    model = StandardScaler(reject=1e5) | LASVMClassifier(max_support_vectors=50)
+    bad = BadEvents("skip")
+    report = Run(
+        ArrowSource(pa.table(data), "y"), model, bad_events=bad, late=LateLabels(10)
+    ).execute()
+    assert report.bad == {"outlier": 1} and report.late["answered"] == report.learnt == 1499
 
 
 def test_the_other_policies(tmp_path):

@@ -21,7 +21,7 @@ kept as p u + q v at the same cost (Xu, arXiv:1107.2490).
 from __future__ import annotations
 
 from streamsvm._compile import borrowed, compiled, compiled_within
-from streamsvm.losses import SQUARED_HINGE, derivative
+from streamsvm.losses import derivative
 from streamsvm.solvers.linear.state import (
     AVERAGE_BIAS,
     AVERAGE_LOSS,
@@ -35,6 +35,7 @@ from streamsvm.solvers.linear.state import (
     T,
     add,
     adds,
+    capped_rate,
     count_values,
     dot,
     dots,
@@ -139,8 +140,9 @@ def learn_row(state, x, r, o, y, weight, schedule):
         _shrink(state, o, 1.0 - skip * eta * schedule.lam)
         info[COUNT] = skip
     if slope != 0.0:
-        norm = square(x, r) if schedule.loss == SQUARED_HINGE else 0.0
-        step = y * step_size(schedule, weight * slope, y * f, eta, norm)
+        norm = square(x, r)
+        own_rate = capped_rate(schedule, eta, norm)
+        step = y * step_size(schedule, weight * slope, y * f, own_rate, norm)
         change = step / info[SCALE]
         if schedule.averaged > 0.0:
             adds(state.weights[o], x, r, change, -change * info[Q] / info[P])

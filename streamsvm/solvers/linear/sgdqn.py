@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm._compile import borrowed, chosen_by, compiled, compiled_leaf, compiled_within
-from streamsvm.losses import SQUARED_HINGE, derivative
+from streamsvm.losses import derivative
 from streamsvm.solvers.linear.state import (
     BIAS,
     COUNT,
@@ -29,6 +29,7 @@ from streamsvm.solvers.linear.state import (
     UPDATE,
     R,
     T,
+    capped_rate,
     count_values,
     dot,
     nonzero,
@@ -125,8 +126,8 @@ def learn_row(state, x, r, o, y, weight, schedule):
     step = 0.0
     if slope != 0.0:
         updates = info[UPDATE] > 0.0
-        norm = _square(b, x, r) if updates or schedule.loss == SQUARED_HINGE else 0.0
-        step = step_size(schedule, slope, s, eta, norm)
+        norm = _square(b, x, r)
+        step = step_size(schedule, slope, s, capped_rate(schedule, eta, norm), norm)
         _add(w, b, x, r, y * step)
         info[BIAS] += schedule.bias_rate * y * step / lam
         info[N_UPDATES] += 1.0

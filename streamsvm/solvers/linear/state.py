@@ -28,6 +28,10 @@ examples that changed the weights; if `skip` depends on them, nonzero values of 
 and the last column of any plus 1 (not the columns known, of which a batch may know more)."""
 
 
+_FARTHEST = 1000.0
+"""How far one step may move the margin of its own example, at rates of at most 1."""
+
+
 class LinearState(NamedTuple):
     """Weights by output and column, and the numbers of each output.
 
@@ -279,6 +283,18 @@ def skip_of(schedule, info):
         return schedule.skip
     # Thesis, 3.1.2: c / s with c = 16 and s the share of nonzero features.
     return max(1.0, np.floor(16.0 * info[WIDTH] * max(1.0, info[T]) / max(1.0, info[N_VALUES])))
+
+
+@compiled_within
+def capped_rate(schedule, rate, square):
+    """Return the rate of an example, or less if its step would move its own margin too far.
+
+    Its margin moves by rate ||x||^2 times the slope of the loss. Typical examples move it by 8 at
+    most when t0 is chosen by the rule of the thesis, or by some multiples of the first rate; one
+    whose values are 1e6 times as large would move the weights so far that they never come back.
+    """
+    most = _FARTHEST * max(1.0, 1.0 / (schedule.lam * schedule.t0))
+    return most / square if rate * square > most else rate
 
 
 @compiled_within

@@ -68,6 +68,22 @@ def test_sgd_does_what_the_slow_twin_does(name, power, skip, rows):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("t0", [1.0, 1e5])
+@pytest.mark.parametrize("solver", ["sgd", "sgdqn"])
+def test_a_step_on_an_outlier_is_the_slow_twins(name, t0, solver):
+    x, y, weight = problem(7)
+    x[100:104] *= np.array([1e2, 1e4, 1e8, 1e15], np.float32)[:, None]
+    y[100:104] *= -1.0
+    weight[100:104] = 1.0
+    twin, own = SlowLinear(7, name, 1e-2, t0, bias_rate=0.1), schedule(name, t0=t0)
+    state = linear_state.new_state(1, 7, 100.0 if solver == "sgdqn" else None)
+    learn(state, x, y, weight, own, {"sgd": sgd, "sgdqn": sgdqn}[solver])
+    for i in range(200):
+        getattr(twin, solver)(x[i].astype(float), y[i], weight[i])
+    np.testing.assert_allclose(state.info[0, SCALE] * state.weights[0, 0], twin.w, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("rows", [np.asarray, sparse], ids=["dense", "sparse"])
 def test_sgdqn_does_what_the_slow_twin_does(name, rows):
     x, y, weight = problem(2, share=0.5)

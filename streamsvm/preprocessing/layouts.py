@@ -1,0 +1,42 @@
+"""How events are read by a scaler."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm.features.events import check_number_feature
+from streamsvm.features.names import Name
+from streamsvm.preprocessing.scaling import are_usable
+
+
+class Layout(NamedTuple):
+    """How to read events that have the same names in the same order."""
+
+    columns: np.ndarray  # int64: the columns of the names, or `ONE_HOT`, `UNKNOWN`
+    pack: Callable[..., bytes]  # packs their values as float64
+
+    @classmethod
+    def of(cls, columns: np.ndarray) -> Layout:
+        """Return the layout of events whose names have these columns."""
+        return cls(columns, struct.Struct(f"{len(columns)}d").pack)
+
+
+def is_one_hot(name: Name) -> bool:
+    """Tell whether a name is that of a one-hot feature, which is not scaled."""
+    return isinstance(name, str) and "=" in name
+
+
+def values_of(layout: Layout, event: dict[Name, Any]) -> np.ndarray:
+    """Return the values of an event as float64 (d,); raise FeatureError if one is not usable."""
+    try:
+        values = np.frombuffer(layout.pack(*event.values()), np.float64)
+    except (struct.error, TypeError, OverflowError):
+        values = np.array([check_number_feature(*pair) for pair in event.items()])
+    if not are_usable(values):
+        for pair in event.items():
+            check_number_feature(*pair)
+    return values

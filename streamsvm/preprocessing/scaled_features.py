@@ -1,0 +1,129 @@
+"""The statistics of a scaler, and its fast path for single events."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from streamsvm.features.names import Name
+from streamsvm.features.schema import Schema
+from streamsvm.native_events import availability
+from streamsvm.native_events.event_reader import LONGEST
+from streamsvm.native_events.fast_path import Generation
+from streamsvm.native_events.scaler_path import ScalerFastPath
+from streamsvm.support.feature_statistics import N_ROWS
+from streamsvm.support.locked import Locked
+
+_NOT_COPIED = (
+    "_layouts", "_generation", "_fast_path", "_event_learn", "_event_transform"
+)  # fmt: skip
+
+
+class ScaledFeatures(Locked):
+    """Base class of the scaler: it keeps the statistics, and binds the fast path to them.
+
+    Parameters
+    ----------
+    clip, reject
+        The limits of the scaler; infinite if it has no such limit.
+
+    """
+
+    # The fast path and its methods, all set by `_set_fast_path`.
+    _fast_path: ScalerFastPath | None
+    _event_learn: Callable[[Any], bool | None]
+    _event_transform: Callable[[Any], dict[Name, float] | None]
+
+    def __init__(self, clip: float, reject: float) -> None:
+        super().__init__()
+        self._schema = Schema()
+        self._statistics = np.zeros((N_ROWS, 0))
+        self._limits = np.array([clip, reject])
+        self._set_up()
+
+    def _set_up(self) -> None:
+        """Set the attributes that copies do not share, all of which are caches."""
+        # Valid for so many features of the schema; by the names of an event.
+        self._layouts: tuple[int, dict[tuple[Name, ...], Any]] = (0, {})
+        self._generation = Generation()
+        self._set_fast_path(None)
+
+    def _bind_fast_path(self) -> None:
+        """Bind the fast path to the statistics, if that is possible; the caller holds the lock."""
+        path, schema = self._fast_path, self._schema
+        if self._is_learning or (path is not None and path.is_bound_to(self._fitted())):
+            # Learning binds it afterwards: this may be a signal handler in the middle of that.
+            return
+        if not availability.is_on() or not schema.are_simple or not 0 < len(schema) <= LONGEST:
+            if path is not None:
+                self._generation.advance()
+                self._set_fast_path(None)
+            return
+        if path is None or not path.is_for(schema):
+            room = min(LONGEST, 2 * len(schema))
+            new = ScalerFastPath(schema, room, self._lock, self._generation, self._limits)
+            self._set_fast_path(new)
+        self._fitted()
+        # `bind` fails if other code uses the scaler after this, a signal handler for example.
+        now = self._generation.advance()
+        path = self._fast_path
+        if path is not None and path.is_for(schema):
+            path.bind(self._statistics, now)
+
+    def _set_fast_path(self, path: ScalerFastPath | None) -> None:
+        methods = (_fall_back, _fall_back) if path is None else (path.learn, path.transform)
+        if availability.DEBUG and path is not None:
+            methods = self._checked(path, methods[0]), self._checked(path, methods[1])
+        # In one step, as an interruption must not leave methods of another path.
+        self.__dict__.update(_fast_path=path, _event_learn=methods[0], _event_transform=methods[1])
+
+    def _checked(self, path: ScalerFastPath, method: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a method that first compares the addresses with those of the arrays."""
+        itself = weakref.ref(self)
+
+        def checked(x: Any) -> Any:
+            scaler = itself()
+            if scaler is not None:
+                with scaler._lock:
+                    now = scaler._generation.now
+                    path.check(scaler._statistics, now)
+            return method(x)
+
+        return checked
+
+    def _after_fork(self) -> None:
+        # The path uses the address of the parent's lock, which has been replaced.
+        self._generation.advance()
+        self._set_fast_path(None)
+
+    def _contents(self) -> dict[str, Any]:
+        self._fitted()
+        contents = super()._contents()
+        for name in _NOT_COPIED:
+            del contents[name]
+        return contents
+
+    def __setstate__(self, contents: dict[str, Any]) -> None:
+        super().__setstate__(contents)
+        self._set_up()
+
+    def _fitted(self) -> np.ndarray:
+        """Return the statistics of all features of the schema; the caller holds the lock."""
+        while (missing := len(self._schema) - self._statistics.shape[1]) > 0:
+            old, path = self._statistics, self._fast_path
+            # Before copying: it closes the fast path, which would still write to the old array.
+            self._generation.advance()
+            wider = np.pad(old, ((0, 0), (0, missing)))
+            # A signal handler that used the scaler meanwhile has replaced the array already.
+            if self._statistics is old:
+                self._statistics = wider
+            if path is not None:
+                path.release()
+        return self._statistics
+
+
+def _fall_back(x: Any) -> None:
+    """Return None, which says that the event has to take the general path."""
