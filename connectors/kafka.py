@@ -140,7 +140,7 @@ class KafkaSource(Closing):
         # another member of the group may have committed a higher offset.
         self._read: set[str] = set()
         self._handover = handover_of(
-            self._poller, lambda: self.before_revoke(), self._refused, self._forget_reading
+            self._poller, self._give_up, self._refused, self._forget_reading
         )
         if topics is not None:
             self._subscribe(list(topics))
@@ -193,23 +193,34 @@ class KafkaSource(Closing):
                 if self._is_message(raw):
                     message = message_of(raw)
                     by_place.setdefault(message.place, []).append(message)
-            self._read.update(by_place)
             for place, messages in by_place.items():
-                # After a rebalance, messages may come a second time.
-                fresh = [m for m in messages if m.offset >= self._offsets.get(place, 0)]
-                self.passed_over += len(messages) - len(fresh)
-                for batch, after in self._reader.batches_of(place, fresh):
-                    self._offsets[place] = after
+                if fresh := self._fresh(place, messages):
                     last = time.monotonic()
-                    yield batch
+                    yield from self._noted(self._reader.take(place, fresh))
             if not by_place:
-                if getattr(self._poller, "is_over", False):
-                    return
                 if self._poller.is_waiting():
                     last = time.monotonic()
-                if self.idle is not None and time.monotonic() - last >= self.idle:
+                is_idle = self.idle is not None and time.monotonic() - last >= self.idle
+                if is_idle or self._poller.is_over:
+                    yield from self._noted(self._reader.end())
                     return
+            is_holding = self._reader.label_type.is_holding and self._poller.may_wait
+            if not by_place or is_holding:
                 yield batch_of([], np.zeros(0, np.int64), None)
+
+    def _fresh(self, place: str, messages: list[Message]) -> list[Message]:
+        """Return messages without those that come a second time, as after a rebalance."""
+        start = self._reader.label_type.next_offset(place) or self._offsets.get(place, 0)
+        fresh = [message for message in messages if message.offset >= start]
+        self.passed_over += len(messages) - len(fresh)
+        return fresh
+
+    def _noted(self, batches: Iterator[tuple[str, Batch, int]]) -> Iterator[Batch]:
+        """Yield batches, and note that their messages are read."""
+        for place, batch, after in batches:
+            self._offsets[place] = after
+            self._read.add(place)
+            yield batch
 
     def snapshot(self) -> Snapshot:
         """Return the offset of the next unread message of each partition, and the type of labels.
@@ -220,7 +231,7 @@ class KafkaSource(Closing):
             JSON values, ready for ``json.dumps``.
 
         """
-        kind = self._reader.label_kind
+        kind = self._reader.label_type.known
         return {"source": "KafkaSource", "offsets": dict(self._offsets), "labels": kind}
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
@@ -239,7 +250,7 @@ class KafkaSource(Closing):
         """
         if snapshot.get("source") != "KafkaSource":
             raise SnapshotError(f"not a snapshot of a KafkaSource: {dict(snapshot)!r:.200}")
-        self._reader.label_kind = snapshot.get("labels")
+        self._reader.label_type.resume(snapshot.get("labels"))
         self._offsets.clear()
         self._offsets.update(snapshot["offsets"])
         # Partitions assigned later start at these offsets, too (see `_assigned`); messages that
@@ -310,13 +321,23 @@ class KafkaSource(Closing):
             partition.offset = self._offsets.get(place_of(partition), partition.offset)
         consumer.assign(partitions)
 
+    def _give_up(self, partitions: Collection[Any]) -> None:
+        """Write a checkpoint before another member of the group gets partitions."""
+        self._drop_held(partitions)
+        self.before_revoke()
+
+    def _drop_held(self, partitions: Collection[Any]) -> None:
+        """Drop what is held of partitions: it is read again, here or by another member."""
+        for place, first in self._reader.label_type.drop(map(place_of, partitions)).items():
+            self._offsets.setdefault(place, first)
+
     def _forget_reading(self, partitions: Collection[Any]) -> None:
         """Commit nothing of newly assigned partitions until a message of theirs was read."""
         self._read.difference_update(map(place_of, partitions))
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
         """Write a checkpoint before another member of the group gets the partitions."""
-        self.before_revoke()
+        self._give_up(partitions)
         consumer.unassign()
 
     def _lost(self, consumer: Any, partitions: list[Any]) -> None:
@@ -324,6 +345,7 @@ class KafkaSource(Closing):
 
         Their offsets are kept, so that no event is learnt twice if the partitions come back.
         """
+        self._drop_held(partitions)
         consumer.unassign()
 
     def _polled(self, most: int) -> list[Any]:
