@@ -16,6 +16,8 @@ from typing import Any, Protocol, TextIO
 from streamsvm.errors import BadEventError, ParameterError
 
 _LEAST_FOR_SHARE = 100
+# Python refuses to write whole numbers of more than 4,300 digits.
+_MOST_BITS = 10_000
 
 OnError = str | Callable[[dict[str, Any]], None]
 
@@ -137,7 +139,7 @@ class BadEvents:
         letter = {
             "position": _as_json(event.position),
             "reason": reason,
-            "x": {str(name): _as_json(value) for name, value in event.x.items()},
+            "x": {str(_as_json(name)): _as_json(value) for name, value in event.x.items()},
             "y": _as_json(event.y),
         }
         if callable(self.on_error):
@@ -194,6 +196,11 @@ def _as_json(value: Any) -> Any:
         return str(value)
     if hasattr(value, "_asdict"):
         return {key: _as_json(item) for key, item in value._asdict().items()}
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        return f"a whole number of {value.bit_length()} bits"
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    return str(value)
+    try:
+        return str(value)
+    except Exception as error:  # an object may refuse to be shown: the letter is written anyway
+        return f"a {type(value).__name__} that cannot be shown: {type(error).__name__}"

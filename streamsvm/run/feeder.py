@@ -6,14 +6,16 @@ validation: it is learnt by the scaler (without its label) and scaled, predicted
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from streamsvm.errors import BadEventError, FeatureError
+from streamsvm.errors import BadEventError, FeatureError, StreamSVMError
 from streamsvm.features import frames
 from streamsvm.features.matrices import Matrix, SparseMatrix, are_usable, bad_value, take
+from streamsvm.features.sparse_frames import are_lists
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.parts import event_of, parts_of
@@ -78,6 +80,12 @@ class Feeder:
         if self.learner is None:
             return self._feed_one_by_one(batch, labels)
         labels = LabelColumn.of(labels)
+        if self._is_too_wide(batch):
+            pairs = Pairs()
+            for i, row in self._narrow_rows(batch):
+                number = None if first is None else first + i
+                pairs += self.feed(row, labels[i : i + 1], number)
+            return pairs
         matrix, kept = self._checked(batch, labels)
         if not len(kept):
             return Pairs()
@@ -104,6 +112,10 @@ class Feeder:
         """
         if self.learner is None:
             return self._predict_one_by_one(batch)
+        if self._is_too_wide(batch):
+            rows = [(i, self.predict(row)[1]) for i, row in self._narrow_rows(batch)]
+            numbers = [i for i, predicted in rows if predicted]
+            return np.array(numbers, np.int64), [p for _, predicted in rows for p in predicted]
         matrix, kept = self._checked(batch)
         if not len(kept):
             return kept, []
@@ -133,6 +145,11 @@ class Feeder:
         if self.learner is None:
             return self._learn_one_by_one(batch, labels, predicted)
         labels = LabelColumn.of(labels)
+        if self._is_too_wide(batch):
+            pairs = Pairs()
+            for i, row in self._narrow_rows(batch):
+                pairs += self.learn(row, labels[i : i + 1], predicted[i : i + 1])
+            return pairs
         matrix, kept = self._checked(batch, labels)
         if not len(kept):
             return Pairs()
@@ -142,6 +159,24 @@ class Feeder:
         return self._learn(batch, matrix, labels.take(kept), kept, None, given)
 
     # Learners of this package
+
+    def _is_too_wide(self, batch: Any) -> bool:
+        """Tell whether the rows have more features between them than one event may have."""
+        assert self.learner is not None
+        most = self.learner.most_features
+        return batch.features.num_columns > most and not are_lists(batch.features.schema)
+
+    def _narrow_rows(self, batch: Any) -> Iterator[tuple[int, Any]]:
+        """Yield each row that can be used as a batch of its own features, and its number."""
+        assert self.learner is not None
+        most = self.learner.most_features
+        for i, event in enumerate(batch.events()):
+            if len(event.x) > most:
+                reason = f"an event of {len(event.x):,} features: at most {most:,} (max_features)"
+                self.bad.take(event, "too many features", reason)
+                continue
+            row = batch.slice(i, 1)
+            yield i, replace(row, features=row.features.select(list(event.x)))
 
     def _checked(self, batch: Any, labels: LabelColumn | None = None) -> tuple[Any, np.ndarray]:
         """Return the rows that can be used, and their numbers; give the others to `bad`."""
@@ -231,8 +266,8 @@ class Feeder:
             try:
                 predicted = self.model.predict_one(event.x)
                 self.model.learn_one(event.x, y)
-            except BadEventError as error:
-                self.bad.take(event, "bad event", str(error))
+            except Exception as error:
+                self.bad.take(event, "bad event", _reason(error))
             else:
                 pairs.append((y, predicted))
         return Pairs.of(pairs)
@@ -242,8 +277,8 @@ class Feeder:
         for i, event in enumerate(batch.events()):
             try:
                 predicted.append(self.model.predict_one(event.x))
-            except BadEventError as error:
-                self.bad.take(event, "bad event", str(error))
+            except Exception as error:
+                self.bad.take(event, "bad event", _reason(error))
             else:
                 kept.append(i)
         return np.array(kept, np.int64), predicted
@@ -255,8 +290,18 @@ class Feeder:
         for event, y, before in zip(batch.events(), labels, predicted, strict=True):
             try:
                 self.model.learn_one(event.x, y)
-            except BadEventError as error:
-                self.bad.take(event, "bad event", str(error))
+            except Exception as error:
+                self.bad.take(event, "bad event", _reason(error))
             else:
                 pairs.append((y, before))
         return Pairs.of(pairs)
+
+
+def _reason(error: Exception) -> str:
+    """Return why an event cannot be used; raise the error again if it is not about the event."""
+    if isinstance(error, BadEventError):
+        return str(error)
+    if isinstance(error, (StreamSVMError, MemoryError)):
+        raise error
+    # A classifier of River may raise anything at an odd event.
+    return f"{type(error).__name__}: {error}"

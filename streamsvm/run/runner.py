@@ -275,7 +275,7 @@ class Run:
         """Predict, score and learn the rows of a chunk, or take the labels of earlier rows."""
         labels = self.feeder.labels_of(batch)
         if self.report.learnt == 0:
-            check_target(labels, self.learner)
+            check_target(labels, self.learner, getattr(self.source, "cuts_anew", False))
             if self._will_save:
                 check_can_be_saved(labels)
         self._count(len(labels))

@@ -189,7 +189,10 @@ def test_what_fails_in_a_listener_is_raised_by_the_poll():
 
     for ours, (kind, word) in (
         (handover(full)[0], (OSError, "disk full")),
-        (handover(lambda partitions: None, ValueError("who are you"))[0], (SourceError, "who are you")),
+        (
+            handover(lambda partitions: None, ValueError("who are you"))[0],
+            (SourceError, "who are you"),
+        ),
     ):
         with pytest.raises(kind, match=word), ours.polling():
             asyncio.run(ours.give_up({1}))
