@@ -252,7 +252,7 @@ class MessageReader:
             rejects,
             timestamps=np.array([event.seconds for event in events], np.float64),
             keys=[event.key for event in events] if self.has_keys else None,
-            are_answers=any(event.message.topic == self.answers for event in events),
+            are_answers=bool(events) and events[0].message.topic == self.answers,
         )
 
     # Record batches
@@ -261,6 +261,8 @@ class MessageReader:
         """Refuse a record batch with a column that cannot be used, or that is damaged."""
         # Offsets beyond the data, and text that is not UTF-8, would be found too late, or never.
         rows.validate(full=True)
+        if len(set(rows.schema.names)) < len(rows.schema):
+            raise PayloadError("two columns have one name")
         for field in rows.schema:
             kind = kind_of(field.type)
             if kind is None and self._is_used(field.name):

@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamsvm.errors import BadEventError, FeatureError, StreamSVMError
 from streamsvm.features import frames
@@ -182,18 +184,26 @@ class Feeder:
         """Return the rows that can be used, and their numbers; give the others to `bad`."""
         assert self.learner is not None
         n = len(batch)
-        matrix = self.learner.matrix_of(batch.features)
-        if not matrix.names and not isinstance(matrix, SparseMatrix):
-            matrix = Matrix([], np.zeros((n, 0)), None)
+        matrix = self._matrix_of(batch.features, n)
         usable = are_usable(matrix, LARGEST)
         if labels is not None:
             usable &= self._usable_labels(labels)
         for i in np.flatnonzero(~usable).tolist():
             self._reject(batch, i, labels, matrix)
         kept = np.flatnonzero(usable)
-        matrix = matrix if len(kept) == n else take(matrix, kept)
+        if len(kept) < n:
+            # Read anew: the names of features that only bad rows have must not reach the model.
+            matrix = self._matrix_of(_rows_of(batch.features, kept), len(kept))
         # The learner does not check for finite values again.
         return matrix if isinstance(matrix, SparseMatrix) else matrix._replace(is_finite=True), kept
+
+    def _matrix_of(self, features: pa.RecordBatch, n: int) -> Matrix | SparseMatrix:
+        """Read the features of n rows."""
+        assert self.learner is not None
+        matrix = self.learner.matrix_of(features)
+        if not matrix.names and not isinstance(matrix, SparseMatrix):
+            return Matrix([], np.zeros((n, 0)), None)
+        return matrix
 
     def _usable_labels(self, labels: LabelColumn) -> np.ndarray:
         """Return which labels are neither missing nor a third class."""
@@ -295,6 +305,20 @@ class Feeder:
             else:
                 pairs.append((y, before))
         return Pairs.of(pairs)
+
+
+def _rows_of(features: pa.RecordBatch, kept: np.ndarray) -> pa.RecordBatch:
+    """Return some rows, without the columns that none of them has."""
+    rows = features.take(pa.array(kept))
+    if are_lists(rows.schema):
+        return rows
+    names = []
+    for field, column in zip(rows.schema, rows.columns, strict=True):
+        is_text = field.metadata and b"one_hot" in field.metadata
+        used = pc.any(pc.not_equal(column, 0.0)).as_py() if is_text else True
+        if column.null_count < len(column) and used:
+            names.append(field.name)
+    return rows.select(names)
 
 
 def _reason(error: Exception) -> str:
