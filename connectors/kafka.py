@@ -82,6 +82,9 @@ class KafkaSource(Closing):
     ----------
     passed_over
         The number of messages that were read a second time, and skipped.
+    jumped
+        The number of offsets at which no message was: the broker has deleted them (retention,
+        compaction), or keeps marks of transactions there.
     failed_commits
         The number of commits that failed for a passing reason; the next commit includes them.
 
@@ -130,12 +133,13 @@ class KafkaSource(Closing):
             raise ValueError(f"timeout and idle must be above 0, not {timeout}, {idle}")
         self.consumer, self.has_answers = consumer, labels is not None
         self.batch_size, self.timeout, self.idle = batch_size, timeout, idle
-        self.failed_commits = self.passed_over = 0
+        self.failed_commits = self.passed_over = self.jumped = 0
         self.before_revoke: Callable[[], None] = lambda: None
         self._reader = MessageReader(target, key, timestamp, columns, decoder_of(decode), labels)
         self._name = name
         self._poller = poller_of(consumer, name, loop)
         self._offsets: dict[str, int] = {}
+        self._expected: dict[str, int] = {}  # the next offset, if none is left out
         # Partitions read from since they were assigned. Only these are committed: in the others
         # another member of the group may have committed a higher offset.
         self._read: set[str] = set()
@@ -213,6 +217,13 @@ class KafkaSource(Closing):
         start = self._reader.label_type.next_offset(place) or self._offsets.get(place, 0)
         fresh = [message for message in messages if message.offset >= start]
         self.passed_over += len(messages) - len(fresh)
+        if fresh:
+            # Offsets follow each other, unless the broker has deleted records, or keeps marks of
+            # transactions between them.
+            first, last = fresh[0].offset, fresh[-1].offset
+            n_between = last - self._expected.get(place, first) + 1
+            self.jumped += max(0, n_between - len(fresh))
+            self._expected[place] = last + 1
         return fresh
 
     def _noted(self, batches: Iterator[tuple[str, Batch, int]]) -> Iterator[Batch]:
@@ -232,7 +243,8 @@ class KafkaSource(Closing):
 
         """
         kind = self._reader.label_type.known
-        return {"source": "KafkaSource", "offsets": dict(self._offsets), "labels": kind}
+        found = {"source": "KafkaSource", "offsets": dict(self._offsets), "labels": kind}
+        return found | ({"jumped": self.jumped} if self.jumped else {})
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
         """Continue from a snapshot, from this or an earlier process.
@@ -253,6 +265,7 @@ class KafkaSource(Closing):
         self._reader.label_type.resume(snapshot.get("labels"))
         self._offsets.clear()
         self._offsets.update(snapshot["offsets"])
+        self._expected, self.jumped = dict(self._offsets), snapshot.get("jumped", 0)
         # Partitions assigned later start at these offsets, too (see `_assigned`); messages that
         # come a second time nevertheless are skipped.
         self._poller.seek(self._offsets)
@@ -293,6 +306,12 @@ class KafkaSource(Closing):
         except Exception as error:
             self._refused(error)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Counts for the report of a run: `jumped`, `passed_over` and `failed_commits`."""
+        names = ("jumped", "passed_over", "failed_commits")
+        return {name: getattr(self, name) for name in names}
+
     def close(self) -> None:
         """Close the consumer (an asynchronous one must be stopped by the caller)."""
         if hasattr(self.consumer, "close"):
@@ -316,7 +335,7 @@ class KafkaSource(Closing):
             self._read.add(place)
             start = max(self._offsets.get(place, -1), known.offset)
             if start >= 0:
-                self._offsets[place] = start
+                self._offsets[place] = self._expected[place] = start
         for partition in partitions:
             partition.offset = self._offsets.get(place_of(partition), partition.offset)
         consumer.assign(partitions)
@@ -334,6 +353,8 @@ class KafkaSource(Closing):
     def _forget_reading(self, partitions: Collection[Any]) -> None:
         """Commit nothing of newly assigned partitions until a message of theirs was read."""
         self._read.difference_update(map(place_of, partitions))
+        for partition in partitions:
+            self._expected.pop(place_of(partition), None)
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
         """Write a checkpoint before another member of the group gets the partitions."""

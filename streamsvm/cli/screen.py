@@ -221,6 +221,9 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
     if report.late:
         counts = ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in report.late.items())
         rows.append(("late labels", counts))
+    if jumped := report.source.get("jumped", 0):
+        meaning = "no messages there: deleted by the broker, or marks of transactions"
+        rows.append(("offsets left out", f"{jumped:,}  ({meaning})"))
     if report.bad:
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in report.bad.items())
         rows.append(("bad examples", reasons))

@@ -219,12 +219,15 @@ class Run:
         """Learn the unread rows of an epoch."""
         report = self.report
         for batch, first in self._chunks():
-            for reject in getattr(batch, "rejects", ()):
-                report.rows += 1
-                self._count(1)
-                self.bad.take(reject, reject.kind, reject.reason)
+            rejects = getattr(batch, "rejects", ())
+            with self.bad.in_order(batch):
+                for reject in rejects:
+                    report.rows += 1
+                    self._count(1)
+                    self.bad.take(reject, reject.kind, reject.reason)
+                if len(batch):
+                    self._learn(batch, first, epoch)
             if len(batch):
-                self._learn(batch, first, epoch)
                 self._update_times()
                 self._report_progress("learning", epoch)
             if self.checkpoint is not None:
@@ -350,6 +353,7 @@ class Run:
         report, learner = self.report, self.learner
         report.peak_bytes = peak_memory()
         report.bad = dict(self.bad.counts)
+        report.source = dict(getattr(self.source, "counts", {}))
         report.late = {} if self.late is None else self.late.counts
         report.accuracy, report.balanced_accuracy = self._accuracy.get(), self._balanced.get()
         report.labels = {str(plain(y)): n for y, n in sorted(self.seen.items(), key=repr)}

@@ -420,6 +420,29 @@ def test_a_rebalance_settles_first_and_commits_what_was_learnt():
     assert consumer.closed
 
 
+def test_offsets_that_are_left_out_are_counted(tmp_path):
+    """Those that the broker deletes between two messages, or while no process reads."""
+    from streamsvm import LASVMClassifier
+    from streamsvm.cli.screen import report_rows
+    from streamsvm.run.checkpoint import Checkpoint
+    from streamsvm.run.runner import Run
+
+    def run(offsets):
+        messages = [Message("t", p, i, None, event(i), None) for p in (0, 1) for i in offsets]
+        checkpoint = Checkpoint(tmp_path / "run.ckpt")
+        return Run(
+            KafkaSource(messages, "label", batch_size=9), LASVMClassifier(), checkpoint=checkpoint
+        ).execute()
+
+    report = run([*range(5, 40), *range(50, 80)])
+    assert (report.rows, report.source["jumped"]) == (130, 20)
+    # Those of before are read again by an iterator, and passed over.
+    report = run([*range(70, 80), *range(500, 510)])
+    assert (report.rows, report.source["passed_over"]) == (150, 20)
+    assert report.source["jumped"] == 20 + 2 * 420
+    assert dict(report_rows(report, {}))["offsets left out"].startswith("860 ")
+
+
 def test_an_iterator_goes_on_where_it_was():
     source = KafkaSource([event(i) for i in range(106)], "label", batch_size=102)
     batches = source.batches()
