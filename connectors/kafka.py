@@ -135,6 +135,8 @@ class KafkaSource(Closing):
         self.batch_size, self.timeout, self.idle = batch_size, timeout, idle
         self.failed_commits = self.passed_over = self.jumped = 0
         self.before_revoke: Callable[[], None] = lambda: None
+        # Returns offsets up to which other members of the group have learnt, by place.
+        self.learnt_elsewhere: Callable[[], dict[str, int]] = dict
         self._reader = MessageReader(target, key, timestamp, columns, decoder_of(decode), labels)
         self._name = name
         self._poller = poller_of(consumer, name, loop)
@@ -329,11 +331,12 @@ class KafkaSource(Closing):
         )
 
     def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
-        """Start at the checkpoint's offset, or at the committed one if that is higher."""
+        """Start at the highest offset of checkpoint, broker and other members' checkpoints."""
+        elsewhere = self.learnt_elsewhere()
         for known in consumer.committed(partitions, 30.0):
             place = place_of(known)
             self._read.add(place)
-            start = max(self._offsets.get(place, -1), known.offset)
+            start = max(self._offsets.get(place, -1), known.offset, elsewhere.get(place, -1))
             if start >= 0:
                 self._offsets[place] = self._expected[place] = start
         for partition in partitions:
@@ -351,10 +354,14 @@ class KafkaSource(Closing):
             self._offsets.setdefault(place, first)
 
     def _forget_reading(self, partitions: Collection[Any]) -> None:
-        """Commit nothing of newly assigned partitions until a message of theirs was read."""
+        """Commit nothing of newly assigned partitions until a message of theirs is learnt."""
         self._read.difference_update(map(place_of, partitions))
-        for partition in partitions:
-            self._expected.pop(place_of(partition), None)
+        elsewhere = self.learnt_elsewhere()
+        for place in map(place_of, partitions):
+            self._expected.pop(place, None)
+            # Messages from the committed offset up to this one are passed over.
+            if elsewhere.get(place, 0) > self._offsets.get(place, 0):
+                self._offsets[place] = elsewhere[place]
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
         """Write a checkpoint before another member of the group gets the partitions."""

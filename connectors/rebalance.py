@@ -40,7 +40,7 @@ class Handover:
         assigned: Callable[[Collection[Any]], None],
     ) -> None:
         self._save, self._commit, self._refused = save, commit, refused
-        self.assigned = assigned
+        self._assigned = assigned
         self._is_polling = False
         self._failure: Exception | None = None
         self._noted: dict[str, int] | None = None
@@ -85,6 +85,20 @@ class Handover:
         if noted is not None:
             noted.update(offsets)
         return noted is not None
+
+    def assigned(self, partitions: Collection[Any]) -> None:
+        """Pass newly assigned partitions on; an exception is raised by `polling`.
+
+        Parameters
+        ----------
+        partitions
+            The partitions.
+
+        """
+        try:
+            self._assigned(partitions)
+        except Exception as error:
+            self._failure = self._failure or error
 
     async def give_up(self, partitions: Collection[Any]) -> None:
         """Write a checkpoint and commit it, for a client that awaits its listeners.

@@ -88,6 +88,13 @@ def complete(parser: Parser) -> None:
     output = parser.add_argument_group("output")
     add_output_options(output)
     output.add_argument(
+        "--peers",
+        type=path,
+        metavar="PATTERN",
+        help="checkpoints of the group's other members ('DIR/*.ckpt'), whose messages are not "
+        "learnt again; with --checkpoint",
+    )
+    output.add_argument(
         "--dead-letter-topic", metavar="TOPIC", help="produce them to this topic, not to a file"
     )
 
@@ -95,6 +102,8 @@ def complete(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Consume, report, save; return the exit code."""
     check_outputs(options)
+    if options.peers is not None and options.checkpoint is None:
+        raise ParameterError("--peers needs --checkpoint: members tell each other by checkpoints")
     decoder = _decoder(options)
     by_key = options.labels_topic is not None
     late = late_labels_of(options, by_key)

@@ -201,6 +201,9 @@ def test_what_fails_in_a_listener_is_raised_by_the_poll():
     ours, _ = handover(full)
     with pytest.raises(OSError, match="disk full"), ours.polling():
         ours.give_up_here({1})
+    ours = Handover(full, None, None, full)
+    with pytest.raises(OSError, match="disk full"), ours.polling():
+        ours.assigned({1})
 
 
 def test_a_busy_broker_is_told_next_time():
