@@ -82,6 +82,9 @@ class KafkaSource(Closing):
     ----------
     passed_over
         The number of messages that were read a second time, and skipped.
+    jumped
+        The number of offsets at which no message was: the broker has deleted them (retention,
+        compaction), or keeps marks of transactions there.
     failed_commits
         The number of commits that failed for a passing reason; the next commit includes them.
 
@@ -130,17 +133,20 @@ class KafkaSource(Closing):
             raise ValueError(f"timeout and idle must be above 0, not {timeout}, {idle}")
         self.consumer, self.has_answers = consumer, labels is not None
         self.batch_size, self.timeout, self.idle = batch_size, timeout, idle
-        self.failed_commits = self.passed_over = 0
+        self.failed_commits = self.passed_over = self.jumped = 0
         self.before_revoke: Callable[[], None] = lambda: None
+        # Returns offsets up to which other members of the group have learnt, by place.
+        self.learnt_elsewhere: Callable[[], dict[str, int]] = dict
         self._reader = MessageReader(target, key, timestamp, columns, decoder_of(decode), labels)
         self._name = name
         self._poller = poller_of(consumer, name, loop)
         self._offsets: dict[str, int] = {}
+        self._expected: dict[str, int] = {}  # the next offset, if none is left out
         # Partitions read from since they were assigned. Only these are committed: in the others
         # another member of the group may have committed a higher offset.
         self._read: set[str] = set()
         self._handover = handover_of(
-            self._poller, lambda: self.before_revoke(), self._refused, self._forget_reading
+            self._poller, self._give_up, self._refused, self._forget_reading
         )
         if topics is not None:
             self._subscribe(list(topics))
@@ -193,23 +199,41 @@ class KafkaSource(Closing):
                 if self._is_message(raw):
                     message = message_of(raw)
                     by_place.setdefault(message.place, []).append(message)
-            self._read.update(by_place)
             for place, messages in by_place.items():
-                # After a rebalance, messages may come a second time.
-                fresh = [m for m in messages if m.offset >= self._offsets.get(place, 0)]
-                self.passed_over += len(messages) - len(fresh)
-                for batch, after in self._reader.batches_of(place, fresh):
-                    self._offsets[place] = after
+                if fresh := self._fresh(place, messages):
                     last = time.monotonic()
-                    yield batch
+                    yield from self._noted(self._reader.take(place, fresh))
             if not by_place:
-                if getattr(self._poller, "is_over", False):
-                    return
                 if self._poller.is_waiting():
                     last = time.monotonic()
-                if self.idle is not None and time.monotonic() - last >= self.idle:
+                is_idle = self.idle is not None and time.monotonic() - last >= self.idle
+                if is_idle or self._poller.is_over:
+                    yield from self._noted(self._reader.end())
                     return
+            is_holding = self._reader.label_type.is_holding and self._poller.may_wait
+            if not by_place or is_holding:
                 yield batch_of([], np.zeros(0, np.int64), None)
+
+    def _fresh(self, place: str, messages: list[Message]) -> list[Message]:
+        """Return messages without those that come a second time, as after a rebalance."""
+        start = self._reader.label_type.next_offset(place) or self._offsets.get(place, 0)
+        fresh = [message for message in messages if message.offset >= start]
+        self.passed_over += len(messages) - len(fresh)
+        if fresh:
+            # Offsets follow each other, unless the broker has deleted records, or keeps marks of
+            # transactions between them.
+            first, last = fresh[0].offset, fresh[-1].offset
+            n_between = last - self._expected.get(place, first) + 1
+            self.jumped += max(0, n_between - len(fresh))
+            self._expected[place] = last + 1
+        return fresh
+
+    def _noted(self, batches: Iterator[tuple[str, Batch, int]]) -> Iterator[Batch]:
+        """Yield batches, and note that their messages are read."""
+        for place, batch, after in batches:
+            self._offsets[place] = after
+            self._read.add(place)
+            yield batch
 
     def snapshot(self) -> Snapshot:
         """Return the offset of the next unread message of each partition, and the type of labels.
@@ -220,8 +244,9 @@ class KafkaSource(Closing):
             JSON values, ready for ``json.dumps``.
 
         """
-        kind = self._reader.label_kind
-        return {"source": "KafkaSource", "offsets": dict(self._offsets), "labels": kind}
+        kind = self._reader.label_type.known
+        found = {"source": "KafkaSource", "offsets": dict(self._offsets), "labels": kind}
+        return found | ({"jumped": self.jumped} if self.jumped else {})
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
         """Continue from a snapshot, from this or an earlier process.
@@ -239,9 +264,10 @@ class KafkaSource(Closing):
         """
         if snapshot.get("source") != "KafkaSource":
             raise SnapshotError(f"not a snapshot of a KafkaSource: {dict(snapshot)!r:.200}")
-        self._reader.label_kind = snapshot.get("labels")
+        self._reader.label_type.resume(snapshot.get("labels"))
         self._offsets.clear()
         self._offsets.update(snapshot["offsets"])
+        self._expected, self.jumped = dict(self._offsets), snapshot.get("jumped", 0)
         # Partitions assigned later start at these offsets, too (see `_assigned`); messages that
         # come a second time nevertheless are skipped.
         self._poller.seek(self._offsets)
@@ -282,6 +308,12 @@ class KafkaSource(Closing):
         except Exception as error:
             self._refused(error)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Counts for the report of a run: `jumped`, `passed_over` and `failed_commits`."""
+        names = ("jumped", "passed_over", "failed_commits")
+        return {name: getattr(self, name) for name in names}
+
     def close(self) -> None:
         """Close the consumer (an asynchronous one must be stopped by the caller)."""
         if hasattr(self.consumer, "close"):
@@ -299,24 +331,41 @@ class KafkaSource(Closing):
         )
 
     def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
-        """Start at the checkpoint's offset, or at the committed one if that is higher."""
+        """Start at the highest offset of checkpoint, broker and other members' checkpoints."""
+        elsewhere = self.learnt_elsewhere()
         for known in consumer.committed(partitions, 30.0):
             place = place_of(known)
             self._read.add(place)
-            start = max(self._offsets.get(place, -1), known.offset)
+            start = max(self._offsets.get(place, -1), known.offset, elsewhere.get(place, -1))
             if start >= 0:
-                self._offsets[place] = start
+                self._offsets[place] = self._expected[place] = start
         for partition in partitions:
             partition.offset = self._offsets.get(place_of(partition), partition.offset)
         consumer.assign(partitions)
 
+    def _give_up(self, partitions: Collection[Any]) -> None:
+        """Write a checkpoint before another member of the group gets partitions."""
+        self._drop_held(partitions)
+        self.before_revoke()
+
+    def _drop_held(self, partitions: Collection[Any]) -> None:
+        """Drop what is held of partitions: it is read again, here or by another member."""
+        for place, first in self._reader.label_type.drop(map(place_of, partitions)).items():
+            self._offsets.setdefault(place, first)
+
     def _forget_reading(self, partitions: Collection[Any]) -> None:
-        """Commit nothing of newly assigned partitions until a message of theirs was read."""
+        """Commit nothing of newly assigned partitions until a message of theirs is learnt."""
         self._read.difference_update(map(place_of, partitions))
+        elsewhere = self.learnt_elsewhere()
+        for place in map(place_of, partitions):
+            self._expected.pop(place, None)
+            # Messages from the committed offset up to this one are passed over.
+            if elsewhere.get(place, 0) > self._offsets.get(place, 0):
+                self._offsets[place] = elsewhere[place]
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
         """Write a checkpoint before another member of the group gets the partitions."""
-        self.before_revoke()
+        self._give_up(partitions)
         consumer.unassign()
 
     def _lost(self, consumer: Any, partitions: list[Any]) -> None:
@@ -324,6 +373,7 @@ class KafkaSource(Closing):
 
         Their offsets are kept, so that no event is learnt twice if the partitions come back.
         """
+        self._drop_held(partitions)
         consumer.unassign()
 
     def _polled(self, most: int) -> list[Any]:

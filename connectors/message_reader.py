@@ -1,6 +1,6 @@
 """From messages to batches: fields become features, label, key and time; bad ones `Reject`s."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -9,16 +9,23 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from connectors.kinds import kind_of, plain, to_float64
+from connectors.kinds import kind_of, plain, plain_type, to_float64
+from connectors.label_type import LabelType
 from connectors.messages import Message
 from connectors.pairs import batch_of, encoded
 from connectors.payloads import Decoder, PayloadError, decoded
-from connectors.source import Batch, Position, Reject
+from connectors.rejects import reject_of
+from connectors.source import Batch, Reject
 
-_MOST_SHOWN = 2000
 _MOST_KEYS = 100_000
 _MOST_CELLS = 2_000_000
 _NUMBERS = (bool, int, float)
+# Arrow's integers, and the largest number that learners take, which is float32's.
+_LOWEST, _HIGHEST = -(2**63), 2**63 - 1
+_LARGEST = float(np.finfo(np.float32).max)
+
+# A partition, a batch of it, and the offset after the batch's last message.
+_Found = tuple[str, Batch, int]
 
 
 class _Read(NamedTuple):
@@ -28,6 +35,7 @@ class _Read(NamedTuple):
     y: Any
     key: Any
     seconds: float
+    message: Message
 
 
 class _Table(NamedTuple):
@@ -69,49 +77,122 @@ class MessageReader:
         self.has_keys = key is not None or answers is not None
         self._others = {name for name in (target, key, timestamp) if name is not None}
         self._decode = decode
-        self.label_kind: str | None = None
+        self.label_type = LabelType(self._vote_of)
 
-    def batches_of(self, place: str, messages: list[Message]) -> Iterator[tuple[Batch, int]]:
-        """Yield the events of messages of one partition in batches.
+    def take(self, place: str, messages: list[Message]) -> Iterator[_Found]:
+        """Yield events in batches: those of messages, and of earlier ones that were held.
 
         Parameters
         ----------
         place
-            The partition, as ``topic[partition]``.
+            The partition of the messages, as ``topic[partition]``.
         messages
             The messages, in order.
 
-        Returns
-        -------
-        Iterator[tuple[Batch, int]]
-            Batches, each with the offset after its last message.
+        Yields
+        ------
+        tuple[str, Batch, int]
+            A partition, a batch of it, and the offset after the batch's last message.
 
         """
         read = [(message.offset, self._read(place, message)) for message in messages]
-        are_answers = bool(messages) and messages[0].topic == self.answers
+        for file, ready in self.label_type.take(place, read):
+            yield from self._batches(file, ready)
+
+    def end(self) -> Iterator[_Found]:
+        """Yield the events that are held, as no more come.
+
+        Yields
+        ------
+        tuple[str, Batch, int]
+            As `take`.
+
+        """
+        for file, ready in self.label_type.decide():
+            yield from self._batches(file, ready)
+
+    def _batches(self, place: str, ready: list[tuple[int, Any]]) -> Iterator[_Found]:
+        read = [(offset, self._of_one_type(place, one)) for offset, one in ready]
         # Consecutive mappings share a batch, and so do consecutive record batches of one schema.
         for schema, group in groupby(read, lambda one: _schema_of(one[1])):
             if schema is not None:
-                tables: list[Any] = [table for _, table in group]
-                batch = self._of_tables(place, tables, are_answers)
-                yield batch, tables[-1].message.offset + 1
+                yield from self._tried(place, list(group), self._of_tables)
                 continue
             for run in _narrow(group):
-                yield self._of_events(place, run, are_answers), run[-1][0] + 1
+                yield from self._tried(place, run, self._of_events)
+
+    def _tried(
+        self,
+        place: str,
+        run: list[tuple[int, Any]],
+        make: Callable[[str, list[tuple[int, Any]]], Batch],
+    ) -> Iterator[_Found]:
+        """Yield one batch; if that fails, halves of it, so that only bad messages are set aside."""
+        try:
+            batch = make(place, run)
+        except Exception as error:
+            # Whatever a payload does must not stop the stream.
+            if len(run) == 1:
+                offset, one = run[0]
+                run = [(offset, reject_of(place, one.message, error))]
+                yield place, self._of_events(place, run), offset + 1
+                return
+            middle = len(run) // 2
+            yield from self._tried(place, run[:middle], make)
+            yield from self._tried(place, run[middle:], make)
+        else:
+            yield place, batch, run[-1][0] + 1
 
     def _read(self, place: str, message: Message) -> _Read | _Table | Reject:
         try:
             found = decoded(self._decode, message.value)
             if not isinstance(found, pa.RecordBatch):
                 return self._event(found, message)
-            for field in found.schema:
-                if kind_of(field.type) is None and self._is_used(field.name):
-                    raise PayloadError(f"column `{field.name}` is {field.type}: no feature")
+            self._check_table(found)
             return _Table(found, message)
-        except PayloadError as error:
-            kind = "undecodable" if error.__cause__ else "not an event"
-            position = Position(place, message.offset)
-            return Reject(position, kind, str(error), _shown(message.value))
+        except Exception as error:
+            return reject_of(place, message, error)
+
+    # The type of labels
+
+    def _kind_of(self, one: Any) -> str | None:
+        """Return the type of the label of a message, or of its labels; None if it has none."""
+        if isinstance(one, _Read):
+            if one.y is None:
+                return None
+            if isinstance(one.y, str):
+                return "str"
+            # 1 and 1.0 are one class.
+            return "bool" if isinstance(one.y, bool) else "float"
+        if isinstance(one, _Table) and self.target in one.rows.schema.names:
+            type_ = one.rows.schema.field(self.target).type
+            if pa.types.is_null(type_):
+                return None
+            if kind_of(type_) == "text":
+                return "str"
+            return "bool" if pa.types.is_boolean(plain_type(type_)) else "float"
+        return None
+
+    def _vote_of(self, one: Any) -> tuple[bool, str | None]:
+        """Return whether a message has a label, and its type if the message can be learnt."""
+        kind = self._kind_of(one)
+        if kind is None:
+            return False, None
+        try:
+            make = self._of_tables if isinstance(one, _Table) else self._of_events
+            can_be_learnt = _can_be_learnt(make("", [(one.message.offset, one)]))
+        except Exception:
+            can_be_learnt = False
+        return True, kind if can_be_learnt else None
+
+    def _of_one_type(self, place: str, one: Any) -> Any:
+        """Return the content of a message; a `Reject` if its label is of another type."""
+        kind, known = self._kind_of(one), self.label_type.known
+        if kind is None or known is None or kind == known:
+            return one
+        what = f"is {one.y!r:.100}, a {kind}" if isinstance(one, _Read) else f"is a {kind}"
+        reason = f"the label `{self.target}` {what}; those of this stream are {known}"
+        return reject_of(place, one.message, PayloadError(reason))
 
     def _is_used(self, name: str) -> bool:
         return self.columns is None or name in self.columns or name in self._others
@@ -122,16 +203,14 @@ class MessageReader:
         """Return features, label, key and time of an object."""
         if len(found) > _MOST_KEYS:
             raise PayloadError(f"{len(found):,} fields are more than the {_MOST_KEYS:,} accepted")
-        label = found.get(self.target)
-        if label is not None:
-            self._check_label(label)
+        label = self._label(found.get(self.target))
         key = None
         if self.has_keys:
             key = _key(message.key if self.key is None else found.get(self.key))
         seconds = message.seconds
         if self.timestamp is not None:
             seconds = _seconds(found.get(self.timestamp), self.timestamp)
-        return _Read(self._features(found, message), label, key, _or_nan(seconds))
+        return _Read(self._features(found, message), label, key, _or_nan(seconds), message)
 
     def _features(self, found: Mapping[str, Any], message: Message) -> dict[str, Any]:
         if message.topic == self.answers:
@@ -149,19 +228,19 @@ class MessageReader:
                 raise PayloadError(f"feature `{name}` is too large for a float")
         return x
 
-    def _check_label(self, label: Any) -> None:
+    def _label(self, label: Any) -> Any:
+        """Return a label if a batch can hold it; None if it is missing."""
+        if label is None or (isinstance(label, float) and label != label):
+            return None
         if not isinstance(label, (str, *_NUMBERS)):
             raise PayloadError(f"the label `{self.target}` is a {type(label).__name__}")
-        kind = "float" if type(label) is int else type(label).__name__
-        if self.label_kind is None:
-            self.label_kind = kind
-        elif kind != self.label_kind:
+        if isinstance(label, int) and not _LOWEST <= label <= _HIGHEST:
             raise PayloadError(
-                f"the label `{self.target}` is {label!r}, a {kind}; those before were "
-                f"{self.label_kind}"
+                f"the label `{self.target}` is a whole number of more than 64 bits: use a text"
             )
+        return label
 
-    def _of_events(self, place: str, read: list[tuple[int, Any]], are_answers: bool) -> Batch:
+    def _of_events(self, place: str, read: list[tuple[int, Any]]) -> Batch:
         """Return events and rejects as one batch."""
         rejects = tuple(one for _, one in read if isinstance(one, Reject))
         kept = [(offset, one) for offset, one in read if not isinstance(one, Reject)]
@@ -173,18 +252,36 @@ class MessageReader:
             rejects,
             timestamps=np.array([event.seconds for event in events], np.float64),
             keys=[event.key for event in events] if self.has_keys else None,
-            are_answers=are_answers,
+            are_answers=bool(events) and events[0].message.topic == self.answers,
         )
 
     # Record batches
 
-    def _of_tables(self, place: str, tables: list[_Table], are_answers: bool) -> Batch:
+    def _check_table(self, rows: pa.RecordBatch) -> None:
+        """Refuse a record batch with a column that cannot be used, or that is damaged."""
+        # Offsets beyond the data, and text that is not UTF-8, would be found too late, or never.
+        rows.validate(full=True)
+        if len(set(rows.schema.names)) < len(rows.schema):
+            raise PayloadError("two columns have one name")
+        for field in rows.schema:
+            kind = kind_of(field.type)
+            if kind is None and self._is_used(field.name):
+                raise PayloadError(f"column `{field.name}` is {field.type}: no feature")
+            is_decimal = pa.types.is_decimal(plain_type(field.type))
+            if field.name == self.target and (kind in ("time", "duration") or is_decimal):
+                raise PayloadError(
+                    f"the label `{field.name}` is {field.type}: use texts, numbers or booleans"
+                )
+
+    def _of_tables(self, place: str, read: list[tuple[int, Any]]) -> Batch:
         """Return record batches of one schema as one batch."""
+        tables: list[_Table] = [table for _, table in read]
+        are_answers = tables[0].message.topic == self.answers
         counts = [table.rows.num_rows for table in tables]
         rows = np.repeat(np.array([t.message.offset for t in tables], np.int64), counts)
         whole = pa.concat_batches([table.rows for table in tables])
         names = whole.schema.names
-        labels = whole.column(self.target) if self.target in names else pa.nulls(len(rows))
+        labels = plain(whole.column(self.target)) if self.target in names else pa.nulls(len(rows))
         seconds = np.repeat([_or_nan(table.message.seconds) for table in tables], counts)
         if self.timestamp is not None:
             seconds = _column_of_seconds(whole, self.timestamp)
@@ -197,6 +294,8 @@ class MessageReader:
             ]
         wanted = [] if are_answers else self._feature_names(names)
         features = encoded(whole.select(wanted))
+        if len(set(features.schema.names)) < features.num_columns:
+            raise PayloadError("two columns, or a column and a text, are one feature")
         return Batch(
             features,
             labels,
@@ -213,6 +312,17 @@ class MessageReader:
         return [name for name in self.columns if name in names and name != self.target]
 
 
+def _can_be_learnt(batch: Batch) -> bool:
+    """Tell whether a row of a batch has a label, its key, and no number that learners refuse."""
+    usable = batch.labels.is_valid().to_numpy(zero_copy_only=False)
+    for column in batch.features.columns:
+        numbers = column.fill_null(0.0).to_numpy(zero_copy_only=False)
+        usable = usable & (np.abs(numbers) <= _LARGEST)
+    if batch.keys is not None:
+        usable = usable & np.array([key is not None for key in batch.keys], bool)
+    return bool(usable.any())
+
+
 def _schema_of(one: Any) -> pa.Schema | None:
     return one.rows.schema if isinstance(one, _Table) else None
 
@@ -221,7 +331,10 @@ def _key(value: Any) -> Any:
     """Return a key as text or number; None if it is neither."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
-    return value if isinstance(value, (str, int, float)) else None
+    if isinstance(value, int) and not _LOWEST <= value <= _HIGHEST:
+        raise PayloadError("the key is a whole number of more than 64 bits: use a text")
+    # NaN would never be found again.
+    return value if isinstance(value, (str, int, float)) and value == value else None
 
 
 def _seconds(value: Any, name: str) -> float | None:
@@ -267,11 +380,3 @@ def _narrow(read: Iterator[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
                 run, names, n_texts = [], set(one.x), texts
         run.append((offset, one))
     yield run
-
-
-def _shown(value: Any) -> str:
-    """Return a payload as text, cut short."""
-    text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
-    return (
-        text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}... ({len(text):,} characters)"
-    )

@@ -65,7 +65,19 @@ def _get(raw: Any, name: str) -> Any:
 
 
 class Poller(Protocol):
-    """The interface to a client. Offsets are dicts by place, ``topic[partition]``."""
+    """The interface to a client. Offsets are dicts by place, ``topic[partition]``.
+
+    Attributes
+    ----------
+    may_wait
+        Whether a poll may wait for messages, for which its caller may want to do something else.
+    is_over
+        Whether no more messages come.
+
+    """
+
+    may_wait: bool
+    is_over: bool
 
     def poll(self, n: int, seconds: float) -> list[Any]:
         """Return the next messages.
@@ -110,6 +122,8 @@ class Poller(Protocol):
 
 class _Assigned:
     """Base of the adapters for consumers with assigned partitions."""
+
+    may_wait, is_over = True, False
 
     def __init__(self, consumer: Any) -> None:
         self.consumer = consumer
@@ -251,6 +265,8 @@ class IteratorPoller:
 
     Items without an offset are numbered from 0, in partition 0 of the topic `topic`.
     """
+
+    may_wait = False
 
     def __init__(self, items: Iterator[Any], topic: str) -> None:
         self.items = items

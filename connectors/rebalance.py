@@ -20,7 +20,8 @@ class Handover:
     Parameters
     ----------
     save
-        Writes a checkpoint, which calls `note` at its end.
+        Called with the partitions that are taken away; writes a checkpoint, which calls `note` at
+        its end.
     commit
         Returns an awaitable that commits offsets, for partitions that are assigned or were until
         now.
@@ -33,13 +34,13 @@ class Handover:
 
     def __init__(
         self,
-        save: Callable[[], None],
+        save: Callable[[Collection[Any]], None],
         commit: Commit,
         refused: Callable[[Exception], None],
         assigned: Callable[[Collection[Any]], None],
     ) -> None:
         self._save, self._commit, self._refused = save, commit, refused
-        self.assigned = assigned
+        self._assigned = assigned
         self._is_polling = False
         self._failure: Exception | None = None
         self._noted: dict[str, int] | None = None
@@ -85,6 +86,20 @@ class Handover:
             noted.update(offsets)
         return noted is not None
 
+    def assigned(self, partitions: Collection[Any]) -> None:
+        """Pass newly assigned partitions on; an exception is raised by `polling`.
+
+        Parameters
+        ----------
+        partitions
+            The partitions.
+
+        """
+        try:
+            self._assigned(partitions)
+        except Exception as error:
+            self._failure = self._failure or error
+
     async def give_up(self, partitions: Collection[Any]) -> None:
         """Write a checkpoint and commit it, for a client that awaits its listeners.
 
@@ -100,7 +115,7 @@ class Handover:
             return
         self._noted = {}
         try:
-            self._save()
+            self._save(partitions)
             offsets, self._noted = self._noted, None
             try:
                 await self._commit(offsets, partitions)
@@ -112,19 +127,26 @@ class Handover:
         finally:
             self._noted = None
 
-    def give_up_here(self) -> None:
-        """Write a checkpoint, which commits at its end, for a client that calls its listeners."""
+    def give_up_here(self, partitions: Collection[Any]) -> None:
+        """Write a checkpoint, which commits at its end, for a client that calls its listeners.
+
+        Parameters
+        ----------
+        partitions
+            The partitions that are taken away.
+
+        """
         if not self._is_polling:
             return
         try:
-            self._save()
+            self._save(partitions)
         except Exception as error:
             self._failure = self._failure or error
 
 
 def handover_of(
     poller: Poller,
-    save: Callable[[], None],
+    save: Callable[[Collection[Any]], None],
     refused: Callable[[Exception], None],
     assigned: Callable[[Collection[Any]], None],
 ) -> Handover | None:
@@ -210,7 +232,7 @@ def _called(base: Any, handover: Handover) -> Any:
         def on_partitions_revoked(self, revoked: Any) -> None:
             """Write and commit a checkpoint; another member continues from it."""
             if revoked:
-                handover.give_up_here()
+                handover.give_up_here(revoked)
 
         def on_partitions_assigned(self, assigned: Any) -> None:
             """Pass them on; reading starts at the committed offsets."""

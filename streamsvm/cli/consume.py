@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from connectors.dead_letters import LetterTopic
+from connectors.errors import SourceError
 from connectors.kafka import KafkaSource
 from connectors.payloads import avro
+from connectors.reachable import check_reachable
 from streamsvm.cli.late import add_late_options, late_labels_of
 from streamsvm.cli.learners import add_learner_options
 from streamsvm.cli.outputs import check_outputs
@@ -17,6 +21,8 @@ from streamsvm.cli.parser import Parser
 from streamsvm.cli.running import add_output_options, run_shown
 from streamsvm.cli.values import path, positive, whole
 from streamsvm.errors import ParameterError
+
+_CONNECT_SECONDS = 15.0
 
 
 def complete(parser: Parser) -> None:
@@ -82,6 +88,13 @@ def complete(parser: Parser) -> None:
     output = parser.add_argument_group("output")
     add_output_options(output)
     output.add_argument(
+        "--peers",
+        type=path,
+        metavar="PATTERN",
+        help="checkpoints of the group's other members ('DIR/*.ckpt'), whose messages are not "
+        "learnt again; with --checkpoint",
+    )
+    output.add_argument(
         "--dead-letter-topic", metavar="TOPIC", help="produce them to this topic, not to a file"
     )
 
@@ -89,6 +102,8 @@ def complete(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Consume, report, save; return the exit code."""
     check_outputs(options)
+    if options.peers is not None and options.checkpoint is None:
+        raise ParameterError("--peers needs --checkpoint: members tell each other by checkpoints")
     decoder = _decoder(options)
     by_key = options.labels_topic is not None
     late = late_labels_of(options, by_key)
@@ -145,7 +160,24 @@ def _consumer(options: argparse.Namespace) -> Any:
         # The source commits offsets once the checkpoint with them is on the disk.
         "enable.auto.commit": False,
     }
-    return Consumer(settings)
+    with _settings_named():
+        consumer = Consumer(settings)
+    try:
+        check_reachable(consumer, min(_CONNECT_SECONDS, options.idle or _CONNECT_SECONDS))
+    except SourceError as error:
+        raise SourceError(f"--brokers {options.brokers}: {error}") from error
+    return consumer
+
+
+@contextmanager
+def _settings_named() -> Iterator[None]:
+    """Turn what the client says about a setting into an error of the command's."""
+    try:
+        yield
+    except Exception as error:
+        # KafkaException for names and values, TypeError and ValueError for those of callbacks.
+        said = error.args[0].str() if hasattr(error.args[0], "str") else error
+        raise ParameterError(f"the client refuses --set or --brokers: {said}") from error
 
 
 def _letters(options: argparse.Namespace) -> LetterTopic | None:
@@ -155,12 +187,15 @@ def _letters(options: argparse.Namespace) -> LetterTopic | None:
         raise ParameterError(f"--dead-letter-topic: not with --on-error {options.on_error}")
     from confluent_kafka import Producer
 
-    return LetterTopic(Producer(_settings(options)), options.dead_letter_topic)
+    with _settings_named():
+        producer = Producer(_settings(options))
+    return LetterTopic(producer, options.dead_letter_topic)
 
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
     """Return the librdkafka settings of consumer and producer."""
-    settings: dict[str, Any] = {"bootstrap.servers": options.brokers}
+    # The client's own log repeats each failed attempt; `--set log_level=6` shows it.
+    settings: dict[str, Any] = {"bootstrap.servers": options.brokers, "log_level": 0}
     for setting in options.set:
         name, found, value = setting.partition("=")
         if not found:

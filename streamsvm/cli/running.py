@@ -100,7 +100,8 @@ def checkpoint_of(options: argparse.Namespace) -> Checkpoint | None:
     """
     if options.checkpoint is None:
         return None
-    return Checkpoint(options.checkpoint, options.checkpoint_every)
+    peers = getattr(options, "peers", None)
+    return Checkpoint(options.checkpoint, options.checkpoint_every, peers=peers)
 
 
 def run_shown(

@@ -226,6 +226,9 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
         rows.append(("late labels", counts))
     if report.clipped:
         rows.append(("clipped values", _clipped(report.clipped)))
+    if jumped := report.source.get("jumped", 0):
+        meaning = "no messages there: deleted by the broker, or marks of transactions"
+        rows.append(("offsets left out", f"{jumped:,}  ({meaning})"))
     if report.bad:
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in report.bad.items())
         rows.append(("bad examples", reasons))

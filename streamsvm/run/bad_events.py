@@ -9,13 +9,17 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 from streamsvm.errors import BadEventError, ParameterError
 
 _LEAST_FOR_SHARE = 100
+# Python refuses to write whole numbers of more than 4,300 digits.
+_MOST_BITS = 10_000
 
 OnError = str | Callable[[dict[str, Any]], None]
 
@@ -72,6 +76,9 @@ class BadEvents:
         self.path = Path(path)
         self.counts: Counter[str] = Counter()
         self.n_events = 0  # all events so far, good or bad; the `Run` keeps this up to date
+        self._batch: list[tuple[Any, str, str]] | None = (
+            None  # (position, kind, reason) of bad ones
+        )
         self._reasons: dict[str, str] = {}  # of the first event of each kind in this process
         self._file: TextIO | None = None
 
@@ -110,22 +117,60 @@ class BadEvents:
         self.counts[kind] += 1
         self._reasons.setdefault(kind, reason)
         self._keep(event, reason)
-        if self.most is not None and self._are_too_many(self.most):
-            found = ", ".join(f"{n:,} {kind}" for kind, n in self.counts.most_common())
-            share = isinstance(self.most, float)
-            allowed = f"{self.most:.2%} of {self.n_events:,}" if share else self.most
-            raise BadEventError(
-                f"{event.position}: {self.total:,} events could not be used ({found}), "
-                f"{allowed} are allowed; the last one: {reason}"
-            )
+        if self._batch is not None:
+            self._batch.append((event.position, kind, reason))
+        elif isinstance(self.most, float):
+            self._check_share([(self.n_events, event.position, kind, reason)])
+        if isinstance(self.most, int) and self.total > self.most:
+            self._stop(event.position, self.counts, str(self.most), reason)
 
-    def _are_too_many(self, most: float) -> bool:
-        if isinstance(most, int):
-            return self.total > most
-        if most == 1.0:
-            return False
-        # Among the first events, a single bad one would be a large share.
-        return self.total > most * max(self.n_events, _LEAST_FOR_SHARE)
+    @contextmanager
+    def in_order(self, batch: Any) -> Iterator[None]:
+        """Return a context for the events of a batch, in which they may be taken in any order.
+
+        Whether they are too large a share is decided at its end, in the order of the events:
+        payloads that cannot be decoded are taken before the events between them are learnt.
+
+        Parameters
+        ----------
+        batch
+            The batch, with its `rejects`.
+
+        Raises
+        ------
+        BadEventError
+            There are more than `most` bad events.
+
+        """
+        before, self._batch = self.n_events, []
+        try:
+            yield
+            found, self._batch = self._batch, None
+        finally:
+            self._batch = None
+        if found and isinstance(self.most, float):
+            number = _numbers_of(batch, before)
+            last = before + len(number)
+            numbered = [(number.get(at, last), at, kind, why) for at, kind, why in found]
+            self._check_share(sorted(numbered, key=itemgetter(0)))
+
+    def _check_share(self, bad: list[tuple[int, Any, str, str]]) -> None:
+        """Stop if the latest bad events, with their numbers in the stream, are too many."""
+        share = float(self.most or 0.0)
+        counts = self.counts - Counter(kind for _, _, kind, _ in bad)
+        for n, position, kind, reason in bad:
+            counts[kind] += 1
+            # Among the first events, a single bad one would be a large share.
+            n = max(n, _LEAST_FOR_SHARE)
+            if share < 1.0 and counts.total() > share * n:
+                self._stop(position, counts, f"{share:.2%} of {n:,}", reason)
+
+    def _stop(self, position: Any, counts: Counter[str], allowed: str, reason: str) -> None:
+        found = ", ".join(f"{n:,} {kind}" for kind, n in counts.most_common())
+        raise BadEventError(
+            f"{position}: {counts.total():,} events could not be used ({found}), "
+            f"{allowed} are allowed; the last one: {reason}"
+        )
 
     def _keep(self, event: EventLike, reason: str) -> None:
         if self.on_error == "raise":
@@ -137,7 +182,7 @@ class BadEvents:
         letter = {
             "position": _as_json(event.position),
             "reason": reason,
-            "x": {str(name): _as_json(value) for name, value in event.x.items()},
+            "x": {str(_as_json(name)): _as_json(value) for name, value in event.x.items()},
             "y": _as_json(event.y),
         }
         if callable(self.on_error):
@@ -189,11 +234,25 @@ class BadEvents:
             self._file = None
 
 
+def _numbers_of(batch: Any, before: int) -> dict[Any, int]:
+    """Return the number in the stream of each position of a batch, good or bad."""
+    positions = [batch.position(i) for i in range(len(batch))]
+    if rejects := getattr(batch, "rejects", ()):
+        # Both are of one partition: their rows are in its order.
+        positions = sorted([*positions, *(reject.position for reject in rejects)])
+    return {position: before + i for i, position in enumerate(positions, 1)}
+
+
 def _as_json(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if hasattr(value, "_asdict"):
         return {key: _as_json(item) for key, item in value._asdict().items()}
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        return f"a whole number of {value.bit_length()} bits"
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    return str(value)
+    try:
+        return str(value)
+    except Exception as error:  # an object may refuse to be shown: the letter is written anyway
+        return f"a {type(value).__name__} that cannot be shown: {type(error).__name__}"

@@ -14,6 +14,7 @@ import inspect
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -28,6 +29,7 @@ from streamsvm.model_files import codec
 from streamsvm.model_files import container as model_file
 from streamsvm.model_files.json_values import as_json, checked
 from streamsvm.monitor import monitor_file
+from streamsvm.run.peers import offsets_of
 
 # Parameters that a resumed run may change: they do not change the model.
 _CHANGEABLE = ("n_jobs",)
@@ -57,6 +59,11 @@ class Checkpoint:
         of rows, of at most 1,000.
     seconds
         Seconds between two checkpoints, above 0; if given, `every` is ignored.
+    peers
+        The checkpoints of the other members of a consumer group, as a pattern of paths that all
+        members can read (``"group/*.ckpt"``; this one may be among them). A partition then starts
+        where the furthest of them is, even if a member died before it could commit. They must be of
+        one group, and of one topic. None: a partition starts where the group has committed.
 
     Raises
     ------
@@ -81,13 +88,19 @@ class Checkpoint:
 
     """
 
-    def __init__(self, path: str | Path, every: int = 10_000, seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        every: int = 10_000,
+        seconds: float | None = None,
+        peers: str | None = None,
+    ) -> None:
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
             raise ParameterError(f"every={every!r}: use a whole number of at least 1")
         if seconds is not None and not seconds > 0:
             raise ParameterError(f"seconds={seconds!r}: use a number above 0, or None")
         self.path = Path(path)
-        self.every, self.seconds = every, seconds
+        self.every, self.seconds, self.peers = every, seconds, peers
         self._lock: IO[bytes] | None = None
         # A Kafka client may ask for a checkpoint in its thread while this one ends the run.
         self._writing = threading.Lock()
@@ -137,6 +150,8 @@ class Checkpoint:
             self.close()
             raise
         self._rows, self._moment = run.taken, time.monotonic()
+        if self.peers is not None and hasattr(run.source, "learnt_elsewhere"):
+            run.source.learnt_elsewhere = partial(offsets_of, self.peers, self.path)
         if hasattr(run.source, "before_revoke"):
             self._served = run.source
             run.source.before_revoke = lambda: self._serve(run)

@@ -6,15 +6,19 @@ validation: it is learnt by the scaler (without its label) and scaled, predicted
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from streamsvm.errors import BadEventError, FeatureError
+from streamsvm.errors import BadEventError, FeatureError, StreamSVMError
 from streamsvm.features import frames
 from streamsvm.features.events import fault_of
 from streamsvm.features.matrices import Matrix, SparseMatrix, are_usable, bad_value, take
+from streamsvm.features.sparse_frames import are_lists
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.parts import event_of, parts_of
@@ -79,6 +83,12 @@ class Feeder:
         if self.learner is None:
             return self._feed_one_by_one(batch, labels)
         labels = LabelColumn.of(labels)
+        if self._is_too_wide(batch):
+            pairs = Pairs()
+            for i, row in self._narrow_rows(batch):
+                number = None if first is None else first + i
+                pairs += self.feed(row, labels[i : i + 1], number)
+            return pairs
         matrix, kept = self._checked(batch, labels)
         if not len(kept):
             return Pairs()
@@ -106,6 +116,10 @@ class Feeder:
         """
         if self.learner is None:
             return self._predict_one_by_one(batch)
+        if self._is_too_wide(batch):
+            rows = [(i, self.predict(row)[1]) for i, row in self._narrow_rows(batch)]
+            numbers = [i for i, predicted in rows if predicted]
+            return np.array(numbers, np.int64), [p for _, predicted in rows for p in predicted]
         matrix, kept = self._checked(batch)
         if not len(kept):
             return kept, []
@@ -136,6 +150,11 @@ class Feeder:
         if self.learner is None:
             return self._learn_one_by_one(batch, labels, predicted)
         labels = LabelColumn.of(labels)
+        if self._is_too_wide(batch):
+            pairs = Pairs()
+            for i, row in self._narrow_rows(batch):
+                pairs += self.learn(row, labels[i : i + 1], predicted[i : i + 1])
+            return pairs
         matrix, kept = self._checked(batch, labels)
         if not len(kept):
             return Pairs()
@@ -146,20 +165,38 @@ class Feeder:
 
     # Learners of this package
 
+    def _is_too_wide(self, batch: Any) -> bool:
+        """Tell whether the rows have more features between them than one event may have."""
+        assert self.learner is not None
+        most = self.learner.most_features
+        return batch.features.num_columns > most and not are_lists(batch.features.schema)
+
+    def _narrow_rows(self, batch: Any) -> Iterator[tuple[int, Any]]:
+        """Yield each row that can be used as a batch of its own features, and its number."""
+        assert self.learner is not None
+        most = self.learner.most_features
+        for i, event in enumerate(batch.events()):
+            if len(event.x) > most:
+                reason = f"an event of {len(event.x):,} features: at most {most:,} (max_features)"
+                self.bad.take(event, "too many features", reason)
+                continue
+            row = batch.slice(i, 1)
+            yield i, replace(row, features=row.features.select(list(event.x)))
+
     def _checked(self, batch: Any, labels: LabelColumn | None = None) -> tuple[Any, np.ndarray]:
         """Return the rows that can be used, and their numbers; give the others to `bad`."""
         assert self.learner is not None
         n = len(batch)
-        matrix = self.learner.matrix_of(batch.features)
-        if not matrix.names and not isinstance(matrix, SparseMatrix):
-            matrix = Matrix([], np.zeros((n, 0)), None)
+        matrix = self._matrix_of(batch.features, n)
         usable = are_usable(matrix, LARGEST)
         if labels is not None:
             usable &= self._usable_labels(labels)
         for i in np.flatnonzero(~usable).tolist():
             self._reject(batch, i, labels, matrix)
         kept = np.flatnonzero(usable)
-        matrix = matrix if len(kept) == n else take(matrix, kept)
+        if len(kept) < n:
+            # Read anew: the names of features that only bad rows have must not reach the model.
+            matrix = self._matrix_of(_rows_of(batch.features, kept), len(kept))
         # The learner does not check for finite values again.
         return matrix if isinstance(matrix, SparseMatrix) else matrix._replace(is_finite=True), kept
 
@@ -176,6 +213,14 @@ class Feeder:
             reason = self.scaler.far_message(matrix.names[c], float(matrix.values[r, c]))
             self.bad.take(event_of(batch, int(kept[r])), "outlier", reason)
         return take(scaled, good), kept[good]
+
+    def _matrix_of(self, features: pa.RecordBatch, n: int) -> Matrix | SparseMatrix:
+        """Read the features of n rows."""
+        assert self.learner is not None
+        matrix = self.learner.matrix_of(features)
+        if not matrix.names and not isinstance(matrix, SparseMatrix):
+            return Matrix([], np.zeros((n, 0)), None)
+        return matrix
 
     def _usable_labels(self, labels: LabelColumn) -> np.ndarray:
         """Return which labels are neither missing nor a third class."""
@@ -248,8 +293,8 @@ class Feeder:
             try:
                 predicted = self.model.predict_one(event.x)
                 self.model.learn_one(event.x, y)
-            except BadEventError as error:
-                self.bad.take(event, "bad event", str(error))
+            except Exception as error:
+                self.bad.take(event, "bad event", _reason(error))
             else:
                 pairs.append((y, predicted))
         return Pairs.of(pairs)
@@ -259,8 +304,8 @@ class Feeder:
         for i, event in enumerate(batch.events()):
             try:
                 predicted.append(self.model.predict_one(event.x))
-            except BadEventError as error:
-                self.bad.take(event, "bad event", str(error))
+            except Exception as error:
+                self.bad.take(event, "bad event", _reason(error))
             else:
                 kept.append(i)
         return np.array(kept, np.int64), predicted
@@ -272,8 +317,32 @@ class Feeder:
         for event, y, before in zip(batch.events(), labels, predicted, strict=True):
             try:
                 self.model.learn_one(event.x, y)
-            except BadEventError as error:
-                self.bad.take(event, "bad event", str(error))
+            except Exception as error:
+                self.bad.take(event, "bad event", _reason(error))
             else:
                 pairs.append((y, before))
         return Pairs.of(pairs)
+
+
+def _rows_of(features: pa.RecordBatch, kept: np.ndarray) -> pa.RecordBatch:
+    """Return some rows, without the columns that none of them has."""
+    rows = features.take(pa.array(kept))
+    if are_lists(rows.schema):
+        return rows
+    names = []
+    for field, column in zip(rows.schema, rows.columns, strict=True):
+        is_text = field.metadata and b"one_hot" in field.metadata
+        used = pc.any(pc.not_equal(column, 0.0)).as_py() if is_text else True
+        if column.null_count < len(column) and used:
+            names.append(field.name)
+    return rows.select(names)
+
+
+def _reason(error: Exception) -> str:
+    """Return why an event cannot be used; raise the error again if it is not about the event."""
+    if isinstance(error, BadEventError):
+        return str(error)
+    if isinstance(error, (StreamSVMError, MemoryError)):
+        raise error
+    # A classifier of River may raise anything at an odd event.
+    return f"{type(error).__name__}: {error}"

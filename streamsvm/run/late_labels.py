@@ -21,6 +21,7 @@ from streamsvm.labels.label_column import Pairs
 from streamsvm.model_files.json_values import as_json
 from streamsvm.run.feeder import Feeder
 from streamsvm.run.held_rows import HeldRows
+from streamsvm.run.label_keys import LabelKeys, rows_of, times_of
 from streamsvm.run.parts import event_of
 
 Delay = int | float | timedelta | Callable[[Any], float]
@@ -33,6 +34,7 @@ class _Held(NamedTuple):
     predicted: Any
     label: Any  # None until it is known; known from the start if the delay is simulated
     due: float  # when a simulated label comes; inf: the label is matched by key
+    moment: float = math.nan  # its own time, which decides if keys come again
 
 
 class LateLabels:
@@ -98,7 +100,7 @@ class LateLabels:
         self.most, self.patience, self.default = most, patience, default
         self._rows = HeldRows()
         self._held: OrderedDict[Any, _Held] = OrderedDict()
-        self._early: OrderedDict[Any, Any] = OrderedDict()
+        self._keys = LabelKeys(most)
         self._due: list[tuple[float, int]] = []
         self._seen = 0
         self._now = 0.0
@@ -111,11 +113,12 @@ class LateLabels:
         ``held``: events that wait for their labels now; ``labels_held``: labels that wait for their
         events now. ``answered``: events that got their label; ``before_event``: those of them whose
         label came before the event. ``never_came``: events that were given up; ``without_event``:
-        labels that were given up.
+        labels that were given up; ``second_label``: labels of a key whose event had its label
+        already, and which are not those of the next event with that key.
         """
-        names = ("answered", "before_event", "never_came", "without_event")
-        held = {"held": len(self._held), "labels_held": len(self._early)}
-        return held | {name: self._counts[name] for name in names}
+        names = ("answered", "before_event", "never_came", "without_event", "second_label")
+        held = {"held": len(self._held), "labels_held": len(self._keys)}
+        return held | {name: self._counts[name] + self._keys.counts[name] for name in names}
 
     def take(self, batch: Any, labels: Sequence[Any], feeder: Feeder) -> Pairs:
         """Take a batch of events, or a batch of labels of earlier events.
@@ -179,16 +182,16 @@ class LateLabels:
                 pairs += feeder.feed(part, labels[start:stop])
             elif kind == "awaited":
                 kept, predicted = feeder.predict(part)
-                numbers = self._rows.add(part, kept)
+                numbers, times = self._rows.add(part, kept), times_of(part)
                 for i, number, guess in zip(kept.tolist(), numbers, predicted, strict=True):
-                    self._held[part.keys[i]] = _Held(number, guess, None, math.inf)
+                    self._held[part.keys[i]] = _Held(number, guess, None, math.inf, times[i])
         return pairs + self._give_up_old(feeder)
 
     def _fresh_labels(self, batch: Any, labels: Sequence[Any], feeder: Feeder) -> list[Any]:
         """Return the label of each event; or `_AWAITED` (unknown), or `_REFUSED` (a bad event)."""
         found: list[Any] = []
         awaited: set[Any] = set()
-        for i, (key, label) in enumerate(zip(batch.keys, labels, strict=True)):
+        for i, key, label, moment in rows_of(batch, labels):
             if key is None:
                 feeder.bad.take(event_of(batch, i), "no key", "the event has no key")
                 found.append(_REFUSED)
@@ -198,10 +201,11 @@ class LateLabels:
                 found.append(_REFUSED)
             elif label is not None:
                 found.append(label)
-            elif key in self._early:
+            elif (early := self._keys.label_of(key, moment)) is not None:
                 self._counts["before_event"] += 1
                 self._counts["answered"] += 1
-                found.append(self._early.pop(key))
+                self._keys.note(key, True)
+                found.append(early)
             else:
                 awaited.add(key)
                 found.append(_AWAITED)
@@ -209,19 +213,19 @@ class LateLabels:
 
     def _take_answers(self, batch: Any, labels: Sequence[Any], feeder: Feeder) -> Pairs:
         answered: list[_Held] = []
-        for i, (key, label) in enumerate(zip(batch.keys, labels, strict=True)):
+        for i, key, label, moment in rows_of(batch, labels):
             if key is None or label is None:
                 what = "key" if key is None else "label"
                 feeder.bad.take(event_of(batch, i), f"missing {what}", f"the {what} is missing")
-            elif key in self._held:
+                continue
+            held = self._held.get(key)
+            if self._keys.is_second(key, moment, None if held is None else held.moment):
+                continue
+            if held is not None:
                 answered.append(self._held.pop(key)._replace(label=label))
+                self._keys.note(key, True)
             else:
-                # If a label comes twice before its event, the newer one counts.
-                self._counts["without_event"] += key in self._early
-                self._early[key] = label
-        while len(self._early) > self.most:
-            self._early.popitem(last=False)
-            self._counts["without_event"] += 1
+                self._keys.wait(key, label, moment)
         self._counts["answered"] += len(answered)
         return self._learn(answered, feeder)
 
@@ -234,6 +238,7 @@ class LateLabels:
             if len(self._held) <= self.most and held.number >= oldest:
                 break
             del self._held[key]
+            self._keys.note(key, False)
             lost.append(held._replace(label=self.default))
         self._counts["never_came"] += len(lost)
         if self.default is not None:
@@ -338,12 +343,11 @@ class LateLabels:
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return the held events and the counts as JSON values and arrays, for `resume`."""
         held = [
-            [as_json(key, "the key"), h.number, *_plain(h.predicted, h.label), h.due]
+            [as_json(key, "the key"), h.number, *_plain(h.predicted, h.label), h.due, h.moment]
             for key, h in self._held.items()
         ]
-        early = [[as_json(key, "the key"), *_plain(label)] for key, label in self._early.items()]
         rows, arrays = self._rows.state()
-        state = {"held": held, "early": early, "rows": rows, "counts": dict(self._counts)}
+        state = {"held": held, "rows": rows, "counts": dict(self._counts)} | self._keys.state()
         return state | {"seen": self._seen, "now": self._now}, arrays
 
     def resume(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -357,7 +361,7 @@ class LateLabels:
         """
         self._rows.resume(state["rows"], arrays)
         self._held = OrderedDict((key, _Held(*held)) for key, *held in state["held"])
-        self._early = OrderedDict((key, label) for key, label in state["early"])
+        self._keys.resume(state)
         self._due = sorted((held.due, held.number) for held in self._held.values())
         self._seen, self._now = state["seen"], state["now"]
         self._counts = Counter(state["counts"])

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
 from river import compose
 
 from streamsvm.errors import LabelError
 from streamsvm.labels.class_labels import plain
-from streamsvm.labels.label_column import LabelColumn
+from streamsvm.labels.label_column import MISSING, LabelColumn
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.json_values import as_json
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.bad_events import BadEvents
+
+_LEAST_LABELS, _MOST_ERRORS = 20, 0.1
 
 
 def parts_of(model: Any) -> tuple[StandardScaler | None, Learner | None]:
@@ -38,7 +41,9 @@ def parts_of(model: Any) -> tuple[StandardScaler | None, Learner | None]:
     return None, None
 
 
-def check_target(labels: LabelColumn, learner: Learner | None) -> None:
+def check_target(
+    labels: LabelColumn, learner: Learner | None, may_have_errors: bool = False
+) -> None:
     """Refuse a target of more classes than the learner takes.
 
     Parameters
@@ -47,6 +52,9 @@ def check_target(labels: LabelColumn, learner: Learner | None) -> None:
         The labels of the first rows.
     learner
         The learner; None: nothing is checked.
+    may_have_errors
+        Single labels may be wrong, as anybody may write to a topic: refuse only if further classes
+        are more than a tenth of at least 20 labels.
 
     Raises
     ------
@@ -55,6 +63,8 @@ def check_target(labels: LabelColumn, learner: Learner | None) -> None:
 
     """
     classes = [label for label, _ in labels.present()]
+    if may_have_errors and not _have_more_classes(labels):
+        return
     if learner is not None and learner.most_classes is not None and len(classes) > 2:
         shown = ", ".join(repr(y) for y in classes[:5]) + (", ..." if len(classes) > 5 else "")
         raise LabelError(
@@ -62,6 +72,13 @@ def check_target(labels: LabelColumn, learner: Learner | None) -> None:
             f"{type(learner).__name__} learns two; use LaRankClassifier (--learner larank), or "
             "name one of them with positive= (--positive) to learn it against the rest"
         )
+
+
+def _have_more_classes(labels: LabelColumn) -> bool:
+    """Tell whether labels beyond the two most frequent ones are too many to be errors."""
+    counts = np.sort(np.bincount(labels.codes[labels.codes != MISSING]))
+    n = int(counts.sum())
+    return n >= _LEAST_LABELS and int(counts[:-2].sum()) > _MOST_ERRORS * n
 
 
 def check_can_be_saved(labels: LabelColumn) -> None:

@@ -65,6 +65,7 @@ class RunReport:
     bad: dict[str, int] = field(default_factory=dict)
     late: dict[str, int] = field(default_factory=dict)  # `LateLabels.counts`
     clipped: dict[str, int] = field(default_factory=dict)  # the scaler's `n_clipped`
+    source: dict[str, int] = field(default_factory=dict)  # counts of the source, if it has any
     epochs: int = 0
     seconds: float = 0.0
     compile_seconds: float = 0.0  # the part of `seconds` in which code was compiled

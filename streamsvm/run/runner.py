@@ -219,12 +219,15 @@ class Run:
         """Learn the unread rows of an epoch."""
         report = self.report
         for batch, first in self._chunks():
-            for reject in getattr(batch, "rejects", ()):
-                report.rows += 1
-                self._count(1)
-                self.bad.take(reject, reject.kind, reject.reason)
+            rejects = getattr(batch, "rejects", ())
+            with self.bad.in_order(batch):
+                for reject in rejects:
+                    report.rows += 1
+                    self._count(1)
+                    self.bad.take(reject, reject.kind, reject.reason)
+                if len(batch):
+                    self._learn(batch, first, epoch)
             if len(batch):
-                self._learn(batch, first, epoch)
                 self._update_times()
                 self._report_progress("learning", epoch)
             if self.checkpoint is not None:
@@ -275,7 +278,7 @@ class Run:
         """Predict, score and learn the rows of a chunk, or take the labels of earlier rows."""
         labels = self.feeder.labels_of(batch)
         if self.report.learnt == 0:
-            check_target(labels, self.learner)
+            check_target(labels, self.learner, getattr(self.source, "cuts_anew", False))
             if self._will_save:
                 check_can_be_saved(labels)
         self._count(len(labels))
@@ -350,6 +353,7 @@ class Run:
         report, learner = self.report, self.learner
         report.peak_bytes = peak_memory()
         report.bad = dict(self.bad.counts)
+        report.source = dict(getattr(self.source, "counts", {}))
         report.late = {} if self.late is None else self.late.counts
         if (scaler := self.feeder.scaler) is not None:
             report.clipped = {str(name): n for name, n in scaler.n_clipped.items()}

@@ -186,11 +186,43 @@ def test_wrong_settings_are_said_at_once():
         (("--default-label", "no"), "give --label-delay"),
         (("--label-moment", "t"), "needs --label-delay"),
         (("--dead-letter-topic", "d", "--on-error", "skip"), "not with --on-error skip"),
+        (("--set", "security.protokol=SSL"), 'property: "security.protokol"'),
+        (("--set", "security.protocol=x"), 'value "x" for configuration property "security.proto'),
+        (("--set", "error_cb=x"), "error_cb"),
+        (("--dead-letter-topic", "d", "--set", "acks=many"), 'acks"'),
     ):
         process = consume("127.0.0.1:1", "t", *options)
         _, error = process.communicate(timeout=60)
         assert process.returncode == 2
         assert word in error
+        assert error.count("\n") == 1, error
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_a_broker_that_does_not_answer_is_said_in_one_sentence(quiet):
+    command = [sys.executable, "-m", "streamsvm", "consume", "--brokers", "127.0.0.1:1"]
+    command += ["--topic", "t", "--target", "y", "--idle", "2", *["--quiet"] * quiet]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("streamsvm: --brokers 127.0.0.1:1: no broker answers within 2 s")
+    assert done.stderr.count("\n") == 1
+
+
+def test_reaching_a_broker_has_a_limit_and_says_who_refuses(cluster):
+    from connectors.reachable import check_reachable
+
+    class Refusing:
+        def list_topics(self, timeout):
+            raise confluent_kafka.KafkaException(confluent_kafka.KafkaError(29))
+
+    with pytest.raises(SourceError, match="no broker answers \\(.*uthoriz"):
+        check_reachable(Refusing(), 60.0)
+    settings = {"group.id": "g", "log_level": 0}
+    began = time.monotonic()
+    with pytest.raises(SourceError, match=r"within 1 s \(.*check the address"):
+        check_reachable(confluent_kafka.Consumer(settings | {"bootstrap.servers": "[::1]:1"}), 1.0)
+    assert time.monotonic() - began < 10.0
+    check_reachable(confluent_kafka.Consumer(settings | {"bootstrap.servers": cluster[0]}))
 
 
 def test_a_closed_checkpoint_is_not_written_when_the_group_is_left(cluster, tmp_path):

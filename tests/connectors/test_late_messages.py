@@ -130,8 +130,7 @@ class OneByOne:
 def test_a_consumer_that_polls_one_by_one():
     consumer = OneByOne([b'{"a": %d, "y": true}' % i for i in range(10)])
     source = KafkaSource(consumer, "y", batch_size=4, timeout=0.01, idle=0.05)
-    found = [batch.rows.tolist() for batch in source.batches() if len(batch)]
-    assert found == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert [row for batch in source.batches() for row in batch.rows.tolist()] == list(range(10))
     # Only the first message of a batch is waited for.
     assert consumer.waits[:5] == [0.01, 0, 0, 0, 0.01]
 
@@ -206,3 +205,22 @@ def test_a_share_of_errors_stops_the_run():
     for wrong in (1.5, -0.1, True, math.nan):
         with pytest.raises(ParameterError, match="a share as a float between 0.0 and 1.0"):
             BadEvents("skip", most=wrong)
+
+
+def test_a_share_is_counted_in_the_order_of_events():
+    """Bad messages that come after many good ones are not counted as if they had come first."""
+
+    def run(values, batch_size):
+        bad = BadEvents("skip", most=0.05)
+        source = KafkaSource(values, "y", batch_size=batch_size)
+        return Run(source, LASVMClassifier(), bad_events=bad).execute()
+
+    good = [b'{"a": %d, "y": %d}' % (i, i % 2) for i in range(1000)]
+    no_label = [b'{"a": 1.0}']
+    for bad in ([b"{broken"], no_label, [b"{broken", *no_label]):
+        late = [*good[:900], *bad * (40 // len(bad)), *good[900:]]
+        early = [*bad * (8 // len(bad)), *good]
+        for size in (1, 60, 4096):
+            assert sum(run(late, size).bad.values()) == 40
+            with pytest.raises(BadEventError, match=r"row 5: 6 events .* 5.00% of 100 are"):
+                run(early, size)

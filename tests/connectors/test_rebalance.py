@@ -154,7 +154,7 @@ class BusyError(Exception):
     retriable = True
 
 
-def handover(save=lambda: None, commit=None):
+def handover(save=lambda partitions: None, commit=None):
     """Return a handover, and what was committed, refused and assigned."""
     found = []
 
@@ -172,24 +172,27 @@ def handover(save=lambda: None, commit=None):
 
 
 def test_offsets_are_noted_and_then_awaited():
-    ours, found = handover(lambda: found.append(ours.note({"t[0]": 3})))
+    ours, found = handover(lambda partitions: found.append(ours.note({"t[0]": 3})))
     assert not ours.note({"t[0]": 1})  # nothing is given up: commit as always
     with ours.polling():
         asyncio.run(ours.give_up({1}))
     assert found == [True, ({"t[0]": 3}, {1})]
     # While the consumer is being closed, the run has written its last checkpoint.
     asyncio.run(ours.give_up({1}))
-    ours.give_up_here()
+    ours.give_up_here({1})
     assert len(found) == 2
 
 
 def test_what_fails_in_a_listener_is_raised_by_the_poll():
-    def full():
+    def full(partitions):
         raise OSError("disk full")
 
     for ours, (kind, word) in (
         (handover(full)[0], (OSError, "disk full")),
-        (handover(lambda: None, ValueError("who are you"))[0], (SourceError, "who are you")),
+        (
+            handover(lambda partitions: None, ValueError("who are you"))[0],
+            (SourceError, "who are you"),
+        ),
     ):
         with pytest.raises(kind, match=word), ours.polling():
             asyncio.run(ours.give_up({1}))
@@ -197,11 +200,14 @@ def test_what_fails_in_a_listener_is_raised_by_the_poll():
             assert not ours.note({})
     ours, _ = handover(full)
     with pytest.raises(OSError, match="disk full"), ours.polling():
-        ours.give_up_here()
+        ours.give_up_here({1})
+    ours = Handover(full, None, None, full)
+    with pytest.raises(OSError, match="disk full"), ours.polling():
+        ours.assigned({1})
 
 
 def test_a_busy_broker_is_told_next_time():
-    ours, found = handover(lambda: None, BusyError())
+    ours, found = handover(lambda partitions: None, BusyError())
     with ours.polling():
         asyncio.run(ours.give_up({1}))
     assert found == ["busy"]
@@ -294,6 +300,7 @@ def source_of(client, loop):
     """Return a source that settles at rebalances, and its batches."""
     source = KafkaSource(client, "y", topics=["t"], loop=loop, timeout=0.01)
     source.before_revoke = lambda: source.settled(source.snapshot())
+    source.resume({"source": "KafkaSource", "offsets": {}, "labels": "float"})  # nothing is held
     return source, source.batches()
 
 
@@ -366,7 +373,7 @@ def test_a_client_without_a_loop_is_served_from_within_its_poll(monkeypatch):
     kafka = pytest.importorskip("kafka", reason="pip install kafka-python")
     monkeypatch.delattr(kafka, "AsyncConsumerRebalanceListener", raising=False)
     saved = []
-    ours, told = handover(lambda: saved.append(ours.note({"t[0]": 3})))
+    ours, told = handover(lambda partitions: saved.append(ours.note({"t[0]": 3})))
     consumer = type("Consumer", (), {"__module__": "kafka.consumer.group"})()
     listener = listener_of(consumer, ours)
     assert isinstance(listener, kafka.ConsumerRebalanceListener)

@@ -2,6 +2,7 @@
 
 import datetime
 import math
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ from river import datasets, metrics, stream
 from connectors import MemorySource
 from connectors.source import Batch
 from streamsvm import LASVMClassifier, StandardScaler, TrackingMonitor
-from streamsvm.errors import BadEventError, ParameterError
+from streamsvm.errors import BadEventError, LabelError, ParameterError
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.held_rows import HeldRows
@@ -159,6 +160,7 @@ def test_a_label_may_come_before_its_event():
         "before_event": 1,
         "never_came": 0,
         "without_event": 0,
+        "second_label": 0,
     }
 
 
@@ -198,7 +200,87 @@ def test_a_label_that_comes_twice_is_counted():
     items += [("event", "a", {"a": 0.0}), ("label", "b", True), ("label", "b", True)]
     _, report = run_script(items)
     assert report.labels == {"False": 1, "True": 1}
-    assert (report.late["without_event"], report.late["labels_held"]) == (1, 1)
+    # The first label of a, and the second of b.
+    assert (report.late["without_event"], report.late["second_label"]) == (1, 1)
+    assert report.late["labels_held"] == 0
+
+
+class Timed(Script):
+    """A script whose items have times."""
+
+    times: tuple = ()
+
+    def batches(self, size=None):
+        for i, batch in enumerate(super().batches(size), self._row):
+            yield replace(batch, timestamps=np.array([self.times[i]], float))
+
+
+@pytest.mark.parametrize("copies", [1, 2, 3])
+@pytest.mark.parametrize("has_times", [False, True])
+def test_keys_that_come_again_with_labels_delivered_twice(copies, has_times, tmp_path):
+    """Each label comes again before the next event with its key, with the time of the first."""
+    rng = np.random.default_rng(0)
+    items, times = [], []
+    for i, a in enumerate(rng.normal(size=400).tolist()):
+        items += [("event", i % 5, {"a": a}), *[("label", i % 5, a > 0)] * copies]
+        times += [10.0 * i] + [10.0 * i + 1] * copies
+    if has_times:  # so that copies may also come after the next event with their key
+        items, times = late_copies(items, times)
+    source = type("Source", (Timed if has_times else Script,), {"times": times})
+    for limit in (150, None):
+        learner = LASVMClassifier()
+        run = Run(
+            source(items),
+            learner,
+            late=LateLabels(),
+            checkpoint=Checkpoint(tmp_path / "run.ckpt", every=10),
+            limit=limit,
+        )
+        report = run.execute()
+    assert report.accuracy > 0.95
+    assert report.learnt == 400
+    # The last copies with times may still be labels of further events.
+    n_second = report.late["second_label"] + report.late["labels_held"]
+    assert n_second == 400 * (copies - 1) and report.late["labels_held"] <= 10
+    assert [learner.predict_one({"a": a}) for a in (-2.0, -0.5, 0.5, 2.0)] == [0, 0, 1, 1]
+
+
+def late_copies(items, times):
+    """Return items with each second copy of a label after the next event with its key."""
+    moved, waiting = [], {}
+    for i, (kind, key, _) in enumerate(items):
+        is_copy = kind == "label" and items[i - 1][0] == "label"
+        if is_copy:
+            waiting.setdefault(key, []).append(i)
+            continue
+        moved.append(i)
+        if kind == "event":
+            moved += waiting.pop(key, [])
+    moved += [i for left in waiting.values() for i in left]
+    return [items[i] for i in moved], [times[i] for i in moved]
+
+
+def test_labels_read_before_their_events_go_to_those_they_are_later_than():
+    """As when a topic of labels is read to its end before that of events is."""
+    items = [("label", "k", i % 2 == 0) for i in range(10)]
+    items += [("event", "k", {"a": float(i % 2 == 0)}) for i in range(10)]
+    source = type(
+        "Source", (Timed,), {"times": [10 * i + 5 for i in range(10)] + [*range(0, 100, 10)]}
+    )
+    learner = LASVMClassifier()
+    report = Run(source(items), learner, late=LateLabels()).execute()
+    assert report.learnt == report.late["before_event"] == 10
+    assert [learner.predict_one({"a": a}) for a in (0.0, 1.0)] == [False, True]
+
+
+def test_the_label_of_an_event_that_was_given_up_is_not_the_next_ones():
+    items = [("event", "k", {"a": 0.0}), ("event", "x", {"a": 1.0}), ("event", "y", {"a": 1.0})]
+    items += [("label", "k", False), ("event", "k", {"a": 1.0}), ("label", "k", True)]
+    source = type("Source", (Timed,), {"times": [0, 1, 2, 3, 4, 5]})
+    late = LateLabels(patience=1, default=True)
+    with pytest.raises(LabelError, match="one value only"):
+        Run(source(items), LASVMClassifier(), late=late).execute()
+    assert (late.counts["second_label"], late.counts["before_event"]) == (1, 0)
 
 
 def test_a_third_class_that_comes_late_is_put_aside_with_its_position():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,6 +42,11 @@ class Inspection(abc.ABC):
     @abc.abstractmethod
     def _margins(self, x: Rows) -> np.ndarray:
         """Return the margins of rows."""
+
+    @property
+    def most_features(self) -> float:
+        """How many features an event may have at most; infinity if their names are hashed."""
+        return math.inf if self._schema.buckets is not None else self._schema.limit
 
     @property
     @abc.abstractmethod

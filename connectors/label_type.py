@@ -1,0 +1,155 @@
+"""The type of a stream's labels, decided by the majority of its first messages, not by one."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+_ASKED = 100
+_MOST_HELD = 1000
+
+_Entry = tuple[int, Any]
+Ready = tuple[str, list[_Entry]]
+"""A partition, and (offset, content) of messages of it, in order."""
+
+
+class LabelType:
+    """Holds the first messages with labels back until their type is known.
+
+    Labels of one stream are of one type: true and "true" would be two classes. The type is that of
+    most of the first 100 messages with a label, and is known as soon as more than half of those
+    have it, after 51 messages if all are alike. It depends on the order of the messages only, not
+    on how they are divided into polls. What is held counts as unread: a process that is started
+    again reads it again.
+
+    Parameters
+    ----------
+    vote_of
+        Returns, for the content of a message, whether it has a label, and the label's type if the
+        message can be learnt; None if it cannot: such a message decides nothing.
+
+    Attributes
+    ----------
+    known
+        The type, once it is decided; None before.
+
+    """
+
+    def __init__(self, vote_of: Callable[[Any], tuple[bool, str | None]]) -> None:
+        self.known: str | None = None
+        self._vote_of = vote_of
+        self._forget()
+
+    def _forget(self) -> None:
+        self._votes: Counter[str] = Counter()
+        self._held: dict[str, list[_Entry]] = {}
+
+    def resume(self, known: str | None) -> None:
+        """Continue with the type in a snapshot.
+
+        Parameters
+        ----------
+        known
+            The type; None: it was not decided.
+
+        """
+        self.known = known
+        self._forget()
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether a message is held."""
+        return bool(self._held)
+
+    def next_offset(self, place: str) -> int | None:
+        """Return the offset after the last message held.
+
+        Parameters
+        ----------
+        place
+            The partition.
+
+        Returns
+        -------
+        int | None
+            The offset; None: no message of the partition is held.
+
+        """
+        return self._held[place][-1][0] + 1 if place in self._held else None
+
+    def take(self, place: str, messages: Iterable[_Entry]) -> Iterator[Ready]:
+        """Take messages of a partition, and yield those that need not be held any longer.
+
+        Parameters
+        ----------
+        place
+            The partition.
+        messages
+            (offset, content) of each message, in order.
+
+        Yields
+        ------
+        Ready
+            Messages of this partition, or of another one that were held.
+
+        """
+        passed: list[_Entry] = []
+        for offset, content in messages:
+            if self.known is None:
+                has_label, kind = self._vote_of(content)
+                # Behind a message that is held, all of its partition wait: offsets only grow.
+                if has_label or place in self._held:
+                    self._held.setdefault(place, []).append((offset, content))
+                    self._votes.update([] if kind is None else [kind])
+                    if self._is_decided():
+                        if passed:
+                            yield place, passed
+                            passed = []
+                        yield from self.decide()
+                    continue
+            passed.append((offset, content))
+        if passed:
+            yield place, passed
+
+    def _is_decided(self) -> bool:
+        if sum(map(len, self._held.values())) >= _MOST_HELD:
+            return True
+        most = max(self._votes.values(), default=0)
+        return 2 * most > _ASKED or self._votes.total() >= _ASKED
+
+    def decide(self) -> Iterator[Ready]:
+        """Decide by the messages so far, and yield those that were held.
+
+        Yields
+        ------
+        Ready
+            Messages of one partition.
+
+        """
+        if self._votes:
+            # Of two types as frequent as each other, the one that came first.
+            self.known = self._votes.most_common(1)[0][0]
+        held = self._held
+        self._forget()
+        yield from held.items()
+
+    def drop(self, places: Iterable[str]) -> dict[str, int]:
+        """Drop the messages held of partitions that another member of the group now reads.
+
+        Parameters
+        ----------
+        places
+            The partitions.
+
+        Returns
+        -------
+        dict[str, int]
+            The offset of the first message dropped, by partition.
+
+        """
+        firsts = {}
+        for place in places:
+            if held := self._held.pop(place, []):
+                firsts[place] = held[0][0]
+        left = (self._vote_of(content)[1] for held in self._held.values() for _, content in held)
+        self._votes = Counter(kind for kind in left if kind is not None)
+        return firsts

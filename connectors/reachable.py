@@ -1,0 +1,46 @@
+"""Tells within seconds whether the brokers of a cluster answer."""
+
+import time
+from typing import Any
+
+from connectors.errors import SourceError
+from connectors.messages import is_passing
+
+
+def check_reachable(consumer: Any, seconds: float = 15.0) -> None:
+    """Wait until a broker answers a consumer of confluent-kafka; fail if none does in time.
+
+    The client itself tries again for ever, and says so only in its log.
+
+    Parameters
+    ----------
+    consumer
+        A `confluent_kafka.Consumer`.
+    seconds
+        How long to wait at most, above 0.
+
+    Raises
+    ------
+    SourceError
+        No broker answered in time, or one refused.
+
+    """
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            # In short turns, so that Ctrl-C is noticed.
+            consumer.list_topics(timeout=max(0.01, min(0.5, end - time.monotonic())))
+            return
+        except Exception as exception:
+            error = exception.args[0] if exception.args else exception
+            passes = hasattr(error, "code") and is_passing(error)
+            if not passes or time.monotonic() >= end:
+                waited = f" within {seconds:g} s" if passes else ""
+                raise SourceError(
+                    f"no broker answers{waited} ({_text_of(error)}): check the address, which is "
+                    "HOST:PORT, the network, and security.protocol"
+                ) from exception
+
+
+def _text_of(error: Any) -> str:
+    return str(error.str()) if hasattr(error, "str") else str(error)

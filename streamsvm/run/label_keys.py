@@ -1,0 +1,183 @@
+"""Labels that wait for their events, by key, and the keys whose events have their labels."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from streamsvm.model_files.json_values import as_json
+
+_MOST_A_KEY = 16
+
+
+class LabelKeys:
+    """Pairs labels with events whose keys may come again.
+
+    A key is enough while it is new. Once an event with a key has had its label, a further label may
+    be meant for the next event with that key, or be the same label delivered a second time. Then
+    the times decide: a label that is older than an event is not its label. Without times such a
+    label is passed over while no event waits.
+
+    Parameters
+    ----------
+    most
+        The largest number of keys of either kind that are kept; the oldest are forgotten first.
+
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.counts: Counter[str] = Counter()
+        # Of each key: its labels and their times, in the order in which they came.
+        self._waiting: OrderedDict[Any, list[tuple[Any, float]]] = OrderedDict()
+        # Keys of events that wait no longer: whether they got a label, or were given up.
+        self._past: OrderedDict[Any, bool] = OrderedDict()
+
+    def __len__(self) -> int:
+        """Return how many labels wait for their events."""
+        return sum(map(len, self._waiting.values()))
+
+    def note(self, key: Any, has_label: bool) -> None:
+        """Note that an event waits no longer.
+
+        Parameters
+        ----------
+        key
+            Its key.
+        has_label
+            Whether it got its label; False: it was given up.
+
+        """
+        self._past.pop(key, None)
+        self._past[key] = has_label
+        if len(self._past) > self.most:
+            self._past.popitem(last=False)
+
+    def label_of(self, key: Any, moment: float) -> Any:
+        """Return the label that came before an event, and forget it; None: there is none.
+
+        Parameters
+        ----------
+        key
+            The event's key.
+        moment
+            The event's time; NaN: it has none.
+
+        Returns
+        -------
+        Any
+            The label.
+
+        """
+        waiting = self._waiting.get(key, [])
+        is_certain = len(waiting) == 1 and key not in self._past
+        while waiting and not is_certain and waiting[0][1] < moment:
+            waiting.pop(0)
+            self.counts["second_label"] += 1
+        label = waiting.pop(0)[0] if waiting else None
+        if not waiting:
+            self._waiting.pop(key, None)
+        return label
+
+    def is_second(self, key: Any, moment: float, event_moment: float | None) -> bool:
+        """Tell whether a label can belong to none but an earlier event; count it then.
+
+        Parameters
+        ----------
+        key, moment
+            The label's key and time; NaN: it has none.
+        event_moment
+            The time of the event that waits under this key; None: no event waits.
+
+        Returns
+        -------
+        bool
+            True: the label must not be paired.
+
+        """
+        if event_moment is None:
+            is_second = self._past.get(key, False) and math.isnan(moment)
+        else:
+            is_second = key in self._past and moment < event_moment
+        self.counts["second_label"] += is_second
+        return is_second
+
+    def wait(self, key: Any, label: Any, moment: float) -> None:
+        """Keep a label until its event comes.
+
+        Parameters
+        ----------
+        key, label, moment
+            The label, its key and its time.
+
+        """
+        waiting = self._waiting.setdefault(key, [])
+        if waiting and (math.isnan(moment) or len(waiting) == _MOST_A_KEY):
+            # Without times, the newer of two labels that come before their event counts.
+            waiting.pop(0)
+            self.counts["without_event"] += 1
+        waiting.append((label, moment))
+        while len(self._waiting) > self.most:
+            self.counts["without_event"] += len(self._waiting.popitem(last=False)[1])
+
+    def state(self) -> dict[str, Any]:
+        """Return the labels and keys as JSON values, for `resume`."""
+        early = [
+            [as_json(key, "the key"), as_json(label, "the label"), moment]
+            for key, labels in self._waiting.items()
+            for label, moment in labels
+        ]
+        past = [[as_json(key, "the key"), has_label] for key, has_label in self._past.items()]
+        return {"early": early, "past": past, "key_counts": dict(self.counts)}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Continue from what `state` returned.
+
+        Parameters
+        ----------
+        state
+            Its return value; in files of older releases, labels have no times.
+
+        """
+        self._waiting = OrderedDict()
+        for key, label, *moment in state["early"]:
+            self._waiting.setdefault(key, []).append((label, moment[0] if moment else math.nan))
+        self._past = OrderedDict(state.get("past", []))
+        self.counts = Counter(state.get("key_counts", {}))
+
+
+def times_of(batch: Any) -> list[float]:
+    """Return the time of each row, NaN where there is none.
+
+    Parameters
+    ----------
+    batch
+        A batch of a source.
+
+    Returns
+    -------
+    list[float]
+        The times in seconds.
+
+    """
+    times = getattr(batch, "timestamps", None)
+    return [math.nan] * len(batch) if times is None else times.tolist()
+
+
+def rows_of(batch: Any, labels: Sequence[Any]) -> Iterator[tuple[int, Any, Any, float]]:
+    """Return number, key, label and time of each row.
+
+    Parameters
+    ----------
+    batch, labels
+        A batch with keys, and its labels.
+
+    Returns
+    -------
+    Iterator[tuple[int, Any, Any, float]]
+        The rows.
+
+    """
+    return zip(range(len(batch)), batch.keys, labels, times_of(batch), strict=True)

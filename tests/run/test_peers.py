@@ -1,0 +1,141 @@
+"""Members of a group that die at the worst moments: each message is learnt by one of them, once."""
+
+import json
+import random
+
+import pytest
+
+from connectors import KafkaSource
+from connectors.messages import Message
+from streamsvm import LASVMClassifier
+from streamsvm.errors import CheckpointError
+from streamsvm.model_files import container as model_file
+from streamsvm.run import checkpoint as checkpoints
+from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.runner import Run
+
+N = 400  # messages in each partition
+MOMENTS = ("before the checkpoint", "before the commit", "after the commit")
+
+
+class KilledError(BaseException):
+    """What a hook raises, in the place of kill -9: nothing is tidied up."""
+
+
+class Partition:
+    def __init__(self, topic, partition, offset=-1001):
+        self.topic, self.partition, self.offset = topic, partition, offset
+
+
+class Member:
+    """A consumer of confluent-kafka's kind; what it commits is kept in `commits`."""
+
+    def __init__(self, commits, partitions):
+        self.commits, self.partitions, self.places, self.fetched = commits, partitions, {}, []
+
+    def subscribe(self, topics, on_assign, on_revoke, on_lost):
+        self.on_assign = on_assign
+
+    def committed(self, partitions, timeout):
+        return [
+            Partition("t", p.partition, self.commits.get(p.partition, -1001)) for p in partitions
+        ]
+
+    def assign(self, partitions):
+        self.places = {p.partition: max(0, p.offset) for p in partitions}
+
+    def assignment(self):
+        return [Partition("t", p) for p in self.places]
+
+    def consume(self, n, timeout):
+        if not self.places:
+            self.on_assign(self, [Partition("t", p) for p in self.partitions])
+        found = []
+        for p, start in self.places.items():
+            for i in range(start, min(start + n, N)):
+                value = json.dumps({"a": i % 7, "n": p * N + i, "y": i % 7 > 3}).encode()
+                found.append(Message("t", p, i, None, value, None))
+            self.places[p] = min(start + n, N)
+        return found
+
+    def commit(self, offsets, asynchronous):
+        self.commits |= {p.partition: p.offset for p in offsets}
+
+
+def learn(consumer, path, peers, monkeypatch, kill_at=None, after=1):
+    """Learn with one member, killed at its checkpoint number `after`."""
+    left = [after]
+
+    def hooked(original, is_before):
+        def call(*arguments):
+            if not is_before:
+                original(*arguments)
+            left[0] -= 1
+            if left[0] == 0:
+                raise KilledError
+            return original(*arguments) if is_before else None
+
+        return call
+
+    with monkeypatch.context() as patch:
+        source = KafkaSource(consumer, "y", topics=["t"], batch_size=30, timeout=0.01, idle=0.02)
+        if kill_at == MOMENTS[0]:
+            patch.setattr(checkpoints.model_file, "write", hooked(model_file.write, True))
+        elif kill_at is not None:
+            patch.setattr(source, "settled", hooked(source.settled, kill_at == MOMENTS[1]))
+        saved = Checkpoint(path, every=40, peers=peers)
+        try:
+            Run(source, LASVMClassifier(max_support_vectors=20), checkpoint=saved).execute()
+        except KilledError:
+            pass
+        finally:
+            saved.close()
+
+
+def learnt(folder):
+    """Return how many messages the members have learnt, by their checkpoints."""
+    return sum(model_file.read(path)[1]["run"]["learnt"] for path in folder.glob("*.ckpt"))
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_member_that_dies_is_followed_by_another(moment, tmp_path, monkeypatch):
+    commits, peers = {}, str(tmp_path / "*.ckpt")
+    learn(Member(commits, [0, 1]), tmp_path / "a.ckpt", peers, monkeypatch, moment, 5)
+    assert 0 < learnt(tmp_path) < 2 * N
+    learn(Member(commits, [0, 1]), tmp_path / "b.ckpt", peers, monkeypatch)
+    assert learnt(tmp_path) == 2 * N
+    assert commits == {0: N, 1: N}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_members_that_die_again_and_again(seed, tmp_path, monkeypatch):
+    rng, commits, peers = random.Random(seed), {}, str(tmp_path / "*.ckpt")
+    for _ in range(12):
+        partitions = rng.choice([[0], [1], [0, 1]])
+        path = tmp_path / f"{rng.choice('abc')}.ckpt"
+        consumer = Member(commits, partitions)
+        learn(consumer, path, peers, monkeypatch, rng.choice(MOMENTS), rng.randint(1, 4))
+    learn(Member(commits, [0, 1]), tmp_path / "c.ckpt", peers, monkeypatch)
+    assert learnt(tmp_path) == 2 * N
+
+
+def test_without_peers_the_window_is_there(tmp_path, monkeypatch):
+    """What the documentation says of groups: this is why there are peers."""
+    commits = {}
+    learn(Member(commits, [0]), tmp_path / "a.ckpt", None, monkeypatch, MOMENTS[1], 5)
+    learn(Member(commits, [0]), tmp_path / "b.ckpt", None, monkeypatch)
+    assert learnt(tmp_path) > N
+
+
+def test_clients_that_seek_by_themselves_pass_over_what_others_learnt():
+    source = KafkaSource(Member({}, []), "y", topics=["t"])
+    source.learnt_elsewhere = lambda: {"t[0]": 50, "t[1]": 5}
+    source.resume({"source": "KafkaSource", "offsets": {"t[1]": 9}, "labels": "bool"})
+    source._forget_reading([Partition("t", 0), Partition("t", 1)])
+    assert source.snapshot()["offsets"] == {"t[0]": 50, "t[1]": 9}
+
+
+def test_what_is_no_checkpoint_is_not_a_peer(tmp_path, monkeypatch):
+    LASVMClassifier().save(tmp_path / "model.ckpt")
+    with pytest.raises(CheckpointError, match=r"model.ckpt, one of peers=.*members only"):
+        learn(Member({}, [0]), tmp_path / "a.ckpt", str(tmp_path / "*.ckpt"), monkeypatch)
