@@ -13,6 +13,7 @@ from pyarrow import ipc
 from connectors.columns import plain_batch
 from connectors.cursor import Chunk
 from connectors.errors import NotReadableError, SnapshotError, SourceError, SourceNotFoundError
+from connectors.identity import FileIdentity, check_file, identity_of
 from connectors.source import DEFAULT_BATCH_SIZE, Position
 from connectors.tabular import TabularSource
 
@@ -87,6 +88,9 @@ class ArrowSource(TabularSource):
         self._n_rows: int | None = None
         schema = self._inspect()
         file = self._data.name if isinstance(self._data, Path) else None
+        self._identity: FileIdentity | None = None
+        if isinstance(self._data, Path):
+            self._identity = identity_of(self._data, self._data.name, self._n_rows)
         super().__init__(
             schema,
             name=file or type(data).__name__,
@@ -146,6 +150,15 @@ class ArrowSource(TabularSource):
                 f"from it, so it cannot go back to row {position.row}; "
                 "give ArrowSource a table (reader.read_all()) or a file instead"
             )
+
+    def _content(self, position: Position) -> list[Any] | None:
+        """Return the identity of a file; None for data in memory, which the caller holds."""
+        del position
+        return None if self._identity is None else list(self._identity)
+
+    def _check_content(self, content: list[Any] | None) -> None:
+        if self._identity is not None:
+            check_file(content, self._identity)
 
     def _read(self, start: Position) -> Iterator[Chunk]:
         # After an error while reading, the cursor calls this again without `resume`.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from connectors.errors import SnapshotError, SourceError
+from connectors.identity import check_settings
 from connectors.message_reader import MessageReader
 from connectors.messages import (
     Message,
@@ -19,7 +20,7 @@ from connectors.messages import (
     will_pass,
 )
 from connectors.pairs import batch_of
-from connectors.payloads import Decoder, decoder_of
+from connectors.payloads import Decoder, decoder_of, name_of
 from connectors.rebalance import handover_of, listener_of
 from connectors.source import Batch, Closing, Event, Snapshot
 
@@ -134,6 +135,17 @@ class KafkaSource(Closing):
         self.before_revoke: Callable[[], None] = lambda: None
         self._reader = MessageReader(target, key, timestamp, columns, decoder_of(decode), labels)
         self._name = name
+        # A snapshot is refused if one of these differs.
+        self._settings = {
+            "target": target,
+            "columns": None if columns is None else sorted(columns),
+            "key": key,
+            "timestamp": timestamp,
+            "labels": labels,
+            "decode": name_of(decode),
+        }
+        if topics is not None:
+            self._settings["topics"] = sorted(topics)
         self._poller = poller_of(consumer, name, loop)
         self._offsets: dict[str, int] = {}
         # Partitions read from since they were assigned. Only these are committed: in the others
@@ -212,7 +224,7 @@ class KafkaSource(Closing):
                 yield batch_of([], np.zeros(0, np.int64), None)
 
     def snapshot(self) -> Snapshot:
-        """Return the offset of the next unread message of each partition, and the type of labels.
+        """Return the offset of the next unread message of each partition, and what they are of.
 
         Returns
         -------
@@ -220,8 +232,12 @@ class KafkaSource(Closing):
             JSON values, ready for ``json.dumps``.
 
         """
-        kind = self._reader.label_kind
-        return {"source": "KafkaSource", "offsets": dict(self._offsets), "labels": kind}
+        return {
+            "source": "KafkaSource",
+            "offsets": dict(self._offsets),
+            "labels": self._reader.label_kind,
+            "settings": dict(self._settings),
+        }
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
         """Continue from a snapshot, from this or an earlier process.
@@ -234,11 +250,13 @@ class KafkaSource(Closing):
         Raises
         ------
         SnapshotError
-            The snapshot is of another kind of source.
+            The snapshot is of another kind of source, or of this one with other settings.
 
         """
         if snapshot.get("source") != "KafkaSource":
             raise SnapshotError(f"not a snapshot of a KafkaSource: {dict(snapshot)!r:.200}")
+        # Snapshots of older releases have no settings.
+        check_settings(snapshot.get("settings", {}), self._settings)
         self._reader.label_kind = snapshot.get("labels")
         self._offsets.clear()
         self._offsets.update(snapshot["offsets"])

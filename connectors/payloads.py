@@ -42,6 +42,26 @@ def decoder_of(decode: str | Decoder) -> Decoder:
     return _DECODERS[decode]
 
 
+def name_of(decode: str | Decoder) -> str:
+    """Return a name of a decoder, by which a snapshot tells it from others.
+
+    Parameters
+    ----------
+    decode
+        As for `decoder_of`.
+
+    Returns
+    -------
+    str
+        The attribute `name` of a callable, if it has one; else its name in Python.
+
+    """
+    if isinstance(decode, str):
+        return decode
+    named = getattr(decode, "name", None) or getattr(decode, "__qualname__", None)
+    return str(named or type(decode).__qualname__)
+
+
 def decoded(decode: Decoder, value: Any) -> Mapping[str, Any] | pa.RecordBatch:
     """Return the content of a payload.
 
@@ -124,7 +144,13 @@ def avro(schema: Any, header: int = 0) -> Decoder:
         stream.seek(header)
         return fastavro.schemaless_reader(stream, parsed, None)
 
+    # The same record with another field is the same stream: schemas evolve under their name.
+    decode.name = f"avro {_record_name(parsed)}, header {header}"  # type: ignore[attr-defined]
     return decode
+
+
+def _record_name(parsed: Any) -> str:
+    return str(parsed.get("name", parsed.get("type"))) if isinstance(parsed, dict) else str(parsed)
 
 
 def _of_json(value: bytes) -> Any:

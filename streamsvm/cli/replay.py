@@ -33,6 +33,13 @@ def complete(parser: Parser) -> None:
     data.add_argument("--positive", metavar="LABEL", help="learn this label against all others")
     data.add_argument("--limit", type=whole(1), metavar="ROWS", help="read only so many rows")
     data.add_argument("--epochs", type=whole(1), default=1, help="readings of the file; default 1")
+    data.add_argument(
+        "--late-files",
+        choices=("refuse", "read"),
+        default="refuse",
+        help="with --checkpoint: files that came to the folder since, and sort before the last one "
+        "that was read; default refuse. Those that sort after it are read in any case",
+    )
     add_pace_options(data)
     add_late_options(parser.add_argument_group("labels that come late"))
     data.add_argument("--seed", type=whole(0), default=0, help="of the shuffle buffer; default 0")
@@ -72,6 +79,7 @@ def run(options: argparse.Namespace) -> int:
         timestamp=options.timestamp,
         shuffle_buffer=options.shuffle_buffer,
         seed=options.seed,
+        late_files=options.late_files,
     )
     if options.speed is not None and options.timestamp is None:
         raise ParameterError("--speed needs --timestamp COLUMN")
