@@ -18,7 +18,6 @@ from streamsvm import TrackingMonitor, __version__
 from streamsvm import save as save_model
 from streamsvm.cli import evaluate, history
 from streamsvm.cli.learners import model_from
-from streamsvm.cli.outputs import DEAD_LETTERS
 from streamsvm.cli.screen import Screen, report_rows, report_table
 from streamsvm.cli.values import number_or_share, path, whole
 from streamsvm.errors import ParameterError
@@ -79,8 +78,9 @@ def add_output_options(output: argparse._ArgumentGroup) -> None:
         "--dead-letters",
         type=path,
         metavar="FILE",
-        default=DEAD_LETTERS,
-        help=f"where they are kept; default {DEAD_LETTERS}, made when there are any",
+        help="where they are kept; made when there are any, with a number in its name if there is "
+        "such a file already; default dead_letters.jsonl, or with --checkpoint FILE "
+        "FILE.dead_letters.jsonl",
     )
 
 
@@ -162,7 +162,7 @@ def run_shown(
             will_save=options.save is not None,
             **run_options,
         ).execute()
-    return conclude(options, model, learner, monitor, report, bad, test)
+    return conclude(options, model, learner, monitor, report, test)
 
 
 def _serve(monitor: TrackingMonitor, port: int) -> Any:
@@ -180,7 +180,6 @@ def conclude(
     learner: Any,
     monitor: TrackingMonitor | None,
     report: RunReport,
-    bad: BadEvents,
     test: Source | None = None,
 ) -> int:
     """Save the model, measure the test error, and print the report.
@@ -195,8 +194,6 @@ def conclude(
         The monitor, if there is one.
     report
         The run's report.
-    bad
-        The handler of bad events.
     test
         Rows to measure the error on.
 
@@ -225,8 +222,8 @@ def conclude(
             wrong, n = evaluate.test_error(model, test, options.positive)
             extra["test error"] = f"{wrong:.2%} of {n:,} examples of {options.test}"
             result |= {"test_error": wrong, "test_rows": n}
-    if bad.total and bad.on_error == "dead-letter":
-        extra["dead letters"] = options.dead_letters
+    if report.dead_letters is not None:
+        extra["dead letters"] = report.dead_letters
     rows = report_rows(report, extra)
     if options.report is not None:
         with _kept_back(failures):

@@ -5,15 +5,14 @@ Under each policy, a bad event never reaches the model, and is counted by its ki
 
 from __future__ import annotations
 
-import json
 import math
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol
 
 from streamsvm.errors import BadEventError, ParameterError
+from streamsvm.run.letter_file import DEFAULT_NAME, LetterFile
 
 _LEAST_FOR_SHARE = 100
 
@@ -34,11 +33,13 @@ class BadEvents:
     Parameters
     ----------
     on_error
-        ``"raise"``: stop with a `BadEventError`; ``"skip"``: only count; ``"dead-letter"``: append
+        ``"raise"``: stop with a `BadEventError`; ``"skip"``: only count; ``"dead-letter"``: write
         to `path` as JSON lines; or a callable that is given each event as a dict with ``position``,
         ``reason``, ``x`` and ``y``.
     path
-        The file of dead letters; it is made when the first one comes.
+        The file of dead letters, made when the first one comes; each run has its own, with a number
+        in its name if there is one already: see `file`. None: ``dead_letters.jsonl``, in a run with
+        a checkpoint the name of that file with ``.dead_letters.jsonl`` appended.
     most
         Stop with a `BadEventError` when more than this number of events are bad (an int of at least
         0), or more than this share of all events (a float between 0.0 and 1.0), from the 100th
@@ -54,7 +55,7 @@ class BadEvents:
     def __init__(
         self,
         on_error: OnError = "raise",
-        path: str | Path = "dead_letters.jsonl",
+        path: str | Path | None = None,
         most: float | None = None,
     ) -> None:
         if not callable(on_error) and on_error not in ("raise", "skip", "dead-letter"):
@@ -69,11 +70,28 @@ class BadEvents:
                 "and 1.0, or None"
             )
         self.on_error, self.most = on_error, most
-        self.path = Path(path)
+        self._letters = LetterFile(DEFAULT_NAME if path is None else path)
+        self._has_default_path = path is None
         self.counts: Counter[str] = Counter()
         self.n_events = 0  # all events so far, good or bad; the `Run` keeps this up to date
         self._reasons: dict[str, str] = {}  # of the first event of each kind in this process
-        self._file: TextIO | None = None
+
+    @property
+    def file(self) -> Path | None:
+        """The file of this run's dead letters; None: there is none (yet)."""
+        return self._letters.path
+
+    def name_after(self, checkpoint: Path) -> None:
+        """Name the file of dead letters after a checkpoint, unless it was given a path.
+
+        Parameters
+        ----------
+        checkpoint
+            The checkpoint's path.
+
+        """
+        if self._has_default_path:
+            self._letters = LetterFile(checkpoint.with_name(f"{checkpoint.name}.{DEFAULT_NAME}"))
 
     @property
     def total(self) -> int:
@@ -143,9 +161,7 @@ class BadEvents:
         if callable(self.on_error):
             self.on_error(letter)
             return
-        if self._file is None:
-            self._file = self.path.open("a", encoding="utf-8")
-        self._file.write(json.dumps(letter) + "\n")
+        self._letters.write(letter)
 
     def settle(self) -> dict[str, Any]:
         """Flush the dead letters to the disk, or call the callable's `flush`; part of a checkpoint.
@@ -153,16 +169,12 @@ class BadEvents:
         Returns
         -------
         dict[str, Any]
-            JSON values for `resume`: the counts, and the size of the file.
+            JSON values for `resume`: the counts, and what tells the file of this run.
 
         """
         if hasattr(self.on_error, "flush"):
             self.on_error.flush()
-        if self._file is not None:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        letters = self.on_error == "dead-letter" and self.path.exists()
-        return {"counts": dict(self.counts), "bytes": self.path.stat().st_size if letters else 0}
+        return {"counts": dict(self.counts), **self._letters.settle()}
 
     def resume(self, settled: dict[str, Any]) -> None:
         """Continue from what `settle` returned; dead letters written later are removed.
@@ -176,17 +188,14 @@ class BadEvents:
 
         """
         self.counts = Counter(settled["counts"])
-        if self.on_error == "dead-letter" and self.path.exists():
-            if self.path.stat().st_size > settled["bytes"]:
-                os.truncate(self.path, settled["bytes"])
+        if self.on_error == "dead-letter":
+            self._letters.resume(settled)
 
     def close(self) -> None:
         """Flush and close the file, or call the callable's `flush`."""
         if hasattr(self.on_error, "flush"):
             self.on_error.flush()
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._letters.close()
 
 
 def _as_json(value: Any) -> Any:

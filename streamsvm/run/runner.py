@@ -145,6 +145,8 @@ class Run:
         self.source, self.model = source, model if self.monitor is None else self.monitor.model
         self.epochs, self.limit, self.positive = epochs, limit, positive
         self.bad = bad_events or BadEvents()
+        if checkpoint is not None:
+            self.bad.name_after(checkpoint.path)
         self.feeder = Feeder(self.model, self.bad, positive)
         self.learner = self.feeder.learner
         # A monitor makes its records at the ends of chunks.
@@ -350,6 +352,7 @@ class Run:
         report, learner = self.report, self.learner
         report.peak_bytes = peak_memory()
         report.bad = dict(self.bad.counts)
+        report.dead_letters = None if self.bad.file is None else str(self.bad.file)
         report.late = {} if self.late is None else self.late.counts
         report.accuracy, report.balanced_accuracy = self._accuracy.get(), self._balanced.get()
         report.labels = {str(plain(y)): n for y, n in sorted(self.seen.items(), key=repr)}

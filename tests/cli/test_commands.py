@@ -168,6 +168,13 @@ def test_bad_rows_by_policy(capsys):
     assert replay("data.parquet") == 0
     assert "6 missing label" in capsys.readouterr().out
     assert len(Path("dead_letters.jsonl").read_text().splitlines()) == 6
+    # Another run has another file, and says which.
+    assert replay("data.parquet", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["dead_letters"] == "dead_letters.2.jsonl"
+    assert replay("data.parquet", "--checkpoint", "run.ckpt") == 0
+    assert re.search(r"dead letters +run.ckpt.dead_letters.jsonl\n", capsys.readouterr().out)
+    for name in ("dead_letters.jsonl", "dead_letters.2.jsonl", "run.ckpt.dead_letters.jsonl"):
+        assert len(Path(name).read_text().splitlines()) == 6
     assert replay("data.parquet", "--on-error", "raise") == 1
     assert "data.parquet: row 0: the label is missing" in capsys.readouterr().err
     assert replay("data.parquet", "--on-error", "skip", "--dead-letters", "no.jsonl") == 0
