@@ -41,6 +41,8 @@ class ArrowSource(TabularSource):
         The column of labels; None = no labels.
     columns
         The feature columns; None = all but target and timestamp.
+    exclude
+        Columns that are no features, though `columns` would make them some.
     batch_size
         Rows a batch, at least 1; 4096 hides Arrow's cost a call and stays in the cache.
     shuffle_buffer
@@ -77,6 +79,7 @@ class ArrowSource(TabularSource):
         target: str | None,
         *,
         columns: Sequence[str] | None = None,
+        exclude: Sequence[str] = (),
         batch_size: int = DEFAULT_BATCH_SIZE,
         shuffle_buffer: int = 0,
         seed: int | None = None,
@@ -97,6 +100,7 @@ class ArrowSource(TabularSource):
             start=Position(file, 0),
             target=target,
             columns=columns,
+            exclude=exclude,
             batch_size=batch_size,
             shuffle_buffer=shuffle_buffer,
             seed=seed,

@@ -52,6 +52,8 @@ class KafkaSource(Closing):
         already subscribed.
     columns
         Names of the fields that are features; None: all but label, key and timestamp.
+    exclude
+        Names of fields that are no features, though `columns` would make them some.
     key
         Name of the field that is the key, by which a label finds its event; None: the key of the
         message, if there is a topic of `labels`.
@@ -65,6 +67,10 @@ class KafkaSource(Closing):
         ``"json"`` (an object a message), ``"arrow"`` (an IPC stream a message, of any number of
         rows), or a function of the payload that returns a mapping or a record batch, such as
         ``connectors.payloads.avro(schema)``.
+    transform
+        A function of what a message holds (a mapping or a record batch) that returns what is to be
+        learnt in its place, with label, key and timestamp: ``connectors.payloads.flatten``, or one
+        of your own. If it raises, the message is a dead letter. None: messages stay as they are.
     batch_size
         Messages a poll, at least 1.
     timeout
@@ -115,10 +121,12 @@ class KafkaSource(Closing):
         *,
         topics: Sequence[str] | None = None,
         columns: Sequence[str] | None = None,
+        exclude: Sequence[str] = (),
         key: str | None = None,
         timestamp: str | None = None,
         labels: str | None = None,
         decode: str | Decoder = "json",
+        transform: Decoder | None = None,
         batch_size: int = DEFAULT_BATCH_SIZE,
         timeout: float = 0.5,
         idle: float | None = None,
@@ -133,7 +141,10 @@ class KafkaSource(Closing):
         self.batch_size, self.timeout, self.idle = batch_size, timeout, idle
         self.failed_commits = self.passed_over = 0
         self.before_revoke: Callable[[], None] = lambda: None
-        self._reader = MessageReader(target, key, timestamp, columns, decoder_of(decode), labels)
+        self._reader = MessageReader(
+            target, key, timestamp, columns, decoder_of(decode), labels, exclude, transform
+        )
+        self.target = target
         self._name = name
         # A snapshot is refused if one of these differs.
         self._settings = {
@@ -143,6 +154,8 @@ class KafkaSource(Closing):
             "timestamp": timestamp,
             "labels": labels,
             "decode": name_of(decode),
+            "exclude": sorted(exclude),
+            "transform": None if transform is None else name_of(transform),
         }
         if topics is not None:
             self._settings["topics"] = sorted(topics)

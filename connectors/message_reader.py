@@ -12,7 +12,7 @@ import pyarrow as pa
 from connectors.kinds import kind_of, plain, to_float64
 from connectors.messages import Message
 from connectors.pairs import batch_of, encoded
-from connectors.payloads import Decoder, PayloadError, decoded
+from connectors.payloads import Decoder, PayloadError, decoded, transformed
 from connectors.source import Batch, Position, Reject
 
 _MOST_SHOWN = 2000
@@ -52,6 +52,10 @@ class MessageReader:
     answers
         The topic whose messages are labels, of events of the other topics with the same key; None:
         there is no such topic.
+    exclude
+        Names of fields that are no features.
+    transform
+        Applied to what `decode` returns; None: nothing is.
 
     """
 
@@ -63,12 +67,17 @@ class MessageReader:
         columns: Sequence[str] | None,
         decode: Decoder,
         answers: str | None,
+        exclude: Sequence[str] = (),
+        transform: Decoder | None = None,
     ) -> None:
         self.target, self.key, self.timestamp, self.answers = target, key, timestamp, answers
-        self.columns = None if columns is None else list(columns)
+        self.columns = None
+        if columns is not None:
+            self.columns = [name for name in columns if name not in exclude]
         self.has_keys = key is not None or answers is not None
         self._others = {name for name in (target, key, timestamp) if name is not None}
-        self._decode = decode
+        self._others |= set(exclude)
+        self._decode, self._transform = decode, transform
         self.label_kind: str | None = None
 
     def batches_of(self, place: str, messages: list[Message]) -> Iterator[tuple[Batch, int]]:
@@ -102,6 +111,8 @@ class MessageReader:
     def _read(self, place: str, message: Message) -> _Read | _Table | Reject:
         try:
             found = decoded(self._decode, message.value)
+            if self._transform is not None:
+                found = transformed(self._transform, found)
             if not isinstance(found, pa.RecordBatch):
                 return self._event(found, message)
             for field in found.schema:

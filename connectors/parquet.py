@@ -59,6 +59,8 @@ class ParquetSource(TabularSource):
         The column of labels; None = no labels.
     columns
         The feature columns, in this order; only they are read. None = all but target and timestamp.
+    exclude
+        Columns that are no features, though `columns` would make them some.
     filters
         As of `pyarrow.parquet.read_table`: ``[("age", ">", 30)]`` or an Expression. Row groups are
         skipped by their statistics, then rows are filtered exactly. None = all rows.
@@ -109,6 +111,7 @@ class ParquetSource(TabularSource):
         target: str | None,
         *,
         columns: Sequence[str] | None = None,
+        exclude: Sequence[str] = (),
         filters: Any = None,
         batch_size: int = DEFAULT_BATCH_SIZE,
         shuffle_buffer: int = 0,
@@ -137,6 +140,7 @@ class ParquetSource(TabularSource):
             start=Position(self._parts[0].name, 0),
             target=target,
             columns=columns,
+            exclude=exclude,
             batch_size=batch_size,
             shuffle_buffer=shuffle_buffer,
             seed=seed,

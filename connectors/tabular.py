@@ -38,6 +38,8 @@ class TabularSource(Closing, ABC):
     columns
         The feature columns, in this order; None = all but the target and the timestamp (and
         pandas' stored index).
+    exclude
+        Columns that are no features, though `columns` would make them some.
     batch_size
         Rows a batch, at least 1.
     shuffle_buffer
@@ -55,7 +57,7 @@ class TabularSource(Closing, ABC):
     Raises
     ------
     MissingColumnError
-        The target, the timestamp or one of `columns` is not among the data.
+        The target, the timestamp, one of `columns` or of `exclude` is not among the data.
     NotReadableError
         A column has a type that cannot be what it is asked to be, or two columns share a name.
     NoFeaturesError
@@ -79,6 +81,7 @@ class TabularSource(Closing, ABC):
         timestamp: str | None = None,
         max_categories: int = 1000,
         filters: str | None = None,
+        exclude: Sequence[str] = (),
     ) -> None:
         for parameter, value, least in (
             ("batch_size", batch_size, 1),
@@ -92,7 +95,7 @@ class TabularSource(Closing, ABC):
         self.target = target
         self.timestamp = timestamp
         self.batch_size = batch_size
-        self.features = feature_columns(schema, name, target, columns, timestamp)
+        self.features = feature_columns(schema, name, target, columns, timestamp, exclude)
         self._target_type = target_type(schema, target)
         fields = pa.schema([schema.field(column) for column in self.features])
         self._encoder: Encoder | ListEncoder = (
@@ -116,6 +119,7 @@ class TabularSource(Closing, ABC):
             "shuffle_buffer": int(shuffle_buffer),
             "max_categories": int(max_categories),
             "timestamp": timestamp,
+            "exclude": list(exclude),
         }
 
     @abstractmethod

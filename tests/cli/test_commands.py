@@ -143,6 +143,20 @@ def test_arrow_files_and_folders(capsys):
     assert replay("data.arrow", "--quiet") == 0
 
 
+def test_excluded_columns(capsys):
+    write(leak=columns()["y"].astype(float))
+    for options in (["--exclude", "leak,t"], ["--columns", "a,b,t", "--exclude", "t"]):
+        assert (
+            replay("data.parquet", "--quiet", "--save", "m.svm", "--learner", "sgd", *options) == 0
+        )
+        learner = streamsvm.load("m.svm")["SVMSGDClassifier"]
+        assert sorted(learner.feature_names) == ["a", "b"]
+    assert replay("data.parquet", "--exclude", "leek") == 1
+    assert (
+        "exclude `leek` is not a column of `data.parquet`; did you mean" in capsys.readouterr().err
+    )
+
+
 def test_labels_that_come_late(capsys):
     write(when=np.arange(600) * 2.0)
     options = ("data.parquet", "--json", "--quiet", "--columns", "a,b,t", "--no-scale")
