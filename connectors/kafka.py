@@ -144,7 +144,7 @@ class KafkaSource(Closing):
         self._reader = MessageReader(
             target, key, timestamp, columns, decoder_of(decode), labels, exclude, transform
         )
-        self.target = target
+        self.target_field = target
         self._name = name
         # A snapshot is refused if one of these differs.
         self._settings = {

@@ -24,8 +24,11 @@ from streamsvm.errors import ParameterError
 from streamsvm.run.advice import advice_of
 from streamsvm.run.bad_events import BadEvents, OnError
 from streamsvm.run.checkpoint import Checkpoint
-from streamsvm.run.report import RunReport
+from streamsvm.run.report import Progress, RunReport
 from streamsvm.run.runner import Run
+
+_WORTH_A_LINE = 20
+"""So many bad examples, if they are most, are mentioned at once."""
 
 
 def add_output_options(output: argparse._ArgumentGroup) -> None:
@@ -72,7 +75,7 @@ def add_output_options(output: argparse._ArgumentGroup) -> None:
         type=number_or_share,
         metavar="N",
         help="stop when more than so many examples cannot be used, or more than this share (as .01 "
-        "or 1%%); default: however many there are",
+        "or 1%%); default: more than half, and more than 500; 100%%: however many there are",
     )
     output.add_argument(
         "--dead-letters",
@@ -142,7 +145,8 @@ def run_shown(
     watched = options.monitor or options.metrics_port is not None
     monitor = TrackingMonitor(model) if watched else None
     on_error = options.on_error if letters is None else letters
-    bad = BadEvents(on_error, options.dead_letters, options.max_errors)
+    most = "half" if options.max_errors is None else options.max_errors
+    bad = BadEvents(on_error, options.dead_letters, most)
     screen = Screen(title, total, quiet=options.quiet, learner=options.learner)
     with ExitStack() as stack:
         stack.enter_context(screen)
@@ -156,13 +160,27 @@ def run_shown(
             limit=options.limit,
             positive=options.positive,
             bad_events=bad,
-            on_progress=screen.show,
+            on_progress=_shown(screen, bad),
             should_stop=lambda: bool(stop),
             checkpoint=checkpoint_of(options),
             will_save=options.save is not None,
             **run_options,
         ).execute()
     return conclude(options, model, learner, monitor, report, test)
+
+
+def _shown(screen: Screen, bad: BadEvents) -> Callable[[Progress], None]:
+    """Return a function that shows progress, and once what is wrong if most events are bad."""
+    said = False
+
+    def show(now: Progress) -> None:
+        nonlocal said
+        screen.show(now)
+        if not said and now.n_bad >= _WORTH_A_LINE and 2 * now.n_bad > now.rows:
+            said = True
+            screen.say(f"most examples cannot be used: {bad.most_frequent}")
+
+    return show
 
 
 def _serve(monitor: TrackingMonitor, port: int) -> Any:

@@ -9,12 +9,14 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from streamsvm.errors import BadEventError, ParameterError
 from streamsvm.run.letter_file import DEFAULT_NAME, LetterFile
 
 _LEAST_FOR_SHARE = 100
+_LEAST_FOR_HALF = 1000
+_MOST_REASONS = 1000
 
 OnError = str | Callable[[dict[str, Any]], None]
 
@@ -43,7 +45,9 @@ class BadEvents:
     most
         Stop with a `BadEventError` when more than this number of events are bad (an int of at least
         0), or more than this share of all events (a float between 0.0 and 1.0), from the 100th
-        event on. At 0.0 the first bad event stops, at 1.0 none does. None: never.
+        event on. At 0.0 the first bad event stops, at 1.0 none does. ``"half"``: more than half of
+        all events, and more than 500, which means that something is wrong with the set-up. None:
+        never.
 
     Raises
     ------
@@ -56,7 +60,7 @@ class BadEvents:
         self,
         on_error: OnError = "raise",
         path: str | Path | None = None,
-        most: float | None = None,
+        most: float | Literal["half"] | None = None,
     ) -> None:
         if not callable(on_error) and on_error not in ("raise", "skip", "dead-letter"):
             raise ParameterError(
@@ -64,10 +68,10 @@ class BadEvents:
             )
         is_share = isinstance(most, float) and 0.0 <= most <= 1.0
         is_number = isinstance(most, int) and not isinstance(most, bool) and most >= 0
-        if not (most is None or is_share or is_number):
+        if not (most is None or most == "half" or is_share or is_number):
             raise ParameterError(
                 f"most={most!r}: use a whole number of at least 0, a share as a float between 0.0 "
-                "and 1.0, or None"
+                "and 1.0, 'half', or None"
             )
         self.on_error, self.most = on_error, most
         self._letters = LetterFile(DEFAULT_NAME if path is None else path)
@@ -75,6 +79,9 @@ class BadEvents:
         self.counts: Counter[str] = Counter()
         self.n_events = 0  # all events so far, good or bad; the `Run` keeps this up to date
         self._reasons: dict[str, str] = {}  # of the first event of each kind in this process
+        # How often each of the first reasons came in this process, and with which event first.
+        self._often: Counter[str] = Counter()
+        self._first: dict[str, Any] = {}
 
     @property
     def file(self) -> Path | None:
@@ -107,6 +114,24 @@ class BadEvents:
             kinds.append(f"{n:,} {kind}" + (f" (the first: {reason})" if reason else ""))
         return ", ".join(kinds)
 
+    @property
+    def most_frequent(self) -> str:
+        """The most frequent reason in this process, how often it came, and where first."""
+        if not self._often:
+            return ""
+        reason, n = self._often.most_common(1)[0]
+        see = "" if self.file is None else f"; see {self.file}"
+        return f"{reason} ({n:,} of them, first at {self._first[reason]}{see})"
+
+    def _count(self, event: EventLike, kind: str, reason: str) -> None:
+        self.counts[kind] += 1
+        self._reasons.setdefault(kind, reason)
+        if reason not in self._first:
+            if len(self._first) >= _MOST_REASONS:
+                return
+            self._first[reason] = event.position
+        self._often[reason] += 1
+
     def take(self, event: EventLike, kind: str, reason: str) -> None:
         """Handle one bad event.
 
@@ -125,21 +150,33 @@ class BadEvents:
             The policy is ``"raise"``, or there are more than `most` bad events.
 
         """
-        self.counts[kind] += 1
-        self._reasons.setdefault(kind, reason)
+        self._count(event, kind, reason)
         self._keep(event, reason)
         if self.most is not None and self._are_too_many(self.most):
             found = ", ".join(f"{n:,} {kind}" for kind, n in self.counts.most_common())
-            share = isinstance(self.most, float)
-            allowed = f"{self.most:.2%} of {self.n_events:,}" if share else self.most
             raise BadEventError(
                 f"{event.position}: {self.total:,} events could not be used ({found}), "
-                f"{allowed} are allowed; the last one: {reason}"
+                f"{self._allowed()}; the last one: {reason}; most often: {self.most_frequent}"
             )
 
-    def _are_too_many(self, most: float) -> bool:
+    def _allowed(self) -> str:
+        if self.most == "half":
+            return (
+                f"more than half of {self.n_events:,} (most=1.0, --max-errors 100% goes on "
+                "nevertheless)"
+            )
+        is_share = isinstance(self.most, float)
+        return (
+            f"{self.most:.2%} of {self.n_events:,} are allowed"
+            if is_share
+            else f"{self.most} are allowed"
+        )
+
+    def _are_too_many(self, most: float | str) -> bool:
         if isinstance(most, int):
             return self.total > most
+        if isinstance(most, str):
+            return 2 * self.total > max(self.n_events, _LEAST_FOR_HALF)
         if most == 1.0:
             return False
         # Among the first events, a single bad one would be a large share.

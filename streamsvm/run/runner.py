@@ -147,7 +147,7 @@ class Run:
         self.bad = bad_events or BadEvents()
         if checkpoint is not None:
             self.bad.name_after(checkpoint.path)
-        self.feeder = Feeder(self.model, self.bad, positive)
+        self.feeder = Feeder(self.model, self.bad, positive, getattr(source, "target_field", None))
         self.learner = self.feeder.learner
         # A monitor makes its records at the ends of chunks.
         chunk = (self.learner or Learner).chunk
@@ -227,6 +227,7 @@ class Run:
                 self.bad.take(reject, reject.kind, reject.reason)
             if len(batch):
                 self._learn(batch, first, epoch)
+            if len(batch) or getattr(batch, "rejects", ()):
                 self._update_times()
                 self._report_progress("learning", epoch)
             if self.checkpoint is not None:

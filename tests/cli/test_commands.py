@@ -195,6 +195,17 @@ def test_bad_rows_by_policy(capsys):
     assert not Path("no.jsonl").exists()
 
 
+def test_most_rows_are_bad(capsys):
+    a = np.where(np.arange(600) % 10 == 0, columns()["a"], np.nan)
+    write(a=a)
+    assert replay("data.parquet") == 1
+    said = capsys.readouterr().err
+    reason = r"feature 'a' is nan: .*\(5\d\d of them, first at data.parquet: row 1; see dead_let"
+    assert re.search(f"most often: {reason}", said)
+    assert replay("data.parquet", "--max-errors", "100%", "--no-monitor") == 0
+    assert re.search(f"most examples cannot be used: {reason}", capsys.readouterr().err)
+
+
 def test_the_share_of_bad_rows_that_stops(capsys):
     write(y=[None if i % 2 else bool(v) for i, v in enumerate(columns()["y"])])
     skip = ("data.parquet", "--on-error", "skip", "--max-errors")
