@@ -15,6 +15,7 @@ from connectors.errors import (
 )
 from connectors.kafka import KafkaSource
 from connectors.memory import MemorySource
+from connectors.one_hot import one_hot
 from connectors.parquet import ParquetSource
 from connectors.simulated import SimulatedStream
 from connectors.source import Batch, Event, Position, Reject, Source, TimedSource
@@ -43,4 +44,5 @@ __all__ = [
     "SourceNotFoundError",
     "TabularSource",
     "TimedSource",
+    "one_hot",
 ]

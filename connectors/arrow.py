@@ -13,6 +13,7 @@ from pyarrow import ipc
 from connectors.columns import plain_batch
 from connectors.cursor import Chunk
 from connectors.errors import NotReadableError, SnapshotError, SourceError, SourceNotFoundError
+from connectors.identity import FileIdentity, check_file, identity_of
 from connectors.source import DEFAULT_BATCH_SIZE, Position
 from connectors.tabular import TabularSource
 
@@ -40,6 +41,8 @@ class ArrowSource(TabularSource):
         The column of labels; None = no labels.
     columns
         The feature columns; None = all but target and timestamp.
+    exclude
+        Columns that are no features, though `columns` would make them some.
     batch_size
         Rows a batch, at least 1; 4096 hides Arrow's cost a call and stays in the cache.
     shuffle_buffer
@@ -76,6 +79,7 @@ class ArrowSource(TabularSource):
         target: str | None,
         *,
         columns: Sequence[str] | None = None,
+        exclude: Sequence[str] = (),
         batch_size: int = DEFAULT_BATCH_SIZE,
         shuffle_buffer: int = 0,
         seed: int | None = None,
@@ -87,12 +91,16 @@ class ArrowSource(TabularSource):
         self._n_rows: int | None = None
         schema = self._inspect()
         file = self._data.name if isinstance(self._data, Path) else None
+        self._identity: FileIdentity | None = None
+        if isinstance(self._data, Path):
+            self._identity = identity_of(self._data, self._data.name, self._n_rows)
         super().__init__(
             schema,
             name=file or type(data).__name__,
             start=Position(file, 0),
             target=target,
             columns=columns,
+            exclude=exclude,
             batch_size=batch_size,
             shuffle_buffer=shuffle_buffer,
             seed=seed,
@@ -146,6 +154,15 @@ class ArrowSource(TabularSource):
                 f"from it, so it cannot go back to row {position.row}; "
                 "give ArrowSource a table (reader.read_all()) or a file instead"
             )
+
+    def _content(self, position: Position) -> list[Any] | None:
+        """Return the identity of a file; None for data in memory, which the caller holds."""
+        del position
+        return None if self._identity is None else list(self._identity)
+
+    def _check_content(self, content: list[Any] | None) -> None:
+        if self._identity is not None:
+            check_file(content, self._identity)
 
     def _read(self, start: Position) -> Iterator[Chunk]:
         # After an error while reading, the cursor calls this again without `resume`.

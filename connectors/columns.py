@@ -18,6 +18,7 @@ def feature_columns(
     target: str | None,
     columns: Sequence[str] | None,
     timestamp: str | None,
+    exclude: Sequence[str] = (),
 ) -> list[str]:
     """Return the names of the feature columns; refuse names that are missing or ambiguous.
 
@@ -29,9 +30,11 @@ def feature_columns(
         The names.
 
     """
-    if isinstance(columns, str):
-        raise SourceError(f"columns must be a list of names, not the text {columns!r}")
+    for parameter, names in (("columns", columns), ("exclude", exclude)):
+        if isinstance(names, str):
+            raise SourceError(f"{parameter} must be a list of names, not the text {names!r}")
     asked = [("columns", column) for column in columns or ()]
+    asked += [("exclude", column) for column in exclude]
     for role, column in (("target", target), ("timestamp", timestamp), *asked):
         if column is not None and column not in schema.names:
             raise MissingColumnError(column, schema.names, name, role)
@@ -44,6 +47,7 @@ def feature_columns(
         chosen = [c for c in schema.names if c not in own and not c.startswith(_PANDAS_INDEX)]
     else:
         chosen = list(dict.fromkeys(columns))
+    chosen = [column for column in chosen if column not in exclude]
     for column in {*chosen, target, timestamp} - {None}:
         if schema.names.count(column) > 1:
             raise NotReadableError(f"`{name}` has several columns named `{column}`; rename them")

@@ -8,25 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from connectors.client_errors import is_message, will_pass
 from connectors.errors import SnapshotError, SourceError
+from connectors.identity import check_settings, settings_of_stream
 from connectors.message_reader import MessageReader
-from connectors.messages import (
-    Message,
-    is_passing,
-    message_of,
-    place_of,
-    poller_of,
-    will_pass,
-)
+from connectors.messages import Message, message_of, place_of, poller_of
 from connectors.pairs import batch_of
-from connectors.payloads import Decoder, decoder_of
+from connectors.payloads import Decoder, decoder_of, name_of
 from connectors.rebalance import handover_of, listener_of
 from connectors.source import Batch, Closing, Event, Snapshot
 
 DEFAULT_BATCH_SIZE = 500
 """Messages a poll: enough to hide the cost of a poll, few enough to be learnt quickly."""
-
-_PARTITION_EOF = -191
 
 
 class KafkaSource(Closing):
@@ -51,6 +44,8 @@ class KafkaSource(Closing):
         already subscribed.
     columns
         Names of the fields that are features; None: all but label, key and timestamp.
+    exclude
+        Names of fields that are no features, though `columns` would make them some.
     key
         Name of the field that is the key, by which a label finds its event; None: the key of the
         message, if there is a topic of `labels`.
@@ -64,6 +59,10 @@ class KafkaSource(Closing):
         ``"json"`` (an object a message), ``"arrow"`` (an IPC stream a message, of any number of
         rows), or a function of the payload that returns a mapping or a record batch, such as
         ``connectors.payloads.avro(schema)``.
+    transform
+        A function of what a message holds (a mapping or a record batch) that returns what is to be
+        learnt in its place, with label, key and timestamp: ``connectors.payloads.flatten``, or one
+        of your own. If it raises, the message is a dead letter. None: messages stay as they are.
     batch_size
         Messages a poll, at least 1.
     timeout
@@ -117,10 +116,12 @@ class KafkaSource(Closing):
         *,
         topics: Sequence[str] | None = None,
         columns: Sequence[str] | None = None,
+        exclude: Sequence[str] = (),
         key: str | None = None,
         timestamp: str | None = None,
         labels: str | None = None,
         decode: str | Decoder = "json",
+        transform: Decoder | None = None,
         batch_size: int = DEFAULT_BATCH_SIZE,
         timeout: float = 0.5,
         idle: float | None = None,
@@ -137,8 +138,16 @@ class KafkaSource(Closing):
         self.before_revoke: Callable[[], None] = lambda: None
         # Returns offsets up to which other members of the group have learnt, by place.
         self.learnt_elsewhere: Callable[[], dict[str, int]] = dict
-        self._reader = MessageReader(target, key, timestamp, columns, decoder_of(decode), labels)
+        self._reader = MessageReader(
+            target, key, timestamp, columns, decoder_of(decode), labels, exclude, transform
+        )
+        self.target_field = target
         self._name = name
+        # A snapshot is refused if one of these differs.
+        fields = {"target": target, "key": key, "timestamp": timestamp, "labels": labels}
+        self._settings = settings_of_stream(fields, columns, exclude, topics)
+        self._settings["decode"] = name_of(decode)
+        self._settings["transform"] = None if transform is None else name_of(transform)
         self._poller = poller_of(consumer, name, loop)
         self._offsets: dict[str, int] = {}
         self._expected: dict[str, int] = {}  # the next offset, if none is left out
@@ -196,7 +205,7 @@ class KafkaSource(Closing):
         while True:
             by_place: dict[str, list[Message]] = {}
             for raw in self._polled(most):
-                if self._is_message(raw):
+                if is_message(raw, self.name):
                     message = message_of(raw)
                     by_place.setdefault(message.place, []).append(message)
             for place, messages in by_place.items():
@@ -236,7 +245,7 @@ class KafkaSource(Closing):
             yield batch
 
     def snapshot(self) -> Snapshot:
-        """Return the offset of the next unread message of each partition, and the type of labels.
+        """Return the offset of the next unread message of each partition, and what they are of.
 
         Returns
         -------
@@ -244,8 +253,12 @@ class KafkaSource(Closing):
             JSON values, ready for ``json.dumps``.
 
         """
-        kind = self._reader.label_type.known
-        found = {"source": "KafkaSource", "offsets": dict(self._offsets), "labels": kind}
+        found = {
+            "source": "KafkaSource",
+            "offsets": dict(self._offsets),
+            "labels": self._reader.label_type.known,
+            "settings": dict(self._settings),
+        }
         return found | ({"jumped": self.jumped} if self.jumped else {})
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
@@ -259,11 +272,13 @@ class KafkaSource(Closing):
         Raises
         ------
         SnapshotError
-            The snapshot is of another kind of source.
+            The snapshot is of another kind of source, or of this one with other settings.
 
         """
         if snapshot.get("source") != "KafkaSource":
             raise SnapshotError(f"not a snapshot of a KafkaSource: {dict(snapshot)!r:.200}")
+        # Snapshots of older releases have no settings.
+        check_settings(snapshot.get("settings", {}), self._settings)
         self._reader.label_type.resume(snapshot.get("labels"))
         self._offsets.clear()
         self._offsets.update(snapshot["offsets"])
@@ -385,13 +400,3 @@ class KafkaSource(Closing):
             raise SourceError(f"`{self.name}`: offsets cannot be committed: {error}") from error
         # The checkpoint has these offsets; the next one commits those of the partitions held then.
         self.failed_commits += 1
-
-    def _is_message(self, raw: Any) -> bool:
-        error = getattr(raw, "error", None)
-        error = error() if callable(error) else error
-        if error is None:
-            return True
-        code = error.code()
-        if code == _PARTITION_EOF or is_passing(error):
-            return False
-        raise SourceError(f"`{self.name}`: the broker says: {error}")

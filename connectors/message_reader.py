@@ -13,7 +13,7 @@ from connectors.kinds import kind_of, plain, plain_type, to_float64
 from connectors.label_type import LabelType
 from connectors.messages import Message
 from connectors.pairs import batch_of, encoded
-from connectors.payloads import Decoder, PayloadError, decoded
+from connectors.payloads import Decoder, PayloadError, decoded, transformed
 from connectors.rejects import reject_of
 from connectors.source import Batch, Reject
 
@@ -60,6 +60,10 @@ class MessageReader:
     answers
         The topic whose messages are labels, of events of the other topics with the same key; None:
         there is no such topic.
+    exclude
+        Names of fields that are no features.
+    transform
+        Applied to what `decode` returns; None: nothing is.
 
     """
 
@@ -71,12 +75,17 @@ class MessageReader:
         columns: Sequence[str] | None,
         decode: Decoder,
         answers: str | None,
+        exclude: Sequence[str] = (),
+        transform: Decoder | None = None,
     ) -> None:
         self.target, self.key, self.timestamp, self.answers = target, key, timestamp, answers
-        self.columns = None if columns is None else list(columns)
+        self.columns = None
+        if columns is not None:
+            self.columns = [name for name in columns if name not in exclude]
         self.has_keys = key is not None or answers is not None
         self._others = {name for name in (target, key, timestamp) if name is not None}
-        self._decode = decode
+        self._others |= set(exclude)
+        self._decode, self._transform = decode, transform
         self.label_type = LabelType(self._vote_of)
 
     def take(self, place: str, messages: list[Message]) -> Iterator[_Found]:
@@ -146,6 +155,8 @@ class MessageReader:
     def _read(self, place: str, message: Message) -> _Read | _Table | Reject:
         try:
             found = decoded(self._decode, message.value)
+            if self._transform is not None:
+                found = transformed(self._transform, found)
             if not isinstance(found, pa.RecordBatch):
                 return self._event(found, message)
             self._check_table(found)

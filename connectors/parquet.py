@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from pyarrow import acero, fs
 from connectors.columns import plain_batch
 from connectors.cursor import Chunk
 from connectors.errors import MissingColumnError, NotReadableError, SnapshotError, SourceError
+from connectors.identity import check_file
 from connectors.kinds import plain_type, record_batch
 from connectors.parquet_files import ParquetPart, find_parts, merged_schema
 from connectors.source import DEFAULT_BATCH_SIZE, Position
@@ -58,6 +59,8 @@ class ParquetSource(TabularSource):
         The column of labels; None = no labels.
     columns
         The feature columns, in this order; only they are read. None = all but target and timestamp.
+    exclude
+        Columns that are no features, though `columns` would make them some.
     filters
         As of `pyarrow.parquet.read_table`: ``[("age", ">", 30)]`` or an Expression. Row groups are
         skipped by their statistics, then rows are filtered exactly. None = all rows.
@@ -72,6 +75,10 @@ class ParquetSource(TabularSource):
         The column that says when an event happened.
     max_categories
         Values of a text column that get a feature of their own, see `Encoder`.
+    late_files
+        What a resume does with files that came to the folder since, and sort before the last one
+        that was read: ``"refuse"``, or ``"read"`` them next. Those that sort after it are read in
+        any case.
 
     Raises
     ------
@@ -104,13 +111,19 @@ class ParquetSource(TabularSource):
         target: str | None,
         *,
         columns: Sequence[str] | None = None,
+        exclude: Sequence[str] = (),
         filters: Any = None,
         batch_size: int = DEFAULT_BATCH_SIZE,
         shuffle_buffer: int = 0,
         seed: int | None = None,
         timestamp: str | None = None,
         max_categories: int = 1000,
+        late_files: Literal["refuse", "read"] = "refuse",
     ) -> None:
+        if late_files not in ("refuse", "read"):
+            raise ValueError(f"late_files={late_files!r}: use 'refuse' or 'read'")
+        self.late_files = late_files
+        self._n_begun = 1  # files read from so far, in any epoch
         self._parts = find_parts(Path(path))
         self._index = {part.name: i for i, part in enumerate(self._parts)}
         names = dict.fromkeys(field.name for part in self._parts for field in part.fields)
@@ -127,6 +140,7 @@ class ParquetSource(TabularSource):
             start=Position(self._parts[0].name, 0),
             target=target,
             columns=columns,
+            exclude=exclude,
             batch_size=batch_size,
             shuffle_buffer=shuffle_buffer,
             seed=seed,
@@ -154,6 +168,42 @@ class ParquetSource(TabularSource):
                 f"the snapshot continues at row {position.row} of `{position.file}`, "
                 f"which has {rows} rows: the file has changed"
             )
+
+    def rewind(self) -> None:
+        """Go back to the start, for another epoch of the very same events."""
+        super().rewind()
+        self._n_begun = len(self._parts)
+
+    def _content(self, position: Position) -> list[list[Any]]:
+        """Return the identities of the files begun so far, in the order of reading."""
+        self._n_begun = max(self._n_begun, self._index[position.file or ""] + 1)
+        return [list(part.identity) for part in self._parts[: self._n_begun]]
+
+    def _check_content(self, content: list[list[Any]] | None) -> None:
+        """Refuse files that are not those begun; put new ones after them."""
+        if content is None:
+            return
+        coming = {part.name: part for part in self._parts}
+        begun = []
+        for kept in content:
+            if (part := coming.pop(kept[0], None)) is None:
+                raise SnapshotError(
+                    f"`{kept[0]}`, which was read, is no file of `{self.name}` any more: put it "
+                    "back, or start anew"
+                )
+            check_file(kept, part.identity)
+            begun.append(part)
+        last = max(part.name for part in begun)
+        late = [name for name in coming if name < last]
+        if late and self.late_files == "refuse":
+            raise SnapshotError(
+                f"{len(late):,} files of `{self.name}` have come since the snapshot, and sort "
+                f"before `{last}`, which was read already: `{late[0]}`, ...; take them out, or "
+                "read them next with late_files='read' (--late-files read)"
+            )
+        self._parts = [*begun, *coming.values()]
+        self._index = {part.name: i for i, part in enumerate(self._parts)}
+        self._start, self._n_begun = Position(begun[0].name, 0), len(begun)
 
     def _read(self, start: Position) -> Iterator[Chunk]:
         first = self._index[start.file or ""]

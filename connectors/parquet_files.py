@@ -9,19 +9,22 @@ import pyarrow.parquet as pq
 
 from connectors.errors import NotReadableError, SchemaChangedError, SourceNotFoundError
 from connectors.hive import folder_columns
+from connectors.identity import FileIdentity, identity_of
 from connectors.kinds import kind_of
 
 _MAGIC = b"PAR1"
+_TAIL = 8  # after the footer: its length, and the magic bytes
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetPart:
-    """One file: path, name in positions, size, schema, and the columns of its folder names."""
+    """One file: path, name, number of rows, schema, identity, and what its folders' names tell."""
 
     path: Path
     name: str
     num_rows: int
     schema: pa.Schema
+    identity: FileIdentity
     folders: dict[str, pa.Scalar]
 
     @property
@@ -125,7 +128,9 @@ def _compare(first: pa.Field, where: ParquetPart, field: pa.Field, part: Parquet
 def _part(path: Path, name: str, folders: dict[str, pa.Scalar]) -> ParquetPart:
     try:
         with pq.ParquetFile(path) as file:
-            return ParquetPart(path, name, file.metadata.num_rows, file.schema_arrow, folders)
+            n_rows, footer = file.metadata.num_rows, file.metadata.serialized_size + _TAIL
+            identity = identity_of(path, name, n_rows, footer)
+            return ParquetPart(path, name, n_rows, file.schema_arrow, identity, folders)
     except PermissionError as error:
         raise NotReadableError(f"`{path}` may not be read by this user (permissions)") from error
     except (pa.ArrowException, OSError) as error:

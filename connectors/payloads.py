@@ -42,6 +42,26 @@ def decoder_of(decode: str | Decoder) -> Decoder:
     return _DECODERS[decode]
 
 
+def name_of(decode: str | Decoder) -> str:
+    """Return a name of a decoder, by which a snapshot tells it from others.
+
+    Parameters
+    ----------
+    decode
+        As for `decoder_of`.
+
+    Returns
+    -------
+    str
+        The attribute `name` of a callable, if it has one; else its name in Python.
+
+    """
+    if isinstance(decode, str):
+        return decode
+    named = getattr(decode, "name", None) or getattr(decode, "__qualname__", None)
+    return str(named or type(decode).__qualname__)
+
+
 def decoded(decode: Decoder, value: Any) -> Mapping[str, Any] | pa.RecordBatch:
     """Return the content of a payload.
 
@@ -76,6 +96,89 @@ def decoded(decode: Decoder, value: Any) -> Mapping[str, Any] | pa.RecordBatch:
     if not isinstance(found, (Mapping, pa.RecordBatch)):
         raise PayloadError(f"the payload is a {type(found).__name__}, not an object of features")
     return found
+
+
+def transformed(transform: Decoder, found: Any) -> Mapping[str, Any] | pa.RecordBatch:
+    """Return what a function makes of the content of a payload.
+
+    Parameters
+    ----------
+    transform
+        The function.
+    found
+        The return value of `decoded`.
+
+    Returns
+    -------
+    Mapping[str, Any] | pa.RecordBatch
+        An event, or a record batch of events.
+
+    Raises
+    ------
+    PayloadError
+        The function raises, or returns something else.
+
+    """
+    try:
+        changed = transform(found)
+    except Exception as error:
+        raise PayloadError(
+            f"{name_of(transform)} cannot be applied: {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(changed, (Mapping, pa.RecordBatch)):
+        raise PayloadError(
+            f"{name_of(transform)} returned a {type(changed).__name__}, not an object of features"
+        )
+    return changed
+
+
+def flatten(found: Any) -> Any:
+    """Return an event whose nested objects are fields of their own: ``user.age``.
+
+    Parameters
+    ----------
+    found
+        A mapping, or a record batch, whose struct columns are taken apart.
+
+    Returns
+    -------
+    dict[str, Any] | pa.RecordBatch
+        The same without nesting; lists stay as they are.
+
+    Raises
+    ------
+    ValueError
+        Two fields would have the same name.
+
+    Examples
+    --------
+    >>> from connectors.payloads import flatten
+    >>> flatten({"user": {"age": 39, "home": {"zip": "10115"}}, "amount": 7.5})
+    {'user.age': 39, 'user.home.zip': '10115', 'amount': 7.5}
+
+    """
+    if isinstance(found, pa.RecordBatch):
+        table = pa.Table.from_batches([found])
+        while any(pa.types.is_struct(type_) for type_ in table.schema.types):
+            table = table.flatten()
+        return _one_batch(table)
+    flat: dict[str, Any] = {}
+    # A stack of iterators: a payload may be nested more deeply than Python may call.
+    left = [("", iter(found.items()))]
+    while left:
+        prefix, items = left[-1]
+        item = next(items, None)
+        if item is None:
+            left.pop()
+            continue
+        name, value = item
+        if isinstance(value, Mapping):
+            left.append((f"{prefix}{name}.", iter(value.items())))
+        elif f"{prefix}{name}" in flat:
+            raise ValueError(f"there are two fields `{prefix}{name}`")
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat
 
 
 def avro(schema: Any, header: int = 0) -> Decoder:
@@ -124,7 +227,13 @@ def avro(schema: Any, header: int = 0) -> Decoder:
         stream.seek(header)
         return fastavro.schemaless_reader(stream, parsed, None)
 
+    # The same record with another field is the same stream: schemas evolve under their name.
+    decode.name = f"avro {_record_name(parsed)}, header {header}"  # type: ignore[attr-defined]
     return decode
+
+
+def _record_name(parsed: Any) -> str:
+    return str(parsed.get("name", parsed.get("type"))) if isinstance(parsed, dict) else str(parsed)
 
 
 def _of_json(value: bytes) -> Any:
@@ -134,6 +243,10 @@ def _of_json(value: bytes) -> Any:
 def _of_arrow(value: bytes) -> pa.RecordBatch:
     with pa.ipc.open_stream(value) as reader:
         table = reader.read_all()
+    return _one_batch(table)
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
     batches = table.combine_chunks().to_batches()
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
 

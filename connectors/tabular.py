@@ -13,6 +13,7 @@ from connectors.columns import feature_columns, target_type
 from connectors.cursor import Chunk, Cursor, Place, ShuffledCursor
 from connectors.encoding import Encoder
 from connectors.errors import SnapshotError
+from connectors.identity import check_settings
 from connectors.kinds import to_float64
 from connectors.listed import ListEncoder, are_listed
 from connectors.source import DEFAULT_BATCH_SIZE, Batch, Closing, Event, Position, Snapshot
@@ -37,6 +38,8 @@ class TabularSource(Closing, ABC):
     columns
         The feature columns, in this order; None = all but the target and the timestamp (and
         pandas' stored index).
+    exclude
+        Columns that are no features, though `columns` would make them some.
     batch_size
         Rows a batch, at least 1.
     shuffle_buffer
@@ -54,7 +57,7 @@ class TabularSource(Closing, ABC):
     Raises
     ------
     MissingColumnError
-        The target, the timestamp or one of `columns` is not among the data.
+        The target, the timestamp, one of `columns` or of `exclude` is not among the data.
     NotReadableError
         A column has a type that cannot be what it is asked to be, or two columns share a name.
     NoFeaturesError
@@ -78,6 +81,7 @@ class TabularSource(Closing, ABC):
         timestamp: str | None = None,
         max_categories: int = 1000,
         filters: str | None = None,
+        exclude: Sequence[str] = (),
     ) -> None:
         for parameter, value, least in (
             ("batch_size", batch_size, 1),
@@ -91,7 +95,7 @@ class TabularSource(Closing, ABC):
         self.target = target
         self.timestamp = timestamp
         self.batch_size = batch_size
-        self.features = feature_columns(schema, name, target, columns, timestamp)
+        self.features = feature_columns(schema, name, target, columns, timestamp, exclude)
         self._target_type = target_type(schema, target)
         fields = pa.schema([schema.field(column) for column in self.features])
         self._encoder: Encoder | ListEncoder = (
@@ -114,6 +118,8 @@ class TabularSource(Closing, ABC):
             "filters": filters,
             "shuffle_buffer": int(shuffle_buffer),
             "max_categories": int(max_categories),
+            "timestamp": timestamp,
+            "exclude": list(exclude),
         }
 
     @abstractmethod
@@ -123,6 +129,14 @@ class TabularSource(Closing, ABC):
     @abstractmethod
     def _check(self, position: Position) -> None:
         """Raise if reading cannot start at a position: SnapshotError if there is no such row."""
+
+    def _content(self, position: Position) -> Any:
+        """Return what identifies the data read up to a position, as JSON values."""
+        del position
+        return None
+
+    def _check_content(self, content: Any) -> None:
+        """Raise a SnapshotError if the data are not those that `_content` was about."""
 
     @property
     @abstractmethod
@@ -189,6 +203,9 @@ class TabularSource(Closing, ABC):
 
         """
         place = self._cursor.place
+        return self._snapshot(place) | {"content": self._content(place.position)}
+
+    def _snapshot(self, place: Place) -> Snapshot:
         return {
             "source": type(self).__name__,
             "file": place.position.file,
@@ -216,6 +233,8 @@ class TabularSource(Closing, ABC):
         """
         place = self._place_of(snapshot)
         self._check(place.position)
+        # Snapshots of older releases have none.
+        self._check_content(snapshot.get("content"))
         self._encoder.resume(snapshot["vocabulary"])
         if isinstance(self._cursor, ShuffledCursor):
             self._cursor.seed = snapshot["seed"]
@@ -296,7 +315,7 @@ class TabularSource(Closing, ABC):
     def _place_of(self, snapshot: Mapping[str, Any]) -> Place:
         """Return the place in a snapshot; refuse a snapshot of another source."""
         kind = type(self).__name__
-        missing = {"source", *self.snapshot()} - set(snapshot)
+        missing = set(self._snapshot(self._cursor.place)) - set(snapshot)
         if missing or snapshot["source"] != kind:
             raise SnapshotError(
                 f"not a snapshot of a {kind}: "
@@ -306,11 +325,6 @@ class TabularSource(Closing, ABC):
         own = {**self._settings, "seed": snapshot["seed"] if self._seed is None else self._seed}
         if not self._settings["shuffle_buffer"]:
             own["seed"] = None
-        for setting, value in own.items():
-            if settings.get(setting) != value:
-                raise SnapshotError(
-                    f"the snapshot was taken with {setting}={settings.get(setting)!r}, this source "
-                    f"has {setting}={value!r}: give it the same {setting}, or start anew"
-                )
+        check_settings(settings, own)
         position = Position(snapshot["file"], snapshot["row"])
         return Place(position, snapshot["block"], snapshot["offset"])

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         TrackingMonitor,
         TrackingSVMClassifier,
         load,
+        predict_then_learn_many,
         save,
         warm,
     )
@@ -31,6 +32,7 @@ __all__ = [
     "TrackingSVMClassifier",
     "kernels",
     "load",
+    "predict_then_learn_many",
     "save",
     "warm",
 ]

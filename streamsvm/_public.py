@@ -8,6 +8,7 @@ from streamsvm.learners.tracking import TrackingSVMClassifier
 from streamsvm.model_files.container import load, save
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.preprocessing.standard_scaler import StandardScaler
+from streamsvm.run.batches import predict_then_learn_many
 from streamsvm.run.warm import warm
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "TrackingMonitor",
     "TrackingSVMClassifier",
     "load",
+    "predict_then_learn_many",
     "save",
     "warm",
 ]

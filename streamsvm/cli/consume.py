@@ -12,7 +12,7 @@ from typing import Any
 from connectors.dead_letters import LetterTopic
 from connectors.errors import SourceError
 from connectors.kafka import KafkaSource
-from connectors.payloads import avro
+from connectors.payloads import avro, flatten
 from connectors.reachable import check_reachable
 from streamsvm.cli.late import add_late_options, late_labels_of
 from streamsvm.cli.learners import add_learner_options
@@ -58,6 +58,12 @@ def complete(parser: Parser) -> None:
         help="bytes before each record; 5 for those of a schema registry, default 0",
     )
     data.add_argument("--columns", metavar="A,B,...", help="features; default: all other fields")
+    data.add_argument("--exclude", metavar="A,B,...", help="fields that are no features")
+    data.add_argument(
+        "--flatten",
+        action="store_true",
+        help="take nested objects apart: their fields are named as user.age, also in other options",
+    )
     data.add_argument("--timestamp", metavar="FIELD", help="field that is the event's time")
     data.add_argument(
         "--key",
@@ -116,6 +122,8 @@ def run(options: argparse.Namespace) -> int:
         timestamp=options.timestamp,
         labels=options.labels_topic,
         columns=options.columns.split(",") if options.columns else None,
+        exclude=options.exclude.split(",") if options.exclude else (),
+        transform=flatten if options.flatten else None,
         decode=decoder,
         idle=options.idle,
         name=", ".join(options.topic),

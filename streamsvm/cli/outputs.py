@@ -8,9 +8,6 @@ from pathlib import Path
 
 from streamsvm.errors import ParameterError
 
-DEAD_LETTERS = "dead_letters.jsonl"
-"""Where dead letters are kept by default."""
-
 
 def check_outputs(options: argparse.Namespace) -> None:
     """Refuse output paths that cannot be written.
@@ -37,8 +34,8 @@ def check_outputs(options: argparse.Namespace) -> None:
             raise ParameterError(f"--report {folder}: a file of that name is there; name a folder")
         _check_folder("--report", folder, folder if folder.is_dir() else folder.absolute().parent)
     # The default is written only if an example cannot be used: its folder may be read-only.
-    letters = Path(options.dead_letters)
-    if options.on_error == "dead-letter" and options.dead_letters != DEAD_LETTERS:
+    if options.on_error == "dead-letter" and options.dead_letters is not None:
+        letters = Path(options.dead_letters)
         if letters.is_dir():
             raise ParameterError(f"--dead-letters {letters} is a folder: name a file")
         if not letters.exists():

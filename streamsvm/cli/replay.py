@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
 
 from streamsvm.cli.late import add_late_options, late_labels_of
 from streamsvm.cli.learners import add_learner_options
@@ -30,9 +31,17 @@ def complete(parser: Parser) -> None:
     parser.add_argument("--target", required=True, metavar="COLUMN", help="column of the label")
     data = parser.add_argument_group("data")
     data.add_argument("--columns", metavar="A,B,...", help="features; default: all other columns")
+    data.add_argument("--exclude", metavar="A,B,...", help="columns that are no features")
     data.add_argument("--positive", metavar="LABEL", help="learn this label against all others")
     data.add_argument("--limit", type=whole(1), metavar="ROWS", help="read only so many rows")
     data.add_argument("--epochs", type=whole(1), default=1, help="readings of the file; default 1")
+    data.add_argument(
+        "--late-files",
+        choices=("refuse", "read"),
+        default="refuse",
+        help="with --checkpoint: files that came to the folder since, and sort before the last one "
+        "that was read; default refuse. Those that sort after it are read in any case",
+    )
     add_pace_options(data)
     add_late_options(parser.add_argument_group("labels that come late"))
     data.add_argument("--seed", type=whole(0), default=0, help="of the shuffle buffer; default 0")
@@ -45,11 +54,19 @@ def complete(parser: Parser) -> None:
     add_output_options(output)
 
 
-def _choose_learner(options: argparse.Namespace, columns: list[str] | None) -> None:
+def _columns(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of a source that say which columns are features."""
+    return {
+        "columns": options.columns.split(",") if options.columns else None,
+        "exclude": options.exclude.split(",") if options.exclude else (),
+    }
+
+
+def _choose_learner(options: argparse.Namespace) -> None:
     """Choose LaRank for a target of more than two classes, if nothing else was asked for."""
     if options.learner is not None or options.positive is not None:
         return
-    with open_source(options.file, options.target, columns=columns) as source:
+    with open_source(options.file, options.target, **_columns(options)) as source:
         first = next(source.batches(_ROWS_TO_CHOOSE_BY), None)
     if first is None:
         return
@@ -64,21 +81,23 @@ def _choose_learner(options: argparse.Namespace, columns: list[str] | None) -> N
 
 def run(options: argparse.Namespace) -> int:
     """Replay, report, save; return the exit code."""
-    columns = options.columns.split(",") if options.columns else None
     source = open_source(
         options.file,
         options.target,
-        columns=columns,
+        **_columns(options),
         timestamp=options.timestamp,
         shuffle_buffer=options.shuffle_buffer,
         seed=options.seed,
+        late_files=options.late_files,
     )
     if options.speed is not None and options.timestamp is None:
         raise ParameterError("--speed needs --timestamp COLUMN")
     # Opened now, so that a bad path fails before hours of work, not after.
-    test = open_source(options.test, options.target, columns=columns) if options.test else None
+    test = None
+    if options.test:
+        test = open_source(options.test, options.target, **_columns(options))
     check_outputs(options)
-    _choose_learner(options, columns)
+    _choose_learner(options)
 
     total = None if source.n_rows is None else source.n_rows * options.epochs
     if options.limit is not None:

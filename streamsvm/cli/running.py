@@ -18,15 +18,17 @@ from streamsvm import TrackingMonitor, __version__
 from streamsvm import save as save_model
 from streamsvm.cli import evaluate, history
 from streamsvm.cli.learners import model_from
-from streamsvm.cli.outputs import DEAD_LETTERS
 from streamsvm.cli.screen import Screen, report_rows, report_table
 from streamsvm.cli.values import number_or_share, path, whole
 from streamsvm.errors import ParameterError
 from streamsvm.run.advice import advice_of
 from streamsvm.run.bad_events import BadEvents, OnError
 from streamsvm.run.checkpoint import Checkpoint
-from streamsvm.run.report import RunReport
+from streamsvm.run.report import Progress, RunReport
 from streamsvm.run.runner import Run
+
+_WORTH_A_LINE = 20
+"""So many bad examples, if they are most, are mentioned at once."""
 
 
 def add_output_options(output: argparse._ArgumentGroup) -> None:
@@ -73,14 +75,15 @@ def add_output_options(output: argparse._ArgumentGroup) -> None:
         type=number_or_share,
         metavar="N",
         help="stop when more than so many examples cannot be used, or more than this share (as .01 "
-        "or 1%%); default: however many there are",
+        "or 1%%); default: more than half, and more than 500; 100%%: however many there are",
     )
     output.add_argument(
         "--dead-letters",
         type=path,
         metavar="FILE",
-        default=DEAD_LETTERS,
-        help=f"where they are kept; default {DEAD_LETTERS}, made when there are any",
+        help="where they are kept; made when there are any, with a number in its name if there is "
+        "such a file already; default dead_letters.jsonl, or with --checkpoint FILE "
+        "FILE.dead_letters.jsonl",
     )
 
 
@@ -143,7 +146,8 @@ def run_shown(
     watched = options.monitor or options.metrics_port is not None
     monitor = TrackingMonitor(model) if watched else None
     on_error = options.on_error if letters is None else letters
-    bad = BadEvents(on_error, options.dead_letters, options.max_errors)
+    most: Any = "half" if options.max_errors is None else options.max_errors
+    bad = BadEvents(on_error, options.dead_letters, most)
     screen = Screen(title, total, quiet=options.quiet, learner=options.learner)
     with ExitStack() as stack:
         stack.enter_context(screen)
@@ -157,13 +161,27 @@ def run_shown(
             limit=options.limit,
             positive=options.positive,
             bad_events=bad,
-            on_progress=screen.show,
+            on_progress=_shown(screen, bad),
             should_stop=lambda: bool(stop),
             checkpoint=checkpoint_of(options),
             will_save=options.save is not None,
             **run_options,
         ).execute()
-    return conclude(options, model, learner, monitor, report, bad, test)
+    return conclude(options, model, learner, monitor, report, test)
+
+
+def _shown(screen: Screen, bad: BadEvents) -> Callable[[Progress], None]:
+    """Return a function that shows progress, and once what is wrong if most events are bad."""
+    said = False
+
+    def show(now: Progress) -> None:
+        nonlocal said
+        screen.show(now)
+        if not said and now.n_bad >= _WORTH_A_LINE and 2 * now.n_bad > now.rows:
+            said = True
+            screen.say(f"most examples cannot be used: {bad.most_frequent}")
+
+    return show
 
 
 def _serve(monitor: TrackingMonitor, port: int) -> Any:
@@ -181,7 +199,6 @@ def conclude(
     learner: Any,
     monitor: TrackingMonitor | None,
     report: RunReport,
-    bad: BadEvents,
     test: Source | None = None,
 ) -> int:
     """Save the model, measure the test error, and print the report.
@@ -196,8 +213,6 @@ def conclude(
         The monitor, if there is one.
     report
         The run's report.
-    bad
-        The handler of bad events.
     test
         Rows to measure the error on.
 
@@ -228,8 +243,8 @@ def conclude(
             wrong, n = evaluate.test_error(model, test, options.positive)
             extra["test error"] = f"{wrong:.2%} of {n:,} examples of {options.test}"
             result |= {"test_error": wrong, "test_rows": n}
-    if bad.total and bad.on_error == "dead-letter":
-        extra["dead letters"] = options.dead_letters
+    if report.dead_letters is not None:
+        extra["dead letters"] = report.dead_letters
     rows = report_rows(report, extra)
     if options.report is not None:
         with _kept_back(failures):

@@ -34,6 +34,7 @@ def open_source(path: str, target: str | None, **options: Any) -> ArrowSource | 
 
     """
     if Path(path).suffix.lower() in _ARROW_ENDINGS:
+        options.pop("late_files", None)  # an Arrow source is one file
         return ArrowSource(path, target, **options)
     return ParquetSource(path, target, **options)
 

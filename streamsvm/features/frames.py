@@ -27,8 +27,9 @@ def matrix_of(X: Any, schema: Schema) -> Matrix | SparseMatrix:
     ----------
     X
         A NumPy array (n, d) or SciPy sparse matrix, whose features are named 0 .. d-1; an Arrow
-        Table or RecordBatch; a pandas, polars or other frame that narwhals supports. Arrow nulls
-        and pandas NA are missing features and count 0; NaN is refused as in an event. A zero in an
+        Table or RecordBatch; a pandas, polars or other frame that narwhals supports. Nulls, and
+        what pandas takes for missing (NA, None, NaN), are missing features and count 0; any other
+        NaN is refused as in an event. A zero in an
         Arrow column whose field has the metadata ``one_hot`` is a missing feature. Two Arrow
         columns, lists of integers and lists of as many values, are sparse rows: the integers name
         the features.
@@ -131,25 +132,36 @@ def _of_arrow(X: pa.RecordBatch | pa.Table) -> Matrix:
         if field.metadata and b"one_hot" in field.metadata:
             first[c] = np.argmax(values[:, c] != 0.0)
     names: list[Name] = list(X.schema.names)
+    return Matrix(names, values, _by_appearance(names, first), absent)
+
+
+def _by_appearance(names: list[Name], first: np.ndarray) -> list[Name]:
+    """Return names by the first row that has each, as events would bring them."""
     rank = {name: i for i, name in enumerate(in_order(names))}
     order = sorted(range(len(names)), key=lambda c: (first[c], rank[names[c]]))
-    return Matrix(names, values, [names[c] for c in order], absent)
+    return [names[c] for c in order]
 
 
 def _of_frame(frame: Any) -> Matrix:
-    values = np.zeros(frame.shape)
+    names, values = list(frame.columns), np.zeros(frame.shape)
+    first, absent = np.zeros(len(names), np.int64), np.zeros(frame.shape, bool)
     for c, name in enumerate(frame.columns):
         column = frame[name]
         if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
             raise FeatureError(f"column {name!r} is {column.dtype}: only numbers are features")
         native = column.to_native()
-        if frame.implementation.is_pandas_like():
-            # A nullable column's NA is a missing feature; a plain float column's NaN is not.
-            extension = not isinstance(native.dtype, np.dtype)
-            values[:, c] = native.to_numpy(float, na_value=0.0) if extension else native.to_numpy()
-        else:
+        # In pandas NaN is how a plain float column says that a value is missing.
+        absent[:, c] = column.is_null().to_numpy()
+        first[c] = np.argmin(absent[:, c]) if len(absent) else 0
+        if not frame.implementation.is_pandas_like():
             values[:, c] = column.fill_null(0).to_numpy()
-    return Matrix(list(frame.columns), values, None)
+        elif isinstance(native.dtype, np.dtype):
+            values[:, c] = np.where(absent[:, c], 0.0, native.to_numpy())
+        else:
+            values[:, c] = native.to_numpy(float, na_value=0.0)
+    if not absent.any():
+        return Matrix(names, values, None)
+    return Matrix(names, values, _by_appearance(names, first), absent)
 
 
 def labels_of(y: Any, n_rows: int) -> LabelColumn:

@@ -127,9 +127,10 @@ def encoded(
     for step in steps:
         name = type(step).__name__
         if name not in known or type(step) is not known[name].cls:
+            whose = "River's" if type(step).__module__.startswith("river.") else "a"
             raise ModelFileError(
-                f"a {name} cannot be saved: model files hold {', '.join(sorted(known))} and "
-                "pipelines of them (pickle the others)"
+                f"{whose} {name} cannot be saved: model files hold {', '.join(sorted(known))} and "
+                f"pipelines of them. {_instead(step, model)}"
             )
     described: list[dict[str, Any]] = []
     arrays: dict[str, np.ndarray] = {}
@@ -145,6 +146,18 @@ def encoded(
         # This copies the arrays, which may be views of arrays that change later.
         written = _arrow(described, about or {}, arrays)
     return _stamped(written)
+
+
+def _instead(step: Any, model: Any) -> str:
+    """Return what can be done with a model that has a step which a file cannot hold."""
+    if type(step).__name__ in codec.registered():
+        return f"Use streamsvm.{type(step).__name__} in its place"
+    if step is model:
+        return "Pickle it"
+    return (
+        "Pickle the pipeline (and load pickles only from people you trust), or save the learner "
+        f"alone, pipeline[{list(model.steps)[-1]!r}].save(path), and transform events before it"
+    )
 
 
 def _arrow(

@@ -5,21 +5,22 @@ Under each policy, a bad event never reaches the model, and is counted by its ki
 
 from __future__ import annotations
 
-import json
 import math
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, Literal, Protocol
 
 from streamsvm.errors import BadEventError, ParameterError
+from streamsvm.run.letter_file import DEFAULT_NAME, LetterFile
 
 _LEAST_FOR_SHARE = 100
 # Python refuses to write whole numbers of more than 4,300 digits.
 _MOST_BITS = 10_000
+_LEAST_FOR_HALF = 1000
+_MOST_REASONS = 1000
 
 OnError = str | Callable[[dict[str, Any]], None]
 
@@ -38,15 +39,19 @@ class BadEvents:
     Parameters
     ----------
     on_error
-        ``"raise"``: stop with a `BadEventError`; ``"skip"``: only count; ``"dead-letter"``: append
+        ``"raise"``: stop with a `BadEventError`; ``"skip"``: only count; ``"dead-letter"``: write
         to `path` as JSON lines; or a callable that is given each event as a dict with ``position``,
         ``reason``, ``x`` and ``y``.
     path
-        The file of dead letters; it is made when the first one comes.
+        The file of dead letters, made when the first one comes; each run has its own, with a number
+        in its name if there is one already: see `file`. None: ``dead_letters.jsonl``, in a run with
+        a checkpoint the name of that file with ``.dead_letters.jsonl`` appended.
     most
         Stop with a `BadEventError` when more than this number of events are bad (an int of at least
         0), or more than this share of all events (a float between 0.0 and 1.0), from the 100th
-        event on. At 0.0 the first bad event stops, at 1.0 none does. None: never.
+        event on. At 0.0 the first bad event stops, at 1.0 none does. ``"half"``: more than half of
+        all events, and more than 500, which means that something is wrong with the set-up. None:
+        never.
 
     Raises
     ------
@@ -58,8 +63,8 @@ class BadEvents:
     def __init__(
         self,
         on_error: OnError = "raise",
-        path: str | Path = "dead_letters.jsonl",
-        most: float | None = None,
+        path: str | Path | None = None,
+        most: float | Literal["half"] | None = None,
     ) -> None:
         if not callable(on_error) and on_error not in ("raise", "skip", "dead-letter"):
             raise ParameterError(
@@ -67,20 +72,40 @@ class BadEvents:
             )
         is_share = isinstance(most, float) and 0.0 <= most <= 1.0
         is_number = isinstance(most, int) and not isinstance(most, bool) and most >= 0
-        if not (most is None or is_share or is_number):
+        if not (most is None or most == "half" or is_share or is_number):
             raise ParameterError(
                 f"most={most!r}: use a whole number of at least 0, a share as a float between 0.0 "
-                "and 1.0, or None"
+                "and 1.0, 'half', or None"
             )
         self.on_error, self.most = on_error, most
-        self.path = Path(path)
+        self._letters = LetterFile(DEFAULT_NAME if path is None else path)
+        self._has_default_path = path is None
         self.counts: Counter[str] = Counter()
         self.n_events = 0  # all events so far, good or bad; the `Run` keeps this up to date
         self._batch: list[tuple[Any, str, str]] | None = (
             None  # (position, kind, reason) of bad ones
         )
         self._reasons: dict[str, str] = {}  # of the first event of each kind in this process
-        self._file: TextIO | None = None
+        # How often each of the first reasons came in this process, and with which event first.
+        self._often: Counter[str] = Counter()
+        self._first: dict[str, Any] = {}
+
+    @property
+    def file(self) -> Path | None:
+        """The file of this run's dead letters; None: there is none (yet)."""
+        return self._letters.path
+
+    def name_after(self, checkpoint: Path) -> None:
+        """Name the file of dead letters after a checkpoint, unless it was given a path.
+
+        Parameters
+        ----------
+        checkpoint
+            The checkpoint's path.
+
+        """
+        if self._has_default_path:
+            self._letters = LetterFile(checkpoint.with_name(f"{checkpoint.name}.{DEFAULT_NAME}"))
 
     @property
     def total(self) -> int:
@@ -95,6 +120,24 @@ class BadEvents:
             reason = self._reasons.get(kind)
             kinds.append(f"{n:,} {kind}" + (f" (the first: {reason})" if reason else ""))
         return ", ".join(kinds)
+
+    @property
+    def most_frequent(self) -> str:
+        """The most frequent reason in this process, how often it came, and where first."""
+        if not self._often:
+            return ""
+        reason, n = self._often.most_common(1)[0]
+        see = "" if self.file is None else f"; see {self.file}"
+        return f"{reason} ({n:,} of them, first at {self._first[reason]}{see})"
+
+    def _count(self, event: EventLike, kind: str, reason: str) -> None:
+        self.counts[kind] += 1
+        self._reasons.setdefault(kind, reason)
+        if reason not in self._first:
+            if len(self._first) >= _MOST_REASONS:
+                return
+            self._first[reason] = event.position
+        self._often[reason] += 1
 
     def take(self, event: EventLike, kind: str, reason: str) -> None:
         """Handle one bad event.
@@ -114,15 +157,14 @@ class BadEvents:
             The policy is ``"raise"``, or there are more than `most` bad events.
 
         """
-        self.counts[kind] += 1
-        self._reasons.setdefault(kind, reason)
+        self._count(event, kind, reason)
         self._keep(event, reason)
         if self._batch is not None:
             self._batch.append((event.position, kind, reason))
-        elif isinstance(self.most, float):
+        elif not isinstance(self.most, int):
             self._check_share([(self.n_events, event.position, kind, reason)])
         if isinstance(self.most, int) and self.total > self.most:
-            self._stop(event.position, self.counts, str(self.most), reason)
+            self._stop(event.position, self.counts, f"{self.most} are allowed", reason)
 
     @contextmanager
     def in_order(self, batch: Any) -> Iterator[None]:
@@ -148,7 +190,7 @@ class BadEvents:
             found, self._batch = self._batch, None
         finally:
             self._batch = None
-        if found and isinstance(self.most, float):
+        if found and isinstance(self.most, (float, str)):
             number = _numbers_of(batch, before)
             last = before + len(number)
             numbered = [(number.get(at, last), at, kind, why) for at, kind, why in found]
@@ -156,21 +198,30 @@ class BadEvents:
 
     def _check_share(self, bad: list[tuple[int, Any, str, str]]) -> None:
         """Stop if the latest bad events, with their numbers in the stream, are too many."""
-        share = float(self.most or 0.0)
         counts = self.counts - Counter(kind for _, _, kind, _ in bad)
         for n, position, kind, reason in bad:
             counts[kind] += 1
-            # Among the first events, a single bad one would be a large share.
-            n = max(n, _LEAST_FOR_SHARE)
-            if share < 1.0 and counts.total() > share * n:
-                self._stop(position, counts, f"{share:.2%} of {n:,}", reason)
+            if self._are_too_many(counts.total(), n):
+                self._stop(position, counts, self._allowed(n), reason)
 
     def _stop(self, position: Any, counts: Counter[str], allowed: str, reason: str) -> None:
         found = ", ".join(f"{n:,} {kind}" for kind, n in counts.most_common())
         raise BadEventError(
-            f"{position}: {counts.total():,} events could not be used ({found}), "
-            f"{allowed} are allowed; the last one: {reason}"
+            f"{position}: {counts.total():,} events could not be used ({found}), {allowed}; "
+            f"the last one: {reason}; most often: {self.most_frequent}"
         )
+
+    def _allowed(self, n: int) -> str:
+        if isinstance(self.most, float):
+            return f"{self.most:.2%} of {max(n, _LEAST_FOR_SHARE):,} are allowed"
+        return f"more than half of {n:,} (most=1.0, --max-errors 100% goes on nevertheless)"
+
+    def _are_too_many(self, total: int, n: int) -> bool:
+        """Tell whether so many bad events are too large a share of the first n."""
+        if isinstance(self.most, float):
+            # Among the first events, a single bad one would be a large share.
+            return self.most < 1.0 and total > self.most * max(n, _LEAST_FOR_SHARE)
+        return self.most == "half" and 2 * total > max(n, _LEAST_FOR_HALF)
 
     def _keep(self, event: EventLike, reason: str) -> None:
         if self.on_error == "raise":
@@ -188,9 +239,7 @@ class BadEvents:
         if callable(self.on_error):
             self.on_error(letter)
             return
-        if self._file is None:
-            self._file = self.path.open("a", encoding="utf-8")
-        self._file.write(json.dumps(letter) + "\n")
+        self._letters.write(letter)
 
     def settle(self) -> dict[str, Any]:
         """Flush the dead letters to the disk, or call the callable's `flush`; part of a checkpoint.
@@ -198,16 +247,12 @@ class BadEvents:
         Returns
         -------
         dict[str, Any]
-            JSON values for `resume`: the counts, and the size of the file.
+            JSON values for `resume`: the counts, and what tells the file of this run.
 
         """
         if hasattr(self.on_error, "flush"):
             self.on_error.flush()
-        if self._file is not None:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        letters = self.on_error == "dead-letter" and self.path.exists()
-        return {"counts": dict(self.counts), "bytes": self.path.stat().st_size if letters else 0}
+        return {"counts": dict(self.counts), **self._letters.settle()}
 
     def resume(self, settled: dict[str, Any]) -> None:
         """Continue from what `settle` returned; dead letters written later are removed.
@@ -221,17 +266,14 @@ class BadEvents:
 
         """
         self.counts = Counter(settled["counts"])
-        if self.on_error == "dead-letter" and self.path.exists():
-            if self.path.stat().st_size > settled["bytes"]:
-                os.truncate(self.path, settled["bytes"])
+        if self.on_error == "dead-letter":
+            self._letters.resume(settled)
 
     def close(self) -> None:
         """Flush and close the file, or call the callable's `flush`."""
         if hasattr(self.on_error, "flush"):
             self.on_error.flush()
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._letters.close()
 
 
 def _numbers_of(batch: Any, before: int) -> dict[Any, int]:

@@ -260,6 +260,12 @@ class Checkpoint:
             )
         with _as_damage(self.path):
             self._check(run, model, about)
+            place = Place(**about["run"]["place"])
+        # Outside of the `with`: an error here is about the source, not about the file. Before the
+        # model changes: a source that is not what it was is refused.
+        if place.snapshot is not None:
+            self._resume_source(run, place.snapshot)
+        with _as_damage(self.path):
             for own, kept in zip(
                 model_file.steps_of(run.model), model_file.steps_of(model), strict=True
             ):
@@ -273,13 +279,17 @@ class Checkpoint:
                     if n.startswith(_LATE_PREFIX)
                 }
                 run.late.resume(about["late"], held)
-            place = Place(**about["run"]["place"])
-        # Outside of the `with`: an error here is about the source, not about the file.
-        if place.snapshot is not None:
-            run.source.resume(place.snapshot)
-        with _as_damage(self.path):
             _fill(run, about["run"])
         return place
+
+    def _resume_source(self, run: Any, snapshot: dict[str, Any]) -> None:
+        try:
+            run.source.resume(snapshot)
+        except ValueError as error:
+            raise CheckpointError(
+                f"{self.path} is of another source, or this one has changed: {error} (with another "
+                "checkpoint)"
+            ) from error
 
     def _check(self, run: Any, model: Any, about: dict[str, Any]) -> None:
         """Refuse the state of another run."""

@@ -6,6 +6,7 @@ validation: it is learnt by the scaler (without its label) and scaled, predicted
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -37,11 +38,21 @@ class Feeder:
         Takes the rows that cannot be used.
     positive
         A label, as text: it is learnt as True, all others as False.
+    target
+        The field of the label, if events need not have it: if none had it before, the first one
+        that lacks it may have a field with a similar name, which is then named.
 
     """
 
-    def __init__(self, model: Any, bad: BadEvents, positive: str | None = None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        bad: BadEvents,
+        positive: str | None = None,
+        target: str | None = None,
+    ) -> None:
         self.model, self.bad, self.positive = model, bad, positive
+        self._target, self._missing = target, ""
         self.scaler, self.learner = parts_of(model)
 
     def labels_of(self, batch: Any) -> LabelColumn:
@@ -240,7 +251,7 @@ class Feeder:
     ) -> None:
         event = event_of(batch, i)
         if labels is not None and labels[i] is None:
-            self.bad.take(event, "missing label", "the label is missing")
+            self.bad.take(event, "missing label", self._reason(event))
             return
         bad = bad_value(matrix, i, LARGEST)
         if bad is not None:
@@ -248,6 +259,17 @@ class Feeder:
             self.bad.take(event, "bad feature", f"feature {name!r} is {value}: {fault_of(value)}")
         elif labels is not None:
             self.bad.take(event, "third class", f"label {labels[i]!r} is a third class")
+
+    def _reason(self, event: Any) -> str:
+        """Return why an event without a label is refused; looked up for the first one only."""
+        if not self._missing:
+            self._missing = "the label is missing"
+            # Text fields are features named field=value.
+            fields = {str(name).partition("=")[0] for name in event.x}
+            is_first = self.learner is None or not self.learner.classes
+            if is_first and (near := difflib.get_close_matches(self._target or "", fields, n=1)):
+                self._missing += f": there is no `{self._target}`, did you mean `{near[0]}`?"
+        return self._missing
 
     def _learn(
         self,
@@ -288,7 +310,7 @@ class Feeder:
         pairs = []
         for event, y in zip(batch.events(), labels, strict=True):
             if y is None:
-                self.bad.take(event, "missing label", "the label is missing")
+                self.bad.take(event, "missing label", self._reason(event))
                 continue
             try:
                 predicted = self.model.predict_one(event.x)

@@ -326,16 +326,11 @@ class LateLabels:
             return map(float, range(self._seen, self._seen + len(batch)))
         if self.moment == "timestamp":
             if batch.timestamps is None:
-                raise ParameterError(
-                    "moment='timestamp', but the source has no timestamps: name its column"
-                )
+                raise ParameterError("moment='timestamp': the source has none; name its column")
             return iter(batch.timestamps.tolist())
         moments = [float(event.x.get(self.moment, math.nan)) for event in batch.events()]
         if self._now == 0.0 and not any(map(math.isfinite, moments)):
-            raise ParameterError(
-                f"moment={self.moment!r}: no event so far has such a feature, or it is no time; "
-                "name one that is, or 'timestamp'"
-            )
+            raise ParameterError(f"moment={self.moment!r}: no event has such a time so far")
         return iter(moments)
 
     # Checkpoints

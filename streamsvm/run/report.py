@@ -63,6 +63,7 @@ class RunReport:
     rows: int = 0
     learnt: int = 0
     bad: dict[str, int] = field(default_factory=dict)
+    dead_letters: str | None = None  # the file of those that could not be used, if there is one
     late: dict[str, int] = field(default_factory=dict)  # `LateLabels.counts`
     clipped: dict[str, int] = field(default_factory=dict)  # the scaler's `n_clipped`
     source: dict[str, int] = field(default_factory=dict)  # counts of the source, if it has any

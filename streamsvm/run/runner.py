@@ -145,7 +145,9 @@ class Run:
         self.source, self.model = source, model if self.monitor is None else self.monitor.model
         self.epochs, self.limit, self.positive = epochs, limit, positive
         self.bad = bad_events or BadEvents()
-        self.feeder = Feeder(self.model, self.bad, positive)
+        if checkpoint is not None:
+            self.bad.name_after(checkpoint.path)
+        self.feeder = Feeder(self.model, self.bad, positive, getattr(source, "target_field", None))
         self.learner = self.feeder.learner
         # A monitor makes its records at the ends of chunks.
         chunk = (self.learner or Learner).chunk
@@ -227,7 +229,7 @@ class Run:
                     self.bad.take(reject, reject.kind, reject.reason)
                 if len(batch):
                     self._learn(batch, first, epoch)
-            if len(batch):
+            if len(batch) or rejects:
                 self._update_times()
                 self._report_progress("learning", epoch)
             if self.checkpoint is not None:
@@ -354,6 +356,7 @@ class Run:
         report.peak_bytes = peak_memory()
         report.bad = dict(self.bad.counts)
         report.source = dict(getattr(self.source, "counts", {}))
+        report.dead_letters = None if self.bad.file is None else str(self.bad.file)
         report.late = {} if self.late is None else self.late.counts
         if (scaler := self.feeder.scaler) is not None:
             report.clipped = {str(name): n for name, n in scaler.n_clipped.items()}

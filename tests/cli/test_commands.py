@@ -143,6 +143,20 @@ def test_arrow_files_and_folders(capsys):
     assert replay("data.arrow", "--quiet") == 0
 
 
+def test_excluded_columns(capsys):
+    write(leak=columns()["y"].astype(float))
+    for options in (["--exclude", "leak,t"], ["--columns", "a,b,t", "--exclude", "t"]):
+        assert (
+            replay("data.parquet", "--quiet", "--save", "m.svm", "--learner", "sgd", *options) == 0
+        )
+        learner = streamsvm.load("m.svm")["SVMSGDClassifier"]
+        assert sorted(learner.feature_names) == ["a", "b"]
+    assert replay("data.parquet", "--exclude", "leek") == 1
+    assert (
+        "exclude `leek` is not a column of `data.parquet`; did you mean" in capsys.readouterr().err
+    )
+
+
 def test_labels_that_come_late(capsys):
     write(when=np.arange(600) * 2.0)
     options = ("data.parquet", "--json", "--quiet", "--columns", "a,b,t", "--no-scale")
@@ -192,10 +206,28 @@ def test_bad_rows_by_policy(capsys):
     assert replay("data.parquet") == 0
     assert "6 missing label" in capsys.readouterr().out
     assert len(Path("dead_letters.jsonl").read_text().splitlines()) == 6
+    # Another run has another file, and says which.
+    assert replay("data.parquet", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["dead_letters"] == "dead_letters.2.jsonl"
+    assert replay("data.parquet", "--checkpoint", "run.ckpt") == 0
+    assert re.search(r"dead letters +run.ckpt.dead_letters.jsonl\n", capsys.readouterr().out)
+    for name in ("dead_letters.jsonl", "dead_letters.2.jsonl", "run.ckpt.dead_letters.jsonl"):
+        assert len(Path(name).read_text().splitlines()) == 6
     assert replay("data.parquet", "--on-error", "raise") == 1
     assert "data.parquet: row 0: the label is missing" in capsys.readouterr().err
     assert replay("data.parquet", "--on-error", "skip", "--dead-letters", "no.jsonl") == 0
     assert not Path("no.jsonl").exists()
+
+
+def test_most_rows_are_bad(capsys):
+    a = np.where(np.arange(600) % 10 == 0, columns()["a"], np.nan)
+    write(a=a)
+    assert replay("data.parquet") == 1
+    said = capsys.readouterr().err
+    reason = r"feature 'a' is nan: .*\(5\d\d of them, first at data.parquet: row 1; see dead_let"
+    assert re.search(f"most often: {reason}", said)
+    assert replay("data.parquet", "--max-errors", "100%", "--no-monitor") == 0
+    assert re.search(f"most examples cannot be used: {reason}", capsys.readouterr().err)
 
 
 def test_the_share_of_bad_rows_that_stops(capsys):

@@ -90,6 +90,21 @@ def test_resume_in_a_file(paths, name):
         ArrowSource(TABLE, "y").resume(first.snapshot())
 
 
+@pytest.mark.parametrize("name", ["table.arrow", "table.arrows"])
+def test_another_file_of_the_same_name_is_refused(paths, tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes((paths / name).read_bytes())
+    first = ArrowSource(path, "y")
+    next(first.batches(4))
+    reverse = TABLE.take(list(range(TABLE.num_rows))[::-1])
+    with pa.OSFile(str(path), "wb") as file:
+        writer = pa.ipc.new_file if name.endswith("w") else pa.ipc.new_stream
+        with writer(file, TABLE.schema) as written:
+            written.write_table(reverse)
+    with pytest.raises(SnapshotError, match=f"`{name}` is not the file that the snapshot is of"):
+        ArrowSource(path, "y").resume(first.snapshot())
+
+
 def test_a_reader_can_only_go_forward():
     first = ArrowSource(TABLE, "y")
     next(first.batches(4))

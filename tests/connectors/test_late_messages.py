@@ -10,7 +10,7 @@ import pytest
 from connectors import KafkaSource, LetterTopic, SourceError
 from connectors.messages import Message
 from streamsvm import LASVMClassifier
-from streamsvm.errors import BadEventError, ParameterError
+from streamsvm.errors import BadEventError, LabelError, ParameterError
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
@@ -181,6 +181,21 @@ def test_letters_that_cannot_be_delivered_stop_the_run():
         run_with_letters(Producer(refuses=True))
     with pytest.raises(SourceError, match="could not be delivered"):
         run_with_letters(Producer(left=2))
+
+
+def test_a_misspelt_target_names_the_field_that_is_meant():
+    events = [{"user": "a", "amount": 1.5, "fraud": i % 2 == 0} for i in range(30)]
+    letters = []
+    for target, near in (("frued", "fraud"), ("usr", "user")):
+        with pytest.raises(LabelError, match=f"no `{target}`, did you mean `{near}`\\?"):
+            bad = BadEvents(letters.append)
+            Run(KafkaSource(events, target), LASVMClassifier(), bad_events=bad).execute()
+    assert len({letter["reason"] for letter in letters[:30]}) == 1
+    # A label that only this event lacks is not misspelt.
+    events[7] = {"frauds": 1.0, "fraud": None}
+    bad = BadEvents(letters.append)
+    Run(KafkaSource(events, "fraud", batch_size=5), LASVMClassifier(), bad_events=bad).execute()
+    assert letters[-1]["reason"] == "the label is missing"
 
 
 def test_a_share_of_errors_stops_the_run():

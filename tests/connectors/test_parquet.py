@@ -245,6 +245,78 @@ def test_a_snapshot_of_another_file_is_refused(write):
         ParquetSource(second, "y", filters=[("f", ">", 1)]).resume(source.snapshot())
 
 
+def taken(source, n):
+    """Read n events; return the snapshot as a file keeps it."""
+    list(islice(source.events(), n))
+    return json.loads(json.dumps(source.snapshot()))
+
+
+def test_another_file_of_the_same_name_is_refused(write):
+    path = write("a.parquet", TABLE)
+    snapshot = taken(ParquetSource(path, "y"), 9)
+    # The same schema, number of rows, and statistics: only the rows are others.
+    write("a.parquet", TABLE.take(np.r_[0, N - 2 : 0 : -1, N - 1]))
+    with pytest.raises(SnapshotError, match=r"50 rows, [\d,]+ bytes, digest \w+ then, 50 rows"):
+        ParquetSource(path, "y").resume(snapshot)
+    write("a.parquet", TABLE)
+    source = ParquetSource(path, "y")
+    source.resume(snapshot)
+    assert rows(source) == list(range(9, N))
+
+
+def names(source):
+    return list(dict.fromkeys(position.file for _, _, position in source.events()))
+
+
+def test_a_folder_that_grew(write, tmp_path):
+    for name in "bd":
+        write(f"in/{name}.parquet", TABLE)
+    folder = tmp_path / "in"
+    first = ParquetSource(folder, "y")
+    early, late = taken(first, 9), taken(first, N)
+    write("in/e.parquet", TABLE)
+    write("in/c.parquet", TABLE)
+    # Files after the position are taken, in their order.
+    source = ParquetSource(folder, "y")
+    source.resume(early)
+    assert names(source) == ["b.parquet", "c.parquet", "d.parquet", "e.parquet"]
+    # Those before it are refused, or read next.
+    with pytest.raises(SnapshotError, match=r"1 files .* sort before `d.parquet`.*`c.parquet`"):
+        ParquetSource(folder, "y").resume(late)
+    source = ParquetSource(folder, "y", late_files="read")
+    source.resume(late)
+    snapshot = taken(source, N - 9)
+    assert snapshot["file"] == "d.parquet"
+    snapshot = taken(source, 1)
+    again = ParquetSource(folder, "y", late_files="refuse")
+    again.resume(snapshot)
+    assert names(again) == ["c.parquet", "e.parquet"]
+    again.rewind()
+    assert names(again) == ["b.parquet", "d.parquet", "c.parquet", "e.parquet"]
+    with pytest.raises(ValueError, match="late_files='never': use 'refuse' or 'read'"):
+        ParquetSource(folder, "y", late_files="never")
+
+
+def test_files_that_were_read_stay_what_they_were(write, tmp_path):
+    for name in "abc":
+        write(f"in/{name}.parquet", TABLE)
+    folder = tmp_path / "in"
+    source = ParquetSource(folder, "y")
+    first = taken(source, N + 1)
+    source.rewind()
+    second = taken(source, 1)
+    # In the first epoch c is still to be read; in the second, it was.
+    write("in/c.parquet", TABLE.slice(3))
+    again = ParquetSource(folder, "y")
+    again.resume(first)
+    assert len(list(again.events())) == 2 * N - 1 - 3
+    with pytest.raises(SnapshotError, match="`c.parquet` is not the file"):
+        ParquetSource(folder, "y").resume(second)
+    (folder / "a.parquet").unlink()
+    with pytest.raises(SnapshotError, match="`a.parquet`, which was read, is no file"):
+        ParquetSource(folder, "y").resume(first)
+
+
 TURNS = st.lists(st.tuples(st.booleans(), st.integers(1, 12)), max_size=8)
 
 
@@ -282,7 +354,8 @@ def test_a_resumed_stream_is_the_stream_that_never_stopped(
         else:
             taken += len(next(stopped.batches(count), ()))
     resumed = ParquetSource(folders[groups[1]], "y", **options)
-    resumed.resume(json.loads(json.dumps(stopped.snapshot())))
+    # Without "content": the files are others, their rows are the same.
+    resumed.resume(json.loads(json.dumps(stopped.snapshot() | {"content": None})))
     assert read_mixed(resumed, turns[1]) == whole[taken:]
     assert read_mixed(stopped, turns[1]) == whole[taken:]
 

@@ -185,6 +185,17 @@ def test_a_snapshot_with_other_settings_is_refused(options, text):
     assert text in str(caught.value)
 
 
+def test_excluded_columns_are_no_features():
+    assert ArrowSource(TABLE, "y", exclude=["n"]).features == [
+        name for name in TABLE.schema.names if name not in ("y", "n")
+    ]
+    assert ArrowSource(TABLE, "y", columns=["n", "t"], exclude=["n"]).features == ["t"]
+    with pytest.raises(MissingColumnError, match="exclude `tt` is not a column.* did you mean `t`"):
+        ArrowSource(TABLE, "y", exclude=["tt"])
+    with pytest.raises(SourceError, match="exclude must be a list of names, not the text 'n'"):
+        ArrowSource(TABLE, "y", exclude="n")
+
+
 def test_foreign_snapshots_are_refused():
     source = ArrowSource(TABLE, "y")
     with pytest.raises(SnapshotError, match="not a snapshot of a ArrowSource: it lacks"):

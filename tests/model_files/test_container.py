@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pytest
+from river import preprocessing
 
 import streamsvm
 from streamsvm import LASVMClassifier, StandardScaler, SVMSGDClassifier, kernels
@@ -58,6 +59,18 @@ def test_pipelines(tmp_path):
     assert other.predict_proba_one({"a": 1.0}) == model.predict_proba_one({"a": 1.0})
     with pytest.raises(ModelFileError, match="a dict cannot be saved"):
         streamsvm.save({}, tmp_path / "n.svm")
+
+
+@pytest.mark.parametrize(
+    ("transformer", "words"),
+    [
+        (preprocessing.StandardScaler, "River's StandardScaler.*Use streamsvm.StandardScaler in"),
+        (preprocessing.OneHotEncoder, r"Pickle the pipeline.*pipeline\['LASVMClassifier'\].save"),
+    ],
+)
+def test_what_can_be_done_with_river_s_transformers_is_said(tmp_path, transformer, words):
+    with pytest.raises(ModelFileError, match=words):
+        streamsvm.save(transformer() | LASVMClassifier(), tmp_path / "m.svm")
 
 
 @pytest.fixture

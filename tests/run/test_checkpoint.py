@@ -257,6 +257,33 @@ def test_a_checkpoint_of_an_older_release_goes_on(tmp_path):
     assert_same(run(sparse(), path), run(sparse()))
 
 
+def test_a_checkpoint_is_of_one_source(tmp_path):
+    table, data = pq.read_table(BANANAS), tmp_path / "data.parquet"
+
+    def go(limit=None):
+        model = sparse()
+        with ParquetSource(data, "label") as source:
+            Run(source, model, limit=limit, checkpoint=Checkpoint(path)).execute()
+        return model
+
+    path = tmp_path / "run.ckpt"
+    pq.write_table(table.slice(0, 500), data)
+    go()
+    kept = path.read_bytes()
+    # Before this was checked, another file of the name was taken as read, and nothing was learnt.
+    pq.write_table(table.slice(500, 500), data)
+    with pytest.raises(CheckpointError, match=r"run.ckpt is of another source.* 500 rows, "):
+        go()
+    assert path.read_bytes() == kept
+    # A checkpoint of an older release has no identity of its source: it is taken as it is.
+    model, about, arrays = model_file.read(path)
+    del about["run"]["place"]["snapshot"]["content"]
+    del about["run"]["place"]["snapshot"]["settings"]["timestamp"]
+    path.write_bytes(model_file.encoded(model, about, arrays))
+    pq.write_table(table.slice(0, 500), data)
+    assert go().n_examples == 500
+
+
 def test_what_cannot_be_kept_is_said_at_the_start(tmp_path):
     with ParquetSource(BANANAS, "label") as source:
         checkpoint = Checkpoint(tmp_path / "run.ckpt")

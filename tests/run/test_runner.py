@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import math
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +10,7 @@ from river import linear_model
 
 from connectors import ArrowSource, MemorySource, Position
 from connectors.source import Reject
-from streamsvm import LASVMClassifier, StandardScaler
+from streamsvm import LASVMClassifier, StandardScaler, SVMSGDClassifier
 from streamsvm.errors import BadEventError, LabelError, ParameterError
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.late_labels import LateLabels
@@ -206,7 +207,9 @@ def test_too_many_bad_events_end_the_run(tmp_path):
     path = tmp_path / "letters.jsonl"
     n = Run(dirty(), pipeline(), bad_events=BadEvents("skip")).execute().bad
     bad = BadEvents("dead-letter", path, most=sum(n.values()) - 1)
-    with pytest.raises(BadEventError, match=r"could not be used \(.*are allowed; the last one"):
+    with pytest.raises(
+        BadEventError, match=r"could not be used \(.*are allowed; the last one: .*; most often: "
+    ):
         Run(dirty(), pipeline(), bad_events=bad).execute()
     # The one too many is kept like the others.
     assert len(path.read_text().splitlines()) == sum(n.values())
@@ -215,6 +218,28 @@ def test_too_many_bad_events_end_the_run(tmp_path):
     for wrong in (-1, True, 1.5):
         with pytest.raises(ParameterError, match="most="):
             BadEvents("skip", most=wrong)
+
+
+def test_most_events_are_bad():
+    good = [({"a": 1.0}, True), ({"a": -1.0}, False)]
+    bad = [({"a": float("nan")}, True)]
+
+    def run(events, most):
+        options = {"bad_events": BadEvents("skip", most=most)}
+        return Run(MemorySource(events), SVMSGDClassifier(), **options).execute()
+
+    assert run(bad * 500 + good, "half").bad == {"bad feature": 500}
+    assert run((good + bad) * 1000 + bad * 900, "half").learnt == 2000
+    with pytest.raises(BadEventError) as caught:
+        run(good * 200 + bad * 6000, "half")
+    said = str(caught.value)
+    assert re.search(r"more than half of [\d,]+ \(most=1.0, --max-errors 100% goes on", said)
+    assert re.search(
+        r"most often: feature 'a' is nan: .* \([\d,]+ of them, first at row 400\)", said
+    )
+    assert run(good * 200 + bad * 6000, 1.0).learnt == 400
+    with pytest.raises(ParameterError, match="'half'"):
+        BadEvents("skip", most="most")
 
 
 class Rejecting(ArrowSource):

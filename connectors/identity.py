@@ -1,0 +1,133 @@
+"""What a snapshot is a snapshot of: files by their content, settings by their values.
+
+A name does not say what a file holds. A snapshot therefore keeps the size, the number of rows and a
+digest of each file that was read, and the settings that decide what its rows mean. Snapshots of
+older releases lack some of these; what one side does not know is not compared.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from connectors.errors import SnapshotError
+
+_ENDS = 65_536
+
+
+class FileIdentity(NamedTuple):
+    """A file by its content; as a JSON list in snapshots."""
+
+    name: str
+    size: int  # bytes
+    rows: int | None  # None: only known at the end of the file
+    digest: str
+
+    def __str__(self) -> str:
+        """Return the words for a message."""
+        rows = "" if self.rows is None else f"{self.rows:,} rows, "
+        return f"{rows}{self.size:,} bytes, digest {self.digest}"
+
+
+def identity_of(path: Path, name: str, rows: int | None, end: int = _ENDS) -> FileIdentity:
+    """Return the identity of a file, which costs two short reads.
+
+    Parameters
+    ----------
+    path
+        The file.
+    name
+        Its name in positions.
+    rows
+        The number of its rows, if known.
+    end
+        The bytes at the end that are part of the digest, such as a Parquet file's footer. Those at
+        the start are part of it in any case: footers without statistics do not depend on the rows.
+
+    Returns
+    -------
+    FileIdentity
+        The identity.
+
+    """
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(0)
+        content = hashlib.sha256(file.read(_ENDS))
+        file.seek(max(0, size - end))
+        content.update(file.read())
+    return FileIdentity(name, size, rows, content.hexdigest()[:16])
+
+
+def check_file(kept: Sequence[Any] | None, own: FileIdentity) -> None:
+    """Refuse a file whose content is not what it was.
+
+    Parameters
+    ----------
+    kept
+        The identity in a snapshot; None: the snapshot is of an older release.
+    own
+        The identity of the file that is there now.
+
+    Raises
+    ------
+    SnapshotError
+        They differ.
+
+    """
+    if kept is None or (then := FileIdentity(*kept)) == own:
+        return
+    raise SnapshotError(
+        f"`{own.name}` is not the file that the snapshot is of: {then} then, {own} now; give it "
+        "that file again, or start anew"
+    )
+
+
+def check_settings(kept: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Refuse a snapshot of a source with other settings.
+
+    Parameters
+    ----------
+    kept
+        The settings in the snapshot.
+    own
+        The settings of the source that is to continue from it.
+
+    Raises
+    ------
+    SnapshotError
+        A setting has another value.
+
+    """
+    for setting, value in own.items():
+        if kept.get(setting, value) != value:
+            raise SnapshotError(
+                f"the snapshot was taken with {setting}={kept[setting]!r}, this source "
+                f"has {setting}={value!r}: give it the same {setting}, or start anew"
+            )
+
+
+def settings_of_stream(
+    fields: Mapping[str, str | None],
+    columns: Sequence[str] | None,
+    exclude: Sequence[str],
+    topics: Sequence[str] | None,
+) -> dict[str, Any]:
+    """Return the settings of a stream of messages that a snapshot keeps.
+
+    Parameters
+    ----------
+    fields
+        The names of fields with a part of their own.
+    columns, exclude, topics
+        As in `KafkaSource`.
+
+    Returns
+    -------
+    dict[str, Any]
+        The settings, independent of the order in which names were given.
+
+    """
+    found = {**fields, "exclude": sorted(exclude)}
+    found["columns"] = None if columns is None else sorted(columns)
+    return found if topics is None else found | {"topics": sorted(topics)}

@@ -1,0 +1,138 @@
+"""Rows as they are in files and topics, in the form that models learn them: numbers by name."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, overload
+
+import numpy as np
+import pyarrow as pa
+
+from connectors.columns import feature_columns, plain_batch
+from connectors.encoding import OTHER, Encoder
+from connectors.errors import NotReadableError
+from connectors.kinds import kind_of, plain, record_batch, to_float64
+from connectors.listed import are_listed
+from connectors.source import Position
+
+_NUMBERS = (float, int, np.number, np.bool_)
+
+
+@overload
+def one_hot(rows: Mapping[str, Any], known: Collection[Any] | None = None) -> dict[str, float]: ...
+
+
+@overload
+def one_hot(rows: Any, known: Collection[Any] | None = None) -> pa.RecordBatch: ...
+
+
+def one_hot(rows: Any, known: Collection[Any] | None = None) -> Any:
+    """Return raw rows as features, just as the sources of this package do.
+
+    Text becomes a feature ``column=value`` of 1.0, times become seconds since 1970 (UTC), durations
+    seconds, booleans and decimals numbers; None and null are missing. So a model that learnt from a
+    file or a topic knows the features of an event that comes from elsewhere.
+
+    Parameters
+    ----------
+    rows
+        One event, as a mapping; or many rows: an Arrow table or record batch, or a data frame of
+        pandas, polars or anything else with ``__arrow_c_stream__``.
+    known
+        The features that the model knows (`feature_names` of a learner; a set is fastest). The
+        sources let the values of a text column beyond its first 1,000 share ``column=<other>``;
+        with `known`, values that the model does not know share it, if the model knows it.
+
+    Returns
+    -------
+    dict[str, float] | pa.RecordBatch
+        The features of the event, for `predict_one`; or those of all rows, for `predict_many`.
+
+    Raises
+    ------
+    NotReadableError
+        A value is nested, or has another type that cannot be a feature; or `rows` is neither.
+
+    Examples
+    --------
+    >>> from datetime import date
+    >>> from connectors import one_hot
+    >>> one_hot({"age": 39, "sex": "f", "since": date(1970, 1, 2), "job": None})
+    {'age': 39.0, 'sex=f': 1.0, 'since': 86400.0}
+    >>> one_hot(pa.table({"age": [39, None], "sex": ["f", "m"]})).to_pydict()
+    {'age': [39.0, None], 'sex=f': [1.0, 0.0], 'sex=m': [0.0, 1.0]}
+
+    """
+    if isinstance(rows, Mapping):
+        return _event(rows, known)
+    if isinstance(rows, pa.RecordBatch):
+        rows = pa.Table.from_batches([rows])
+    elif not isinstance(rows, pa.Table):
+        if not hasattr(rows, "__arrow_c_stream__"):
+            raise NotReadableError(
+                f"a {type(rows).__name__} is neither an event nor a frame: give a mapping, an "
+                "Arrow table or record batch, or a data frame with __arrow_c_stream__"
+            )
+        rows = pa.RecordBatchReader.from_stream(rows).read_all()
+    return _batch(rows, known)
+
+
+def _event(x: Mapping[str, Any], known: Collection[Any] | None) -> dict[str, float]:
+    found = {}
+    for name, value in x.items():
+        if isinstance(value, str):
+            found[f"{name}={_shared(name, value, known)}"] = 1.0
+        elif isinstance(value, _NUMBERS):
+            found[name] = float(value)
+        elif value is not None and (number := _number(name, value)) is not None:
+            found[name] = number
+    return found
+
+
+def _number(name: str, value: Any) -> float | None:
+    """Return a decimal, time or duration as a column of it would be; None: it is missing."""
+    try:
+        column = pa.array([value], from_pandas=True)
+    except pa.ArrowException as error:
+        raise NotReadableError(f"feature `{name}` is a {type(value).__name__}: {error}") from error
+    if kind_of(column.type) not in ("number", "time", "duration", "null"):
+        raise NotReadableError(
+            f"feature `{name}` is a {type(value).__name__}: a feature is a number, a boolean, a "
+            "time or text; leave it out, or take its parts apart"
+        )
+    if column.null_count:
+        return None
+    return float(to_float64(column)[0].as_py())
+
+
+def _shared(name: str, value: str, known: Collection[Any] | None) -> str:
+    """Return a value, or `OTHER` if the model knows that in its place."""
+    if known is None or f"{name}={value}" in known or f"{name}={OTHER}" not in known:
+        return value
+    return OTHER
+
+
+def _batch(table: pa.Table, known: Collection[Any] | None) -> pa.RecordBatch:
+    names = feature_columns(table.schema, "frame", None, None, None)
+    table = table.select(names).unify_dictionaries().combine_chunks()
+    columns = [
+        column.chunk(0) if column.num_chunks else column.combine_chunks()
+        for column in table.columns
+    ]
+    batch = plain_batch(record_batch(columns, list(table.schema), len(table)), Position(None, 0))
+    if are_listed(batch.schema):
+        return batch
+    if known is None:
+        return Encoder(batch.schema).encode(batch)
+    known = frozenset(known)
+    columns = [
+        _with_shared(name, column, known) for name, column in zip(names, batch.columns, strict=True)
+    ]
+    batch = record_batch(columns, list(batch.schema), len(table))
+    return Encoder(batch.schema, max_categories=max(1, len(table))).encode(batch)
+
+
+def _with_shared(name: str, column: pa.Array, known: Collection[Any]) -> pa.Array:
+    if kind_of(column.type) != "text":
+        return column
+    coded = column.dictionary_encode()
+    values = [_shared(name, value, known) for value in coded.dictionary.to_pylist()]
+    return plain(pa.array(values, column.type).take(coded.indices))

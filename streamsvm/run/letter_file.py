@@ -1,0 +1,132 @@
+"""The file of a run's dead letters: JSON lines that no other run writes to, or cuts off."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import IO, Any
+
+DEFAULT_NAME = "dead_letters.jsonl"
+
+
+class LetterFile:
+    """Dead letters as JSON lines, each with the name of its run under ``run``.
+
+    A new run makes a new file, when its first letter comes: if there is one of that name, a number
+    is put before its ending (``letters.2.jsonl``). A run that continues from a checkpoint goes on
+    with its own file, which it knows by the name of the run in the first line.
+
+    Parameters
+    ----------
+    path
+        Where the file is to be. A device or a pipe is written to as it is.
+
+    Attributes
+    ----------
+    path : Path | None
+        The file in use; None: there is none yet.
+
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.wanted = Path(path)
+        self.path: Path | None = None
+        self._run = secrets.token_hex(4)
+        self._number = 1
+        self._file: IO[bytes] | None = None
+
+    def write(self, letter: dict[str, Any]) -> None:
+        """Append a letter.
+
+        Parameters
+        ----------
+        letter
+            JSON values by name.
+
+        Raises
+        ------
+        OSError
+            The file cannot be made, or written.
+
+        """
+        if self._file is None:
+            self._file = self._made() if self.path is None else self.path.open("ab")
+        self._file.write(json.dumps(letter | {"run": self._run}).encode() + b"\n")
+
+    def _made(self) -> IO[bytes]:
+        """Make a new file, under the first free name."""
+        if self.wanted.exists() and not self.wanted.is_file():
+            self.path = self.wanted
+            return self.path.open("ab")
+        while True:
+            self.path = self._numbered()
+            try:
+                return self.path.open("xb")
+            except FileExistsError:
+                self._number += 1
+
+    def _numbered(self) -> Path:
+        if self._number == 1:
+            return self.wanted
+        return self.wanted.with_name(f"{self.wanted.stem}.{self._number}{self.wanted.suffix}")
+
+    def settle(self) -> dict[str, Any]:
+        """Write all letters to the disk; part of a checkpoint.
+
+        Returns
+        -------
+        dict[str, Any]
+            JSON values for `resume`.
+
+        """
+        size = 0
+        if self._file is not None:
+            self._file.flush()
+            if self._is_regular():
+                os.fsync(self._file.fileno())
+        if self.path is not None and self._is_regular():
+            size = self.path.stat().st_size
+        return {"run": self._run, "number": self._number, "bytes": size}
+
+    def resume(self, settled: dict[str, Any]) -> None:
+        """Continue the file of a checkpoint; letters after it are removed, to be written again.
+
+        Parameters
+        ----------
+        settled
+            The return value of `settle`. Older releases kept no ``run``: nobody knows whose letters
+            their file holds, so it is left as it is.
+
+        """
+        if "run" not in settled:
+            return
+        self._run, self._number = settled["run"], settled["number"]
+        # Its first letter may have come after the checkpoint: then the number was not known yet.
+        while (path := self._numbered()).exists() and not self._is_own(path):
+            self._number += 1
+        if not path.exists():
+            return
+        self.path = path
+        if path.stat().st_size > settled["bytes"]:
+            os.truncate(path, settled["bytes"])
+
+    def _is_own(self, path: Path) -> bool:
+        """Tell whether the first letter in a file is of this run."""
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            try:
+                return bool(json.loads(file.readline())["run"] == self._run)
+            except (ValueError, LookupError, TypeError):
+                return False
+
+    def _is_regular(self) -> bool:
+        return self.path is not None and self.path.is_file()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,100 @@
+"""Dead letters: each run has its own file, whatever other runs do at the same time."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from connectors import MemorySource
+from streamsvm import SVMSGDClassifier
+from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.runner import Run
+
+GOOD = [({"a": 1.0}, True), ({"a": -1.0}, False)]
+BAD = ({"a": float("nan")}, True)
+EVENTS = (GOOD * 3 + [BAD]) * 100
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def rows(path):
+    return [json.loads(line)["position"]["row"] for line in Path(path).read_text().splitlines()]
+
+
+def run(checkpoint, stop_after=None, path=None):
+    """Run to the end, or raise after so many chunks of at most 100 rows: as if killed."""
+    chunks = []
+
+    def progress(now):
+        chunks.append(now.rows)
+        if len(chunks) == stop_after:
+            raise RuntimeError("killed")
+
+    class Source(MemorySource):
+        def batches(self, size=None):
+            return super().batches(100)
+
+    bad = BadEvents("dead-letter", path)
+    checkpoint = checkpoint and Checkpoint(checkpoint, every=200)
+    options = {"bad_events": bad, "checkpoint": checkpoint, "on_progress": progress}
+    return Run(Source(EVENTS), SVMSGDClassifier(), **options).execute()
+
+
+ALL = [i for i, event in enumerate(EVENTS) if event is BAD]
+
+
+@pytest.mark.parametrize("path", [None, "letters.jsonl"])
+def test_a_resumed_run_leaves_the_letters_of_others(path):
+    with pytest.raises(RuntimeError, match="killed"):
+        run("one.ckpt", 4, path)
+    # Before, these went to the same file, and the resumed run cut them off.
+    other = run("two.ckpt", None, path)
+    plain = run(None, None, path)
+    report = run("one.ckpt", None, path)
+    files = [report.dead_letters, other.dead_letters, plain.dead_letters]
+    assert len(set(files)) == 3
+    assert [rows(file) for file in files] == [ALL] * 3
+    if path is None:
+        first, second = (f"{name}.ckpt.dead_letters.jsonl" for name in ("one", "two"))
+        assert files == [first, second, "dead_letters.jsonl"]
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 3])
+def test_a_resumed_run_continues_its_own(chunks):
+    # The second run of this name must not take the letters of the first one for its own.
+    run("run.ckpt")
+    Path("run.ckpt").unlink()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="killed"):
+            run("run.ckpt", chunks)
+    assert run("run.ckpt").dead_letters == "run.ckpt.dead_letters.2.jsonl"
+    assert rows("run.ckpt.dead_letters.2.jsonl") == rows("run.ckpt.dead_letters.jsonl") == ALL
+
+
+def test_a_file_that_was_taken_away_is_made_again():
+    with pytest.raises(RuntimeError, match="killed"):
+        run("run.ckpt", 4, "letters.jsonl")
+    Path("letters.jsonl").rename("away.jsonl")
+    run(None, None, "letters.jsonl")
+    report = run("run.ckpt", None, "letters.jsonl")
+    assert report.dead_letters == "letters.2.jsonl"
+    assert rows("letters.jsonl") == ALL
+    assert sorted({*rows("away.jsonl"), *rows("letters.2.jsonl")}) == ALL
+
+
+def test_runs_without_bad_events_make_no_file():
+    bad = BadEvents("dead-letter")
+    report = Run(MemorySource(GOOD), SVMSGDClassifier(), bad_events=bad).execute()
+    assert report.dead_letters is None and not list(Path().iterdir())
+
+
+def test_a_state_of_an_older_release_touches_no_file():
+    Path("letters.jsonl").write_text("whoever's\n" * 3)
+    bad = BadEvents("dead-letter", "letters.jsonl")
+    bad.resume({"counts": {"missing label": 1}, "bytes": 10})
+    assert bad.total == 1 and bad.file is None
+    assert Path("letters.jsonl").read_text() == "whoever's\n" * 3
