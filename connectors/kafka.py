@@ -143,7 +143,6 @@ class KafkaSource(Closing):
         )
         self.target_field = target
         self._name = name
-        # A snapshot is refused if one of these differs.
         fields = {"target": target, "key": key, "timestamp": timestamp, "labels": labels}
         self._settings = settings_of_stream(fields, columns, exclude, topics)
         self._settings["decode"] = name_of(decode)
@@ -326,8 +325,7 @@ class KafkaSource(Closing):
     @property
     def counts(self) -> dict[str, int]:
         """Counts for the report of a run: `jumped`, `passed_over` and `failed_commits`."""
-        names = ("jumped", "passed_over", "failed_commits")
-        return {name: getattr(self, name) for name in names}
+        return {n: getattr(self, n) for n in ("jumped", "passed_over", "failed_commits")}
 
     def close(self) -> None:
         """Close the consumer (an asynchronous one must be stopped by the caller)."""
