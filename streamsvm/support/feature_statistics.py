@@ -103,7 +103,9 @@ def scaled(statistics, f, value, clip):
     variance = statistics[VARIANCE, f]
     if variance > 0.0:
         distance = (value - statistics[MEAN, f]) / variance**0.5
-        return min(max(distance, -clip), clip)
+        if distance > clip:
+            return clip
+        return distance if distance >= -clip else -clip
     return 0.0
 
 
