@@ -24,7 +24,9 @@ class SVMSGDClassifier(LinearLearner):
     Two classes are separated by one linear function; of more classes each has a linear function
     against the rest. Memory grows with the number of features, not with the number of examples.
     Scale the features first (`StandardScaler` in front): otherwise the feature with the largest
-    values determines the rate for all.
+    values determines the rate for all. A step moves the margin of its own example by at most 1,000
+    times the slope of the loss (more if the first rate is above 1), so that no outlier ruins the
+    weights.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled
+from streamsvm._compile import compiled, compiled_within
 
 COUNT, MEAN, VARIANCE, N_CLIPPED, RECENT, FIRST, SUM, SQUARES = range(8)
 """The rows of statistics, float64 (8, features). Count, mean and variance; how many values were
@@ -33,22 +33,42 @@ _MUCH_SMALLER = 1e-4
 """Below this share of the variance of all values, that of the recent ones replaces it."""
 
 
-@compiled
+@compiled_within
 def learn_value(statistics, f, value, clip):
     """Update the statistics, float64 (N_ROWS, d), by a value of feature f."""
+    old_mean, old_variance = statistics[MEAN, f], statistics[VARIANCE, f]
     counted = value
-    if clip < np.inf and is_far(statistics, f, value, clip):
-        statistics[N_CLIPPED, f] += 1.0
-        if is_far(statistics, f, value, 2.0 * clip):
-            limit = 2.0 * clip * statistics[VARIANCE, f] ** 0.5
-            counted = statistics[MEAN, f] + (limit if value > statistics[MEAN, f] else -limit)
+    # First what is cheap, and almost always enough.
+    if (value - old_mean) * (value - old_mean) > clip * clip * old_variance:
+        counted = _counted(statistics, f, value, clip)
     statistics[COUNT, f] += 1.0
-    old_mean = statistics[MEAN, f]
-    statistics[MEAN, f] += (counted - old_mean) / statistics[COUNT, f]
-    spread = (counted - old_mean) * (counted - statistics[MEAN, f])
-    statistics[VARIANCE, f] += (spread - statistics[VARIANCE, f]) / statistics[COUNT, f]
+    count = statistics[COUNT, f]
+    mean = old_mean + (counted - old_mean) / count
+    spread = (counted - old_mean) * (counted - mean)
+    statistics[MEAN, f] = mean
+    statistics[VARIANCE, f] = old_variance + (spread - old_variance) / count
     if clip < np.inf:
-        _learn_recent(statistics, f, value)
+        if statistics[RECENT, f] == 0.0:
+            statistics[FIRST, f] = value
+        # As the first value is one of them, the sums cannot cancel, whatever it is.
+        difference = value - statistics[FIRST, f]
+        statistics[RECENT, f] += 1.0
+        statistics[SUM, f] += difference
+        statistics[SQUARES, f] += difference * difference
+        if statistics[RECENT, f] >= ENOUGH and 4.0 * statistics[RECENT, f] >= count:
+            _compare_recent(statistics, f)
+
+
+@compiled
+def _counted(statistics, f, value, clip):
+    """Return what a value far away counts as, and count it."""
+    if not is_far(statistics, f, value, clip):
+        return value
+    statistics[N_CLIPPED, f] += 1.0
+    if not is_far(statistics, f, value, 2.0 * clip):
+        return value
+    limit = 2.0 * clip * statistics[VARIANCE, f] ** 0.5
+    return statistics[MEAN, f] + (limit if value > statistics[MEAN, f] else -limit)
 
 
 @compiled
@@ -65,18 +85,9 @@ def is_far(statistics, f, value, limit):
 
 
 @compiled
-def _learn_recent(statistics, f, value):
-    """Add a value, as it is, to the recent ones; look at them when they are a quarter of all."""
-    if statistics[RECENT, f] == 0.0:
-        statistics[FIRST, f] = value
-    # As the first value is one of them, the sums cannot cancel, whatever it is.
-    difference = value - statistics[FIRST, f]
-    statistics[RECENT, f] += 1.0
-    statistics[SUM, f] += difference
-    statistics[SQUARES, f] += difference * difference
+def _compare_recent(statistics, f):
+    """Forget the earlier values if the recent ones are much closer together; begin anew."""
     n = statistics[RECENT, f]
-    if n < ENOUGH or 4.0 * n < statistics[COUNT, f]:
-        return
     shift = statistics[SUM, f] / n
     variance = statistics[SQUARES, f] / n - shift * shift
     if 0.0 < variance < _MUCH_SMALLER * statistics[VARIANCE, f]:
@@ -86,13 +97,15 @@ def _learn_recent(statistics, f, value):
     statistics[RECENT, f] = statistics[SUM, f] = statistics[SQUARES, f] = 0.0
 
 
-@compiled
+@compiled_within
 def scaled(statistics, f, value, clip):
     """Return a value of feature f in standard deviations from the mean; 0 without variance."""
     variance = statistics[VARIANCE, f]
     if variance > 0.0:
         distance = (value - statistics[MEAN, f]) / variance**0.5
-        return min(max(distance, -clip), clip)
+        if distance > clip:
+            return clip
+        return distance if distance >= -clip else -clip
     return 0.0
 
 
