@@ -188,7 +188,8 @@ class Feeder:
         most = self.learner.most_features
         for i, event in enumerate(batch.events()):
             if len(event.x) > most:
-                reason = f"an event of {len(event.x):,} features: at most {most:,} (max_features)"
+                n = len(event.x)
+                reason = f"an event of {n:,} features: at most {most:,} are taken (max_features)"
                 self.bad.take(event, "too many features", reason)
                 continue
             row = batch.slice(i, 1)
