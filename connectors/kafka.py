@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -23,6 +24,8 @@ from connectors.pairs import batch_of
 from connectors.payloads import Decoder, decoder_of, name_of
 from connectors.rebalance import handover_of, listener_of
 from connectors.source import Batch, Closing, Event, Snapshot
+
+_log = logging.getLogger(__name__)
 
 DEFAULT_BATCH_SIZE = 500
 """Messages a poll: enough to hide the cost of a poll, few enough to be learnt quickly."""
@@ -339,14 +342,17 @@ class KafkaSource(Closing):
                 self._offsets[place] = start
         for partition in partitions:
             partition.offset = self._offsets.get(place_of(partition), partition.offset)
+        _log.info("%s: partitions assigned: %s", self.name, self._shown(partitions))
         consumer.assign(partitions)
 
     def _forget_reading(self, partitions: Collection[Any]) -> None:
         """Commit nothing of newly assigned partitions until a message of theirs was read."""
+        _log.info("%s: partitions assigned: %s", self.name, self._shown(partitions))
         self._read.difference_update(map(place_of, partitions))
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
         """Write a checkpoint before another member of the group gets the partitions."""
+        _log.info("%s: partitions revoked: %s", self.name, self._shown(partitions))
         self.before_revoke()
         consumer.unassign()
 
@@ -355,7 +361,13 @@ class KafkaSource(Closing):
 
         Their offsets are kept, so that no event is learnt twice if the partitions come back.
         """
+        _log.warning("%s: partitions lost: %s", self.name, self._shown(partitions))
         consumer.unassign()
+
+    def _shown(self, partitions: Collection[Any]) -> str:
+        """Return partitions with the offsets of their next messages, as far as they are known."""
+        places = sorted(map(place_of, partitions))
+        return ", ".join(f"{p} at {self._offsets.get(p, 'its start')}" for p in places) or "none"
 
     def _polled(self, most: int) -> list[Any]:
         with contextlib.nullcontext() if self._handover is None else self._handover.polling():
@@ -364,6 +376,7 @@ class KafkaSource(Closing):
     def _refused(self, error: Exception) -> None:
         if not will_pass(error):
             raise SourceError(f"`{self.name}`: offsets cannot be committed: {error}") from error
+        _log.warning("%s: a commit failed for now: %s", self.name, error)
         # The checkpoint has these offsets; the next one commits those of the partitions held then.
         self.failed_commits += 1
 
