@@ -145,7 +145,7 @@ def run_shown(
     watched = options.monitor or options.metrics_port is not None
     monitor = TrackingMonitor(model) if watched else None
     on_error = options.on_error if letters is None else letters
-    most = "half" if options.max_errors is None else options.max_errors
+    most: Any = "half" if options.max_errors is None else options.max_errors
     bad = BadEvents(on_error, options.dead_letters, most)
     screen = Screen(title, total, quiet=options.quiet, learner=options.learner)
     with ExitStack() as stack:

@@ -221,13 +221,14 @@ class Run:
         """Learn the unread rows of an epoch."""
         report = self.report
         for batch, first in self._chunks():
-            for reject in getattr(batch, "rejects", ()):
+            rejects: Any = getattr(batch, "rejects", None) or []
+            for reject in rejects:
                 report.rows += 1
                 self._count(1)
                 self.bad.take(reject, reject.kind, reject.reason)
             if len(batch):
                 self._learn(batch, first, epoch)
-            if len(batch) or getattr(batch, "rejects", ()):
+            if len(batch) or rejects:
                 self._update_times()
                 self._report_progress("learning", epoch)
             if self.checkpoint is not None:
