@@ -1,5 +1,7 @@
 """Sources of events with their labels and positions."""
 
+import logging
+
 from connectors.arrow import ArrowSource
 from connectors.dead_letters import LetterTopic
 from connectors.encoding import Encoder
@@ -20,6 +22,9 @@ from connectors.parquet import ParquetSource
 from connectors.simulated import SimulatedStream
 from connectors.source import Batch, Event, Position, Reject, Source, TimedSource
 from connectors.tabular import TabularSource
+
+# Silent unless the application sets logging up.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
     "ArrowSource",

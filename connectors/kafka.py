@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -12,11 +13,13 @@ from connectors.client_errors import is_message, will_pass
 from connectors.errors import SnapshotError, SourceError
 from connectors.identity import check_settings, settings_of_stream
 from connectors.message_reader import MessageReader
-from connectors.messages import Message, message_of, place_of, poller_of
+from connectors.messages import Message, message_of, place_of, poller_of, shown
 from connectors.pairs import batch_of
 from connectors.payloads import Decoder, decoder_of, name_of
 from connectors.rebalance import handover_of, listener_of
 from connectors.source import Batch, Closing, Event, Snapshot
+
+_log = logging.getLogger(__name__)
 
 DEFAULT_BATCH_SIZE = 500
 """Messages a poll: enough to hide the cost of a poll, few enough to be learnt quickly."""
@@ -203,7 +206,9 @@ class KafkaSource(Closing):
         last = time.monotonic()
         while True:
             by_place: dict[str, list[Message]] = {}
-            for raw in self._polled(most):
+            with contextlib.nullcontext() if self._handover is None else self._handover.polling():
+                polled = self._poller.poll(most, self.timeout)
+            for raw in polled:
                 if is_message(raw, self.name):
                     message = message_of(raw)
                     by_place.setdefault(message.place, []).append(message)
@@ -228,8 +233,7 @@ class KafkaSource(Closing):
         fresh = [message for message in messages if message.offset >= start]
         self.passed_over += len(messages) - len(fresh)
         if fresh:
-            # Offsets follow each other, unless the broker has deleted records, or keeps marks of
-            # transactions between them.
+            # Offsets left out: deleted records, marks of transactions.
             first, last = fresh[0].offset, fresh[-1].offset
             n_between = last - self._expected.get(place, first) + 1
             self.jumped += max(0, n_between - len(fresh))
@@ -252,12 +256,8 @@ class KafkaSource(Closing):
             JSON values, ready for ``json.dumps``.
 
         """
-        found = {
-            "source": "KafkaSource",
-            "offsets": dict(self._offsets),
-            "labels": self._reader.label_type.known,
-            "settings": dict(self._settings),
-        }
+        found: Snapshot = {"source": "KafkaSource", "offsets": dict(self._offsets)}
+        found |= {"labels": self._reader.label_type.known, "settings": dict(self._settings)}
         return found | ({"jumped": self.jumped} if self.jumped else {})
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
@@ -338,10 +338,9 @@ class KafkaSource(Closing):
         if self._handover is not None:
             listener = listener_of(self.consumer, self._handover)
             self.consumer.subscribe(topics, **({} if listener is None else {"listener": listener}))
-            return
-        self.consumer.subscribe(
-            topics, on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
-        )
+        else:
+            calls = {"on_assign": self._assigned, "on_revoke": self._revoked, "on_lost": self._lost}
+            self.consumer.subscribe(topics, **calls)
 
     def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
         """Start at the highest offset of checkpoint, broker and other members' checkpoints."""
@@ -354,6 +353,7 @@ class KafkaSource(Closing):
                 self._offsets[place] = self._expected[place] = start
         for partition in partitions:
             partition.offset = self._offsets.get(place_of(partition), partition.offset)
+        _log.info("%s: partitions assigned: %s", self.name, shown(partitions, self._offsets))
         consumer.assign(partitions)
 
     def _give_up(self, partitions: Collection[Any]) -> None:
@@ -368,6 +368,7 @@ class KafkaSource(Closing):
 
     def _forget_reading(self, partitions: Collection[Any]) -> None:
         """Commit nothing of newly assigned partitions until a message of theirs is learnt."""
+        _log.info("%s: partitions assigned: %s", self.name, shown(partitions, self._offsets))
         self._read.difference_update(map(place_of, partitions))
         elsewhere = self.learnt_elsewhere()
         for place in map(place_of, partitions):
@@ -378,6 +379,7 @@ class KafkaSource(Closing):
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
         """Write a checkpoint before another member of the group gets the partitions."""
+        _log.info("%s: partitions revoked: %s", self.name, shown(partitions, self._offsets))
         self._give_up(partitions)
         consumer.unassign()
 
@@ -386,15 +388,12 @@ class KafkaSource(Closing):
 
         Their offsets are kept, so that no event is learnt twice if the partitions come back.
         """
+        _log.warning("%s: partitions lost: %s", self.name, shown(partitions, self._offsets))
         self._drop_held(partitions)
         consumer.unassign()
-
-    def _polled(self, most: int) -> list[Any]:
-        with contextlib.nullcontext() if self._handover is None else self._handover.polling():
-            return self._poller.poll(most, self.timeout)
 
     def _refused(self, error: Exception) -> None:
         if not will_pass(error):
             raise SourceError(f"`{self.name}`: offsets cannot be committed: {error}") from error
-        # The checkpoint has these offsets; the next one commits those of the partitions held then.
+        _log.warning("%s: a commit failed for now: %s", self.name, error)
         self.failed_commits += 1

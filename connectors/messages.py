@@ -162,6 +162,12 @@ def place_of(partition: Any) -> str:
     return f"{partition.topic}[{partition.partition}]"
 
 
+def shown(partitions: Collection[Any], offsets: Mapping[str, int]) -> str:
+    """Return partitions with the offsets of their next messages, as far as they are known."""
+    places = sorted(map(place_of, partitions))
+    return ", ".join(f"{place} at {offsets.get(place, 'its start')}" for place in places) or "none"
+
+
 def _at(partition: Any, offset: int) -> Any:
     """Return a client's partition object with an offset."""
     return type(partition)(partition.topic, partition.partition, offset)

@@ -1,10 +1,13 @@
 """Checkpoints before partitions are given to another member of the group."""
 
 import contextlib
+import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from connectors.messages import AsyncPoller, Poller, RecordsPoller
+from connectors.messages import AsyncPoller, Poller, RecordsPoller, place_of
+
+_log = logging.getLogger(__name__)
 
 Commit = Callable[[Mapping[str, int], Collection[Any]], Awaitable[Any]]
 
@@ -113,6 +116,7 @@ class Handover:
         """
         if not self._is_polling:
             return
+        _log.info("partitions revoked: %s", ", ".join(sorted(map(place_of, partitions))))
         self._noted = {}
         try:
             self._save(partitions)
@@ -138,6 +142,7 @@ class Handover:
         """
         if not self._is_polling:
             return
+        _log.info("partitions revoked")
         try:
             self._save(partitions)
         except Exception as error:

@@ -4,6 +4,7 @@ The public names are imported when one of them is first used (PEP 562), which ta
 the command can answer, and be interrupted, before that.
 """
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ __all__ = [
     "warm",
 ]
 __version__ = "0.1.0"
+
+# Silent unless the application sets logging up.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 if not TYPE_CHECKING:
 

@@ -36,7 +36,7 @@ _INTERRUPTED_EVERY = 0.2
 watchers: list[Callable[[str], None]] = []
 """Functions that the compiling thread calls with the name of each function that was compiled."""
 
-_log = logging.getLogger("streamsvm")
+_log = logging.getLogger(__name__)
 
 
 class _Waited(threading.local):
@@ -98,8 +98,7 @@ class CompileClock:
 
         The warning is logged rather than raised by `warnings.warn`: the caller's code is right, and
         a test suite that turns warnings into errors must not fail because of an empty cache.
-        `logging` prints it to standard error by default; an application can redirect or silence it
-        by the logger's name.
+        Like all that this package logs, it is seen only if the application sets logging up.
 
         Parameters
         ----------
@@ -125,6 +124,7 @@ class CompileClock:
     def compiled(self, name: str) -> None:
         """Count a function that was compiled, and call the watchers with its name."""
         self.functions += 1
+        _log.debug("compiled %s", name)
         for watcher in list(watchers):
             watcher(name)
 

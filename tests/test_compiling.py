@@ -241,15 +241,21 @@ def test_two_processes_compile_once(folder):
 
 
 def test_it_is_said_once_that_code_is_compiled(folder):
-    out, error = run(folder, COUNTED)
+    told = "import logging; logging.basicConfig()\n" + COUNTED
+    out, error = run(folder, told)
     assert out == ["4.0", "2", "True"]
     assert error.count("\n") == 1 and "streamsvm warm" in error
     assert f"kept in {folder / '__pycache__'}" in error
-    assert run(folder, COUNTED)[1] == ""
+    assert run(folder, told)[1] == ""
+
+
+def test_nothing_is_said_where_logging_is_not_set_up(folder):
+    assert run(folder, COUNTED) == (["4.0", "2", "True"], "")
 
 
 def test_nothing_is_said_where_somebody_watches(folder):
-    watched = COUNTED.replace("print(", "_compiling.watchers.append(lambda name: None)\nprint(")
+    told = "import logging; logging.basicConfig()\n" + COUNTED
+    watched = told.replace("print(", "_compiling.watchers.append(lambda name: None)\nprint(")
     out, error = run(folder, watched)
     assert out == ["4.0", "2", "True"] and error == ""
 

@@ -142,6 +142,7 @@ KAFKA_PRINTED = {
     "kafka-python": "200",
     "aiokafka": "200",
     "quixstreams, and other clients with confluent-kafka's `poll`": "200",
+    "Messages of other shapes": "{'share': [0.25]} [True]",
     "Iterators": "3",
     "Labels that come later": "{'held': 0, 'labels_held': 0, 'answered': 200, 'before_event': ",
     "Predictions while the model learns": "True",

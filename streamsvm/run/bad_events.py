@@ -5,6 +5,7 @@ Under each policy, a bad event never reaches the model, and is counted by its ki
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +16,8 @@ from typing import Any, Literal, Protocol
 
 from streamsvm.errors import BadEventError, ParameterError
 from streamsvm.run.letter_file import DEFAULT_NAME, LetterFile
+
+_log = logging.getLogger(__name__)
 
 _LEAST_FOR_SHARE = 100
 # Python refuses to write whole numbers of more than 4,300 digits.
@@ -132,6 +135,9 @@ class BadEvents:
 
     def _count(self, event: EventLike, kind: str, reason: str) -> None:
         self.counts[kind] += 1
+        # Only the first of a kind is a warning: there may be millions.
+        level = logging.DEBUG if kind in self._reasons else logging.WARNING
+        _log.log(level, "%s cannot be used (%s): %s", event.position, kind, reason)
         self._reasons.setdefault(kind, reason)
         if reason not in self._first:
             if len(self._first) >= _MOST_REASONS:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -30,6 +31,8 @@ from streamsvm.model_files import container as model_file
 from streamsvm.model_files.json_values import as_json, checked
 from streamsvm.monitor import monitor_file
 from streamsvm.run.peers import offsets_of
+
+_log = logging.getLogger(__name__)
 
 # Parameters that a resumed run may change: they do not change the model.
 _CHANGEABLE = ("n_jobs",)
@@ -216,8 +219,14 @@ class Checkpoint:
         if run.late is not None:
             about["late"], held = run.late.state()
             arrays = arrays | {_LATE_PREFIX + name: array for name, array in held.items()}
+        start = time.perf_counter()
         content = model_file.encoded(run.model, about, arrays)
         model_file.write(self.path, content, "the checkpoint")
+        seconds = time.perf_counter() - start
+        _log.info(
+            "%s: checkpoint written after %d examples (%d bytes, %.3f s)",
+            self.path, run.taken, len(content), seconds,
+        )  # fmt: skip
         if run.place.snapshot is not None and hasattr(run.source, "settled"):
             run.source.settled(run.place.snapshot)
         self._rows, self._moment = run.taken, time.monotonic()
@@ -280,6 +289,7 @@ class Checkpoint:
                 }
                 run.late.resume(about["late"], held)
             _fill(run, about["run"])
+        _log.info("%s: the run continues after %d examples", self.path, run.taken)
         return place
 
     def _resume_source(self, run: Any, snapshot: dict[str, Any]) -> None:

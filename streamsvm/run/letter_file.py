@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import secrets
 from pathlib import Path
 from typing import IO, Any
+
+_log = logging.getLogger(__name__)
 
 DEFAULT_NAME = "dead_letters.jsonl"
 
@@ -63,9 +66,12 @@ class LetterFile:
         while True:
             self.path = self._numbered()
             try:
-                return self.path.open("xb")
+                file = self.path.open("xb")
             except FileExistsError:
                 self._number += 1
+            else:
+                _log.info("dead letters go to %s", self.path)
+                return file
 
     def _numbered(self) -> Path:
         if self._number == 1:

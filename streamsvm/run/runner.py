@@ -221,7 +221,7 @@ class Run:
         """Learn the unread rows of an epoch."""
         report = self.report
         for batch, first in self._chunks():
-            rejects = getattr(batch, "rejects", ())
+            rejects: Any = getattr(batch, "rejects", None) or []
             with self.bad.in_order(batch):
                 for reject in rejects:
                     report.rows += 1
