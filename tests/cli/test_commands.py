@@ -180,7 +180,7 @@ def test_labels_that_come_late(capsys):
     ("options", "shown"),
     [
         ([], "clipped values        1 far from the mean: a (1)"),
-        (["--clip", "3.5", "--reject", "1e5"], "1 outlier"),
+        (["--clip", "8", "--reject", "1e5"], "1 outlier"),
         (["--clip", "none"], None),
     ],
     ids=str,

@@ -227,7 +227,7 @@ def test_a_class_that_comes_while_the_label_is_looked_up(cls, k, names):
 
 
 @pytest.mark.usefixtures("_native")
-@pytest.mark.parametrize("step", ["_values_of", "learn_event", "_is_one_hot"])
+@pytest.mark.parametrize("step", ["values_of", "learn_event", "is_one_hot"])
 def test_a_scaler_refuses_to_learn_in_the_middle_of_learning(monkeypatch, step):
     scaler, twin = StandardScaler(), StandardScaler()
     original, tried, armed = getattr(standard_scaler, step), [], []
