@@ -101,10 +101,11 @@ class LabelType:
                     self._held.setdefault(place, []).append((offset, content))
                     self._votes.update([] if kind is None else [kind])
                     if self._is_decided():
-                        if passed:
-                            yield place, passed
-                            passed = []
-                        yield from self.decide()
+                        for other, held in self.decide():
+                            if other == place:
+                                passed += held
+                            else:
+                                yield other, held
                     continue
             passed.append((offset, content))
         if passed:
