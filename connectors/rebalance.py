@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from connectors.messages import AsyncPoller, Poller, RecordsPoller, place_of
+from connectors.messages import AsyncPoller, Poller, RecordsPoller
 
 _log = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ class Handover:
         """
         if not self._is_polling:
             return
-        _log.info("partitions revoked: %s", ", ".join(sorted(map(place_of, partitions))))
+        _log.info("partitions revoked: %s", ", ".join(sorted(map(str, partitions))))
         self._noted = {}
         try:
             self._save(partitions)

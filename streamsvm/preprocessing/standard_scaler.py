@@ -102,6 +102,11 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         self.clip, self.reject = clip, reject
         super().__init__(_limit("clip", clip), _limit("reject", reject))
 
+    def __repr__(self) -> str:
+        given = {"clip": (self.clip, 10.0), "reject": (self.reject, None)}
+        changed = [f"{name}={value!r}" for name, (value, usual) in given.items() if value != usual]
+        return f"StandardScaler({', '.join(changed)})"
+
     def learn_one(self, x: Mapping[Name, Any]) -> None:
         """Learn the features of one event.
 

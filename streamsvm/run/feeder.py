@@ -252,7 +252,7 @@ class Feeder:
     ) -> None:
         event = event_of(batch, i)
         if labels is not None and labels[i] is None:
-            self.bad.take(event, "missing label", self._reason(event))
+            self.bad.take(event, "missing label", self._reason(event, bool(labels.values)))
             return
         bad = bad_value(matrix, i, LARGEST)
         if bad is not None:
@@ -261,14 +261,15 @@ class Feeder:
         elif labels is not None:
             self.bad.take(event, "third class", f"label {labels[i]!r} is a third class")
 
-    def _reason(self, event: Any) -> str:
+    def _reason(self, event: Any, others_have: bool) -> str:
         """Return why an event without a label is refused; looked up for the first one only."""
         if not self._missing:
             self._missing = "the label is missing"
             # Text fields are features named field=value.
             fields = {str(name).partition("=")[0] for name in event.x}
-            is_first = self.learner is None or not self.learner.classes
-            if is_first and (near := difflib.get_close_matches(self._target or "", fields, n=1)):
+            has_learnt = self.learner is not None and self.learner.classes
+            is_absent = not others_have and not has_learnt
+            if is_absent and (near := difflib.get_close_matches(self._target or "", fields, n=1)):
                 self._missing += f": there is no `{self._target}`, did you mean `{near[0]}`?"
         return self._missing
 
@@ -311,7 +312,8 @@ class Feeder:
         pairs = []
         for event, y in zip(batch.events(), labels, strict=True):
             if y is None:
-                self.bad.take(event, "missing label", self._reason(event))
+                others_have = any(label is not None for label in labels)
+                self.bad.take(event, "missing label", self._reason(event, others_have))
                 continue
             try:
                 predicted = self.model.predict_one(event.x)

@@ -76,9 +76,8 @@ def test_what_is_held_counts_as_unread():
     batches = source.batches()
     assert source.snapshot()["offsets"] == {}
     assert len(next(batches)) == 60  # 51 decide, and the others of the same poll follow
-    assert source.snapshot() == {"source": "KafkaSource", "offsets": {"kafka[0]": 60}} | {
-        "labels": "bool"
-    }
+    assert source.snapshot()["offsets"] == {"kafka[0]": 60}
+    assert source.snapshot()["labels"] == "bool"
 
 
 def test_partitions_keep_their_order_and_events_without_labels_do_not_wait():
