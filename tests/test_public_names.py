@@ -74,6 +74,8 @@ def test_an_interruption_of_the_imports_is_one_line():
         time.sleep(draw.uniform(0.0, 0.4))
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
+        if err.startswith("Exception ignored in: <function _get_module_lock"):
+            continue  # Python itself drops what interrupts this callback of its imports
         assert (process.returncode, err) == (130, "streamsvm: interrupted\n")
 
 

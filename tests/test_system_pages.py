@@ -17,7 +17,7 @@ PRINTED = {
     "lasvm": r"Accuracy: .*\n\d+ support vectors, delta .*\nafter finish: delta 0\.00",
     "sgd": r"Accuracy: 8.*\n\[\('.*rate ",
     "sgdqn": r"SVMSGDClassifier objective .*\nSGDQNClassifier objective ",
-    "tracking": r"mean gap, measured: 0\.\d+\ncertificate: +0\.\d+ of the examples kept",
+    "tracking": r"mean gap, estimated: 0\.\d+\ncertificate: +0\.\d+ of the examples kept",
 }
 
 
