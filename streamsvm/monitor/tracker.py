@@ -258,7 +258,8 @@ class TrackingMonitor(Presentation):
             )["gap"]
             if now is not None:
                 self._mean.add(self._n, now)
-        self._seen.advance(looks_of(self.learner), self._n)
+        if self._n >= self._seen.due:
+            self._seen.advance(looks_of(self.learner), self._n)
         if self._n >= self._due:
             self._due = (self._n // self.every + 1) * self.every
             self.measure()
