@@ -31,6 +31,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple, Self
 
+import numpy as np
+
 from streamsvm.errors import ParameterError
 
 
@@ -102,18 +104,16 @@ class Looks(NamedTuple):
         if not self.n or not self.most > 0.0:
             return self.mean
         first = math.ceil(-2.0 * math.log2(self.most)) - 1
-        best = math.inf
-        for j in range(first, first - _GRID, -1):
-            u = 2.0 ** (0.5 * j) * self.most
-            weight = 3.0 / (math.pi * (abs(j) + 1)) ** 2
-            psi = -math.log1p(-u) - u
-            spread = psi * self.squares / self.most**2
-            chance = -math.log((1.0 - confidence) * weight)
-            best = min(best, (chance + spread) * self.most / u)
+        j = first - _GRID
+        u = np.exp2(0.5 * j) * self.most
+        weight = 3.0 / (math.pi * (np.abs(j) + 1)) ** 2
+        spread = (-np.log1p(-u) - u) * self.squares / self.most**2
+        chance = -np.log((1.0 - confidence) * weight)
+        best = float(((chance + spread) * self.most / u).min())
         return (self.total + best) / self.n
 
 
-_GRID = 80
+_GRID = np.arange(80)
 
 
 def mu(x: float, r2: float, C: float) -> float:
