@@ -318,7 +318,7 @@ class LaRankClassifier(KernelLearner):
             return Certificate(None, _NO_CERTIFICATE)
         value = self.looks.bound()
         if value is None:
-            return Certificate(None, "no example was learnt yet")
+            return Certificate(None, "no example was looked at yet")
         bounded = self.window or self.max_support_vectors
         about = "the examples kept at each moment" if bounded else "all examples so far"
         return Certificate(value, f"of {about}")

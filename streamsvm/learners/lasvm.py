@@ -109,7 +109,8 @@ class LASVMClassifier(KernelLearner):
         Threads that compute the kernel values of large batches: None, the default, is 1; -1 is one
         per core. The model and its predictions are the same, to the last bit, for any number.
     seed
-        Without effect, since LASVM draws no random numbers; taken because all learners take it.
+        Without effect on the model, which needs no random numbers; taken because all learners take
+        it. (The looks of `certificate` always start from the same constant.)
 
     Attributes
     ----------
@@ -325,7 +326,7 @@ class LASVMClassifier(KernelLearner):
         """A bound on the mean gap, of the examples kept at each moment, with 95 % probability."""
         value = self.looks.bound()
         if value is None:
-            return Certificate(None, "no example was learnt yet")
+            return Certificate(None, "no example was looked at yet")
         return Certificate(value, "of the examples kept at each moment")
 
     @property

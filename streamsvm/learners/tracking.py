@@ -292,7 +292,7 @@ class TrackingSVMClassifier(KernelLearner):
         """A bound on the mean normalised gap so far, with 95 % probability at all times."""
         value = self.looks.bound()
         if value is None:
-            return Certificate(None, "no example was learnt yet")
+            return Certificate(None, "no example was looked at yet")
         if self._gradients == "support":
             return Certificate(value, _CERTIFIED["support"])
         bounded = self.window or self.reservoir or self.max_support_vectors

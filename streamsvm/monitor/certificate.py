@@ -106,8 +106,9 @@ class Looks(NamedTuple):
         first = math.ceil(-2.0 * math.log2(self.most)) - 1
         j = first - _GRID
         u = np.exp2(0.5 * j) * self.most
+        j, u = j[u < 1.0], u[u < 1.0]  # rounding may make the first one 1
         weight = 3.0 / (math.pi * (np.abs(j) + 1)) ** 2
-        spread = (-np.log1p(-u) - u) * self.squares / self.most**2
+        spread = (-np.log1p(-u) - u) * (self.squares / self.most / self.most)
         chance = -np.log((1.0 - confidence) * weight)
         best = float(((chance + spread) * self.most / u).min())
         return (self.total + best) / self.n

@@ -200,9 +200,9 @@ def stream_objective(
     x, signs, weights = sample.draw(
         n_sampled, len(learner.feature_names), np.zeros(0, np.int64), draws
     )
-    if not len(signs):
-        return None
     boxes = learner.boxes_now(signs, weights)
+    if not boxes.sum() > 0.0:
+        return None
     losses = boxes * learner.losses_of(signs, learner.margins_of(x))
     regularisation = learner.squared_norm / 2.0 / (sample.seen * boxes.mean())
     return float(regularisation + losses.mean() / boxes.mean())

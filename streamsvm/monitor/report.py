@@ -19,11 +19,11 @@ MEANINGS = {
     "n_bounded": "of them at C: margin errors",
     "dual": "dual objective now",
     "objective": "regularisation plus mean loss, on a sample of the stream: what is minimised",
-    "seen_gap": "mean gap so far, estimated without bias from examples looked at",
-    "certificate": "upper bound of that mean, at all moments",
-    "seen_gap_recent": "the same estimate, of late",
-    "certificate_recent": "the same bound, of late",
-    "certificate_papers": "bound of that mean in the papers' form, in expectation",
+    "seen_gap": "mean of kept_gap so far, estimated from examples looked at after the steps",
+    "certificate": "upper bound of the mean of kept_gap, at all moments",
+    "seen_gap_recent": "the same estimate as seen_gap, of late",
+    "certificate_recent": "the same bound as certificate, of late",
+    "certificate_papers": "bound of the mean of kept_gap in the papers' form, in expectation",
     "averaged_gap": "mean of the gap so far",
     "gap": "measured normalised gap now: excess over the optimum, at most",
     "gap_kept": "part of the examples kept, exact",
@@ -45,7 +45,7 @@ MEANINGS = {
 
 
 ABOUT = {
-    "kept": "excess over the optimum, at most",
+    "kept": "excess over the optimum of the examples kept, at most",
     "merged": "excess over the optimum of the vectors kept, at most",
     "stream": "excess over the batch optimum, at most",
     "window": "excess over the optimum of the window, at most",

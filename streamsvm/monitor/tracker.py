@@ -325,10 +325,16 @@ class TrackingMonitor(Presentation):
         self._last = record
         return record
 
+    def _is_current(self) -> bool:
+        """Tell whether the model has not changed since the last record; `finish` changes it, too."""
+        dual = self.learner.dual if self.learner.has_dual else None
+        same: bool = self._last["n_examples"] == self._n and self._last.get("dual") == dual
+        return same
+
     def get(self) -> dict[str, Any]:
         """Return the current values by name.
 
-        If examples came since the last record, a new one is measured, with a larger sample for the
+        If the model has changed since the last record, a new one is measured, with a larger sample for the
         gap than the records of the history have; it is not added to the history.
 
         Returns
@@ -343,7 +349,7 @@ class TrackingMonitor(Presentation):
             None: there is no such value.
 
         """
-        if not (self._is_thorough and self._last["n_examples"] == self._n):
+        if not (self._is_thorough and self._is_current()):
             self._measured(max(self.sample + 1, 2 * self._passed_by.size))
         return dict(self._last)
 

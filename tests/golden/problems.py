@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from river.datasets import synth
 
@@ -61,6 +62,16 @@ def usps() -> Problem:
     """Digit 0 against the rest, rows of norm at most 1."""
     (x, y), (x_test, y_test) = _read("usps_train"), _read("usps_test")
     return Problem(x / 16, y == 0, x_test / 16, y_test == 0, kernels.RBF(gamma=2.0), 1000.0)
+
+
+def elec2(n: int | None = None) -> Problem:
+    """Electricity prices in their order, which drift; the last 5,000 rows are the test part."""
+    table = pq.read_table(FOLDER / "elec2.parquet")
+    numeric = [f for f in table.schema if f.name != "label" and pa.types.is_floating(f.type)]
+    x = np.stack([table.column(f.name).to_numpy() for f in numeric], axis=1).astype(np.float32)
+    y = np.array(table.column("label").to_pylist())
+    x, y = (x - x.mean(axis=0)) / x.std(axis=0), y == y[0]
+    return Problem(x[:-5000][:n], y[:-5000][:n], x[-5000:], y[-5000:], kernels.RBF(gamma=0.1), 1.0)
 
 
 def adult(C: float = 1.0, n: int | None = None) -> Problem:

@@ -31,6 +31,17 @@ def test_the_mean_gap_is_below_the_certificate(stream, process, K, window):
     assert worst < 1.02
 
 
+@pytest.mark.parametrize("window", [None, 200])
+@pytest.mark.parametrize("name", ["elec2", "letter", "segments", "usps"])
+def test_the_bound_holds_on_other_data(name, window):
+    if name != "segments" and not FOLDER.is_dir():
+        pytest.skip(f"the data sets are not in {FOLDER}")
+    other = theorems.segments() if name == "segments" else theorems.other(name)
+    mean, worst = theorems.checks(other, True, 5, window, 5, every=10)
+    assert 0.0 < mean.averaged_gap <= mean.certificate
+    assert worst < 1.02
+
+
 def test_the_certificate_says_something(stream):
     # A bound that is always huge would pass the test above.
     mean, _ = theorems.checks(stream, True, 20, None, 3, every=10)

@@ -12,6 +12,7 @@ import time
 from typing import NamedTuple
 
 import numpy as np
+from river import datasets
 
 from streamsvm import TrackingSVMClassifier, kernels
 from tests.golden import problems
@@ -46,6 +47,26 @@ def banana() -> Stream:
     """The papers' training part."""
     problem = problems.banana()
     return Stream(problem.x, problem.y, problem.kernel, 1.0)
+
+
+def segments() -> Stream:
+    """Image segments: the first three classes against the others, features standardised."""
+    events = list(datasets.ImageSegments())
+    x = np.array([list(x.values()) for x, _ in events], np.float32)
+    x = (x - x.mean(axis=0)) / np.maximum(x.std(axis=0), 1e-6)
+    classes = sorted({str(y) for _, y in events})[:3]
+    return Stream(x, np.array([y in classes for _, y in events]), kernels.RBF(gamma=0.05), 10.0)
+
+
+def other(name: str) -> Stream:
+    """The first 2,000 rows of Elec2, USPS (0 against the rest), or Letter (A to M, N to Z)."""
+    if name == "letter":
+        problem = problems.letter()
+        problem = problem._replace(y=problem.y <= np.sort(np.unique(problem.y))[12])
+    else:
+        problem = problems.elec2() if name == "elec2" else problems.usps()
+    # Not the papers' C of 1,000, at which every gap of a short stream is large.
+    return Stream(problem.x[:2000], problem.y[:2000], problem.kernel, min(problem.C, 10.0))
 
 
 def adult(n: int = 5000) -> Stream:

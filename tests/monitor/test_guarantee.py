@@ -12,7 +12,7 @@ import streamsvm
 from streamsvm import LaRankClassifier, LASVMClassifier, TrackingSVMClassifier, kernels
 from streamsvm.monitor.certificate import Looks
 
-RUNS = int(os.environ.get("STREAMSVM_RUNS", "4"))
+RUNS = int(os.environ.get("STREAMSVM_RUNS", "6"))
 """Runs of each setting; with STREAMSVM_RUNS=100 there are thousands."""
 
 RBF = kernels.RBF(gamma=1.0)
@@ -51,7 +51,16 @@ def unequal(rng, n):
     return x, y, np.exp(2.0 * rng.normal(size=n))
 
 
-STREAMS = (plain, one_heavy, sorted_labels, contradictions, growing, unequal)
+def spike(rng, n):
+    """One row far away near the end, with the label of the other side."""
+    x = rng.normal(size=(n, 2))
+    y = x[:, 0] + 0.3 * rng.normal(size=n) > 0.0
+    x[-5] *= 1e4
+    y[-5] = x[-5, 0] < 0.0
+    return x, y, np.ones(n)
+
+
+STREAMS = (plain, one_heavy, sorted_labels, contradictions, growing, unequal, spike)
 
 
 def tracking(**parameters):
@@ -70,6 +79,8 @@ MODELS = {
     "removal": tracking(K=2, max_support_vectors=15, budget="remove"),
     "support": tracking(K=2, gradients="support"),
     "linear": tracking(K=2, kernel=kernels.Linear()),
+    "linear, window 2": tracking(K=2, process=False, window=2, kernel=kernels.Linear()),
+    "linear, last iterate": tracking(K=2, window=20, averaged=False, kernel=kernels.Linear()),
     "polynomial": tracking(K=2, kernel=kernels.Polynomial(degree=2), C=0.1),
     "class weights": tracking(K=2, class_weight={True: 30.0}),
     "sparse": tracking(K=2, sparse=True),
@@ -110,8 +121,8 @@ def test_the_bound_holds_at_every_moment(name, stream):
     for run in range(RUNS):
         x, y, w = stream(np.random.default_rng(run), 60)
         held += holds(MODELS[name](run), x, y, w)
-    # With 95 % each; more than this share fails with a probability below 1e-3.
-    assert held >= RUNS - 2 - 0.1 * RUNS, f"{held} of {RUNS} runs"
+    # With 95 % each; in fact the bound is a little wider, so that hardly a run fails.
+    assert held >= RUNS - max(1, RUNS // 20), f"{held} of {RUNS} runs"
 
 
 def test_the_papers_bound_is_not_given_where_it_is_false():
@@ -129,6 +140,12 @@ def test_the_papers_bound_is_not_given_where_it_is_false():
         gaps.append(total / 80)
         bounds.append(model.looks.bound())
     assert np.mean(np.array(gaps) <= bounds) >= 0.95
+
+
+@pytest.mark.parametrize("most", [2.0**-0.5, 1.414213562373095, 2.0, 1e-100, 1e150])
+def test_the_bound_of_any_largest_value(most):
+    bound = Looks(10, 3.0 * most, 2.0 * most * most, most).bound()
+    assert 0.3 * most < bound < np.inf
 
 
 def test_it_goes_on_after_saving_and_finishing(tmp_path):

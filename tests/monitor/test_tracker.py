@@ -416,3 +416,22 @@ def test_a_learner_that_became_sparse_is_measured_on_older_dense_rows(learner):
     monitor = watched(model, every=100)
     monitor.learn_many(x, rng.random(700) < 0.5)
     assert model._sparse and monitor.get()["n_examples"] == 700
+
+
+def test_get_measures_again_after_finish():
+    x, y = rows(300)
+    monitor = TrackingMonitor(LASVMClassifier(kernels.RBF(gamma=1.0), C=100.0, reprocess=0))
+    monitor.learn_many(x, y)
+    before = monitor.get()
+    monitor.learner.finish()
+    after = monitor.get()
+    assert after["n_examples"] == before["n_examples"] == 300
+    assert after["dual"] > before["dual"] and after["gap"] < before["gap"]
+    assert after == TrackingMonitor.get(monitor) and after["delta"] <= 1e-3
+
+
+def test_examples_of_weight_0_alone_have_no_objective():
+    monitor = TrackingMonitor(LASVMClassifier(max_support_vectors=20))
+    x, y = rows(30)
+    monitor.learn_many(x, y, w=np.zeros(30))
+    assert monitor.get()["objective"] is None

@@ -16,7 +16,7 @@ class SlowLooks:
 
     def heavy(self, members, box, largest):
         """Return one of the members, drawn in proportion to box[member]."""
-        for _ in range(TRIES if largest > 0.0 else 0):
+        for _ in range(max(TRIES, len(members) // 8) if largest > 0.0 else 0):
             i = members[self.draws.below(len(members))]
             if box[i] >= largest or self.draws.uniform() * largest < box[i]:
                 return i

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm.support.looks import OFTEN
 
 WORD = 2**64 - 1
 
@@ -49,7 +48,7 @@ class SlowTracking:
         self.process_gain = self.lost = self.skipped = self.uniform_gain = 0.0
         self.mean_gain = self.scaled_gain = self.width = self.r2 = 0.0
         self.looks = None  # a SlowLooks, if its sums are wanted, too
-        self.largest = 0.0
+        self.largest, self.equal = 0.0, True  # of all C_i so far
 
     def f(self, k, a=None):
         return self.gram[k] @ (self.y * (self.a if a is None else a))
@@ -101,6 +100,7 @@ class SlowTracking:
         if k not in self.members and self._make_room():
             self.members.append(k)
             self.r2 = max(self.r2, self.gram[k, k])
+            self.equal &= self.largest in (0.0, self.box[k])
             self.largest = max(self.largest, self.box[k])
         if k in self.members:
             self.arrival[k] = self.n_offered
@@ -124,12 +124,10 @@ class SlowTracking:
     def _steps(self):
         total = 0.0
         average = np.zeros(len(self.y))
-        between, next_look = 1, 1
-        if self.looks is not None and self.looks.n >= OFTEN:
-            between = min(4, self.K)
-            next_look = 1 + self.looks.draws.below(between)
         for k in range(1, self.K + 1):
             i = self.members[self.draws.below(len(self.members))]
+            if self.looks is not None and self.equal and k > 1:
+                self._look_at(i)
             step, g, gain = self.increase(i)
             if step == 0.0 or abs(g) <= self.tau:
                 self.n_null += 1
@@ -139,9 +137,8 @@ class SlowTracking:
                 self._touch(i)
             total += gain
             average = (k - 1) / k * average + 1 / k * self.a
-            if self.looks is not None and k == next_look:
-                self._look(between / self.K)
-                next_look += between
+            if self.looks is not None and (k == self.K or not self.equal):
+                self._look_at(self.looks.heavy(self.members, self.box, self.largest))
         self.average = average
         box = self.box[self.members]
         self.uniform_gain += total
@@ -149,12 +146,11 @@ class SlowTracking:
         self.scaled_gain += total / self.K / box.mean()
         self.width += self.r2 * (box**2).mean() / box.mean() ** 2
 
-    def _look(self, weight):
-        i = self.looks.heavy(self.members, self.box, self.largest)
+    def _look_at(self, i):
         g, share = 1.0 - self.y[i] * self.f(i), self.a[i] / self.box[i]
         signed = self.y * self.a
         bound = 1.0 + np.sqrt(self.r2 * max(0.0, signed @ self.gram @ signed))
-        self.looks.record(max((1.0 - share) * g, -share * g), bound, weight)
+        self.looks.record(max((1.0 - share) * g, -share * g), bound, 1.0 / self.K)
 
     def gap(self, a):
         """Return P - D over the active set at coefficients a, from their definitions."""

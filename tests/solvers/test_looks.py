@@ -40,7 +40,7 @@ def look(model):
     elif isinstance(model, LaRankClassifier):
         uniform.look(state, 1.0)
     elif hasattr(state, "w"):
-        linear._look(state, model.kernel.scale, 1.0, 2)
+        linear._look(state, model.kernel.scale, 1.0, 1.0, 2)
     else:
         step._look(state, 1.0)
 

@@ -17,11 +17,11 @@ from streamsvm._compile import compiled
 from streamsvm.solvers.larank.state import beta, set_beta
 from streamsvm.solvers.tracking.state import add_scaled
 from streamsvm.support.draws import below
-from streamsvm.support.looks import OFTEN, heavy_member, record
+from streamsvm.support.looks import heavy_member, record
 from streamsvm.support.row_cache import kernel_row
 
-_LOOKS = 4
-"""Looks after the steps of one example; one from example `OFTEN` on."""
+_LOOKS = 2
+"""Looks after the steps of one example."""
 
 
 @compiled
@@ -101,9 +101,8 @@ def uniform_steps(state, kernel, steps, tau, d):
         gain += uniform_step(state, kernel, tau, d)
         made += 1.0
     account(state, gain / steps)
-    n_looks = _LOOKS if state.info[0].n_looked < OFTEN else 1
-    for _ in range(n_looks):
-        look(state, 1.0 / n_looks)
+    for _ in range(_LOOKS):
+        look(state, 1.0 / _LOOKS)
     state.info[0].n_looked += 1
 
 

@@ -22,7 +22,7 @@ from streamsvm.support.draws import uniform
 def _heavy_slot(state):
     """Return a live slot, drawn with probabilities in proportion to C_s; -1 if all are dead."""
     info, draws = state.info[0], state.look_draws
-    tries = looks.TRIES if info.box_most > 0.0 else 0
+    tries = max(looks.TRIES, info.n >> 3) if info.box_most > 0.0 else 0
     for _ in range(tries):
         s = np.int64(uniform(draws) * info.n)
         box = state.upper[s] - state.lower[s]

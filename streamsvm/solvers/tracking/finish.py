@@ -74,7 +74,7 @@ def finish_linear(state, kernel, tau, d, max_steps):
             g = 1.0 - state.y[i] * kernel.scale * tracking_linear.product(
                 state.w, tracking_linear.row_at(state.store, i, d)
             )
-            gain, stepped = tracking_linear.step_on(state, kernel.scale, i, 1.0, 0.0, d)
+            gain, stepped = tracking_linear.step_on(state, kernel.scale, i, 1.0, 0.0, d, 0.0)
             if stepped:
                 worst = max(worst, abs(g))
                 info.lost -= gain

@@ -21,6 +21,7 @@ from streamsvm.solvers.tracking.state import (
     enter,
     leave,
     look_at,
+    note_most,
     settle,
     slot_of,
     touch,
@@ -36,8 +37,8 @@ from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.state_parts import ROWS
 from streamsvm.support.states import declare
 
-_SELDOM = 0.125
-"""Looks an example, from example `looks.OFTEN` on; before, there is one on average."""
+_AFTER = 0.25
+"""The smallest probability of a look after the last step: each costs a product."""
 
 
 class LinearTrackingState(NamedTuple):
@@ -180,7 +181,7 @@ row_at: Any = chosen_by(0, {RowStore: _row_dense, SparseStore: _row_sparse})
 
 
 @compiled_within
-def step_on(state, scale, i, share, tau, d):
+def step_on(state, scale, i, share, tau, d, look_weight):
     """Make the coordinate step on slot i; return its gain and whether it was made.
 
     Parameters
@@ -197,10 +198,15 @@ def step_on(state, scale, i, share, tau, d):
         A step with |g_i| <= tau is not made; its gain is returned all the same.
     d
         Number of features.
+    look_weight
+        Above 0: the draw of i is a look, too, with this weight.
 
     """
     y, x = state.y[i], row_at(state.store, i, d)
-    g = 1.0 - y * scale * product(state.w, x)
+    f = scale * product(state.w, x)
+    if look_weight > 0.0:
+        look_at(state, i, f, look_weight)
+    g = 1.0 - y * f
     a = y * state.alpha[i]
     step = exact_step(a, g, state.box[i], state.diagonal[i])
     gain = step * (g - 0.5 * step * state.diagonal[i])
@@ -281,8 +287,13 @@ it is the example in `slot`, which has just come again."""
 
 
 @compiled_within
-def _look(state, scale, weight, d):
-    """Look at one of the members, which are not none: see `support.looks`."""
+def _look(state, scale, weight, probability, d):
+    """With a probability look at one of the members, which are not none: see `support.looks`."""
+    weight /= probability
+    # Also without a look: the bound is about all gaps at which there may have been one.
+    note_most(state.info[0], weight)
+    if probability < 1.0 and uniform(state.look_draws) >= probability:
+        return
     members, n_members = state.active.members, state.active.counts[0].n_members
     most = state.info[0].box_most
     i = looks.heavy_member(state.look_draws, members, n_members, state.box, most)
@@ -309,28 +320,32 @@ def _learn_row(state, scale, block, y, box, weight, number, schedule):
     if slot != NONE:
         touch(state, slot)
         if schedule.process > 0.0:
-            gain, made = step_on(state, scale, slot, 1.0, 0.0, d)
+            gain, made = step_on(state, scale, slot, 1.0, 0.0, d, 0.0)
             info.process_gain += gain if made else 0.0
     info.n_seen += 1
     n_members = counts.n_members
     if n_members == 0:
         return margin
     steps = max(schedule.steps, np.ceil(schedule.steps_per_r2 * info.r2))
-    # A look costs a product: on average there is one after an example, later after every eighth.
-    share = 1.0 if info.n_looked < looks.OFTEN else _SELDOM
+    # With equal C_i the draw of a step is a look, too, at the iterate after the step before.
+    # Otherwise there is one look an example on average, since it costs a product.
+    are_looks = looks.are_equal(info)
     total, k = 0.0, 0.0
     while k < steps:
         i = state.active.members[below(state.draws, n_members)]
-        gain, made = step_on(state, scale, i, (steps - k) / steps, schedule.tau, d)
+        weight = 1.0 / steps if are_looks and schedule.averaged > 0.0 and k > 0.0 else 0.0
+        gain, made = step_on(state, scale, i, (steps - k) / steps, schedule.tau, d, weight)
         info.n_steps += 1
         info.n_null += not made
         info.skipped += 0.0 if made else gain
         total += gain
         k += 1.0
-        if schedule.averaged > 0.0 and uniform(state.look_draws) * steps < share:
-            _look(state, scale, 1.0 / share, d)
-    if schedule.averaged == 0.0 and uniform(state.look_draws) < share:
-        _look(state, scale, 1.0 / share, d)
+        if schedule.averaged > 0.0 and not are_looks:
+            _look(state, scale, 1.0 / steps, 1.0 / steps, d)
+    if schedule.averaged == 0.0:
+        _look(state, scale, 1.0, 1.0, d)
+    elif are_looks:
+        _look(state, scale, 1.0 / steps, max(_AFTER, 1.0 / steps), d)
     info.n_looked += 1
     account(info, total, steps, n_members)
     return margin

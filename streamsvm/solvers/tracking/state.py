@@ -261,6 +261,12 @@ def most_of_looks(info):
 
 
 @compiled
+def note_most(info, weight):
+    """Take the present B, with a weight, into the largest one."""
+    info.look_most = max(info.look_most, weight * most_of_looks(info))
+
+
+@compiled
 def look_at(state, i, f, weight):
     """Look at the example in slot i, with f = f(x_i): equation (4) of the paper, over C_i."""
     y, box = state.y[i], state.box[i]

@@ -40,16 +40,13 @@ from streamsvm.solvers.tracking.state import (
     touch,
 )
 from streamsvm.support import active_set, fresh_block, looks, row_cache, stores
-from streamsvm.support.draws import below, uniform
+from streamsvm.support.draws import below
 from streamsvm.support.fresh_block import BLOCK
 from streamsvm.support.kernel_values import expansion
 from streamsvm.support.rows import count, part, width
 
 _LOOKS = 8
 """Looks after an example at the last iterate, if that is what predicts."""
-
-_BETWEEN = 4.0
-"""Steps to one look, from example `looks.OFTEN` on; before, there is one after each step."""
 
 NONE = active_set.NONE
 TINY = 1e-30
@@ -241,18 +238,17 @@ def _steps(state, kernel, schedule, d):
     if n_members == 0:
         return
     steps = max(schedule.steps, np.ceil(schedule.steps_per_r2 * info.r2))
-    between, next_look = 1.0, 0.0
-    if info.n_looked >= looks.OFTEN:
-        between = min(_BETWEEN, steps)
-        next_look = np.floor(uniform(state.look_draws) * between)
+    # With equal C_i the draw of a step is a look, too, at the iterate after the step before.
+    are_looks = looks.are_equal(info)
     gain, k = 0.0, 0.0
     while k < steps:
         i = state.active.members[below(state.draws, n_members)]
+        if are_looks and schedule.averaged > 0.0 and k > 0.0:
+            look_at(state, i, state.f[i], 1.0 / steps)
         gain += reprocess(state, kernel, i, (steps - k) / steps, schedule.tau, d)
-        if k == next_look and schedule.averaged > 0.0:
-            _look(state, between / steps)
-            next_look += between
         k += 1.0
+        if schedule.averaged > 0.0 and (k == steps or not are_looks):
+            _look(state, 1.0 / steps)
     if schedule.averaged == 0.0:
         for _ in range(_LOOKS):
             _look(state, 1.0 / _LOOKS)
