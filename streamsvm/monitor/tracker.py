@@ -326,7 +326,7 @@ class TrackingMonitor(Presentation):
         return record
 
     def _is_current(self) -> bool:
-        """Tell whether the model has not changed since the last record; `finish` changes it, too."""
+        """Tell whether the last record is of the present model; `finish` changes it, too."""
         dual = self.learner.dual if self.learner.has_dual else None
         same: bool = self._last["n_examples"] == self._n and self._last.get("dual") == dual
         return same
@@ -334,8 +334,8 @@ class TrackingMonitor(Presentation):
     def get(self) -> dict[str, Any]:
         """Return the current values by name.
 
-        If the model has changed since the last record, a new one is measured, with a larger sample for the
-        gap than the records of the history have; it is not added to the history.
+        If the model has changed since the last record, a new one is measured, with a larger sample
+        for the gap than the records of the history have; it is not added to the history.
 
         Returns
         -------
