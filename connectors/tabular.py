@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from connectors.columns import feature_columns, target_type
+from connectors.columns import feature_columns, shown_row, target_type, texts_not_utf8
 from connectors.cursor import Chunk, Cursor, Place, ShuffledCursor
 from connectors.encoding import Encoder
-from connectors.errors import SnapshotError
+from connectors.errors import NotReadableError, SnapshotError
 from connectors.identity import check_settings
 from connectors.kinds import to_float64
 from connectors.listed import ListEncoder, are_listed
-from connectors.source import DEFAULT_BATCH_SIZE, Batch, Closing, Event, Position, Snapshot
+from connectors.source import DEFAULT_BATCH_SIZE, Batch, Closing, Event, Position, Reject, Snapshot
 
 
 class TabularSource(Closing, ABC):
@@ -277,17 +277,44 @@ class TabularSource(Closing, ABC):
     def _batches(self, size: int) -> Iterator[Batch]:
         cursor = self._cursor
         while (chunk := cursor.peek(size)) is not None:
+            good, rejects = self._readable(chunk)
             batch = Batch(
-                features=self._encoder.encode(chunk.data),
-                labels=self._labels(chunk),
-                rows=chunk.rows,
-                file=chunk.file,
-                timestamps=self._timestamps(chunk),
+                features=self._encoder.encode(good.data),
+                labels=self._labels(good),
+                rows=good.rows,
+                file=good.file,
+                timestamps=self._timestamps(good),
+                rejects=rejects,
             )
             cursor.advance(chunk.num_rows)
             yield batch
 
+    def _readable(self, chunk: Chunk) -> tuple[Chunk, tuple[Reject, ...]]:
+        """Return the rows whose texts are UTF-8, and the other ones."""
+        reasons = texts_not_utf8(chunk.data)
+        if not reasons:
+            return chunk, ()
+        rejects = tuple(
+            Reject(
+                Position(chunk.file, int(chunk.rows[i])),
+                "not UTF-8",
+                reasons[i],
+                shown_row(chunk.data, i),
+            )
+            for i in sorted(reasons)
+        )
+        good = np.setdiff1d(np.arange(chunk.num_rows), list(reasons))
+        return chunk.take(good), rejects
+
     def _decoded(self, chunk: Chunk) -> Iterator[Event]:
+        reasons = texts_not_utf8(chunk.data)
+        if reasons:
+            first = min(reasons)
+            yield from self._decoded(chunk.slice(0, first))
+            raise NotReadableError(
+                f"{Position(chunk.file, int(chunk.rows[first]))}: {reasons[first]}; convert it, "
+                "leave the column out with columns=, or read batches, which set such rows aside"
+            )
         labels = self._labels(chunk).to_pylist()
         rows = chunk.rows.tolist()
         file = chunk.file

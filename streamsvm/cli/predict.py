@@ -58,15 +58,19 @@ def run(options: argparse.Namespace) -> int:
             table = _table(batch, usable, values, learner)
             writer = writer or pq.ParquetWriter(partial, table.schema)
             writer.write_table(table)
-            rows += len(batch)
-            unusable += int((~usable).sum())
+            rows += len(table)
+            unusable += table.column("prediction").null_count
         if writer is None:
             raise ParameterError(f"{options.file} has no rows")
         writer.close()
         os.replace(partial, output)
     finally:
         partial.unlink(missing_ok=True)
-    note = f", {unusable:,} of them without a prediction (not finite)" if unusable else ""
+    note = (
+        f", {unusable:,} of them without a prediction (a number that is not finite, or text that is not UTF-8)"
+        if unusable
+        else ""
+    )
     print(f"{rows:,} rows{note} -> {output}", file=sys.stderr)
     return 0
 
@@ -95,7 +99,7 @@ def _table(batch: Any, usable: np.ndarray, values: np.ndarray, learner: Any) -> 
         own[i] = learner.probabilities_of(rows[i]).get(predicted[i], 0.0)
         # With several classes: the score of the predicted class.
         score[i] = max(rows[i], default=0.0) if values.ndim > 1 else rows[i]
-    return pa.table(
+    table = pa.table(
         {
             "file": pa.array([batch.file] * len(batch), pa.string()),
             "row": pa.array(batch.rows),
@@ -104,3 +108,11 @@ def _table(batch: Any, usable: np.ndarray, values: np.ndarray, learner: Any) -> 
             "probability": pa.array(own, mask=~usable),
         }
     )
+    if not batch.rejects:
+        return table
+    # Rows that are no events have no prediction; they keep their place.
+    names = [pa.array([r.position.file for r in batch.rejects], pa.string())]
+    numbers = [pa.array([r.position.row for r in batch.rejects], table.schema.field("row").type)]
+    empty = [pa.nulls(len(batch.rejects), type_) for type_ in table.schema.types[2:]]
+    others = pa.table(names + numbers + empty, schema=table.schema)
+    return pa.concat_tables([table, others]).sort_by("row")

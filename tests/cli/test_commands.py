@@ -219,6 +219,26 @@ def test_bad_rows_by_policy(capsys):
     assert not Path("no.jsonl").exists()
 
 
+@pytest.mark.parametrize("pace", [[], ["--rate", "1e9"], ["--shuffle-buffer", "100"]])
+def test_a_text_that_is_not_utf_8_is_a_dead_letter(pace, capsys):
+    texts = [b"M\xfcller" if i in (0, 7, 599) else b"x" for i in range(600)]
+    write(t=pa.array(texts, pa.binary()).view(pa.string()))
+    assert replay("data.parquet", "--save", "m.svm", "--json", *pace) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["rows"] == 600 and report["learnt"] == 597 and report["bad"] == {"not UTF-8": 3}
+    letters = map(json.loads, Path("dead_letters.jsonl").read_text().splitlines())
+    found = {letter["position"]["row"]: letter for letter in letters}
+    assert found.keys() == {0, 7, 599}
+    assert found[7]["reason"] == "text column `t` is not UTF-8: b'M\\xfcller'"
+    assert json.loads(found[7]["x"]["payload"])["a"] == columns()["a"][7]
+    assert main(["predict", "m.svm", "data.parquet", "-o", "out.parquet"]) == 0
+    assert "600 rows, 3 of them without a prediction" in capsys.readouterr().err
+    table = pq.read_table("out.parquet")
+    assert table["row"].to_pylist() == list(range(600))
+    missing = table["prediction"].is_null().to_numpy()
+    assert np.flatnonzero(missing).tolist() == [0, 7, 599]
+
+
 def test_most_rows_are_bad(capsys):
     a = np.where(np.arange(600) % 10 == 0, columns()["a"], np.nan)
     write(a=a)
