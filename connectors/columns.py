@@ -129,7 +129,7 @@ def texts_not_utf8(batch: pa.RecordBatch) -> dict[int, str]:
 
 
 def shown_row(batch: pa.RecordBatch, i: int) -> str:
-    """Return a row as text, for people to read; bytes that are not UTF-8 are written as ``\\xff``.
+    r"""Return a row as text, for people to read; bytes that are not UTF-8 are written as ``\xff``.
 
     Parameters
     ----------

@@ -66,11 +66,8 @@ def run(options: argparse.Namespace) -> int:
         os.replace(partial, output)
     finally:
         partial.unlink(missing_ok=True)
-    note = (
-        f", {unusable:,} of them without a prediction (a number that is not finite, or text that is not UTF-8)"
-        if unusable
-        else ""
-    )
+    note = f", {unusable:,} of them without a prediction" if unusable else ""
+    note += " (not finite, or not UTF-8)" if unusable else ""
     print(f"{rows:,} rows{note} -> {output}", file=sys.stderr)
     return 0
 

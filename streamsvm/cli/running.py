@@ -160,6 +160,7 @@ def run_shown(
             monitor or model,
             limit=options.limit,
             positive=options.positive,
+            max_classes=options.max_classes,
             bad_events=bad,
             on_progress=_shown(screen, bad),
             should_stop=lambda: bool(stop),

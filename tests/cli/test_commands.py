@@ -328,6 +328,32 @@ def test_several_classes_are_larank_s(capsys):
     assert json.loads(capsys.readouterr().out)["learner"] == "lasvm"
 
 
+@pytest.mark.parametrize("learner", [[], ["--learner", "sgd"], ["--learner", "lasvm"]])
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        (np.linspace(10.0, 20.0, 600), "this looks like regression"),
+        (np.round(columns()["a"], 1), "this looks like regression"),
+        (np.random.default_rng(1).permutation(3000)[:600], "this looks like regression"),
+        ([f"user {i}" for i in range(600)], "these look like names, not classes"),
+    ],
+)
+def test_a_target_that_is_no_class_is_refused_at_once(target, words, learner, capsys):
+    write(y=target)
+    assert replay("data.parquet", "--quiet", *learner) == 1
+    out, err = capsys.readouterr()
+    assert words in err and "--max-classes" in err and err.count("\n") == 1 and not out
+
+
+def test_many_classes_are_learnt_if_asked_for(capsys):
+    write(y=np.arange(600) % 150)
+    assert replay("data.parquet", "--quiet", "--learner", "sgd") == 0
+    assert replay("data.parquet", "--quiet", "--learner", "sgd", "--max-classes", "149") == 1
+    assert "150 different values in 600 rows (0, 1, 2, 3, ...)" in capsys.readouterr().err
+    write(y=np.arange(600) / 4)
+    assert replay("data.parquet", "--quiet", "--learner", "sgd", "--max-classes", "600") == 0
+
+
 def test_files_that_cannot_be_written_or_read(capsys):
     write()
     assert replay("data.parquet", "--save", "nowhere/m.svm") == 1
