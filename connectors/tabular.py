@@ -14,7 +14,7 @@ from connectors.cursor import Chunk, Cursor, Place, ShuffledCursor
 from connectors.encoding import Encoder
 from connectors.errors import NotReadableError, SnapshotError
 from connectors.identity import check_settings
-from connectors.kinds import to_float64
+from connectors.kinds import kind_of, to_float64
 from connectors.listed import ListEncoder, are_listed
 from connectors.source import DEFAULT_BATCH_SIZE, Batch, Closing, Event, Position, Reject, Snapshot
 
@@ -53,6 +53,11 @@ class TabularSource(Closing, ABC):
         See `Encoder`.
     filters
         The filter of the subclass, as text; a snapshot of a source with another filter is refused.
+
+    Attributes
+    ----------
+    kinds : dict[str, str | None]
+        The kind of each feature column (see `kind_of`); None for columns of lists.
 
     Raises
     ------
@@ -96,6 +101,7 @@ class TabularSource(Closing, ABC):
         self.timestamp = timestamp
         self.batch_size = batch_size
         self.features = feature_columns(schema, name, target, columns, timestamp, exclude)
+        self.kinds = {name: kind_of(schema.field(name).type) for name in self.features}
         self._target_type = target_type(schema, target)
         fields = pa.schema([schema.field(column) for column in self.features])
         self._encoder: Encoder | ListEncoder = (

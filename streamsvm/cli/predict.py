@@ -35,6 +35,11 @@ def complete(parser: Parser) -> None:
     parser.add_argument(
         "--columns", metavar="A,B,...", help="features; default: all columns that the model knows"
     )
+    parser.add_argument(
+        "--allow-mismatch",
+        action="store_true",
+        help="predict even if most of the model's columns are missing, or of another kind",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -45,10 +50,7 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError(f"{options.model} holds no learner that predicts")
     output = Path(options.output)
     check_file("--output", options.output)
-    columns = (
-        options.columns.split(",") if options.columns else _columns_of_model(options.file, learner)
-    )
-    source = open_source(options.file, None, columns=columns)
+    source = open_source(options.file, None, columns=_columns_of(options, learner))
     # Renamed at the end: an interrupted run leaves no incomplete output.
     partial = output.with_name(f".{output.name}.partial")
     rows = unusable = 0
@@ -72,20 +74,45 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _columns_of_model(path: str, learner: Any) -> list[str] | None:
-    """Return the columns of the file that are features of the model."""
-    names = open_source(path, None).features
-    wanted = {str(name) for name in learner.feature_names}
+def _columns_of(options: argparse.Namespace, learner: Any) -> list[str] | None:
+    """Return the columns to read; refuse a file that is not of the model's kind."""
+    asked = options.columns.split(",") if options.columns else None
+    kinds = open_source(options.file, None, columns=asked).kinds
+    names = {str(name) for name in learner.feature_names}
     # The one-hot features of a text column are named column=value.
-    wanted |= {name.partition("=")[0] for name in wanted if "=" in name}
-    wanted -= {name for name in wanted if "=" in name}
-    missing = sorted(wanted - set(names))
-    if wanted and len(missing) == len(wanted):
+    numbers = {name for name in names if "=" not in name or name in kinds}
+    texts = {name.partition("=")[0] for name in names - numbers}
+    wanted = numbers | texts
+    # Features of list columns are not named after their columns, and hashed ones have no names.
+    if not wanted or None in kinds.values():
+        return asked
+    missing = sorted(wanted - set(kinds))
+    of_other_kind = [
+        f"`{name}` is {_words(kind)} there, {_words('text' if name in texts else 'number')} to the "
+        "model"
+        for name, kind in kinds.items()
+        if name in wanted and name not in (texts if kind == "text" else numbers) and kind != "null"
+    ]
+    if len(missing) == len(wanted):
         known = ", ".join(sorted(wanted)[:10])
-        raise ParameterError(f"{path} has none of the model's features: {known}")
+        raise ParameterError(f"{options.file} has none of the model's features: {known}")
+    if of_other_kind and not options.allow_mismatch:
+        raise ParameterError(
+            f"{options.file} does not fit the model: column {of_other_kind[0]}; convert it, or go "
+            "on with --allow-mismatch, which predicts as if it were missing"
+        )
+    if asked is None and 2 * len(missing) > len(wanted) and not options.allow_mismatch:
+        raise ParameterError(
+            f"{options.file} lacks {len(missing)} of the {len(wanted)} columns that the model "
+            f"knows: {', '.join(missing[:10])}; --allow-mismatch predicts with 0 in their place"
+        )
     if missing:
-        print(f"not in {path}, so 0 everywhere: {', '.join(missing)}", file=sys.stderr)
-    return [name for name in names if name in wanted] or None
+        print(f"not in {options.file}, so 0 everywhere: {', '.join(missing)}", file=sys.stderr)
+    return asked or [name for name in kinds if name in wanted]
+
+
+def _words(kind: str | None) -> str:
+    return "text" if kind == "text" else "a number"
 
 
 def _table(batch: Any, usable: np.ndarray, values: np.ndarray, learner: Any) -> pa.Table:

@@ -85,6 +85,59 @@ def test_a_file_without_any_feature_of_the_model_is_refused(capsys):
     assert not Path("out.parquet").exists()
 
 
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"a": [str(a) for a in columns()["a"]]}, "`a` is text there, a number to the model"),
+        ({"t": np.arange(600)}, "`t` is a number there, text to the model"),
+        ({"a": None, "t": None}, "lacks 2 of the 3 columns that the model knows: a, t;"),
+    ],
+)
+def test_a_file_that_does_not_fit_the_model_is_refused(changed, words, capsys):
+    write()
+    assert replay("data.parquet", "--save", "m.svm") == 0
+    write("other.parquet", **changed)
+    capsys.readouterr()
+    command = ["predict", "m.svm", "other.parquet", "-o", "out.parquet"]
+    assert main(command) == 2
+    err = capsys.readouterr().err
+    assert words in err and "--allow-mismatch" in err and err.count("\n") == 1
+    assert not Path("out.parquet").exists()
+    assert main([*command, "--allow-mismatch"]) == 0
+    assert pq.read_metadata("out.parquet").num_rows == 600
+
+
+def test_columns_that_are_named_may_be_few_but_not_of_another_kind(capsys):
+    write()
+    assert replay("data.parquet", "--save", "m.svm") == 0
+    write("other.parquet", a=[str(a) for a in columns()["a"]])
+    command = ["predict", "m.svm", "other.parquet", "-o", "out.parquet", "--columns"]
+    assert main([*command, "b"]) == 0
+    assert main([*command, "a,b"]) == 2
+    assert "`a` is text there" in capsys.readouterr().err
+
+
+def test_a_number_whose_name_looks_like_a_text_s_is_known_again(capsys):
+    data = columns()
+    data["c=x"] = (data.pop("t") == "x").astype(float)
+    pq.write_table(pa.table(data), "data.parquet")
+    assert replay("data.parquet", "--save", "m.svm") == 0
+    capsys.readouterr()
+    assert main(["predict", "m.svm", "data.parquet", "-o", "out.parquet"]) == 0
+    assert "not in data.parquet" not in capsys.readouterr().err
+
+
+def test_predict_reads_list_columns(capsys):
+    lists = [[i % 3, 7] for i in range(600)]
+    values = [[1.0, -1.0] if i % 3 else [1.0, 1.0] for i in range(600)]
+    data = {"i": lists, "v": values, "y": [i % 3 > 0 for i in range(600)]}
+    pq.write_table(pa.table(data), "data.parquet")
+    assert replay("data.parquet", "--save", "m.svm", "--no-scale") == 0
+    pq.write_table(pa.table(data).drop_columns("y"), "new.parquet")
+    assert main(["predict", "m.svm", "new.parquet", "-o", "out.parquet"]) == 0
+    assert pq.read_table("out.parquet")["prediction"].to_pylist() == data["y"]
+
+
 def test_predict_gives_the_models_predictions(capsys):
     write(a=np.where(np.arange(600) == 5, np.nan, columns()["a"]))
     assert replay("data.parquet", "--save", "m.svm") == 0
