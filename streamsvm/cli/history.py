@@ -11,6 +11,7 @@ import numpy as np
 
 from streamsvm import TrackingMonitor
 from streamsvm.cli import html_report
+from streamsvm.model_files.replacing import naming
 from streamsvm.run.report import RunReport
 
 _PLOTS = (
@@ -50,17 +51,22 @@ def write(
     """
     path = Path(folder)
     path.mkdir(exist_ok=True)
-    (path / "report.json").write_text(json.dumps(result, indent=2) + "\n")
-    report.history.write_parquet(path / "history.parquet")
-    written = [path / "report.json", path / "history.parquet"]
-    if monitor is not None:
-        monitor.history.write_parquet(path / "monitor.parquet")
-        written.append(path / "monitor.parquet")
+    written = []
+    for name, make in (
+        ("report.json", lambda file: file.write_text(json.dumps(result, indent=2) + "\n")),
+        ("history.parquet", report.history.write_parquet),
+        ("monitor.parquet", None if monitor is None else monitor.history.write_parquet),
+    ):
+        if make is not None:
+            written.append(path / name)
+            with naming(path / name):
+                make(path / name)
     plots = _plots(path, report, monitor)
     page = path / "index.html"
     title = f"{result['target']} of {result['data']}"
     made = f"{datetime.now():%Y-%m-%d %H:%M}, streamsvm {result['version']}"
-    html_report.write(page, title, made, rows, result["advice"], plots)
+    with naming(page):
+        html_report.write(page, title, made, rows, result["advice"], plots)
     files = [str(file) for file in [page, *written, *plots]]
     return files if plots else [*files, "no plots: pip install matplotlib"]
 
@@ -91,5 +97,6 @@ def _plot(folder: Path, report: RunReport, name: str, columns: tuple[str, ...], 
     if len(columns) > 1:
         axes.legend()
     path = folder / f"{name}.png"
-    figure.savefig(path, dpi=120)
+    with naming(path):
+        figure.savefig(path, dpi=120)
     return path

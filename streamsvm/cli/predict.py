@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from streamsvm.cli.sources import open_source
 from streamsvm.cli.values import path
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import load
+from streamsvm.model_files.replacing import naming, replacement
 from streamsvm.run.parts import parts_of
 
 
@@ -51,27 +51,29 @@ def run(options: argparse.Namespace) -> int:
     output = Path(options.output)
     check_file("--output", options.output)
     source = open_source(options.file, None, columns=_columns_of(options, learner))
-    # Renamed at the end: an interrupted run leaves no incomplete output.
-    partial = output.with_name(f".{output.name}.partial")
-    rows = unusable = 0
-    try:
-        writer = None
-        for batch, usable, values in margins(model, source):
-            table = _table(batch, usable, values, learner)
-            writer = writer or pq.ParquetWriter(partial, table.schema)
-            writer.write_table(table)
-            rows += len(table)
-            unusable += table.column("prediction").null_count
-        if writer is None:
-            raise ParameterError(f"{options.file} has no rows")
-        writer.close()
-        os.replace(partial, output)
-    finally:
-        partial.unlink(missing_ok=True)
+    rows, unusable = _write(output, model, learner, source)
     note = f", {unusable:,} of them without a prediction" if unusable else ""
     note += " (not finite, or not UTF-8)" if unusable else ""
     print(f"{rows:,} rows{note} -> {output}", file=sys.stderr)
     return 0
+
+
+def _write(output: Path, model: Any, learner: Any, source: Any) -> tuple[int, int]:
+    """Write a row for each row of a source; return their number, and that of those without one."""
+    rows = unusable = 0
+    writer = None
+    # An interrupted run leaves no incomplete output.
+    with naming(output), replacement(output) as file:
+        for batch, usable, values in margins(model, source):
+            table = _table(batch, usable, values, learner)
+            writer = writer or pq.ParquetWriter(file, table.schema)
+            writer.write_table(table)
+            rows += len(table)
+            unusable += table.column("prediction").null_count
+        if writer is None:
+            raise ParameterError(f"{source.name} has no rows")
+        writer.close()
+    return rows, unusable
 
 
 def _columns_of(options: argparse.Namespace, learner: Any) -> list[str] | None:

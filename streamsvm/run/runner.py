@@ -214,11 +214,11 @@ class Run:
             if self.late is not None and not report.interrupted:
                 self._score(self.late.end(self.feeder), 1)
         finally:
-            self.bad.close()
             if self.checkpoint is not None:
                 self.checkpoint.close()
             self._update_times()
             self._complete()
+            self.bad.close()
         if not report.interrupted:
             check_classes(self.report.rows, self.seen, self.bad)
             if self.finish:

@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -421,6 +423,59 @@ def test_files_that_cannot_be_written_or_read(capsys):
     assert main(["predict", "data.parquet", "data.parquet", "-o", "o.parquet"]) == 1
     assert "is no streamsvm model" in capsys.readouterr().err
     assert not Path("o.parquet").exists()
+
+
+@contextmanager
+def files_of_at_most(size):
+    """Let the system refuse larger files, as it does on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_errors_of_writing_name_the_file(capsys):
+    write(a=np.where(np.arange(600) % 3, columns()["a"], np.nan))
+    assert replay("data.parquet", "--dead-letters", "/dev/full") == 1
+    assert "/dev/full: cannot be written: No space left" in capsys.readouterr().err
+    with files_of_at_most(10_000):
+        assert replay("data.parquet", "--dead-letters", "letters.jsonl") == 1
+    assert "letters.jsonl: cannot be written: File too large" in capsys.readouterr().err
+    assert replay("data.parquet", "--save", "m.svm") == 0
+    capsys.readouterr()
+    with files_of_at_most(1000):
+        assert main(["predict", "m.svm", "data.parquet", "-o", "out.parquet"]) == 1
+    err = capsys.readouterr().err
+    assert "out.parquet: cannot be written: File too large" in err and err.count("\n") == 1
+    assert not [name for name in os.listdir() if "out.parquet" in name]
+
+
+def test_a_report_is_printed_even_if_its_folder_cannot_be_written(capsys):
+    write()
+    with files_of_at_most(400):
+        assert replay("data.parquet", "--report", "rep", "--save", "m.svm", "--quiet") == 1
+    out, err = capsys.readouterr()
+    assert "progressive accuracy" in out
+    assert "cannot save the model to m.svm: File too large" in err
+    assert "rep/report.json: cannot be written: File too large" in err
+    assert not Path("m.svm").exists()
+
+
+def test_outputs_follow_links_and_are_regular_files(capsys):
+    write()
+    Path("models").mkdir()
+    Path("m.svm").symlink_to("models/v1.svm")
+    Path("out.parquet").symlink_to("models/p.parquet")
+    Path("models/.v1.svm.abcdefgh.partial").touch()  # of a writer that was killed
+    assert replay("data.parquet", "--save", "m.svm") == 0
+    assert main(["predict", "m.svm", "data.parquet", "-o", "out.parquet"]) == 0
+    assert sorted(os.listdir("models")) == ["p.parquet", "v1.svm"]
+    assert Path("m.svm").is_symlink() and Path("out.parquet").is_symlink()
+    Path("null.svm").symlink_to("/dev/null")
+    assert replay("data.parquet", "--save", "null.svm") == 2
+    assert "--save null.svm is not a regular file" in capsys.readouterr().err
 
 
 def test_wrong_arguments(capsys):
