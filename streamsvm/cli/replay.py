@@ -110,6 +110,13 @@ def run(options: argparse.Namespace) -> int:
         test = open_source(options.test, options.target, **_columns(options))
     check_outputs(options)
     _look_at_target(options)
+    times = [name for name, kind in source.kinds.items() if kind == "time"]
+    if times and not options.quiet:
+        print(
+            f"learnt as numbers, the seconds since 1970: {', '.join(times)} (--exclude leaves "
+            "columns out)",
+            file=sys.stderr,
+        )
 
     total = None if source.n_rows is None else source.n_rows * options.epochs
     if options.limit is not None:

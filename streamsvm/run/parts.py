@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from river import compose
@@ -146,6 +146,15 @@ def check_can_be_saved(labels: LabelColumn) -> None:
         as_json(label, "the label")
 
 
+class RefusedEvent(NamedTuple):
+    """An event that cannot be used, with the message that it was in, as that came."""
+
+    x: Any
+    y: Any
+    position: Any
+    message: Any
+
+
 def event_of(batch: Any, i: int) -> Any:
     """Return row i of a batch as an event.
 
@@ -158,11 +167,16 @@ def event_of(batch: Any, i: int) -> Any:
 
     Returns
     -------
-    Event
-        An event with `x`, `y` and `position`.
+    Event or RefusedEvent
+        An event with `x`, `y` and `position`, and its `message` if the batch has it.
 
     """
-    return next(iter(batch.slice(i, 1).events()))
+    row = batch.slice(i, 1)
+    event = next(iter(row.events()))
+    payloads = getattr(row, "payloads", None)
+    return (
+        event if payloads is None else RefusedEvent(event.x, event.y, event.position, payloads[0])
+    )
 
 
 def check_classes(n_rows: int, seen: Counter[Any], bad: BadEvents) -> None:

@@ -198,6 +198,15 @@ def test_arrow_files_and_folders(capsys):
     assert replay("data.arrow", "--quiet") == 0
 
 
+def test_times_among_the_features_are_told(capsys):
+    write(when=pa.array(range(600), pa.timestamp("s")), day=pa.array(range(600), pa.date32()))
+    assert replay("data.parquet") == 0
+    assert "learnt as numbers, the seconds since 1970: when, day (" in capsys.readouterr().err
+    for options in (["--exclude", "when,day"], ["--quiet"]):
+        assert replay("data.parquet", *options) == 0
+        assert "1970" not in capsys.readouterr().err
+
+
 def test_excluded_columns(capsys):
     write(leak=columns()["y"].astype(float))
     for options in (["--exclude", "leak,t"], ["--columns", "a,b,t", "--exclude", "t"]):
