@@ -6,6 +6,8 @@ from typing import Any
 
 _ASKED = 100
 _MOST_HELD = 1000
+_CLEAR = 20
+"""So many more numbers than texts say that a feature is a number."""
 
 _Entry = tuple[int, Any]
 Ready = tuple[str, list[_Entry]]
@@ -152,7 +154,7 @@ class LabelType:
         for _, content in (entry for held in self._held.values() for entry in held):
             for name, is_number in self._numbers_of(content).items():
                 balance[name] += 1 if is_number else -1
-        return frozenset(name for name, more in balance.items() if more > 0)
+        return frozenset(name for name, more in balance.items() if more >= _CLEAR)
 
     def drop(self, places: Iterable[str]) -> dict[str, int]:
         """Drop the messages held of partitions that another member of the group now reads.

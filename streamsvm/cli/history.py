@@ -79,10 +79,11 @@ def _plots(folder: Path, report: RunReport, monitor: TrackingMonitor | None) -> 
         return []
     matplotlib.use("Agg")
     files = [] if monitor is None else monitor.plot(folder)
+    made = {file.stem for file in files}
     for name, columns, title in _PLOTS:
-        if not np.isnan(report.history.column(columns[0])).all():
+        if name not in made and not np.isnan(report.history.column(columns[0])).all():
             files.append(_plot(folder, report, name, columns, title))
-    return list(dict.fromkeys(files))
+    return files
 
 
 def _plot(folder: Path, report: RunReport, name: str, columns: tuple[str, ...], title: str) -> Path:
@@ -92,7 +93,7 @@ def _plot(folder: Path, report: RunReport, name: str, columns: tuple[str, ...], 
     axes = figure.subplots()
     for column in columns:
         axes.plot(report.history.column("rows"), report.history.column(column), label=column)
-    axes.set(xlabel="rows", ylabel=title)
+    axes.set(xlabel="examples", ylabel=title)
     axes.grid(alpha=0.3)
     if len(columns) > 1:
         axes.legend()
