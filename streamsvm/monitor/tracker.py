@@ -338,9 +338,8 @@ class TrackingMonitor(Presentation):
             objective in the place of the last eleven; learners whose vectors are merged have both),
             seen_gap, certificate, seen_gap_recent, certificate_recent, certificate_papers, kappa,
             delta, accuracy, accuracy_recent, balanced_accuracy, one key a metric,
-            examples_per_second, latency_p50 and
-            latency_p99 (seconds an example), kernel_values, cache_hits (a share), memory_bytes.
-            None: there is no such value.
+            examples_per_second, latency_p50 and latency_p99 (seconds an example), kernel_values,
+            cache_hits (a share), memory_bytes. None: there is no such value.
 
         """
         if not (self._is_thorough and self._last["n_examples"] == self._n):

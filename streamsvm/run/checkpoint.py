@@ -26,10 +26,9 @@ from streamsvm.errors import (
     StreamSVMError,
 )
 from streamsvm.learners.bases.learner import Learner
-from streamsvm.model_files import codec
+from streamsvm.model_files import codec, replacing
 from streamsvm.model_files import container as model_file
 from streamsvm.model_files.json_values import as_json, checked
-from streamsvm.model_files.replacing import sweep
 from streamsvm.monitor import monitor_file
 from streamsvm.run.checkpoint_lock import CheckpointLock
 from streamsvm.run.peers import offsets_of
@@ -146,7 +145,7 @@ class Checkpoint:
         place = Place()
         try:
             self._lock.take()
-            sweep(self.path)
+            replacing.sweep(self.path)
             if self.path.exists():
                 place = self._resume(run)
             else:
@@ -226,7 +225,7 @@ class Checkpoint:
         self._lock.take()
         start = time.perf_counter()
         content = model_file.encoded(run.model, about, arrays)
-        model_file.write(self.path, content, "the checkpoint")
+        replacing.write(self.path, content, "the checkpoint")
         self._lock.take()
         seconds = time.perf_counter() - start
         _log.info(

@@ -472,6 +472,24 @@ def test_a_report_is_printed_even_if_its_folder_cannot_be_written(capsys):
     assert not Path("m.svm").exists()
 
 
+def test_the_plots_of_a_report_are_in_examples(monkeypatch):
+    pytest.importorskip("matplotlib")
+    from matplotlib.axes import Axes
+
+    labels = []
+    original = Axes.set_xlabel
+
+    def spy(self, label, *args, **kwargs):
+        labels.append(label)
+        return original(self, label, *args, **kwargs)
+
+    monkeypatch.setattr(Axes, "set_xlabel", spy)
+    write()
+    for options in ([], ["--no-monitor"]):
+        assert replay("data.parquet", "--report", "rep", *options) == 0
+    assert set(labels) == {"examples"}
+
+
 def test_outputs_follow_links_and_are_regular_files(capsys):
     write()
     Path("models").mkdir()

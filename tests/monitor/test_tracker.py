@@ -416,3 +416,15 @@ def test_a_learner_that_became_sparse_is_measured_on_older_dense_rows(learner):
     monitor = watched(model, every=100)
     monitor.learn_many(x, rng.random(700) < 0.5)
     assert model._sparse and monitor.get()["n_examples"] == 700
+
+
+def test_balanced_accuracy_is_river_s():
+
+    monitor = TrackingMonitor(SVMSGDClassifier(), metrics=metrics.BalancedAccuracy(), every=50)
+    assert monitor.get()["balanced_accuracy"] is None
+    for i in range(300):
+        monitor.learn_one({"a": float(i % 7), "b": float(i % 3)}, i % 7 > 5)
+    record = monitor.get()
+    assert record["balanced_accuracy"] == pytest.approx(record["BalancedAccuracy"])
+    assert record["balanced_accuracy"] != record["accuracy"]
+    assert not np.isnan(monitor.history.column("balanced_accuracy")[-1])
