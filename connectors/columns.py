@@ -1,5 +1,6 @@
 """Which columns of tabular data are features, which one is the target, and their plain form."""
 
+import json
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -84,24 +85,84 @@ def plain_batch(batch: pa.RecordBatch, position: Position) -> pa.RecordBatch:
     Raises
     ------
     NotReadableError
-        A text column holds bytes that are not text.
+        A text column is damaged. Bytes that are not UTF-8 may be in it: see `texts_not_utf8`.
 
     """
     if all(type_.id in _PLAIN for type_ in batch.schema.types):
         return batch
     columns = [plain(column) for column in batch.columns]
     for name, column in zip(batch.schema.names, columns, strict=True):
-        if kind_of(column.type) == "text":
-            try:
-                column.validate(full=True)
-            except pa.ArrowInvalid as error:
-                raise NotReadableError(
-                    f"text column `{name}` is not UTF-8 at or after {position} ({error}); "
-                    "convert it, or leave it out with columns="
-                ) from error
+        if kind_of(column.type) == "text" and not _is_valid(column) and not _is_valid(_raw(column)):
+            raise NotReadableError(
+                f"text column `{name}` is damaged at or after {position}: leave it out with "
+                "columns=, or write it again"
+            )
     if [column.type for column in columns] == batch.schema.types:
         return batch
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def texts_not_utf8(batch: pa.RecordBatch) -> dict[int, str]:
+    """Return which rows have a text that is not UTF-8, and what is wrong with each.
+
+    Parameters
+    ----------
+    batch
+        Columns from `plain_batch`.
+
+    Returns
+    -------
+    dict[int, str]
+        A reason for each such row, by its number in the batch.
+
+    """
+    reasons: dict[int, str] = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if kind_of(column.type) != "text" or _is_valid(column):
+            continue
+        for i, value in enumerate(_raw(column).to_pylist()):
+            try:
+                (value or b"").decode()
+            except UnicodeDecodeError:
+                reasons.setdefault(i, f"text column `{name}` is not UTF-8: {value!r:.100}")
+    return reasons
+
+
+def shown_row(batch: pa.RecordBatch, i: int) -> str:
+    r"""Return a row as text, for people to read; bytes that are not UTF-8 are written as ``\xff``.
+
+    Parameters
+    ----------
+    batch
+        Columns from `plain_batch`.
+    i
+        The row, from 0.
+
+    Returns
+    -------
+    str
+        The names and values, as JSON.
+
+    """
+    row = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        is_text = kind_of(column.type) == "text"
+        value = (_raw(column) if is_text else column)[i].as_py()
+        row[name] = value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
+    return json.dumps(row, default=str)
+
+
+def _is_valid(column: pa.Array) -> bool:
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _raw(column: pa.Array) -> pa.Array:
+    """Return a text column as bytes, without copying."""
+    return column.view(pa.binary() if pa.types.is_string(column.type) else pa.large_binary())
 
 
 def target_type(schema: pa.Schema, target: str | None) -> pa.DataType:

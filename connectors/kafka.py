@@ -258,6 +258,7 @@ class KafkaSource(Closing):
         """
         found: Snapshot = {"source": "KafkaSource", "offsets": dict(self._offsets)}
         found |= {"labels": self._reader.label_type.known, "settings": dict(self._settings)}
+        found["numbers"] = sorted(self._reader.label_type.numeric)
         return found | ({"jumped": self.jumped} if self.jumped else {})
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
@@ -278,7 +279,7 @@ class KafkaSource(Closing):
             raise SnapshotError(f"not a snapshot of a KafkaSource: {dict(snapshot)!r:.200}")
         # Snapshots of older releases have no settings.
         check_settings(snapshot.get("settings", {}), self._settings)
-        self._reader.label_type.resume(snapshot.get("labels"))
+        self._reader.label_type.resume(snapshot.get("labels"), snapshot.get("numbers", ()))
         self._offsets.clear()
         self._offsets.update(snapshot["offsets"])
         self._expected, self.jumped = dict(self._offsets), snapshot.get("jumped", 0)

@@ -6,6 +6,8 @@ from typing import Any
 
 _ASKED = 100
 _MOST_HELD = 1000
+_CLEAR = 20
+"""So many more numbers than texts say that a feature is a number."""
 
 _Entry = tuple[int, Any]
 Ready = tuple[str, list[_Entry]]
@@ -27,32 +29,44 @@ class LabelType:
         Returns, for the content of a message, whether it has a label, and the label's type if the
         message can be learnt; None if it cannot: such a message decides nothing.
 
+    numbers_of
+        Returns, for the content of a message, whether each of its features is a number, by name.
+
     Attributes
     ----------
     known
         The type, once it is decided; None before.
+    numeric
+        The features that are numbers in most of the messages by which the type was decided.
 
     """
 
-    def __init__(self, vote_of: Callable[[Any], tuple[bool, str | None]]) -> None:
+    def __init__(
+        self,
+        vote_of: Callable[[Any], tuple[bool, str | None]],
+        numbers_of: Callable[[Any], dict[str, bool]] = lambda content: {},
+    ) -> None:
         self.known: str | None = None
-        self._vote_of = vote_of
+        self.numeric: frozenset[str] = frozenset()
+        self._vote_of, self._numbers_of = vote_of, numbers_of
         self._forget()
 
     def _forget(self) -> None:
         self._votes: Counter[str] = Counter()
         self._held: dict[str, list[_Entry]] = {}
 
-    def resume(self, known: str | None) -> None:
-        """Continue with the type in a snapshot.
+    def resume(self, known: str | None, numeric: Iterable[str] = ()) -> None:
+        """Continue with the types in a snapshot.
 
         Parameters
         ----------
         known
             The type; None: it was not decided.
+        numeric
+            The features that are numbers.
 
         """
-        self.known = known
+        self.known, self.numeric = known, frozenset(numeric)
         self._forget()
 
     @property
@@ -129,9 +143,18 @@ class LabelType:
         if self._votes:
             # Of two types as frequent as each other, the one that came first.
             self.known = self._votes.most_common(1)[0][0]
+            self.numeric = self._numeric()
         held = self._held
         self._forget()
         yield from held.items()
+
+    def _numeric(self) -> frozenset[str]:
+        """Return the features that are numbers in most of the messages that are held."""
+        balance: Counter[str] = Counter()
+        for _, content in (entry for held in self._held.values() for entry in held):
+            for name, is_number in self._numbers_of(content).items():
+                balance[name] += 1 if is_number else -1
+        return frozenset(name for name, more in balance.items() if more >= _CLEAR)
 
     def drop(self, places: Iterable[str]) -> dict[str, int]:
         """Drop the messages held of partitions that another member of the group now reads.

@@ -1,16 +1,24 @@
 """From messages to batches: fields become features, label, key and time; bad ones `Reject`s."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from connectors.kinds import kind_of, plain, plain_type, to_float64
+from connectors.kinds import kind_of, plain, plain_type
 from connectors.label_type import LabelType
+from connectors.message_fields import (
+    HIGHEST,
+    LOWEST,
+    NUMBERS,
+    column_of_seconds,
+    is_moment,
+    key_of,
+    or_nan,
+    seconds_of,
+)
 from connectors.messages import Message
 from connectors.pairs import batch_of, encoded
 from connectors.payloads import Decoder, PayloadError, decoded, transformed
@@ -19,9 +27,7 @@ from connectors.source import Batch, Reject
 
 _MOST_KEYS = 100_000
 _MOST_CELLS = 2_000_000
-_NUMBERS = (bool, int, float)
-# Arrow's integers, and the largest number that learners take, which is float32's.
-_LOWEST, _HIGHEST = -(2**63), 2**63 - 1
+# The largest number that learners take, which is float32's.
 _LARGEST = float(np.finfo(np.float32).max)
 
 # A partition, a batch of it, and the offset after the batch's last message.
@@ -86,7 +92,7 @@ class MessageReader:
         self._others = {name for name in (target, key, timestamp) if name is not None}
         self._others |= set(exclude)
         self._decode, self._transform = decode, transform
-        self.label_type = LabelType(self._vote_of)
+        self.label_type = LabelType(self._vote_of, _numbers_of)
 
     def take(self, place: str, messages: list[Message]) -> Iterator[_Found]:
         """Yield events in batches: those of messages, and of earlier ones that were held.
@@ -197,13 +203,29 @@ class MessageReader:
         return True, kind if can_be_learnt else None
 
     def _of_one_type(self, place: str, one: Any) -> Any:
-        """Return the content of a message; a `Reject` if its label is of another type."""
+        """Return a message's content; a `Reject` if its label or a number is of another type."""
+        if (name := self._text_for_a_number(one)) is not None:
+            reason = f"feature `{name}` is a text; in most of the first messages it was a number"
+            return reject_of(place, one.message, PayloadError(reason))
         kind, known = self._kind_of(one), self.label_type.known
         if kind is None or known is None or kind == known:
             return one
         what = f"is {one.y!r:.100}, a {kind}" if isinstance(one, _Read) else f"is a {kind}"
         reason = f"the label `{self.target}` {what}; those of this stream are {known}"
         return reject_of(place, one.message, PayloadError(reason))
+
+    def _text_for_a_number(self, one: Any) -> str | None:
+        """Return the name of a feature that is a text, but was a number in the first messages."""
+        numeric = self.label_type.numeric
+        if isinstance(one, _Read):
+            if not numeric or str not in map(type, one.x.values()):
+                return None
+            texts = [name for name, value in one.x.items() if isinstance(value, str)]
+        elif isinstance(one, _Table):
+            texts = [field.name for field in one.rows.schema if kind_of(field.type) == "text"]
+        else:
+            return None
+        return next((name for name in texts if name in numeric), None)
 
     def _is_used(self, name: str) -> bool:
         return self.columns is None or name in self.columns or name in self._others
@@ -217,11 +239,11 @@ class MessageReader:
         label = self._label(found.get(self.target))
         key = None
         if self.has_keys:
-            key = _key(message.key if self.key is None else found.get(self.key))
+            key = key_of(message.key if self.key is None else found.get(self.key))
         seconds = message.seconds
         if self.timestamp is not None:
-            seconds = _seconds(found.get(self.timestamp), self.timestamp)
-        return _Read(self._features(found, message), label, key, _or_nan(seconds), message)
+            seconds = seconds_of(found.get(self.timestamp), self.timestamp)
+        return _Read(self._features(found, message), label, key, or_nan(seconds), message)
 
     def _features(self, found: Mapping[str, Any], message: Message) -> dict[str, Any]:
         if message.topic == self.answers:
@@ -233,8 +255,14 @@ class MessageReader:
         if set(map(type, x.values())) == {float}:
             return x
         for name, value in x.items():
-            if value is not None and not isinstance(value, (str, *_NUMBERS)):
+            if value is not None and not isinstance(value, (str, *NUMBERS)):
                 raise PayloadError(f"feature `{name}` is a {type(value).__name__}")
+            if isinstance(value, str) and is_moment(value):
+                # One-hot, each event would have a feature of its own.
+                raise PayloadError(
+                    f"feature `{name}` is a date with a time, as text: make it a number, or name "
+                    "the field with timestamp= (--timestamp) or exclude= (--exclude)"
+                )
             if isinstance(value, int) and abs(value) > 1e300:
                 raise PayloadError(f"feature `{name}` is too large for a float")
         return x
@@ -243,9 +271,9 @@ class MessageReader:
         """Return a label if a batch can hold it; None if it is missing."""
         if label is None or (isinstance(label, float) and label != label):
             return None
-        if not isinstance(label, (str, *_NUMBERS)):
+        if not isinstance(label, (str, *NUMBERS)):
             raise PayloadError(f"the label `{self.target}` is a {type(label).__name__}")
-        if isinstance(label, int) and not _LOWEST <= label <= _HIGHEST:
+        if isinstance(label, int) and not LOWEST <= label <= HIGHEST:
             raise PayloadError(
                 f"the label `{self.target}` is a whole number of more than 64 bits: use a text"
             )
@@ -263,6 +291,7 @@ class MessageReader:
             rejects,
             timestamps=np.array([event.seconds for event in events], np.float64),
             keys=[event.key for event in events] if self.has_keys else None,
+            payloads=[event.message.value for event in events],
             are_answers=bool(events) and events[0].message.topic == self.answers,
         )
 
@@ -293,15 +322,15 @@ class MessageReader:
         whole = pa.concat_batches([table.rows for table in tables])
         names = whole.schema.names
         labels = plain(whole.column(self.target)) if self.target in names else pa.nulls(len(rows))
-        seconds = np.repeat([_or_nan(table.message.seconds) for table in tables], counts)
+        seconds = np.repeat([or_nan(table.message.seconds) for table in tables], counts)
         if self.timestamp is not None:
-            seconds = _column_of_seconds(whole, self.timestamp)
+            seconds = column_of_seconds(whole, self.timestamp)
         keys = None
         if self.has_keys and self.key in names:
-            keys = [_key(value) for value in plain(whole.column(self.key)).to_pylist()]
+            keys = [key_of(value) for value in plain(whole.column(self.key)).to_pylist()]
         elif self.has_keys:
             keys = [
-                _key(t.message.key) for t, n in zip(tables, counts, strict=True) for _ in range(n)
+                key_of(t.message.key) for t, n in zip(tables, counts, strict=True) for _ in range(n)
             ]
         wanted = [] if are_answers else self._feature_names(names)
         features = encoded(whole.select(wanted))
@@ -334,46 +363,18 @@ def _can_be_learnt(batch: Batch) -> bool:
     return bool(usable.any())
 
 
+def _numbers_of(one: Any) -> dict[str, bool]:
+    """Return, for the features of a message, whether they are numbers; without missing ones."""
+    if isinstance(one, _Read):
+        return {n: not isinstance(value, str) for n, value in one.x.items() if value is not None}
+    if not isinstance(one, _Table):
+        return {}
+    kinds = {field.name: kind_of(field.type) for field in one.rows.schema}
+    return {name: kind != "text" for name, kind in kinds.items() if kind != "null"}
+
+
 def _schema_of(one: Any) -> pa.Schema | None:
     return one.rows.schema if isinstance(one, _Table) else None
-
-
-def _key(value: Any) -> Any:
-    """Return a key as text or number; None if it is neither."""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")
-    if isinstance(value, int) and not _LOWEST <= value <= _HIGHEST:
-        raise PayloadError("the key is a whole number of more than 64 bits: use a text")
-    # NaN would never be found again.
-    return value if isinstance(value, (str, int, float)) and value == value else None
-
-
-def _seconds(value: Any, name: str) -> float | None:
-    """Return the seconds since 1970 of a number, or of an ISO 8601 text (by default UTC)."""
-    if value is None or (isinstance(value, _NUMBERS) and not isinstance(value, bool)):
-        return value
-    try:
-        moment = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        raise PayloadError(
-            f"the timestamp `{name}` is {value!r:.100}: use seconds since 1970, or ISO 8601"
-        ) from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def _or_nan(seconds: float | None) -> float:
-    return float("nan") if seconds is None else float(seconds)
-
-
-def _column_of_seconds(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.float64]:
-    """Return the times of a record batch in seconds, NaN where one is missing."""
-    at = batch.schema.get_field_index(name)
-    if at < 0 or kind_of(batch.schema.field(at).type) not in ("time", "number"):
-        return np.full(batch.num_rows, np.nan)
-    values: npt.NDArray[np.float64] = to_float64(plain(batch.column(at))).to_numpy(
-        zero_copy_only=False
-    )
-    return values
 
 
 def _narrow(read: Iterator[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:

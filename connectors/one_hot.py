@@ -6,7 +6,7 @@ from typing import Any, overload
 import numpy as np
 import pyarrow as pa
 
-from connectors.columns import feature_columns, plain_batch
+from connectors.columns import feature_columns, plain_batch, texts_not_utf8
 from connectors.encoding import OTHER, Encoder
 from connectors.errors import NotReadableError
 from connectors.kinds import kind_of, plain, record_batch, to_float64
@@ -120,6 +120,8 @@ def _batch(table: pa.Table, known: Collection[Any] | None) -> pa.RecordBatch:
     batch = plain_batch(record_batch(columns, list(table.schema), len(table)), Position(None, 0))
     if are_listed(batch.schema):
         return batch
+    for row, reason in texts_not_utf8(batch).items():
+        raise NotReadableError(f"row {row}: {reason}; convert it, or leave the column out")
     if known is None:
         return Encoder(batch.schema).encode(batch)
     known = frozenset(known)

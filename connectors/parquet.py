@@ -17,10 +17,10 @@ from pyarrow import acero, fs
 
 from connectors.columns import plain_batch
 from connectors.cursor import Chunk
-from connectors.errors import MissingColumnError, NotReadableError, SnapshotError, SourceError
+from connectors.errors import MissingColumnError, SnapshotError, SourceError
 from connectors.identity import check_file
 from connectors.kinds import plain_type, record_batch
-from connectors.parquet_files import ParquetPart, find_parts, merged_schema
+from connectors.parquet_files import ParquetPart, find_parts, merged_schema, reading_error
 from connectors.source import DEFAULT_BATCH_SIZE, Position
 from connectors.tabular import TabularSource
 
@@ -211,15 +211,15 @@ class ParquetSource(TabularSource):
             try:
                 yield from self._read_part(part, start.row if part.name == start.file else 0)
             except (pa.ArrowException, OSError) as error:
-                raise NotReadableError(
-                    f"`{part.path}` cannot be read to its end; it is damaged or was changed "
-                    f"meanwhile: {error}"
-                ) from error
+                raise reading_error(part.path, error) from error
 
     def _read_part(self, part: ParquetPart, start: int) -> Iterator[Chunk]:
         if start == part.num_rows:
             return
-        with pq.ParquetFile(part.path, pre_buffer=False, buffer_size=_BUFFER) as file:
+        # Checksums of pages, where a file has them: zeroed bytes are valid numbers otherwise.
+        with pq.ParquetFile(
+            part.path, pre_buffer=False, buffer_size=_BUFFER, page_checksum_verification=True
+        ) as file:
             # The reading thread must end before the file is closed.
             with contextlib.closing(_ahead(self._stored(file, part, start))) as stored:
                 for row, batch in stored:
@@ -230,6 +230,10 @@ class ParquetSource(TabularSource):
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield batches of a file from row `start` on, each with the number of its first row."""
         stored = [name for name in part.schema.names if name in self._used]
+        if self._filter is not None and file.num_row_groups:
+            # Arrow ends the process if it looks for the statistics of an encrypted column; if it
+            # reads one, it raises.
+            next(file.iter_batches(1, row_groups=[0], columns=stored, use_threads=False), None)
         wanted = self._row_groups(part)
         size = max(self.batch_size, _LEAST_READ)
         row = 0

@@ -13,6 +13,7 @@ from connectors.identity import FileIdentity, identity_of
 from connectors.kinds import kind_of
 
 _MAGIC = b"PAR1"
+_ENCRYPTED_MAGIC = b"PARE"
 _TAIL = 8  # after the footer: its length, and the magic bytes
 
 
@@ -146,8 +147,36 @@ def _diagnosis(path: Path, error: Exception) -> str:
         end = file.read()
     if not size:
         return f"`{path}` is empty (0 bytes)"
+    if start == _ENCRYPTED_MAGIC:
+        return f"`{path}` is an encrypted Parquet file: decrypt it first"
     if start != _MAGIC:
         return f"`{path}` is not a Parquet file (it does not start with PAR1)"
     if end != _MAGIC:
         return f"`{path}` is truncated: it starts as a Parquet file but has no end; copy it again"
     return f"`{path}` is a damaged Parquet file: {error}"
+
+
+def reading_error(path: Path, error: Exception) -> NotReadableError:
+    """Return the error for a file whose rows cannot be read, though its footer could.
+
+    Parameters
+    ----------
+    path
+        The file.
+    error
+        Arrow's error.
+
+    Returns
+    -------
+    NotReadableError
+        What is wrong, for the user.
+
+    """
+    # Single columns may be encrypted; Arrow has no error class of its own for that.
+    if "decrypt" in str(error).lower():
+        return NotReadableError(
+            f"`{path}` has encrypted columns: decrypt it first, or leave them out with columns="
+        )
+    return NotReadableError(
+        f"`{path}` cannot be read to its end; it is damaged or was changed meanwhile: {error}"
+    )

@@ -191,7 +191,7 @@ class SimulatedStream(Closing):
             batch = next(islice(self.source.batches(count), 1), None)
             if batch is None:
                 return
-            pace.advance(len(batch))
+            pace.advance(len(batch) + len(batch.rejects))
             yield batch
 
     def _start(self) -> float:

@@ -107,6 +107,8 @@ class Batch:
         Whether the rows are labels of earlier events, by their keys; they have no features then.
     files
         The file of each row, if they are of several.
+    payloads
+        The message of each row as it came; None if there is none.
 
     """
 
@@ -119,6 +121,7 @@ class Batch:
     keys: list[Any] | None = None
     are_answers: bool = False
     files: list[str | None] | None = None
+    payloads: list[Any] | None = None
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -175,6 +178,7 @@ class Batch:
             keys=None if self.keys is None else self.keys[offset:end],
             are_answers=self.are_answers,
             files=None if self.files is None else self.files[offset:end],
+            payloads=None if self.payloads is None else self.payloads[offset:end],
         )
 
     def _rejects_of(self, start: int, end: int) -> tuple[Reject, ...]:

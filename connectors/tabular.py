@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from connectors.columns import feature_columns, target_type
+from connectors.columns import feature_columns, shown_row, target_type, texts_not_utf8
 from connectors.cursor import Chunk, Cursor, Place, ShuffledCursor
 from connectors.encoding import Encoder
-from connectors.errors import SnapshotError
+from connectors.errors import NotReadableError, SnapshotError
 from connectors.identity import check_settings
-from connectors.kinds import to_float64
+from connectors.kinds import kind_of, to_float64
 from connectors.listed import ListEncoder, are_listed
-from connectors.source import DEFAULT_BATCH_SIZE, Batch, Closing, Event, Position, Snapshot
+from connectors.source import DEFAULT_BATCH_SIZE, Batch, Closing, Event, Position, Reject, Snapshot
 
 
 class TabularSource(Closing, ABC):
@@ -53,6 +53,11 @@ class TabularSource(Closing, ABC):
         See `Encoder`.
     filters
         The filter of the subclass, as text; a snapshot of a source with another filter is refused.
+
+    Attributes
+    ----------
+    kinds : dict[str, str | None]
+        The kind of each feature column (see `kind_of`); None for columns of lists.
 
     Raises
     ------
@@ -96,6 +101,7 @@ class TabularSource(Closing, ABC):
         self.timestamp = timestamp
         self.batch_size = batch_size
         self.features = feature_columns(schema, name, target, columns, timestamp, exclude)
+        self.kinds = {name: kind_of(schema.field(name).type) for name in self.features}
         self._target_type = target_type(schema, target)
         fields = pa.schema([schema.field(column) for column in self.features])
         self._encoder: Encoder | ListEncoder = (
@@ -277,17 +283,44 @@ class TabularSource(Closing, ABC):
     def _batches(self, size: int) -> Iterator[Batch]:
         cursor = self._cursor
         while (chunk := cursor.peek(size)) is not None:
+            good, rejects = self._readable(chunk)
             batch = Batch(
-                features=self._encoder.encode(chunk.data),
-                labels=self._labels(chunk),
-                rows=chunk.rows,
-                file=chunk.file,
-                timestamps=self._timestamps(chunk),
+                features=self._encoder.encode(good.data),
+                labels=self._labels(good),
+                rows=good.rows,
+                file=good.file,
+                timestamps=self._timestamps(good),
+                rejects=rejects,
             )
             cursor.advance(chunk.num_rows)
             yield batch
 
+    def _readable(self, chunk: Chunk) -> tuple[Chunk, tuple[Reject, ...]]:
+        """Return the rows whose texts are UTF-8, and the other ones."""
+        reasons = texts_not_utf8(chunk.data)
+        if not reasons:
+            return chunk, ()
+        rejects = tuple(
+            Reject(
+                Position(chunk.file, int(chunk.rows[i])),
+                "not UTF-8",
+                reasons[i],
+                shown_row(chunk.data, i),
+            )
+            for i in sorted(reasons)
+        )
+        good = np.setdiff1d(np.arange(chunk.num_rows), list(reasons))
+        return chunk.take(good), rejects
+
     def _decoded(self, chunk: Chunk) -> Iterator[Event]:
+        reasons = texts_not_utf8(chunk.data)
+        if reasons:
+            first = min(reasons)
+            yield from self._decoded(chunk.slice(0, first))
+            raise NotReadableError(
+                f"{Position(chunk.file, int(chunk.rows[first]))}: {reasons[first]}; convert it, "
+                "leave the column out with columns=, or read batches, which set such rows aside"
+            )
         labels = self._labels(chunk).to_pylist()
         rows = chunk.rows.tolist()
         file = chunk.file

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -90,3 +91,13 @@ def check_size(name: str, value: Any, least: int = 1, most: int = LARGEST_SIZE) 
         shown = repr(value) if int(value).bit_length() <= 1024 else "a huge number"
         raise ParameterError(f"{name}={shown}: use a whole number of at most {most}, or None")
     return int(value)
+
+
+def check_pattern(name: str, value: Any) -> None:
+    """Refuse what is neither a regular expression nor None."""
+    try:
+        re.compile("" if value is None else value + "")  # not bytes
+    except (re.error, TypeError, RecursionError, OverflowError) as error:
+        raise ParameterError(
+            f"{name}={value!r:.80}: use a regular expression, such as '^colour_', or None ({error})"
+        ) from error

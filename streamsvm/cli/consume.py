@@ -71,6 +71,12 @@ def complete(parser: Parser) -> None:
         help="field by which late labels find their events; default: the key of the message",
     )
     data.add_argument("--positive", metavar="LABEL", help="learn this label against all others")
+    data.add_argument(
+        "--max-classes",
+        type=whole(2),
+        metavar="N",
+        help="classes of the target; default 1000, and fewer if they look like quantities",
+    )
     data.add_argument("--limit", type=whole(1), metavar="ROWS", help="end after so many")
     data.add_argument(
         "--idle", type=positive, metavar="SECONDS", help="end when nothing came for so long"

@@ -70,6 +70,8 @@ def test_error(model: Any, source: Source, positive: str | None) -> tuple[float,
     assert learner is not None
     wrong = rows = 0
     for batch, usable, values in margins(model, source):
+        rows += len(batch.rejects)
+        wrong += len(batch.rejects)
         labels = frames.labels_of(batch.labels, len(batch))
         for y, is_usable, margin in zip(labels, usable, values.tolist(), strict=True):
             if y is None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from streamsvm import TrackingMonitor
 from streamsvm.cli import html_report
+from streamsvm.model_files.replacing import naming
 from streamsvm.run.report import RunReport
 
 _PLOTS = (
@@ -50,17 +51,22 @@ def write(
     """
     path = Path(folder)
     path.mkdir(exist_ok=True)
-    (path / "report.json").write_text(json.dumps(result, indent=2) + "\n")
-    report.history.write_parquet(path / "history.parquet")
-    written = [path / "report.json", path / "history.parquet"]
-    if monitor is not None:
-        monitor.history.write_parquet(path / "monitor.parquet")
-        written.append(path / "monitor.parquet")
+    written = []
+    for name, make in (
+        ("report.json", lambda file: file.write_text(json.dumps(result, indent=2) + "\n")),
+        ("history.parquet", report.history.write_parquet),
+        ("monitor.parquet", None if monitor is None else monitor.history.write_parquet),
+    ):
+        if make is not None:
+            written.append(path / name)
+            with naming(path / name):
+                make(path / name)
     plots = _plots(path, report, monitor)
     page = path / "index.html"
     title = f"{result['target']} of {result['data']}"
     made = f"{datetime.now():%Y-%m-%d %H:%M}, streamsvm {result['version']}"
-    html_report.write(page, title, made, rows, result["advice"], plots)
+    with naming(page):
+        html_report.write(page, title, made, rows, result["advice"], plots)
     files = [str(file) for file in [page, *written, *plots]]
     return files if plots else [*files, "no plots: pip install matplotlib"]
 
@@ -73,10 +79,11 @@ def _plots(folder: Path, report: RunReport, monitor: TrackingMonitor | None) -> 
         return []
     matplotlib.use("Agg")
     files = [] if monitor is None else monitor.plot(folder)
+    made = {file.stem for file in files}
     for name, columns, title in _PLOTS:
-        if not np.isnan(report.history.column(columns[0])).all():
+        if name not in made and not np.isnan(report.history.column(columns[0])).all():
             files.append(_plot(folder, report, name, columns, title))
-    return list(dict.fromkeys(files))
+    return files
 
 
 def _plot(folder: Path, report: RunReport, name: str, columns: tuple[str, ...], title: str) -> Path:
@@ -86,10 +93,11 @@ def _plot(folder: Path, report: RunReport, name: str, columns: tuple[str, ...], 
     axes = figure.subplots()
     for column in columns:
         axes.plot(report.history.column("rows"), report.history.column(column), label=column)
-    axes.set(xlabel="rows", ylabel=title)
+    axes.set(xlabel="examples", ylabel=title)
     axes.grid(alpha=0.3)
     if len(columns) > 1:
         axes.legend()
     path = folder / f"{name}.png"
-    figure.savefig(path, dpi=120)
+    with naming(path):
+        figure.savefig(path, dpi=120)
     return path

@@ -69,9 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"streamsvm: {error}", file=sys.stderr)
         return 1
     except OSError as error:
-        # The system's own errors, without the number of the error.
-        said = f"{error.filename}: {error.strerror}" if error.filename else error
-        print(f"streamsvm: {said}", file=sys.stderr)
+        from streamsvm.cli.outputs import said
+
+        print(f"streamsvm: {said(error)}", file=sys.stderr)
         return 1
     except MemoryError as error:
         print(f"streamsvm: there is not enough memory: {error}", file=sys.stderr)

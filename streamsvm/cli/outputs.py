@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 from pathlib import Path
 
 from streamsvm.errors import ParameterError
+from streamsvm.model_files.replacing import sweep
 
 
 def check_outputs(options: argparse.Namespace) -> None:
@@ -42,8 +44,26 @@ def check_outputs(options: argparse.Namespace) -> None:
             _check_folder("--dead-letters", letters, letters.absolute().parent)
 
 
+def said(error: BaseException) -> str:
+    """Return an error as a sentence: those of the system without the number of the error.
+
+    Parameters
+    ----------
+    error
+        The error.
+
+    Returns
+    -------
+    str
+        The sentence, with the name of the file.
+
+    """
+    is_named = isinstance(error, OSError) and error.filename
+    return f"{error.filename}: {error.strerror}" if is_named else str(error)  # type: ignore[attr-defined]
+
+
 def check_file(option: str, path: str) -> None:
-    """Refuse a path at which no file can be written, or replaced.
+    """Refuse a path at which no file can be written, or replaced; remove what a killed run left.
 
     Parameters
     ----------
@@ -60,13 +80,15 @@ def check_file(option: str, path: str) -> None:
         The folder of the file does not exist, or nothing can be written in it.
 
     """
-    file = Path(path)
+    # The file that a symbolic link points to is the one that is replaced.
+    file = Path(os.path.realpath(path))
     if file.is_dir():
         raise ParameterError(f"{option} {path} is a folder: name a file")
     if file.exists() and not file.is_file():
         # Renaming a new file to it would remove a device, such as /dev/null.
         raise ParameterError(f"{option} {path} is not a regular file: it cannot be replaced by one")
-    _check_folder(option, file, file.absolute().parent)
+    _check_folder(option, Path(path), file.parent)
+    sweep(file)
 
 
 def _check_folder(option: str, path: Path, folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from typing import Any
 
 from streamsvm.cli.late import add_late_options, late_labels_of
@@ -15,6 +16,7 @@ from streamsvm.cli.sources import add_pace_options, open_source, paced
 from streamsvm.cli.values import path, whole
 from streamsvm.errors import ParameterError
 from streamsvm.features.frames import labels_of
+from streamsvm.run.parts import check_is_classification
 
 _ROWS_TO_CHOOSE_BY = 1000
 
@@ -33,6 +35,12 @@ def complete(parser: Parser) -> None:
     data.add_argument("--columns", metavar="A,B,...", help="features; default: all other columns")
     data.add_argument("--exclude", metavar="A,B,...", help="columns that are no features")
     data.add_argument("--positive", metavar="LABEL", help="learn this label against all others")
+    data.add_argument(
+        "--max-classes",
+        type=whole(2),
+        metavar="N",
+        help="classes of the target; default 1000, and fewer if they look like quantities",
+    )
     data.add_argument("--limit", type=whole(1), metavar="ROWS", help="read only so many rows")
     data.add_argument("--epochs", type=whole(1), default=1, help="readings of the file; default 1")
     data.add_argument(
@@ -62,17 +70,21 @@ def _columns(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _choose_learner(options: argparse.Namespace) -> None:
-    """Choose LaRank for a target of more than two classes, if nothing else was asked for."""
-    if options.learner is not None or options.positive is not None:
+def _look_at_target(options: argparse.Namespace) -> None:
+    """Refuse a target that holds no classes; choose LaRank for more than two of them.
+
+    The learner is chosen only if nothing else was asked for.
+    """
+    if options.positive is not None:
         return
     with open_source(options.file, options.target, **_columns(options)) as source:
         first = next(source.batches(_ROWS_TO_CHOOSE_BY), None)
     if first is None:
         return
     labels = labels_of(first.labels, len(first))
+    check_is_classification(labels, Counter(), options.max_classes)
     n_classes = len(labels.present())
-    if n_classes > 2:
+    if n_classes > 2 and options.learner is None:
         options.learner = "larank"
         if not options.quiet:
             found = f"{n_classes} classes in the first {len(first):,} examples"
@@ -97,7 +109,14 @@ def run(options: argparse.Namespace) -> int:
     if options.test:
         test = open_source(options.test, options.target, **_columns(options))
     check_outputs(options)
-    _choose_learner(options)
+    _look_at_target(options)
+    times = [name for name, kind in source.kinds.items() if kind == "time"]
+    if times and not options.quiet:
+        print(
+            f"learnt as numbers, the seconds since 1970: {', '.join(times)} (--exclude leaves "
+            "columns out)",
+            file=sys.stderr,
+        )
 
     total = None if source.n_rows is None else source.n_rows * options.epochs
     if options.limit is not None:

@@ -18,6 +18,7 @@ from streamsvm import TrackingMonitor, __version__
 from streamsvm import save as save_model
 from streamsvm.cli import evaluate, history
 from streamsvm.cli.learners import model_from
+from streamsvm.cli.outputs import said
 from streamsvm.cli.screen import Screen, report_rows, report_table
 from streamsvm.cli.values import number_or_share, path, whole
 from streamsvm.errors import ParameterError
@@ -160,6 +161,7 @@ def run_shown(
             monitor or model,
             limit=options.limit,
             positive=options.positive,
+            max_classes=options.max_classes,
             bad_events=bad,
             on_progress=_shown(screen, bad),
             should_stop=lambda: bool(stop),
@@ -252,7 +254,7 @@ def conclude(
             rows.append(("written", ", ".join(files)))
     _print(options, result, rows + [("advice", sentence) for sentence in result["advice"]])
     for error in failures[1:]:
-        print(f"streamsvm: {error}", file=sys.stderr)
+        print(f"streamsvm: {said(error)}", file=sys.stderr)
     if failures:
         raise failures[0]
     return 130 if report.interrupted else 0

@@ -11,8 +11,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,10 +23,10 @@ from streamsvm.errors import (
     ModelFileError,
     NewerModelFileError,
     NotAModelFileError,
-    UnwritableModelFileError,
 )
 from streamsvm.model_files import codec
 from streamsvm.model_files.json_values import checked
+from streamsvm.model_files.replacing import write
 from streamsvm.support.declaration import as_int
 
 FORMAT = 1
@@ -187,56 +185,6 @@ def _arrow(
 def _stamped(content: bytes) -> bytes:
     digest = hashlib.sha256(content).hexdigest().encode()
     return content.replace(_KEY + _ZEROS, _KEY + digest)
-
-
-def write(path: Path, content: bytes, what: str = "the model") -> None:
-    """Write a temporary file in the same folder, and rename it when it is safely on the disk.
-
-    Parameters
-    ----------
-    path
-        The path of the file.
-    content
-        Its content.
-    what
-        What it holds, for the error message.
-
-    Raises
-    ------
-    UnwritableModelFileError
-        The operating system refuses; an older file is unchanged.
-
-    """
-    temporary: str | None = None
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-        _settle(path.parent)
-    except OSError as error:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-        raise UnwritableModelFileError(
-            f"cannot save {what} to {path}: {error.strerror or error}; "
-            "a file that was there before is unchanged"
-        ) from error
-
-
-def _settle(folder: Path) -> None:
-    """Make a renaming survive a power cut, where the system can synchronise folders."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def load(path: str | Path) -> Any:

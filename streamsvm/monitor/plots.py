@@ -20,7 +20,11 @@ _PLOTS = {
     "accuracy": (
         "Progressive accuracy: predicted before learnt",
         "share of right predictions",
-        {"accuracy": "since the start", "accuracy_recent": "of the last 1,000 examples"},
+        {
+            "accuracy": "since the start",
+            "accuracy_recent": "of the last 1,000 examples",
+            "balanced_accuracy": "balanced: the mean over the labels, since the start",
+        },
     ),
     "kappa": ("Steps that changed nothing", "share of the steps", {"kappa": "so far"}),
 }

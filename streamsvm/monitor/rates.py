@@ -152,14 +152,17 @@ class Scores:
         Returns
         -------
         dict[str, float | None]
-            The ``accuracy`` so far and of the last 1,000 examples, ``accuracy_recent``; both None
+            The ``accuracy`` so far, that of the last 1,000 examples, ``accuracy_recent``, and the
+            mean over the labels of the share predicted correctly, ``balanced_accuracy``; all None
             before the first example. Then the value of each metric by the name of its class; a
             metric of several values has one entry for each.
 
         """
+        shares = self.recall()
         values: dict[str, float | None] = {
             "accuracy": self._right / self._n if self._n else None,
             "accuracy_recent": float(self._recent.mean()) if len(self._recent) else None,
+            "balanced_accuracy": float(np.mean(list(shares.values()))) if shares else None,
         }
         for metric in self.metrics:
             name, value = _name(metric), metric.get()

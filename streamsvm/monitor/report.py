@@ -35,6 +35,7 @@ MEANINGS = {
     "delta": "uncertainty of the bias",
     "accuracy": "progressive: predicted before learnt",
     "accuracy_recent": "the same, of the last 1,000 examples",
+    "balanced_accuracy": "the mean over the labels, since the start",
     "examples_per_second": "while learning",
     "latency_p50": "seconds an example, median of the last 1,000",
     "latency_p99": "99 % quantile",

@@ -344,9 +344,9 @@ class TrackingMonitor(Presentation):
             gap_low, gap_high, kept_gap, averaged_gap (linear learners by stochastic gradients have
             objective in the place of the last eleven; learners whose vectors are merged have both),
             seen_gap, certificate, seen_gap_recent, certificate_recent, certificate_papers, kappa,
-            delta, accuracy, accuracy_recent, one key a metric, examples_per_second, latency_p50 and
-            latency_p99 (seconds an example), kernel_values, cache_hits (a share), memory_bytes.
-            None: there is no such value.
+            delta, accuracy, accuracy_recent, balanced_accuracy, one key a metric,
+            examples_per_second, latency_p50 and latency_p99 (seconds an example), kernel_values,
+            cache_hits (a share), memory_bytes. None: there is no such value.
 
         """
         if not (self._is_thorough and self._is_current()):

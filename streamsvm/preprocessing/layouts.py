@@ -25,11 +25,6 @@ class Layout(NamedTuple):
         return cls(columns, struct.Struct(f"{len(columns)}d").pack)
 
 
-def is_one_hot(name: Name) -> bool:
-    """Tell whether a name is that of a one-hot feature, which is not scaled."""
-    return isinstance(name, str) and "=" in name
-
-
 def values_of(layout: Layout, event: dict[Name, Any]) -> np.ndarray:
     """Return the values of an event as float64 (d,); raise FeatureError if one is not usable."""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,7 @@ from streamsvm.native_events import availability
 from streamsvm.native_events.event_reader import LONGEST
 from streamsvm.native_events.fast_path import Generation
 from streamsvm.native_events.scaler_path import ScalerFastPath
-from streamsvm.support.feature_statistics import N_ROWS
+from streamsvm.support.feature_statistics import N_CLIPPED, N_ROWS, VARIANCE
 from streamsvm.support.locked import Locked
 
 _NOT_COPIED = (
@@ -32,6 +33,8 @@ class ScaledFeatures(Locked):
 
     """
 
+    one_hot: str | None  # a parameter of the scaler
+
     # The fast path and its methods, all set by `_set_fast_path`.
     _fast_path: ScalerFastPath | None
     _event_learn: Callable[[Any], bool | None]
@@ -43,6 +46,31 @@ class ScaledFeatures(Locked):
         self._statistics = np.zeros((N_ROWS, 0))
         self._limits = np.array([clip, reject])
         self._set_up()
+
+    @property
+    def statistics(self) -> dict[Name, tuple[int, float, float]]:
+        """Count, mean and variance of each feature that is scaled."""
+        with self._lock:
+            figures = self._fitted()[: VARIANCE + 1].T.tolist()
+            names = list(self._schema.names)
+        return {
+            name: (int(count), mean, variance)
+            for name, (count, mean, variance) in zip(names, figures, strict=True)
+        }
+
+    @property
+    def n_clipped(self) -> dict[Name, int]:
+        """How many values were learnt beyond `clip`, of each feature that has any."""
+        with self._lock:
+            counts = self._fitted()[N_CLIPPED].tolist()
+            names = list(self._schema.names)
+        return {name: int(n) for name, n in zip(names, counts, strict=True) if n > 0}
+
+    def _is_one_hot(self, name: Name) -> bool:
+        """Tell whether a feature is one-hot by its name: it is not scaled."""
+        if not isinstance(name, str):
+            return False
+        return "=" in name or (self.one_hot is not None and bool(re.search(self.one_hot, name)))
 
     def _set_up(self) -> None:
         """Set the attributes that copies do not share, all of which are caches."""

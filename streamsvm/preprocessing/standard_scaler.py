@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from river import base, compose
 
-from streamsvm._parameter_checks import check_number
+from streamsvm._parameter_checks import check_number, check_pattern
 from streamsvm.errors import FeatureError
 from streamsvm.features import frames
 from streamsvm.features.events import check_number_feature, snapshot
@@ -18,7 +18,7 @@ from streamsvm.features.names import Name
 from streamsvm.model_files.codec import Content, register
 from streamsvm.model_files.container import register_pipeline
 from streamsvm.native_events.scaler_path import CLIP, REJECT
-from streamsvm.preprocessing.layouts import Layout, is_one_hot, values_of
+from streamsvm.preprocessing.layouts import Layout, values_of
 from streamsvm.preprocessing.scaled_features import ScaledFeatures
 from streamsvm.preprocessing.scaling import (
     ONE_HOT,
@@ -78,6 +78,10 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         raises a `FeatureError`, from a feature's 21st value on; a run makes it a dead letter.
         Nothing is learnt from such events: if a feature changes for good, all later ones are
         refused.
+    one_hot
+        A regular expression: features in whose names it is found are one-hot, too. River's
+        ``OneHotEncoder`` names them ``column_value``, for which ``"^(colour|job)_"`` is one. None:
+        only those named ``column=value`` are.
 
     Attributes
     ----------
@@ -98,12 +102,22 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
 
     """
 
-    def __init__(self, clip: float | None = 10.0, reject: float | None = None) -> None:
-        self.clip, self.reject = clip, reject
+    def __init__(
+        self,
+        clip: float | None = 10.0,
+        reject: float | None = None,
+        one_hot: str | None = None,
+    ) -> None:
+        self.clip, self.reject, self.one_hot = clip, reject, one_hot
+        check_pattern("one_hot", one_hot)
         super().__init__(_limit("clip", clip), _limit("reject", reject))
 
     def __repr__(self) -> str:
-        given = {"clip": (self.clip, 10.0), "reject": (self.reject, None)}
+        given = {
+            "clip": (self.clip, 10.0),
+            "reject": (self.reject, None),
+            "one_hot": (self.one_hot, None),
+        }
         changed = [f"{name}={value!r}" for name, (value, usual) in given.items() if value != usual]
         return f"StandardScaler({', '.join(changed)})"
 
@@ -140,7 +154,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
                 values = values_of(layout, event)
                 self._refuse_far(layout, values, names)
                 if UNKNOWN in layout.columns:
-                    self._schema.extend(name for name in names if not is_one_hot(name))
+                    self._schema.extend(name for name in names if not self._is_one_hot(name))
                     layout = self._layout_of(names)
                 # Only now: `_fitted` adds statistics for all columns of the schema.
                 learn_event(self._fitted(), layout.columns, values, self._limits[CLIP])
@@ -207,7 +221,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
 
     def _columns_of(self, names: Iterable[Name]) -> np.ndarray:
         index = self._schema.index
-        columns = [ONE_HOT if is_one_hot(n) else index.get(n, UNKNOWN) for n in names]
+        columns = [ONE_HOT if self._is_one_hot(n) else index.get(n, UNKNOWN) for n in names]
         return np.array(columns, np.int64)
 
     def learn_many(self, X: Any) -> None:
@@ -326,7 +340,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
             was_learning, self._is_learning = self._is_learning, self._is_learning or learn
             try:
                 if learn:
-                    self._schema.extend(n for n in matrix.names if not is_one_hot(n))
+                    self._schema.extend(n for n in matrix.names if not self._is_one_hot(n))
                 columns = self._columns_of(matrix.names)
                 # A feature that was never learnt has no variance: its value is 0, as River's is.
                 values[:, columns == UNKNOWN] = 0.0
@@ -339,25 +353,6 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
             finally:
                 self._is_learning = was_learning
         return matrix._replace(values=values, is_finite=False), refused
-
-    @property
-    def statistics(self) -> dict[Name, tuple[int, float, float]]:
-        """Count, mean and variance of each feature that is scaled."""
-        with self._lock:
-            figures = self._fitted()[: VARIANCE + 1].T.tolist()
-            names = list(self._schema.names)
-        return {
-            name: (int(count), mean, variance)
-            for name, (count, mean, variance) in zip(names, figures, strict=True)
-        }
-
-    @property
-    def n_clipped(self) -> dict[Name, int]:
-        """How many values were learnt beyond `clip`, of each feature that has any."""
-        with self._lock:
-            counts = self._fitted()[N_CLIPPED].tolist()
-            names = list(self._schema.names)
-        return {name: int(n) for name, n in zip(names, counts, strict=True) if n > 0}
 
 
 def _limit(name: str, value: float | None) -> float:

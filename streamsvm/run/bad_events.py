@@ -5,6 +5,7 @@ Under each policy, a bad event never reaches the model, and is counted by its ki
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 from collections import Counter
@@ -44,7 +45,7 @@ class BadEvents:
     on_error
         ``"raise"``: stop with a `BadEventError`; ``"skip"``: only count; ``"dead-letter"``: write
         to `path` as JSON lines; or a callable that is given each event as a dict with ``position``,
-        ``reason``, ``x`` and ``y``.
+        ``reason``, ``x`` and ``y``, and ``payload`` if it came in a message.
     path
         The file of dead letters, made when the first one comes; each run has its own, with a number
         in its name if there is one already: see `file`. None: ``dead_letters.jsonl``, in a run with
@@ -242,6 +243,8 @@ class BadEvents:
             "x": {str(_as_json(name)): _as_json(value) for name, value in event.x.items()},
             "y": _as_json(event.y),
         }
+        if (message := getattr(event, "message", None)) is not None:
+            letter["payload"] = _payload(message)
         if callable(self.on_error):
             self.on_error(letter)
             return
@@ -289,6 +292,16 @@ def _numbers_of(batch: Any, before: int) -> dict[Any, int]:
         # Both are of one partition: their rows are in its order.
         positions = sorted([*positions, *(reject.position for reject in rejects)])
     return {position: before + i for i, position in enumerate(positions, 1)}
+
+
+def _payload(value: Any) -> str:
+    """Return a message as text: bytes beyond UTF-8 are escaped, values are written as JSON."""
+    try:
+        if isinstance(value, bytes):
+            return value.decode("utf-8", "backslashreplace")
+        return value if isinstance(value, str) else json.dumps(value, default=str)
+    except (TypeError, ValueError, RecursionError):
+        return str(_as_json(value))
 
 
 def _as_json(value: Any) -> Any:

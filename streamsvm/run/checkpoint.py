@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from streamsvm.errors import (
     CheckpointError,
@@ -26,10 +26,11 @@ from streamsvm.errors import (
     StreamSVMError,
 )
 from streamsvm.learners.bases.learner import Learner
-from streamsvm.model_files import codec
+from streamsvm.model_files import codec, replacing
 from streamsvm.model_files import container as model_file
 from streamsvm.model_files.json_values import as_json, checked
 from streamsvm.monitor import monitor_file
+from streamsvm.run.checkpoint_lock import CheckpointLock
 from streamsvm.run.peers import offsets_of
 
 _log = logging.getLogger(__name__)
@@ -55,8 +56,8 @@ class Checkpoint:
     ----------
     path
         The file. If it exists when the run begins, the run continues from it. A second file,
-        ``path`` with ``.lock`` appended, is locked while the run goes on, so that no other process
-        uses the checkpoint.
+        ``path`` with ``.lock`` appended, and the checkpoint itself are locked while the run goes
+        on, so that no other process uses them.
     every
         Rows between two checkpoints, at least 1; 10,000 by default. They are written between chunks
         of rows, of at most 1,000.
@@ -104,7 +105,7 @@ class Checkpoint:
             raise ParameterError(f"seconds={seconds!r}: use a number above 0, or None")
         self.path = Path(path)
         self.every, self.seconds, self.peers = every, seconds, peers
-        self._lock: IO[bytes] | None = None
+        self._lock = CheckpointLock(self.path)
         # A Kafka client may ask for a checkpoint in its thread while this one ends the run.
         self._writing = threading.Lock()
         self._served: Any = None  # a source that may ask for a checkpoint (Kafka)
@@ -141,9 +142,10 @@ class Checkpoint:
             )
         if run.monitor is not None:
             monitor_file.check(run.monitor)
-        self._take_lock()
         place = Place()
         try:
+            self._lock.take()
+            replacing.sweep(self.path)
             if self.path.exists():
                 place = self._resume(run)
             else:
@@ -219,9 +221,12 @@ class Checkpoint:
         if run.late is not None:
             about["late"], held = run.late.state()
             arrays = arrays | {_LATE_PREFIX + name: array for name, array in held.items()}
+        # Somebody may have deleted the lock: then it is taken anew, before anything is written.
+        self._lock.take()
         start = time.perf_counter()
         content = model_file.encoded(run.model, about, arrays)
-        model_file.write(self.path, content, "the checkpoint")
+        replacing.write(self.path, content, "the checkpoint")
+        self._lock.take()
         seconds = time.perf_counter() - start
         _log.info(
             "%s: checkpoint written after %d examples (%d bytes, %.3f s)",
@@ -237,29 +242,7 @@ class Checkpoint:
             if self._served is not None:
                 self._served.before_revoke = lambda: None
                 self._served = None
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
-
-    def _take_lock(self) -> None:
-        try:
-            import fcntl
-        except ImportError:  # Windows: a second process on the file is not detected
-            return
-        path = self.path.with_name(self.path.name + ".lock")
-        try:
-            lock = path.open("ab")
-        except OSError as error:
-            raise CheckpointError(f"cannot use {self.path}: {error.strerror}: {path}") from error
-        try:
-            # The system releases this lock whenever and however the process ends.
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            lock.close()
-            raise CheckpointError(
-                f"{self.path} is in use by another process: end that one, or use another file"
-            ) from error
-        self._lock = lock
+        self._lock.release()
 
     def _resume(self, run: Any) -> Place:
         model, about, arrays = model_file.read(self.path)

@@ -190,7 +190,7 @@ class Feeder:
             if len(event.x) > most:
                 n = len(event.x)
                 reason = f"an event of {n:,} features: at most {most:,} are taken (max_features)"
-                self.bad.take(event, "too many features", reason)
+                self.bad.take(event_of(batch, i), "too many features", reason)
                 continue
             row = batch.slice(i, 1)
             yield i, replace(row, features=row.features.select(list(event.x)))
@@ -310,16 +310,16 @@ class Feeder:
 
     def _feed_one_by_one(self, batch: Any, labels: Sequence[Any]) -> Pairs:
         pairs = []
-        for event, y in zip(batch.events(), labels, strict=True):
+        for i, (event, y) in enumerate(zip(batch.events(), labels, strict=True)):
             if y is None:
                 others_have = any(label is not None for label in labels)
-                self.bad.take(event, "missing label", self._reason(event, others_have))
+                self.bad.take(event_of(batch, i), "missing label", self._reason(event, others_have))
                 continue
             try:
                 predicted = self.model.predict_one(event.x)
                 self.model.learn_one(event.x, y)
             except Exception as error:
-                self.bad.take(event, "bad event", _reason(error))
+                self.bad.take(event_of(batch, i), "bad event", _reason(error))
             else:
                 pairs.append((y, predicted))
         return Pairs.of(pairs)
@@ -330,7 +330,7 @@ class Feeder:
             try:
                 predicted.append(self.model.predict_one(event.x))
             except Exception as error:
-                self.bad.take(event, "bad event", _reason(error))
+                self.bad.take(event_of(batch, i), "bad event", _reason(error))
             else:
                 kept.append(i)
         return np.array(kept, np.int64), predicted

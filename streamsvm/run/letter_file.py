@@ -9,6 +9,8 @@ import secrets
 from pathlib import Path
 from typing import IO, Any
 
+from streamsvm.model_files.replacing import naming
+
 _log = logging.getLogger(__name__)
 
 DEFAULT_NAME = "dead_letters.jsonl"
@@ -56,7 +58,8 @@ class LetterFile:
         """
         if self._file is None:
             self._file = self._made() if self.path is None else self.path.open("ab")
-        self._file.write(json.dumps(letter | {"run": self._run}).encode() + b"\n")
+        with naming(self.path or self.wanted):
+            self._file.write(json.dumps(letter | {"run": self._run}).encode() + b"\n")
 
     def _made(self) -> IO[bytes]:
         """Make a new file, under the first free name."""
@@ -89,9 +92,10 @@ class LetterFile:
         """
         size = 0
         if self._file is not None:
-            self._file.flush()
-            if self._is_regular():
-                os.fsync(self._file.fileno())
+            with naming(self.path or self.wanted):
+                self._file.flush()
+                if self._is_regular():
+                    os.fsync(self._file.fileno())
         if self.path is not None and self._is_regular():
             size = self.path.stat().st_size
         return {"run": self._run, "number": self._number, "bytes": size}
@@ -133,6 +137,7 @@ class LetterFile:
 
     def close(self) -> None:
         """Close the file."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            with naming(self.path or self.wanted):
+                file.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from river import compose
@@ -17,6 +17,8 @@ from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.bad_events import BadEvents
 
 _LEAST_LABELS, _MOST_ERRORS = 20, 0.1
+# Up to so many classes nothing is suspected; more than so many are refused unless asked for.
+_FEW_CLASSES, _MOST_CLASSES = 50, 1000
 
 
 def parts_of(model: Any) -> tuple[StandardScaler | None, Learner | None]:
@@ -81,6 +83,51 @@ def _have_more_classes(labels: LabelColumn) -> bool:
     return n >= _LEAST_LABELS and int(counts[:-2].sum()) > _MOST_ERRORS * n
 
 
+def check_is_classification(
+    labels: LabelColumn, seen: Counter[Any], most: int | None = None
+) -> None:
+    """Refuse a target whose values look like quantities or names rather than classes.
+
+    Parameters
+    ----------
+    labels
+        The labels of the next rows.
+    seen
+        How often each label was learnt before.
+    most
+        So many classes are accepted, whatever they look like; None: 1,000, and fewer if they look
+        like something else.
+
+    Raises
+    ------
+    LabelError
+        There are more classes than `most`. Without it: more than 1,000; or more than 50, and there
+        are fractions among them and less than 50 rows for each, or nearly every row of at least
+        100, or more than every second one of at least 1,000, has a label of its own.
+
+    """
+    if len(seen) + len(labels.values) <= _FEW_CLASSES:
+        return
+    classes = {*seen, *labels.values}
+    k, n = len(classes), seen.total() + int(np.count_nonzero(labels.codes != MISSING))
+    if k <= (_FEW_CLASSES if most is None else most):
+        return
+    has_fractions = k > 0.02 * n and any(
+        isinstance(y, float) and not y.is_integer() for y in classes
+    )
+    are_few_each = (n >= 100 and k > 0.9 * n) or (n >= 1000 and k > 0.5 * n)
+    if most is None and k <= _MOST_CLASSES and not has_fractions and not are_few_each:
+        return
+    shown = ", ".join(repr(plain(y)) for y in labels.values[:4])
+    are_numbers = all(isinstance(y, (int, float)) for y in classes)
+    looks = "this looks like regression" if are_numbers else "these look like names, not classes"
+    raise LabelError(
+        f"the target has {k:,} different values in {n:,} rows ({shown}, ...): {looks}; learn one "
+        "value against the others with positive= (--positive), choose another target, or allow so "
+        "many classes with max_classes= (--max-classes)"
+    )
+
+
 def check_can_be_saved(labels: LabelColumn) -> None:
     """Refuse labels that a model file cannot hold.
 
@@ -99,6 +146,15 @@ def check_can_be_saved(labels: LabelColumn) -> None:
         as_json(label, "the label")
 
 
+class RefusedEvent(NamedTuple):
+    """An event that cannot be used, with the message that it was in, as that came."""
+
+    x: Any
+    y: Any
+    position: Any
+    message: Any
+
+
 def event_of(batch: Any, i: int) -> Any:
     """Return row i of a batch as an event.
 
@@ -111,11 +167,16 @@ def event_of(batch: Any, i: int) -> Any:
 
     Returns
     -------
-    Event
-        An event with `x`, `y` and `position`.
+    Event or RefusedEvent
+        An event with `x`, `y` and `position`, and its `message` if the batch has it.
 
     """
-    return next(iter(batch.slice(i, 1).events()))
+    row = batch.slice(i, 1)
+    event = next(iter(row.events()))
+    payloads = getattr(row, "payloads", None)
+    return (
+        event if payloads is None else RefusedEvent(event.x, event.y, event.position, payloads[0])
+    )
 
 
 def check_classes(n_rows: int, seen: Counter[Any], bad: BadEvents) -> None:

@@ -19,7 +19,12 @@ from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint, Place
 from streamsvm.run.feeder import Feeder
 from streamsvm.run.late_labels import LateLabels
-from streamsvm.run.parts import check_can_be_saved, check_classes, check_target
+from streamsvm.run.parts import (
+    check_can_be_saved,
+    check_classes,
+    check_is_classification,
+    check_target,
+)
 from streamsvm.run.report import Progress, RunReport, peak_memory
 
 
@@ -96,6 +101,9 @@ class Run:
     checkpoint
         The file that holds the state of the run, from which a later process continues; None: the
         state is not kept.
+    max_classes
+        The largest number of classes; a target that has more is refused as soon as it shows. None:
+        1,000, and fewer if their values look like quantities (regression).
     will_save
         The model is to be saved in the end: labels that a model file cannot hold (dates, say) are
         refused at once, as with `checkpoint`.
@@ -132,6 +140,7 @@ class Run:
         should_stop: Callable[[], bool] = lambda: False,
         checkpoint: Checkpoint | None = None,
         will_save: bool = False,
+        max_classes: int | None = None,
     ) -> None:
         if epochs < 1:
             raise ParameterError(f"epochs={epochs!r}: use a whole number of at least 1")
@@ -157,7 +166,7 @@ class Run:
                 f"finish={finish}: {type(self.learner or self.model).__name__} cannot; that is for "
                 "LASVM, averaged tracking and LaRank"
             )
-        self.late, self.finish = late, finish
+        self.late, self.finish, self.max_classes = late, finish, max_classes
         self.on_progress, self.should_stop = on_progress, should_stop
         self.report = RunReport()
         self.confusion = metrics.ConfusionMatrix()
@@ -182,8 +191,8 @@ class Run:
         BadEventError
             An event cannot be used, and `bad_events` raises.
         LabelError
-            The target has more than two classes in its first rows, or fewer than two in all of
-            them.
+            The target has more than two classes in its first rows and the learner takes two, fewer
+            than two in all of them, or more than `max_classes`.
 
         """
         report = self.report
@@ -205,11 +214,11 @@ class Run:
             if self.late is not None and not report.interrupted:
                 self._score(self.late.end(self.feeder), 1)
         finally:
-            self.bad.close()
             if self.checkpoint is not None:
                 self.checkpoint.close()
             self._update_times()
             self._complete()
+            self.bad.close()
         if not report.interrupted:
             check_classes(self.report.rows, self.seen, self.bad)
             if self.finish:
@@ -279,6 +288,9 @@ class Run:
     def _learn(self, batch: Any, first: int, epoch: int) -> None:
         """Predict, score and learn the rows of a chunk, or take the labels of earlier rows."""
         labels = self.feeder.labels_of(batch)
+        # Once a learner of two classes has them, any other label is a bad event.
+        if self.report.learnt == 0 or getattr(self.learner, "most_classes", None) is None:
+            check_is_classification(labels, self.seen, self.max_classes)
         if self.report.learnt == 0:
             check_target(labels, self.learner, getattr(self.source, "cuts_anew", False))
             if self._will_save:

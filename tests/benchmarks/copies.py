@@ -19,6 +19,7 @@ import numpy as np
 
 from streamsvm import LASVMClassifier, kernels
 from streamsvm.model_files import container as model_file
+from streamsvm.model_files import replacing
 
 
 def seconds(action: Callable[[], Any], repeats: int = 5) -> str:
@@ -66,7 +67,7 @@ def main() -> None:
     path = Path(tempfile.mkdtemp()) / "model"
     print(f"{model.n_support_vectors:,} support vectors x 784, {len(encoded) / 1e6:.0f} MB")
     print("encode ", seconds(lambda: model_file.encoded(model, {}, None)))
-    print("write  ", seconds(lambda: model_file.write(path, encoded)))
+    print("write  ", seconds(lambda: replacing.write(path, encoded)))
     print("read   ", seconds(lambda: model_file.read(path)))
     print("copy   ", seconds(lambda: copy.deepcopy(model)))
     with_lock, without = lock_cost()

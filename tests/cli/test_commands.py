@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +87,59 @@ def test_a_file_without_any_feature_of_the_model_is_refused(capsys):
     assert not Path("out.parquet").exists()
 
 
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"a": [str(a) for a in columns()["a"]]}, "`a` is text there, a number to the model"),
+        ({"t": np.arange(600)}, "`t` is a number there, text to the model"),
+        ({"a": None, "t": None}, "lacks 2 of the 3 columns that the model knows: a, t;"),
+    ],
+)
+def test_a_file_that_does_not_fit_the_model_is_refused(changed, words, capsys):
+    write()
+    assert replay("data.parquet", "--save", "m.svm") == 0
+    write("other.parquet", **changed)
+    capsys.readouterr()
+    command = ["predict", "m.svm", "other.parquet", "-o", "out.parquet"]
+    assert main(command) == 2
+    err = capsys.readouterr().err
+    assert words in err and "--allow-mismatch" in err and err.count("\n") == 1
+    assert not Path("out.parquet").exists()
+    assert main([*command, "--allow-mismatch"]) == 0
+    assert pq.read_metadata("out.parquet").num_rows == 600
+
+
+def test_columns_that_are_named_may_be_few_but_not_of_another_kind(capsys):
+    write()
+    assert replay("data.parquet", "--save", "m.svm") == 0
+    write("other.parquet", a=[str(a) for a in columns()["a"]])
+    command = ["predict", "m.svm", "other.parquet", "-o", "out.parquet", "--columns"]
+    assert main([*command, "b"]) == 0
+    assert main([*command, "a,b"]) == 2
+    assert "`a` is text there" in capsys.readouterr().err
+
+
+def test_a_number_whose_name_looks_like_a_text_s_is_known_again(capsys):
+    data = columns()
+    data["c=x"] = (data.pop("t") == "x").astype(float)
+    pq.write_table(pa.table(data), "data.parquet")
+    assert replay("data.parquet", "--save", "m.svm") == 0
+    capsys.readouterr()
+    assert main(["predict", "m.svm", "data.parquet", "-o", "out.parquet"]) == 0
+    assert "not in data.parquet" not in capsys.readouterr().err
+
+
+def test_predict_reads_list_columns(capsys):
+    lists = [[i % 3, 7] for i in range(600)]
+    values = [[1.0, -1.0] if i % 3 else [1.0, 1.0] for i in range(600)]
+    data = {"i": lists, "v": values, "y": [i % 3 > 0 for i in range(600)]}
+    pq.write_table(pa.table(data), "data.parquet")
+    assert replay("data.parquet", "--save", "m.svm", "--no-scale") == 0
+    pq.write_table(pa.table(data).drop_columns("y"), "new.parquet")
+    assert main(["predict", "m.svm", "new.parquet", "-o", "out.parquet"]) == 0
+    assert pq.read_table("out.parquet")["prediction"].to_pylist() == data["y"]
+
+
 def test_predict_gives_the_models_predictions(capsys):
     write(a=np.where(np.arange(600) == 5, np.nan, columns()["a"]))
     assert replay("data.parquet", "--save", "m.svm") == 0
@@ -141,6 +196,15 @@ def test_arrow_files_and_folders(capsys):
     with pa.ipc.new_file("data.arrow", pa.table(columns()).schema) as writer:
         writer.write(pa.table(columns()))
     assert replay("data.arrow", "--quiet") == 0
+
+
+def test_times_among_the_features_are_told(capsys):
+    write(when=pa.array(range(600), pa.timestamp("s")), day=pa.array(range(600), pa.date32()))
+    assert replay("data.parquet") == 0
+    assert "learnt as numbers, the seconds since 1970: when, day (" in capsys.readouterr().err
+    for options in (["--exclude", "when,day"], ["--quiet"]):
+        assert replay("data.parquet", *options) == 0
+        assert "1970" not in capsys.readouterr().err
 
 
 def test_excluded_columns(capsys):
@@ -217,6 +281,26 @@ def test_bad_rows_by_policy(capsys):
     assert "data.parquet: row 0: the label is missing" in capsys.readouterr().err
     assert replay("data.parquet", "--on-error", "skip", "--dead-letters", "no.jsonl") == 0
     assert not Path("no.jsonl").exists()
+
+
+@pytest.mark.parametrize("pace", [[], ["--rate", "1e9"], ["--shuffle-buffer", "100"]])
+def test_a_text_that_is_not_utf_8_is_a_dead_letter(pace, capsys):
+    texts = [b"M\xfcller" if i in (0, 7, 599) else b"x" for i in range(600)]
+    write(t=pa.array(texts, pa.binary()).view(pa.string()))
+    assert replay("data.parquet", "--save", "m.svm", "--json", *pace) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["rows"] == 600 and report["learnt"] == 597 and report["bad"] == {"not UTF-8": 3}
+    letters = map(json.loads, Path("dead_letters.jsonl").read_text().splitlines())
+    found = {letter["position"]["row"]: letter for letter in letters}
+    assert found.keys() == {0, 7, 599}
+    assert found[7]["reason"] == "text column `t` is not UTF-8: b'M\\xfcller'"
+    assert json.loads(found[7]["x"]["payload"])["a"] == columns()["a"][7]
+    assert main(["predict", "m.svm", "data.parquet", "-o", "out.parquet"]) == 0
+    assert "600 rows, 3 of them without a prediction" in capsys.readouterr().err
+    table = pq.read_table("out.parquet")
+    assert table["row"].to_pylist() == list(range(600))
+    missing = table["prediction"].is_null().to_numpy()
+    assert np.flatnonzero(missing).tolist() == [0, 7, 599]
 
 
 def test_most_rows_are_bad(capsys):
@@ -308,6 +392,32 @@ def test_several_classes_are_larank_s(capsys):
     assert json.loads(capsys.readouterr().out)["learner"] == "lasvm"
 
 
+@pytest.mark.parametrize("learner", [[], ["--learner", "sgd"], ["--learner", "lasvm"]])
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        (np.linspace(10.0, 20.0, 600), "this looks like regression"),
+        (np.round(columns()["a"], 1), "this looks like regression"),
+        (np.random.default_rng(1).permutation(3000)[:600], "this looks like regression"),
+        ([f"user {i}" for i in range(600)], "these look like names, not classes"),
+    ],
+)
+def test_a_target_that_is_no_class_is_refused_at_once(target, words, learner, capsys):
+    write(y=target)
+    assert replay("data.parquet", "--quiet", *learner) == 1
+    out, err = capsys.readouterr()
+    assert words in err and "--max-classes" in err and err.count("\n") == 1 and not out
+
+
+def test_many_classes_are_learnt_if_asked_for(capsys):
+    write(y=np.arange(600) % 150)
+    assert replay("data.parquet", "--quiet", "--learner", "sgd") == 0
+    assert replay("data.parquet", "--quiet", "--learner", "sgd", "--max-classes", "149") == 1
+    assert "150 different values in 600 rows (0, 1, 2, 3, ...)" in capsys.readouterr().err
+    write(y=np.arange(600) / 4)
+    assert replay("data.parquet", "--quiet", "--learner", "sgd", "--max-classes", "600") == 0
+
+
 def test_files_that_cannot_be_written_or_read(capsys):
     write()
     assert replay("data.parquet", "--save", "nowhere/m.svm") == 1
@@ -322,6 +432,77 @@ def test_files_that_cannot_be_written_or_read(capsys):
     assert main(["predict", "data.parquet", "data.parquet", "-o", "o.parquet"]) == 1
     assert "is no streamsvm model" in capsys.readouterr().err
     assert not Path("o.parquet").exists()
+
+
+@contextmanager
+def files_of_at_most(size):
+    """Let the system refuse larger files, as it does on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_errors_of_writing_name_the_file(capsys):
+    write(a=np.where(np.arange(600) % 3, columns()["a"], np.nan))
+    assert replay("data.parquet", "--dead-letters", "/dev/full") == 1
+    assert "/dev/full: cannot be written: No space left" in capsys.readouterr().err
+    with files_of_at_most(10_000):
+        assert replay("data.parquet", "--dead-letters", "letters.jsonl") == 1
+    assert "letters.jsonl: cannot be written: File too large" in capsys.readouterr().err
+    assert replay("data.parquet", "--save", "m.svm") == 0
+    capsys.readouterr()
+    with files_of_at_most(1000):
+        assert main(["predict", "m.svm", "data.parquet", "-o", "out.parquet"]) == 1
+    err = capsys.readouterr().err
+    assert "out.parquet: cannot be written: File too large" in err and err.count("\n") == 1
+    assert not [name for name in os.listdir() if "out.parquet" in name]
+
+
+def test_a_report_is_printed_even_if_its_folder_cannot_be_written(capsys):
+    write()
+    with files_of_at_most(400):
+        assert replay("data.parquet", "--report", "rep", "--save", "m.svm", "--quiet") == 1
+    out, err = capsys.readouterr()
+    assert "progressive accuracy" in out
+    assert "cannot save the model to m.svm: File too large" in err
+    assert "rep/report.json: cannot be written: File too large" in err
+    assert not Path("m.svm").exists()
+
+
+def test_the_plots_of_a_report_are_in_examples(monkeypatch):
+    pytest.importorskip("matplotlib")
+    from matplotlib.axes import Axes
+
+    labels = []
+    original = Axes.set_xlabel
+
+    def spy(self, label, *args, **kwargs):
+        labels.append(label)
+        return original(self, label, *args, **kwargs)
+
+    monkeypatch.setattr(Axes, "set_xlabel", spy)
+    write()
+    for options in ([], ["--no-monitor"]):
+        assert replay("data.parquet", "--report", "rep", *options) == 0
+    assert set(labels) == {"examples"}
+
+
+def test_outputs_follow_links_and_are_regular_files(capsys):
+    write()
+    Path("models").mkdir()
+    Path("m.svm").symlink_to("models/v1.svm")
+    Path("out.parquet").symlink_to("models/p.parquet")
+    Path("models/.v1.svm.abcdefgh.partial").touch()  # of a writer that was killed
+    assert replay("data.parquet", "--save", "m.svm") == 0
+    assert main(["predict", "m.svm", "data.parquet", "-o", "out.parquet"]) == 0
+    assert sorted(os.listdir("models")) == ["p.parquet", "v1.svm"]
+    assert Path("m.svm").is_symlink() and Path("out.parquet").is_symlink()
+    Path("null.svm").symlink_to("/dev/null")
+    assert replay("data.parquet", "--save", "null.svm") == 2
+    assert "--save null.svm is not a regular file" in capsys.readouterr().err
 
 
 def test_wrong_arguments(capsys):

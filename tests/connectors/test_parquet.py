@@ -125,7 +125,8 @@ def test_filters_skip_row_groups_by_their_statistics(write, monkeypatch):
 
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", spy)
     rows(ParquetSource(path, "y", filters=[("f", ">=", 10.0)]))
-    assert read == [4]
+    # Of the first one a single row is read, to see whether columns are encrypted.
+    assert read == [0, 4]
 
 
 def test_a_resume_skips_row_groups(write, monkeypatch):
@@ -161,7 +162,8 @@ def test_only_the_columns_in_use_are_read(write, monkeypatch):
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", spy)
     list(ParquetSource(path, "y", columns=["f"]).events())
     list(ParquetSource(path, "y", columns=["f"], filters=[("n", ">", 3)]).events())
-    assert read == [{"f", "y"}, {"f", "y", "n"}]
+    assert all(columns == {"f", "y", "n"} for columns in read[1:])
+    assert read[0] == {"f", "y"} and len(read) > 1
 
 
 def test_filters_on_dictionary_columns(write):

@@ -210,14 +210,48 @@ def test_foreign_snapshots_are_refused():
         source.resume({**source.snapshot(), "file": "other.arrow"})
 
 
-def test_text_that_is_not_text_is_refused_where_it_is_met():
-    broken = pa.Array.from_buffers(
-        pa.string(), 2, [None, pa.array([0, 1, 2], pa.int32()).buffers()[1], pa.py_buffer(b"a\xff")]
-    )
+def texts(*values):
+    """Text, of bytes that need not be UTF-8."""
+    return pa.array(values, pa.binary()).view(pa.string())
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@pytest.mark.parametrize("options", [{}, {"shuffle_buffer": 4, "seed": 3}])
+def test_rows_whose_text_is_not_utf_8_are_set_apart(size, options):
+    columns = {
+        "t": texts(b"a", b"caf\xe9", None, b"b", b"a"),
+        "u": pa.array([b"", b"c", b"\xff", b"c", b""], pa.large_binary()).view(pa.large_string()),
+        "a": [1, 2, 3, 4, 5],
+        "y": texts(b"yes", b"no", b"yes", b"no", b"\xff"),
+    }
+    source = ArrowSource(pa.table(columns), "y", **options)
+    batches = list(source.batches(size))
+    found = sorted((position.row, x, y) for batch in batches for x, y, position in batch.events())
+    assert found == [
+        (0, {"t=a": 1.0, "u=": 1.0, "a": 1.0}, "yes"),
+        (3, {"t=b": 1.0, "u=c": 1.0, "a": 4.0}, "no"),
+    ]
+    rejects = {r.position.row: r for batch in batches for r in batch.rejects}
+    assert [rejects[row].reason for row in (1, 2, 4)] == [
+        "text column `t` is not UTF-8: b'caf\\xe9'",
+        "text column `u` is not UTF-8: b'\\xff'",
+        "text column `y` is not UTF-8: b'\\xff'",
+    ]
+    assert json.loads(rejects[1].payload) == {"t": "caf\\xe9", "u": "c", "a": 2, "y": "no"}
+    # One by one there is no place for such rows: the error comes where the row does.
+    first = {0: 1}.get(options.get("shuffle_buffer", 0))
+    events = ArrowSource(pa.table(columns), "y", **options).events()
+    with pytest.raises(NotReadableError, match=r"row \d: text column `.` is not UTF-8: b.*batches"):
+        for number, event in enumerate(events, 1):
+            assert event.position.row in (0, 3)
+            assert first is None or number <= first
+
+
+def test_a_damaged_text_column_is_refused_where_it_is_met():
+    offsets = pa.py_buffer(np.array([0, 999, 2], np.int32).tobytes())
+    broken = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"ab")])
     table = pa.table({"t": broken, "a": [1, 2], "y": [1, 0]})
-    with pytest.raises(
-        NotReadableError, match="text column `t` is not UTF-8 at or after row 0 .Inv"
-    ):
+    with pytest.raises(NotReadableError, match="text column `t` is damaged at or after row 0"):
         list(ArrowSource(table, "y").batches())
     assert len(list(ArrowSource(table, "y", columns=["a"]).events())) == 2
 

@@ -435,3 +435,15 @@ def test_examples_of_weight_0_alone_have_no_objective():
     x, y = rows(30)
     monitor.learn_many(x, y, w=np.zeros(30))
     assert monitor.get()["objective"] is None
+
+
+def test_balanced_accuracy_is_river_s():
+
+    monitor = TrackingMonitor(SVMSGDClassifier(), metrics=metrics.BalancedAccuracy(), every=50)
+    assert monitor.get()["balanced_accuracy"] is None
+    for i in range(300):
+        monitor.learn_one({"a": float(i % 7), "b": float(i % 3)}, i % 7 > 5)
+    record = monitor.get()
+    assert record["balanced_accuracy"] == pytest.approx(record["BalancedAccuracy"])
+    assert record["balanced_accuracy"] != record["accuracy"]
+    assert not np.isnan(monitor.history.column("balanced_accuracy")[-1])

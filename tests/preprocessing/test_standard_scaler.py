@@ -8,14 +8,15 @@ from collections import Counter, OrderedDict, UserDict
 from types import MappingProxyType
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from river import datasets, preprocessing
+from river import compose, datasets, preprocessing
 
-from streamsvm import StandardScaler, load, save
-from streamsvm.errors import FeatureError, ModelBusyError
+from streamsvm import StandardScaler, SVMSGDClassifier, load, save
+from streamsvm.errors import FeatureError, ModelBusyError, ParameterError
 from streamsvm.features import frames
 from streamsvm.native_events import is_on
 from streamsvm.native_events.event_reader import LONGEST
@@ -64,6 +65,29 @@ def test_refused_values_change_nothing(value):
     with pytest.raises(FeatureError, match="'b'"):
         scaler.learn_one({"a": 2.0, "b": value})
     assert scaler.statistics == before
+
+
+def test_features_of_rivers_one_hot_encoder_pass_unscaled(tmp_path):
+    texts = compose.Select("colour", "job") | preprocessing.OneHotEncoder()
+    encoder = texts + compose.Select("user_age", "t=x")
+    scaler = StandardScaler(one_hot="^(colour|job)_")
+    for i in range(10):
+        x = {"colour": "rb"[i % 2], "job": "x", "user_age": float(i), "t=x": 1.0}
+        found = encoder.transform_one(x)
+        scaler.learn_one(found)
+        scaled = scaler.transform_one(found)
+        assert [v for name, v in scaled.items() if name != "user_age"] == [1, 1, 1]
+    assert list(scaler.statistics) == ["user_age"] and abs(scaled["user_age"]) < 2.0
+    rows = pd.DataFrame([dict.fromkeys(("colour_r", "job_x", "user_age"), 1.0)] * 2)
+    assert scaler.transform_many(rows)["job_x"].tolist() == [1.0, 1.0]
+    assert scaler.clone().one_hot == pickle.loads(pickle.dumps(scaler)).one_hot == scaler.one_hot
+    assert repr(scaler) == "StandardScaler(one_hot='^(colour|job)_')"
+    save(scaler | SVMSGDClassifier(), tmp_path / "m.svm")
+    again = load(tmp_path / "m.svm")["StandardScaler"]
+    assert again.transform_one(found) == scaled
+    for wrong in ("(", 1, b"="):
+        with pytest.raises(ParameterError, match="use a regular expression"):
+            StandardScaler(one_hot=wrong)
 
 
 def test_containers_come_back_in_kind():

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from river import linear_model, metrics
 
 import streamsvm
-from connectors import ParquetSource
+from connectors import MemorySource, ParquetSource
 from streamsvm import (
     LASVMClassifier,
     StandardScaler,
@@ -302,7 +302,7 @@ def test_two_processes_on_one_checkpoint(tmp_path):
     run(sparse(), path, 800)
     code = (
         "import sys, time; from streamsvm.run.checkpoint import Checkpoint;"
-        "c = Checkpoint(sys.argv[1]); c._take_lock(); print('held', flush=True); time.sleep(60)"
+        "c = Checkpoint(sys.argv[1]); c._lock.take(); print('held', flush=True); time.sleep(60)"
     )
     holder = subprocess.Popen(
         [sys.executable, "-c", code, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
@@ -314,6 +314,70 @@ def test_two_processes_on_one_checkpoint(tmp_path):
     holder.send_signal(signal.SIGKILL)
     holder.communicate()
     assert run(sparse(), path)[0].rows == 3000
+
+
+HOLDER = """
+import sys, time
+from streamsvm import LASVMClassifier
+from connectors import MemorySource
+from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.runner import Run
+events = [({"a": float(i % 7)}, i % 7 > 3) for i in range(200)]
+def wait(progress):
+    print("learning", flush=True)
+    sys.stdin.readline()
+Run(MemorySource(events), LASVMClassifier(), checkpoint=Checkpoint(sys.argv[1], every=1),
+    on_progress=wait).execute()
+"""
+
+
+def holder(path):
+    """Start a process in the middle of a run."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)],
+        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout.readline() == "learning\n"
+    return process
+
+
+def test_a_deleted_lock_lets_no_second_process_in(tmp_path):
+    path = tmp_path / "run.ckpt"
+    first = holder(path)
+    (tmp_path / "run.ckpt.lock").unlink()
+    with pytest.raises(CheckpointError, match=r"run\.ckpt is in use by another process"):
+        Checkpoint(path).begin(Run(MemorySource([]), LASVMClassifier()))
+    # The name of a link is another one, the checkpoint is the same.
+    (tmp_path / "link.ckpt").symlink_to(path)
+    with pytest.raises(CheckpointError, match=r"link\.ckpt is in use by another process"):
+        Checkpoint(tmp_path / "link.ckpt").begin(Run(MemorySource([]), LASVMClassifier()))
+    _, err = first.communicate("\n")
+    assert first.returncode == 0, err
+
+
+def test_of_two_processes_the_one_without_a_lock_writes_nothing(tmp_path):
+    path = tmp_path / "run.ckpt"
+    first = holder(path)
+    for name in ("run.ckpt", "run.ckpt.lock"):
+        (tmp_path / name).unlink()
+    second = Checkpoint(path)
+    second.begin(Run(MemorySource([]), LASVMClassifier()))
+    before = path.read_bytes()
+    _, err = first.communicate("\n")
+    assert first.returncode == 1 and "CheckpointError" in err and "another process" in err
+    assert path.read_bytes() == before
+    second.close()
+
+
+def test_what_a_killed_writer_left_is_removed_at_the_next_start(tmp_path):
+    left = tmp_path / ".run.ckpt.abcdefgh.partial"
+    left.write_bytes(b"half of a checkpoint")
+    for _ in range(2):
+        checkpoint = Checkpoint(tmp_path / "run.ckpt")
+        checkpoint.begin(Run(MemorySource([]), LASVMClassifier()))
+        checkpoint.close()
+        assert not left.exists()
+        left.write_bytes(b"half of a checkpoint")
 
 
 def test_a_full_disk_leaves_the_last_checkpoint(tmp_path, monkeypatch):

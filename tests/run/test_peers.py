@@ -80,7 +80,7 @@ def learn(consumer, path, peers, monkeypatch, kill_at=None, after=1):
     with monkeypatch.context() as patch:
         source = KafkaSource(consumer, "y", topics=["t"], batch_size=30, timeout=0.01, idle=0.02)
         if kill_at == MOMENTS[0]:
-            patch.setattr(checkpoints.model_file, "write", hooked(model_file.write, True))
+            patch.setattr(checkpoints.replacing, "write", hooked(checkpoints.replacing.write, True))
         elif kill_at is not None:
             patch.setattr(source, "settled", hooked(source.settled, kill_at == MOMENTS[1]))
         saved = Checkpoint(path, every=40, peers=peers)

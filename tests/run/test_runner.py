@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from river import linear_model
 
-from connectors import ArrowSource, MemorySource, Position
+from connectors import ArrowSource, KafkaSource, MemorySource, Position
 from connectors.source import Reject
 from streamsvm import LASVMClassifier, StandardScaler, SVMSGDClassifier
 from streamsvm.errors import BadEventError, LabelError, ParameterError
@@ -261,6 +261,39 @@ def test_what_a_source_refuses_is_counted_once():
     report = Run(source, pipeline(), bad_events=BadEvents("skip")).execute()
     assert report.bad == {"refused": 250, "the last": 1}
     assert report.rows == 2751 and report.learnt == 2500
+
+
+def stream_of_labels(*labels):
+    rng = np.random.default_rng(0)
+    messages = [
+        {"a": float(a), "y": y} for a, y in zip(rng.normal(size=len(labels)), labels, strict=True)
+    ]
+    return KafkaSource(iter(messages), "y")
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [17 * i % 3001 for i in range(3000)],  # thousands of values, in batches of messages
+        [min(i % 1500, 1200) for i in range(20_000)],  # late, and not many a row
+        [i / 7 for i in range(200)],
+    ],
+)
+def test_a_stream_of_thousands_of_labels_ends(labels):
+    learner = SVMSGDClassifier()
+    with pytest.raises(LabelError, match=r"different values in .*this looks like regression"):
+        Run(stream_of_labels(*labels), learner).execute()
+    assert len(learner.classes) <= 1000
+
+
+def test_odd_labels_among_messages_do_not_end_a_stream_of_two_classes():
+    good = [float(i % 2) for i in range(1000)]
+    odd = [i + 0.5 for i in range(1200)]
+    source = stream_of_labels(*good, *odd, *good)
+    report = Run(
+        source, LASVMClassifier(max_support_vectors=50), bad_events=BadEvents("skip", most=1.0)
+    )
+    assert report.execute().bad == {"third class": 1200}
 
 
 def test_rows_that_the_kernel_cannot_take():

@@ -1,0 +1,64 @@
+"""Fields of messages that are no features: keys and times."""
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from connectors.kinds import kind_of, plain, to_float64
+from connectors.payloads import PayloadError
+
+NUMBERS = (bool, int, float)
+"""The types of numbers in messages."""
+
+LOWEST, HIGHEST = -(2**63), 2**63 - 1
+"""The range of Arrow's integers."""
+
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
+
+
+def is_moment(text: str) -> bool:
+    """Tell whether a text begins as a date with a time of ISO 8601 does."""
+    return _MOMENT.match(text) is not None
+
+
+def key_of(value: Any) -> Any:
+    """Return a key as text or number; None if it is neither."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, int) and not LOWEST <= value <= HIGHEST:
+        raise PayloadError("the key is a whole number of more than 64 bits: use a text")
+    # NaN would never be found again.
+    return value if isinstance(value, (str, int, float)) and value == value else None
+
+
+def seconds_of(value: Any, name: str) -> float | None:
+    """Return the seconds since 1970 of a number, or of an ISO 8601 text (by default UTC)."""
+    if value is None or (isinstance(value, NUMBERS) and not isinstance(value, bool)):
+        return value
+    try:
+        moment = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise PayloadError(
+            f"the timestamp `{name}` is {value!r:.100}: use seconds since 1970, or ISO 8601"
+        ) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def or_nan(seconds: float | None) -> float:
+    """Return a time in seconds; NaN if it is missing."""
+    return float("nan") if seconds is None else float(seconds)
+
+
+def column_of_seconds(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.float64]:
+    """Return the times of a record batch in seconds, NaN where one is missing."""
+    at = batch.schema.get_field_index(name)
+    if at < 0 or kind_of(batch.schema.field(at).type) not in ("time", "number"):
+        return np.full(batch.num_rows, np.nan)
+    values: npt.NDArray[np.float64] = to_float64(plain(batch.column(at))).to_numpy(
+        zero_copy_only=False
+    )
+    return values

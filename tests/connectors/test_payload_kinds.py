@@ -1,0 +1,88 @@
+"""Fields of messages that change their kind, times as text, and the payloads of dead letters."""
+
+import json
+
+import numpy as np
+import pytest
+
+from connectors import KafkaSource, MemorySource
+from connectors.messages import Message
+from streamsvm import LASVMClassifier, StandardScaler
+from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.runner import Run
+
+
+def messages(n=400, **at):
+    """Return JSON messages; some of them with other fields, given by their numbers."""
+    draw = np.random.default_rng(0).normal(size=n).tolist()
+    for i in range(n):
+        event = {"amount": draw[i], "shop": "ab"[i % 2], "y": draw[i] > 0} | at.get(f"m{i}", {})
+        yield Message("t", 0, i, None, json.dumps(event).encode(), None)
+
+
+def learn(stream, model=None, **options):
+    letters = []
+    model = StandardScaler() | LASVMClassifier() if model is None else model
+    source = KafkaSource(stream, "y", **options)
+    report = Run(source, model, bad_events=BadEvents(letters.append, most=1.0)).execute()
+    return report, letters, model
+
+
+def test_a_number_that_comes_as_text_is_a_dead_letter():
+    _, letters, model = learn(messages(m200={"amount": "12.50"}, m399={"amount": "x"}))
+    assert [letter["position"]["row"] for letter in letters] == [200, 399]
+    assert letters[0]["reason"] == (
+        "feature `amount` is a text; in most of the first messages it was a number"
+    )
+    names = model["LASVMClassifier"].feature_names
+    assert sorted(names) == ["amount", "shop=a", "shop=b"]
+
+
+def test_one_text_at_the_start_decides_nothing():
+    _, letters, _ = learn(messages(m0={"amount": "12.50"}, m1={"shop": 7}))
+    assert [letter["position"]["row"] for letter in letters] == [0]
+
+
+def test_what_is_a_number_is_kept_in_snapshots():
+    first = KafkaSource(messages(), "y")
+    next(first.batches(100))
+    kept = json.loads(json.dumps(first.snapshot()))
+    second = KafkaSource(messages(m300={"amount": "1"}), "y")
+    second.resume(kept)
+    rejects = [reject for batch in second.batches() for reject in batch.rejects]
+    assert [reject.position.row for reject in rejects] == [300]
+
+
+@pytest.mark.parametrize("options", [{}, {"timestamp": "when"}, {"exclude": ["when"]}])
+def test_times_as_text_are_no_features(options):
+    changed = {f"m{i}": {"when": f"2026-01-01T00:{i:02}:00Z"} for i in range(60)}
+    _, letters, model = learn(messages(**changed), **options)
+    assert not [n for n in model["LASVMClassifier"].feature_names if n.startswith("when")]
+    assert len(letters) == (0 if options else 60)
+    # One reason for all of them, which says what to do.
+    reasons = {letter["reason"] for letter in letters}
+    assert len(reasons) == (0 if options else 1)
+    assert all("`when` is a date with a time" in r and "--exclude" in r for r in reasons)
+
+
+def test_dates_are_categories():
+    _, letters, model = learn(messages(m3={"day": "2026-01-01"}))
+    assert not letters and "day=2026-01-01" in model["LASVMClassifier"].feature_names
+
+
+def test_dead_letters_hold_the_payload_as_it_came():
+    stream = list(messages(m200={"amount": 1e300}, m201={"y": None, "shop": "caf\u00e9"}))
+    _, letters, _ = learn(iter(stream))
+    assert [letter["position"]["row"] for letter in letters] == [200, 201]
+    assert [letter["payload"] for letter in letters] == [
+        stream[i].value.decode() for i in (200, 201)
+    ]
+    assert letters[1]["x"]["shop=caf\u00e9"] == 1.0
+
+    # Mappings from an iterator are written as JSON; without messages there is no payload.
+    _, letters, _ = learn(iter([json.loads(m.value) for m in stream]))
+    assert json.loads(letters[1]["payload"]) == json.loads(stream[201].value)
+    events = [({"a": float(i % 3)}, bool(i % 2)) for i in range(9)] + [({"a": np.nan}, True)]
+    letters = []
+    Run(MemorySource(events), LASVMClassifier(), bad_events=BadEvents(letters.append)).execute()
+    assert "payload" not in letters[0]
