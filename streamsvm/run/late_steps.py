@@ -18,7 +18,7 @@ from streamsvm.features.matrices import take
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.run.feeder import Feeder
-from streamsvm.run.parts import event_of
+from streamsvm.run.parts import event_of, refused_label
 
 
 class Steps(NamedTuple):
@@ -112,8 +112,8 @@ def _may_be_learnt(feeder: Feeder, batch: Batch, labels: LabelColumn, steps: Ste
     """Return which events to learn have a label that the learner takes; the others are bad."""
     usable = feeder._usable_labels(labels.take(steps.learnt))
     for i in steps.learnt[~usable].tolist():
-        reason = f"label {labels[i]!r} is a third class"
-        feeder.bad.take(event_of(batch, i), "third class", reason)
+        assert feeder.learner is not None
+        feeder.bad.take(event_of(batch, i), *refused_label(feeder.learner, labels[i]))
     return usable
 
 

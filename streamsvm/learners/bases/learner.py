@@ -393,7 +393,7 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
 
     def _add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
         """Add a class; return the function that converts earlier signs, None if they stay."""
-        labels = type(self._labels)(self._labels.seen)
+        labels = self._labels.having(self._labels.seen)
         changed, change = self._with_signs_exchanged() if labels.add(label) else ({}, None)
         # Set in one step, so that labels and signs match after an interruption.
         self.__dict__.update(changed, _labels=labels)
