@@ -13,7 +13,7 @@ from streamsvm.errors import FeatureError
 from streamsvm.features import frames
 from streamsvm.features.events import check_number_feature, snapshot
 from streamsvm.features.matrices import SparseMatrix
-from streamsvm.features.names import Name
+from streamsvm.features.names import Name, is_long
 from streamsvm.model_files.codec import Content, register
 from streamsvm.model_files.container import register_pipeline
 from streamsvm.native_events.scaler_path import CLIP, REJECT
@@ -199,9 +199,10 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
             self._layouts = len(self._schema), layouts
         layout = layouts.get(names)
         if layout is None:
-            columns = self._columns_of(names)
             # If a signal handler learns a name meanwhile, these layouts are not used again.
-            layout = layouts[names] = Layout.of(columns)
+            layout = Layout.of(self._columns_of(names))
+            if not any(map(is_long, names)):
+                layouts[names] = layout
         return layout
 
     def _columns_of(self, names: Iterable[Name]) -> np.ndarray:
