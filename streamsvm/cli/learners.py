@@ -14,7 +14,7 @@ from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.run.warm import KERNELS
 
 _KERNEL_OPTIONS = ("kernel", "gamma", "degree", "coef0")
-_ADDED_BY_HAND = ("kernel", "seed")
+_ADDED_BY_HAND = ("kernel", "max_classes", "seed")
 """Parameters whose options are added by hand."""
 
 
@@ -133,6 +133,8 @@ def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
         given["kernel"] = kernel_from(options)
     if "seed" in inspect.signature(cls).parameters:
         given["seed"] = options.seed
+    if "max_classes" in known and getattr(options, "max_classes", None) is not None:
+        given["max_classes"] = options.max_classes
     learner = cls(**given)
     if not options.scale:
         return learner, learner

@@ -95,7 +95,8 @@ class EventReader:
             return ()
         new = [name for name in x if name not in index]
         if learning:
-            return in_order(new) if d + len(new) <= self.schema.limit else None
+            fits = d + len(new) <= self.schema.limit and len(self.schema.fitting(new)) == len(new)
+            return in_order(new) if fits else None
         for name in new:
             check_number_feature(name, x[name])
         return ()

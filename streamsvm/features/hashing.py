@@ -5,6 +5,8 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
+from streamsvm.features.names import is_long
+
 _REMEMBERED = 2**16
 
 
@@ -12,7 +14,8 @@ class HashedColumns(dict[Any, int]):
     """Twice the column that a name is hashed to, plus 1 if its values change sign.
 
     The hash is the CRC-32 of the name's text, which is the same in every process. The results for
-    up to 65,536 strings are cached, as computing them takes most of the time of reading an event.
+    up to 65,536 strings of moderate length are cached, as computing them takes most of the time of
+    reading an event.
 
     Parameters
     ----------
@@ -31,7 +34,7 @@ class HashedColumns(dict[Any, int]):
         hashed = zlib.crc32(text.encode(errors="surrogatepass"))
         place = 2 * (hashed % self._buckets) + (hashed >> 31)
         # Other names may be equal with different texts, such as 1 and True.
-        if isinstance(name, str):
+        if isinstance(name, str) and not is_long(name):
             if len(self) >= _REMEMBERED:
                 self.clear()
             self[name] = place

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import takewhile
 from typing import Any
@@ -9,6 +10,12 @@ from typing import Any
 from streamsvm.errors import FeatureError
 
 Name = Hashable
+
+LONGEST_NAME = 1000
+"""Names of more characters are left out: most are texts that nobody has split into words."""
+
+MOST_BYTES = 2**28
+"""When the names take so many bytes (268 MB), further ones are left out."""
 
 _SIMPLE = frozenset((str, int))
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
@@ -25,6 +32,16 @@ def are_simple(names: list[Name]) -> bool:
     return int not in kinds or all(
         _LOWEST <= name <= _HIGHEST for name in names if isinstance(name, int)
     )
+
+
+def is_long(name: Name) -> bool:
+    """Tell whether a name is longer than `LONGEST_NAME`, or has a part that is."""
+    if isinstance(name, (str, bytes)):
+        return len(name) > LONGEST_NAME
+    if isinstance(name, int):
+        return name.bit_length() > 8 * LONGEST_NAME
+    # Not of a subclass, whose methods may be anybody's code.
+    return (type(name) is tuple or type(name) is frozenset) and any(map(is_long, name))
 
 
 def check_equal_to_themselves(names: list[Name]) -> None:
@@ -61,6 +78,8 @@ class Names:
         self._index: dict[Name, int] = {}
         # The first so many names are 0, 1, ..., whether they are in the list yet or not.
         self._n_range = 0
+        # The bytes of the first `_n_weighed` names.
+        self._n_weighed = self._bytes = 0
         # `is_range` and `are_simple` hold for the first `_n_checked` names.
         self._n_checked = 0
         self._is_range = self._are_simple = True
@@ -87,6 +106,24 @@ class Names:
             # Two threads may do this at the same time: both write the same entries.
             self._index.update(zip(names[n_indexed:], range(n_indexed, len(names)), strict=False))
         return self._index
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the names, and of the list and dict that hold them."""
+        n, weighed = len(self._names), self._n_weighed
+        if n > weighed:
+            fresh = sum(map(sys.getsizeof, self._names[weighed:n]))
+            self._bytes, self._n_weighed = self._bytes + fresh, n
+        return self._bytes + sys.getsizeof(self._names) + sys.getsizeof(self._index)
+
+    @property
+    def room(self) -> int:
+        """How many names fit into `MOST_BYTES`, however long they are; 0: none is appended."""
+        return max(0, MOST_BYTES - self.nbytes) // (4 * LONGEST_NAME + 100)
+
+    def fitting(self, names: Iterable[Name]) -> list[Name]:
+        """Return those of the names that may be appended: short ones, while there is room."""
+        return [name for name in names if not is_long(name)] if self.room else []
 
     @property
     def is_range(self) -> bool:

@@ -4,8 +4,9 @@ A feature that an event lacks is 0 in its row. A feature that was never seen bef
 column, and is 0 in all earlier rows. New names are appended in the order in which they appear,
 sorted within one event, so that neither the order of a dict nor batching changes a model.
 
-A schema has at most `limit` names: later ones are left out and counted, so that no stream can fill
-the memory with names. With `buckets` no names are stored: each is hashed to one of so many columns.
+A schema has at most `limit` names, of at most `LONGEST_NAME` characters each and `MOST_BYTES` bytes
+together: others are left out and counted, so that no stream can fill the memory with names. With
+`buckets` no names are stored: each is hashed to one of so many columns.
 """
 
 from __future__ import annotations
@@ -95,6 +96,8 @@ class Schema(Names):
 
         """
         left_out, self._left_out = self._left_out, 0
+        if not isinstance(names, range):
+            names = self.fitting(names)
         self.append(names, check_equal_to_themselves)
         self.n_ignored += left_out
 
@@ -117,9 +120,8 @@ class Schema(Names):
     def _new_columns(self, new: list[Name]) -> tuple[dict[Name, int], list[Name]]:
         """Return {name: column} for new names, and the list of them, as far as there is room."""
         n = len(self.names)
-        room = max(0, self.limit - n)
-        self._left_out = max(0, len(new) - room)
-        new = new[:room]
+        fitting = self.fitting(new)[: max(0, self.limit - n)]
+        self._left_out, new = len(new) - len(fitting), fitting
         return {name: n + i for i, name in enumerate(new)}, new
 
     def _check_size(self, n: int) -> None:

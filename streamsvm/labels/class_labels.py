@@ -36,15 +36,24 @@ def check_present(labels: LabelColumn) -> None:
         raise LabelError("a label is missing (None or NaN): learn needs one, predict does not")
 
 
+def too_many_classes(label: Any, most: int) -> str:
+    """Return why a label of one more class than `most` is refused."""
+    return (
+        f"{label!r} is class number {most + 1:,}: at most {most:,} are taken (max_classes). Memory "
+        "grows with classes times support vectors, and so does time. Raise max_classes if these "
+        "are classes; a number or an identifier is no class"
+    )
+
+
 class ClassLabels:
     """Maps any number of labels to 0.0, 1.0, 2.0, ..., in the order in which they appear.
 
-    The number of a label is called its sign, as with two labels.
+    The number of a label is called its sign, as with two labels. There may be at most `most` of
+    them; None: any number.
     """
 
-    most: int | None = None
-
-    def __init__(self, seen: list[Any] | None = None) -> None:
+    def __init__(self, seen: list[Any] | None = None, most: int | None = None) -> None:
+        self.most = most
         self.seen: list[Any] = list(seen or [])
         # Replaced as a whole when a class is added: other threads may be reading it.
         self.signs: dict[Any, float] = {label: float(i) for i, label in enumerate(self.seen)}
@@ -64,10 +73,14 @@ class ClassLabels:
         Raises
         ------
         LabelError
-            A label is missing.
+            A label is missing, or there are more classes than `most`.
 
         """
         check_present(labels)
+        if self.most is not None:
+            new = [label for label, _ in labels.present() if label not in self.signs]
+            if len(self.seen) + len(new) > self.most:
+                raise LabelError(too_many_classes(new[self.most - len(self.seen)], self.most))
         return labels
 
     def add(self, label: Any) -> bool:
@@ -77,6 +90,10 @@ class ClassLabels:
             self.seen.append(label)
             self.signs = signs
         return False
+
+    def having(self, seen: list[Any]) -> ClassLabels:
+        """Return labels with the same limit that have seen these."""
+        return ClassLabels(seen, self.most)
 
     def sign(self, label: Any) -> float:
         """Return the number of a label that was added before."""
@@ -164,6 +181,10 @@ class BinaryLabels:
         return len(self.seen) == 2 and self.seen[0] == (
             self.negative if before is not None else self.positive
         )
+
+    def having(self, seen: list[Any]) -> BinaryLabels:
+        """Return labels of the same kind that have seen these."""
+        return type(self)(seen)
 
     def sign(self, label: Any) -> float:
         """Return +1.0 or -1.0 for a label that was added before."""

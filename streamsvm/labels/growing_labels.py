@@ -54,7 +54,7 @@ class GrowingLabels(BinaryLabels):
 
     def sign(self, label: Any) -> float:
         """Return the number that stands for a label that was added before."""
-        return super().sign(label) if self.is_binary else float(self.seen.index(label))
+        return super().sign(label) if self.is_binary else self.signs[label]
 
     def label_of_sign(self, sign: float) -> Any:
         """Return the label that a number stands for; None if that label was not seen.

@@ -159,10 +159,17 @@ class LabelColumn(Sequence[Any]):
 
     def numbers(self, number: Callable[[Any], float]) -> np.ndarray:
         """Return number(label) of each row, float64 (n,); NaN for a missing label."""
+        if len(self) < len(self.values):
+            # There may be thousands of labels, and one row.
+            return np.array([np.nan if y is None else number(y) for y in self], np.float64)
         return np.array([*map(number, self.values), np.nan])[self.codes]
 
     def present(self) -> list[tuple[Any, int]]:
         """Return (label, its first row) of each label that occurs, ordered by the first row."""
+        if len(self) < len(self.values):
+            found, first_rows = np.unique(self.codes, return_index=True)
+            rows = sorted(zip(first_rows.tolist(), found.tolist(), strict=True))
+            return [(self.values[code], first) for first, code in rows if code != MISSING]
         firsts = []
         for code, label in enumerate(self.values):
             # Most labels occur in the first rows: look there before scanning all.
@@ -180,7 +187,8 @@ class LabelColumn(Sequence[Any]):
         """Return ranges of rows, split at the first row of each label that is not in `seen`."""
         if not len(self):
             return []
-        firsts = [first for label, first in self.present() if label not in seen]
+        known = set(seen)
+        firsts = [first for label, first in self.present() if label not in known]
         starts = sorted({0, *firsts})
         return list(zip(starts, [*starts[1:], len(self)], strict=True))
 

@@ -13,6 +13,7 @@ from streamsvm._parameter_checks import check_number, check_positive, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels import outputs
+from streamsvm.labels.class_labels import ClassLabels
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.bounds import covered_by
 from streamsvm.learners.bases.kernel_learner import KernelLearner
@@ -32,7 +33,7 @@ from streamsvm.support.declaration import Field, Range
 from streamsvm.support.draws import new_draws
 from streamsvm.support.rows import Rows
 
-_CANDIDATES, _MOST_CANDIDATES = 16, 4096
+_CANDIDATES, _MOST_CANDIDATES, _ANY = 16, 4096, 2**62
 """The default of `candidates`, and the most: each step draws so many patterns."""
 
 _MOST_OPERATIONS = 100
@@ -95,6 +96,9 @@ class LaRankClassifier(KernelLearner):
         As in `LASVMClassifier`.
     seed
         Seed of the random draws of patterns and operations; None: a different one each time.
+    max_classes
+        At least 2, 1000 by default: one more class is refused, since memory and time grow with
+        classes times support patterns. None: no limit.
     max_support_patterns
         The older name of `max_support_vectors`; deprecated.
 
@@ -142,6 +146,7 @@ class LaRankClassifier(KernelLearner):
         cache_mb: float = 200.0,
         n_jobs: int | None = None,
         seed: int | None = None,
+        max_classes: int | None = 1000,
         max_support_patterns: int | None = None,
     ) -> None:
         if max_support_patterns is not None:
@@ -150,16 +155,12 @@ class LaRankClassifier(KernelLearner):
         if class_weight == "balanced":
             raise ParameterError(_BALANCED)
         super().__init__(kernel, C, class_weight, sparse, hashing, max_features, cache_mb, n_jobs)
-        self.tau = tau
-        self.reprocess = reprocess
-        self.clock = clock
-        self.K = K
-        self.candidates = candidates
-        self.window = window
-        self.max_support_vectors = max_support_vectors
+        self.tau, self.reprocess, self.clock = tau, reprocess, clock
+        self.K, self.candidates, self.window = K, candidates, window
+        self.max_support_vectors, self.max_classes = max_support_vectors, max_classes
+        self._labels = ClassLabels(most=check_size("max_classes", max_classes, 2))
         # None, so that a clone gets the value only as max_support_vectors, without a warning.
-        self.max_support_patterns = None
-        self.seed = seed
+        self.seed, self.max_support_patterns = seed, None
         self._schedule = larank.Schedule(
             tau=check_positive("tau", tau),
             reprocess=-1.0 if reprocess is None else check_number("reprocess", reprocess, 0),
@@ -206,17 +207,17 @@ class LaRankClassifier(KernelLearner):
     }
 
     def _new_state(self, n_features: int) -> LaRankState:
-        n_classes = max(4, 2 * len(self._labels.seen))
-        return larank_state.new_state(
-            n_features, self._cache_bytes, self._draws, n_classes, sparse=self._sparse
-        )
+        room = max(4, min(2 * len(self._labels.seen), self.max_classes or _ANY))
+        cache, draws = self._cache_bytes, self._draws
+        return larank_state.new_state(n_features, cache, draws, room, sparse=self._sparse)
 
     def _state_for(self, n_features: int) -> LaRankState:
         state: LaRankState = super()._state_for(n_features)
         n_classes = len(self._labels.seen)
         if n_classes > state.n_vectors.size:
             capacity, d = state.box.size, states.n_columns(state)
-            state = states.grown(state, capacity, d, self._cache_bytes, 2 * n_classes)
+            room = max(n_classes, min(2 * n_classes, self.max_classes or _ANY))
+            state = states.grown(state, capacity, d, self._cache_bytes, room)
             self._state = state
         state.info[0].n_classes = n_classes
         return state

@@ -194,7 +194,7 @@ def _read_learner(
     labels = distinct(content.get("labels"), "labels")
     if None in labels or (part.most_classes is not None and len(labels) > part.most_classes):
         raise ValueError("there are more labels than the learner takes, or one is null")
-    part._labels = type(part._labels)(labels)
+    part._labels = part._labels.having(labels)
     part._n_examples = as_int("n_examples", content.get("n_examples"), 0)
     # After the labels, since the shape of the calibration depends on their number.
     new = part._output.new_calibration(part._labels)

@@ -96,6 +96,9 @@ def _find_names(fields, n):
         if columns[t] >= fields[reader.ROOM]:
             return -1
         if columns[t] < 0:
+            # The general path leaves such a name out.
+            if py.is_long(keys[t], fields):
+                return -1
             hashes[new] = t
             new += 1
     return new

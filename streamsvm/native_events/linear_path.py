@@ -197,7 +197,9 @@ class LinearFastPath(NoFastPath):
         fits = n >= 2 and outputs == (1 if n == 2 else n) and len(target.state.info) == outputs
         if not fits or target.calibration.size != (6 if outputs == 1 else 2):
             return False
-        limit = room if self._schema.buckets else min(room, self._schema.limit)
+        schema = self._schema
+        most = min(schema.limit, schema.n_names + schema.room)
+        limit = room if schema.buckets else min(room, most)
         self._reader.update()
         arrays = _Arrays(
             target,

@@ -14,6 +14,7 @@ import numpy as np
 from numba import types
 
 from streamsvm._compile import array_at, compiled_within, prefetch
+from streamsvm.features.names import LONGEST_NAME
 from streamsvm.native_events.availability import TYPE_OFFSET, VALUE_OFFSET
 
 
@@ -60,6 +61,7 @@ _set: Any = of_python("PyDict_SetItem", types.int32, _OBJECT, _OBJECT, _OBJECT)
 _put: Any = of_python("PyList_SetItem", types.int32, _OBJECT, types.int64, _OBJECT)
 _append: Any = of_python("PyList_Append", types.int32, _OBJECT, _OBJECT)
 _text_at: Any = of_python("PyUnicode_AsUTF8AndSize", _ADDRESS, _OBJECT, _ADDRESS)
+_length_of: Any = of_python("PyUnicode_GetLength", types.int64, _OBJECT)
 # Unlike the other functions for ints it does not raise when a number is too large. An exception is
 # a new object, which may start the garbage collector, and that runs finalizers: arbitrary code.
 _whole_of: Any = of_python("PyLong_AsLongLongAndOverflow", types.int64, _OBJECT, _ADDRESS)
@@ -127,6 +129,12 @@ def is_name(thing, kinds):
     if kind == kinds[STR]:
         return True
     return kind == kinds[INT] and whole_number(thing, kinds)[1]
+
+
+@compiled_within
+def is_long(name, kinds):
+    """Tell whether a name is a string of more than `LONGEST_NAME` characters."""
+    return kind_of(name) == kinds[STR] and _length_of(name) > LONGEST_NAME
 
 
 @compiled_within

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm._parameter_checks import check_number
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
 from streamsvm.native_events import availability
@@ -29,7 +30,12 @@ class ScaledFeatures(Locked):
     Parameters
     ----------
     clip, reject
-        The limits of the scaler; infinite if it has no such limit.
+        The limits of the scaler, at least 1; None: it has no such limit.
+
+    Raises
+    ------
+    ParameterError
+        A limit is out of range.
 
     """
 
@@ -40,11 +46,11 @@ class ScaledFeatures(Locked):
     _event_learn: Callable[[Any], bool | None]
     _event_transform: Callable[[Any], dict[Name, float] | None]
 
-    def __init__(self, clip: float, reject: float) -> None:
+    def __init__(self, clip: float | None, reject: float | None) -> None:
         super().__init__()
         self._schema = Schema()
         self._statistics = np.zeros((N_ROWS, 0))
-        self._limits = np.array([clip, reject])
+        self._limits = np.array([_limit("clip", clip), _limit("reject", reject)])
         self._set_up()
 
     @property
@@ -151,6 +157,10 @@ class ScaledFeatures(Locked):
             if path is not None:
                 path.release()
         return self._statistics
+
+
+def _limit(name: str, value: float | None) -> float:
+    return np.inf if value is None else check_number(name, value, 1.0)
 
 
 def _fall_back(x: Any) -> None:

@@ -14,7 +14,7 @@ ONE_HOT, UNKNOWN = -1, -2
 
 
 @compiled
-def learn_and_scale(statistics, columns, values, absent, limits, learn, scale, refused):
+def learn_and_scale(statistics, columns, values, absent, limits, learnt, scale, refused):
     """Learn rows one after the other, and scale each in place.
 
     Parameters
@@ -29,14 +29,15 @@ def learn_and_scale(statistics, columns, values, absent, limits, learn, scale, r
         bool (n, c): whether a row lacks a feature; (0, 0) if no feature is missing.
     limits
         float64 (2,): `CLIP` and `REJECT`.
-    learn, scale
-        Whether to learn, and whether to scale; a row is learnt before it is scaled.
+    learnt, scale
+        bool (n,): which rows to learn; whether to scale. A row is learnt before it is scaled.
     refused
         int64 (n,), all -1; of a row with a value beyond `REJECT`, which is neither learnt nor
         scaled, the column of the first such value is written.
 
     """
     for r in range(values.shape[0]):
+        learn = learnt[r]
         if learn and limits[REJECT] < np.inf:
             refused[r] = _far_column(statistics, columns, values, absent, r, limits[REJECT])
             if refused[r] >= 0:

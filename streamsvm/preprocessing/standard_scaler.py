@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 from river import base, compose
 
-from streamsvm._parameter_checks import check_number, check_pattern
+from streamsvm._parameter_checks import check_pattern
 from streamsvm.errors import FeatureError
 from streamsvm.features import frames
 from streamsvm.features.events import check_number_feature, snapshot
 from streamsvm.features.matrices import SparseMatrix
-from streamsvm.features.names import Name
+from streamsvm.features.names import Name, is_long
 from streamsvm.model_files.codec import Content, register
 from streamsvm.model_files.container import register_pipeline
 from streamsvm.native_events.scaler_path import CLIP, REJECT
@@ -110,7 +110,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
     ) -> None:
         self.clip, self.reject, self.one_hot = clip, reject, one_hot
         check_pattern("one_hot", one_hot)
-        super().__init__(_limit("clip", clip), _limit("reject", reject))
+        super().__init__(clip, reject)
 
     def __repr__(self) -> str:
         given = {
@@ -214,9 +214,10 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
             self._layouts = len(self._schema), layouts
         layout = layouts.get(names)
         if layout is None:
-            columns = self._columns_of(names)
             # If a signal handler learns a name meanwhile, these layouts are not used again.
-            layout = layouts[names] = Layout.of(columns)
+            layout = Layout.of(self._columns_of(names))
+            if not any(map(is_long, names)):
+                layouts[names] = layout
         return layout
 
     def _columns_of(self, names: Iterable[Name]) -> np.ndarray:
@@ -295,13 +296,15 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         """Scale a matrix by the current statistics: see `learn_transform_many`."""
         return self._run(matrix, learn=False, scale=True)
 
-    def learn_transform_usable(self, matrix: Any) -> tuple[Any, np.ndarray]:
+    def learn_transform_usable(self, matrix: Any, learn: Any = True) -> tuple[Any, np.ndarray]:
         """Do what `learn_transform_many` does, but leave out the rows beyond `reject`.
 
         Parameters
         ----------
         matrix
             As in `learn_transform_many`.
+        learn
+            bool (n,): which rows are learnt; the others are only scaled. True: all.
 
         Returns
         -------
@@ -311,7 +314,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
             int64 (n,): the column of the first value beyond `reject`, or -1.
 
         """
-        return self._learn_rows(matrix, learn=True, scale=True, all_or_none=False)
+        return self._learn_rows(matrix, learn=learn, scale=True, all_or_none=False)
 
     def _run(self, matrix: Any, *, learn: bool, scale: bool) -> Any:
         """Learn or scale all rows; raise FeatureError, and learn none, if one is refused."""
@@ -322,7 +325,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         return scaled
 
     def _learn_rows(
-        self, matrix: Any, *, learn: bool, scale: bool, all_or_none: bool
+        self, matrix: Any, *, learn: bool | np.ndarray, scale: bool, all_or_none: bool
     ) -> tuple[Any, np.ndarray]:
         if isinstance(matrix, SparseMatrix):
             return matrix, np.full(matrix.rows.start.size - 1, -1)
@@ -334,6 +337,8 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
             raise FeatureError(f"row {r}: feature {matrix.names[c]!r} is {values[r, c]!r}")
         absent = np.zeros((0, 0), bool) if matrix.absent is None else matrix.absent
         refused = np.full(len(values), -1)
+        learnt = np.full(len(values), learn)
+        learn = bool(learnt.any())
         with self._lock:
             if learn and self._is_learning:
                 refuse_to_learn()
@@ -347,16 +352,12 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
                 # Only now: `_fitted` adds statistics for all columns of the schema.
                 statistics, limits = self._fitted(), self._limits
                 before = statistics.copy() if all_or_none and self.reject is not None else None
-                learn_and_scale(statistics, columns, values, absent, limits, learn, scale, refused)
+                learn_and_scale(statistics, columns, values, absent, limits, learnt, scale, refused)
                 if before is not None and (refused >= 0).any():
                     statistics[:] = before
             finally:
                 self._is_learning = was_learning
         return matrix._replace(values=values, is_finite=False), refused
-
-
-def _limit(name: str, value: float | None) -> float:
-    return np.inf if value is None else check_number(name, value, 1.0)
 
 
 # In files: statistics, float64 (3, features), as in older ones; and the other rows as "recent".

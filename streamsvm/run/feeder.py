@@ -22,7 +22,7 @@ from streamsvm.features.matrices import Matrix, SparseMatrix, are_usable, bad_va
 from streamsvm.features.sparse_frames import are_lists
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
 from streamsvm.run.bad_events import BadEvents
-from streamsvm.run.parts import event_of, parts_of
+from streamsvm.run.parts import event_of, parts_of, refused_label
 from streamsvm.support.rows import LARGEST
 
 
@@ -259,7 +259,8 @@ class Feeder:
             name, value = bad
             self.bad.take(event, "bad feature", f"feature {name!r} is {value}: {fault_of(value)}")
         elif labels is not None:
-            self.bad.take(event, "third class", f"label {labels[i]!r} is a third class")
+            assert self.learner is not None
+            self.bad.take(event, *refused_label(self.learner, labels[i]))
 
     def _reason(self, event: Any, others_have: bool) -> str:
         """Return why an event without a label is refused; looked up for the first one only."""

@@ -72,7 +72,12 @@ class HeldRows:
         """The number that the next row will get."""
         return self._next
 
-    def add(self, batch: Batch, kept: Sequence[int] | npt.NDArray[np.int64]) -> range:
+    def add(
+        self,
+        batch: Batch,
+        kept: Sequence[int] | npt.NDArray[np.int64],
+        wait: npt.NDArray[np.bool_] | None = None,
+    ) -> range:
         """Add rows of a batch.
 
         Parameters
@@ -81,6 +86,8 @@ class HeldRows:
             The batch.
         kept
             Which rows of it, from 0.
+        wait
+            Which of these to store; the others only get their numbers. None: all.
 
         Returns
         -------
@@ -89,16 +96,17 @@ class HeldRows:
 
         """
         numbers = range(self._next, self._next + len(kept))
-        if len(kept):
-            places = np.asarray(kept, np.int64)
+        places, stored = np.asarray(kept, np.int64), np.arange(numbers.start, numbers.stop)
+        if wait is not None:
+            places, stored = places[wait], stored[wait]
+        if len(places):
             # A copy: a slice would keep the whole batch in memory.
             features = batch.features.take(pa.array(places))
-            self._firsts.append(self._next)
-            self._parts[self._next] = _part(
-                features, batch.rows[places], batch.file, np.array(numbers, np.int64)
-            )
-            self._n += len(numbers)
-            self._next = numbers.stop
+            first = int(stored[0])
+            self._firsts.append(first)
+            self._parts[first] = _part(features, batch.rows[places], batch.file, stored)
+            self._n += len(places)
+        self._next = numbers.stop
         return numbers
 
     def take(self, numbers: Sequence[int]) -> Iterator[tuple[Batch, slice]]:

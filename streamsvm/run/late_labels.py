@@ -9,22 +9,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from datetime import timedelta
-from heapq import heappop, heappush
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsvm.errors import ParameterError
-from streamsvm.labels.label_column import Pairs
+from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.model_files.json_values import as_json
 from streamsvm.run.feeder import Feeder
 from streamsvm.run.held_rows import HeldRows
+from streamsvm.run.label_clock import Delay, LabelClock
 from streamsvm.run.label_keys import LabelKeys, rows_of, times_of
+from streamsvm.run.late_steps import Steps, Taken, take_steps
 from streamsvm.run.parts import event_of
-
-Delay = int | float | timedelta | Callable[[Any], float]
 
 
 class _Held(NamedTuple):
@@ -90,20 +88,12 @@ class LateLabels:
         for name, n in (("most", most), ("patience", patience)):
             if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
                 raise ParameterError(f"{name}={n!r}: use a whole number of at least 1")
-        if isinstance(delay, timedelta):
-            delay = delay.total_seconds()
-        if delay is not None and not callable(delay) and not 0 <= delay < math.inf:
-            raise ParameterError(f"delay={delay!r}: use a number of at least 0")
-        if moment is not None and delay is None:
-            raise ParameterError(f"moment={moment!r} says what delay= is counted in: give both")
-        self.delay, self.moment = delay, moment
+        self._clock = LabelClock(delay, moment)
+        self.delay, self.moment = self._clock.delay, moment
         self.most, self.patience, self.default = most, patience, default
         self._rows = HeldRows()
         self._held: OrderedDict[Any, _Held] = OrderedDict()
         self._keys = LabelKeys(most)
-        self._due: list[tuple[float, int]] = []
-        self._seen = 0
-        self._now = 0.0
         self._counts: Counter[str] = Counter()
 
     @property
@@ -169,7 +159,9 @@ class LateLabels:
             (label, prediction) of each event that was learnt.
 
         """
-        return Pairs() if self.delay is None else self._answer_due(math.inf, feeder)
+        answered = [self._held.pop(m) for m in self._clock.rest() if m in self._held]
+        self._counts["answered"] += len(answered)
+        return self._learn(answered, feeder)
 
     # By key
 
@@ -257,81 +249,38 @@ class LateLabels:
     # By delay
 
     def _take_delayed(self, batch: Any, labels: Sequence[Any], feeder: Feeder) -> Pairs:
-        pairs = Pairs()
-        times = self._times(batch)
-        start, soonest = 0, math.inf
-        for i, (now, due) in enumerate(times):
-            if min(soonest, self._due[0][0] if self._due else math.inf) <= now:
-                # A label comes before event i: the events before i are predicted without it.
-                self._predict_and_hold(batch, labels, times, start, i, feeder)
-                pairs += self._answer_due(now, feeder)
-                start, soonest = i, math.inf
-            soonest = min(soonest, due)
-        self._predict_and_hold(batch, labels, times, start, len(times), feeder)
-        return pairs + self._give_up_old(feeder)
+        first = self._rows.next_number
+        numbers, are_learnt, due = self._clock.take(batch, first)
+        earlier = numbers[numbers < first].tolist()
+        # Those that were given up are not held any more.
+        held = [self._held.pop(m) for m in earlier if m in self._held]
+        place = {h.number: i for i, h in enumerate(held)}
+        # The events of all steps: those that were held, then those of the batch.
+        events = numbers - first + len(held)
+        events[numbers < first] = [place.get(m, -1) for m in earlier]
+        steps = Steps(events, are_learnt).where(events >= 0)
+        batches = [part for part, _ in self._rows.take([h.number for h in held])]
+        own = LabelColumn.joined([LabelColumn.of([h.label for h in held]), LabelColumn.of(labels)])
+        given = [h.predicted for h in held]
+        taken = take_steps(feeder, [*batches, batch], own, given, steps)
+        self._counts["answered"] += int(taken.are_good[steps.learnt].sum())
+        waits = taken.are_good.copy()
+        waits[steps.learnt] = False
+        self._hold(batch, own, taken, waits, due)
+        return taken.pairs + self._give_up_old(feeder)
 
-    def _predict_and_hold(
-        self,
-        batch: Any,
-        labels: Sequence[Any],
-        times: list[tuple[float, float]],
-        start: int,
-        stop: int,
-        feeder: Feeder,
+    def _hold(
+        self, batch: Any, labels: LabelColumn, taken: Taken, waits: np.ndarray, due: list[float]
     ) -> None:
-        """Predict and hold rows start .. stop - 1."""
-        if start == stop:
-            return
-        part = batch.slice(start, stop - start)
-        kept, predicted = feeder.predict(part)
-        is_known = np.array([labels[start + i] is not None for i in kept.tolist()], bool)
-        for i in kept[~is_known].tolist():
-            feeder.bad.take(event_of(part, i), "missing label", "the label is missing")
-        guesses = [guess for guess, known in zip(predicted, is_known, strict=True) if known]
-        kept = kept[is_known]
-        numbers = self._rows.add(part, kept)
-        for i, number, guess in zip(kept.tolist(), numbers, guesses, strict=True):
-            due = times[start + i][1]
-            self._held[number] = _Held(number, guess, labels[start + i], due)
-            heappush(self._due, (due, number))
-
-    def _answer_due(self, now: float, feeder: Feeder) -> Pairs:
-        """Learn the events whose labels have come by now."""
-        answered = []
-        while self._due and self._due[0][0] <= now:
-            held = self._held.pop(heappop(self._due)[1], None)
-            if held is not None:  # None: the event was given up
-                answered.append(held)
-        self._counts["answered"] += len(answered)
-        return self._learn(answered, feeder)
-
-    def _times(self, batch: Any) -> list[tuple[float, float]]:
-        """Return the times at which each row and its label come."""
-        n = len(batch)
-        if callable(self.delay):
-            delays = [float(self.delay(event)) for event in batch.events()]
-        else:
-            assert self.delay is not None
-            delays = [float(self.delay)] * n
-        times = []
-        for now, delay in zip(self._moments(batch), delays, strict=True):
-            # An event without a time comes at the time of the event before it.
-            self._now = now if math.isfinite(now) else self._now
-            times.append((self._now, self._now + delay))
-        self._seen += n
-        return times
-
-    def _moments(self, batch: Any) -> Iterator[float]:
-        if self.moment is None:
-            return map(float, range(self._seen, self._seen + len(batch)))
-        if self.moment == "timestamp":
-            if batch.timestamps is None:
-                raise ParameterError("moment='timestamp': the source has none; name its column")
-            return iter(batch.timestamps.tolist())
-        moments = [float(event.x.get(self.moment, math.nan)) for event in batch.events()]
-        if self._now == 0.0 and not any(map(math.isfinite, moments)):
-            raise ParameterError(f"moment={self.moment!r}: no event has such a time so far")
-        return iter(moments)
+        """Number the events of a batch, and hold those that wait: the last ones of `taken`."""
+        start, first = len(labels) - len(batch), self._rows.next_number
+        kept = np.flatnonzero(taken.are_good[start:])
+        numbers = np.full(len(batch), -1)
+        numbers[kept] = self._rows.add(batch, kept, waits[start + kept])
+        self._clock.renumber(first, numbers)
+        for i in np.flatnonzero(waits[start:]).tolist():
+            number, at = int(numbers[i]), start + i
+            self._held[number] = _Held(number, taken.predicted[at], labels[at], due[i])
 
     # Checkpoints
 
@@ -343,7 +292,7 @@ class LateLabels:
         ]
         rows, arrays = self._rows.state()
         state = {"held": held, "rows": rows, "counts": dict(self._counts)} | self._keys.state()
-        return state | {"seen": self._seen, "now": self._now}, arrays
+        return state | {"seen": self._clock.seen, "now": self._clock.now}, arrays
 
     def resume(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Continue from what `state` returned.
@@ -357,11 +306,9 @@ class LateLabels:
         self._rows.resume(state["rows"], arrays)
         self._held = OrderedDict((key, _Held(*held)) for key, *held in state["held"])
         self._keys.resume(state)
-        self._due = sorted((held.due, held.number) for held in self._held.values())
-        self._seen, self._now = state["seen"], state["now"]
+        due = [(held.due, held.number) for held in self._held.values()]
+        self._clock.resume(state["seen"], state["now"], due)
         self._counts = Counter(state["counts"])
-        if self.delay is None:
-            self._due = []
 
     def settings(self) -> dict[str, str]:
         """Return the parameters as texts. A resumed run must have the same.

@@ -9,7 +9,7 @@ import numpy as np
 from river import compose
 
 from streamsvm.errors import LabelError
-from streamsvm.labels.class_labels import plain
+from streamsvm.labels.class_labels import plain, too_many_classes
 from streamsvm.labels.label_column import MISSING, LabelColumn
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.json_values import as_json
@@ -61,13 +61,16 @@ def check_target(
     Raises
     ------
     LabelError
-        The labels have more than two classes, and the learner takes two.
+        The labels have more classes than the learner takes.
 
     """
     classes = [label for label, _ in labels.present()]
+    most = None if learner is None else learner.most_classes
+    if most is not None and 2 < most < len(classes):
+        raise LabelError(f"the label {too_many_classes(classes[most], most)}")
     if may_have_errors and not _have_more_classes(labels):
         return
-    if learner is not None and learner.most_classes is not None and len(classes) > 2:
+    if most == 2 and len(classes) > 2:
         shown = ", ".join(repr(y) for y in classes[:5]) + (", ..." if len(classes) > 5 else "")
         raise LabelError(
             f"the target has {len(classes)} classes in its first {len(labels)} rows ({shown}): "
@@ -153,6 +156,14 @@ class RefusedEvent(NamedTuple):
     y: Any
     position: Any
     message: Any
+
+
+def refused_label(learner: Learner, label: Any) -> tuple[str, str]:
+    """Return of what kind a label of one class too many is, and why it is refused."""
+    most = learner.most_classes or 0
+    if most == 2:
+        return "third class", f"label {label!r} is a third class"
+    return "too many classes", f"label {too_many_classes(label, most)}"
 
 
 def event_of(batch: Any, i: int) -> Any:

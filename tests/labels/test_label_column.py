@@ -96,3 +96,21 @@ def test_labels_of_any_type_are_listed_as_they_are():
     found = column.tolist()
     assert found == labels and list(map(type, found)) == list(map(type, labels))
     assert LabelColumn.of([]).tolist() == []
+
+
+@given(st.lists(st.integers(-1, 30), max_size=20))
+def test_few_rows_of_many_labels(codes):
+    # With fewer rows than labels, other code runs.
+    values = [f"label {i}" for i in range(31)]
+    few = LabelColumn(np.array(codes, np.int64), values)
+    same = LabelColumn.of([None if c < 0 else values[c] for c in codes])
+    assert few.present() == same.present()
+    asked = []
+
+    def number(label):
+        asked.append(label)
+        return float(label.split()[1])
+
+    numbers = few.numbers(number)
+    assert len(asked) <= len(codes)
+    np.testing.assert_array_equal(numbers, same.numbers(number))

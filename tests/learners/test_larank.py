@@ -14,6 +14,7 @@ from connectors import MemorySource
 from streamsvm import LaRankClassifier, StandardScaler, TrackingMonitor, kernels
 from streamsvm.errors import LabelError, ParameterError
 from streamsvm.model_files import codec
+from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
 
@@ -247,3 +248,56 @@ def test_image_segments():
     model = StandardScaler() | LaRankClassifier(C=10.0, seed=1)
     metric = evaluate.progressive_val_score(datasets.ImageSegments(), model, metrics.Accuracy())
     assert metric.get() > 0.9
+
+
+# Thousands of classes
+
+
+def many_classes(k):
+    return np.arange(k, dtype=np.float32).reshape(k, 1), np.arange(k)
+
+
+def test_one_class_too_many_is_refused_and_the_limit_can_be_raised():
+    x, y = many_classes(6)
+    model, event = LaRankClassifier(max_classes=5, seed=1), {0: 9.0}
+    with pytest.raises(LabelError, match=r"5 is class number 6: at most 5 .*Raise max_classes"):
+        model.learn_many(x, y)
+    assert model.n_examples == 0
+    model.learn_many(x[:5], y[:5])
+    with pytest.raises(LabelError, match="max_classes"):
+        model.learn_one(event, 5)
+    assert (model.n_examples, model.classes) == (5, [0, 1, 2, 3, 4])
+    model.learn_one(event, 4)
+    loaded = pickle.loads(pickle.dumps(model))
+    for copied in (loaded, model.clone()):
+        assert copied.max_classes == copied.most_classes == 5
+    with pytest.raises(LabelError, match="max_classes"):
+        loaded.learn_one(event, 5)
+    LaRankClassifier(max_classes=6).learn_many(x, y)
+    LaRankClassifier(max_classes=None).learn_many(*many_classes(1100))
+    with pytest.raises(LabelError, match="class number 1,001"):
+        LaRankClassifier().learn_many(*many_classes(1100))
+    with pytest.raises(ParameterError, match="max_classes"):
+        LaRankClassifier(max_classes=1)
+
+
+def test_there_is_room_for_no_more_classes_than_the_limit():
+    rooms = []
+    for most in (None, 130):
+        model = LaRankClassifier(max_classes=most, seed=1)
+        model.learn_many(*many_classes(130))
+        rooms.append(model._state.n_vectors.size)
+    assert rooms[0] > rooms[1] == 130
+
+
+def test_a_run_makes_dead_letters_of_further_classes_and_refuses_a_target_of_them():
+    events = [({"a": float(i % 7)}, str(i % 3 if i < 50 else i)) for i in range(60)]
+    bad = BadEvents("skip")
+    source = MemorySource(events)
+    batches, source.batches = source.batches, lambda: batches(10)
+    report = Run(source, LaRankClassifier(max_classes=5, seed=1), bad_events=bad).execute()
+    assert (report.learnt, bad.counts) == (52, {"too many classes": 8})
+    assert "max_classes" in bad.summary
+    with pytest.raises(LabelError, match="the label '5' is class number 6"):
+        events = [({"a": 1.0}, str(i)) for i in range(60)]
+        Run(MemorySource(events), LaRankClassifier(max_classes=5)).execute()

@@ -34,7 +34,8 @@ NAMES = {
     "n_examples", "n_support_vectors", "n_free", "n_bounded", "dual", "gap", "gap_kept",
     "gap_discarded", "gap_low", "gap_high", "kept_gap", "averaged_gap", "seen_gap",
     "certificate", "seen_gap_recent", "certificate_recent", "certificate_papers", "kappa", "delta",
-    "accuracy", "accuracy_recent", "examples_per_second", "latency_p50", "latency_p99",
+    "accuracy", "accuracy_recent", "balanced_accuracy", "examples_per_second", "latency_p50",
+    "latency_p99",
     "kernel_values", "cache_hits", "memory_bytes",
 }  # fmt: skip
 TIMES = {"examples_per_second", "latency_p50", "latency_p99"}

@@ -197,8 +197,10 @@ class Inspection(abc.ABC):
 
     def _sign_of(self, label: Any) -> float:
         """Return the sign of a label; 0.0 for a label that was never seen."""
-        sign: float = self._labels.sign(label) if label in self._labels.seen else 0.0
-        return sign
+        labels = self._labels
+        # First a dict, as there may be thousands of labels; with fewer than two it is empty.
+        is_seen = label in labels.signs or label in labels.seen[:2]
+        return float(labels.sign(label)) if is_seen else 0.0
 
     def _ignored(self) -> dict[str, int]:
         """Return the counter of features that were ignored, if there are any."""

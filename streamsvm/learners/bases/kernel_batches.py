@@ -8,6 +8,7 @@ import numpy as np
 
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import auto_gamma, threads
+from streamsvm.learners.bases.late_rows import row_after, rows_where
 from streamsvm.support import states, stores
 from streamsvm.support.fresh_block import BLOCK
 from streamsvm.support.rows import Rows, cut, shape, sparse
@@ -39,7 +40,8 @@ def learn_rows(
     labels
         The n labels.
     w, numbers, diagonal
-        float64, int64 and float32 (n,): example weights, example numbers, and k(x, x).
+        float64, int64 and float32 (n,): example weights, example numbers, and k(x, x). Rows of
+        number 0 are only predicted.
 
     Returns
     -------
@@ -47,12 +49,16 @@ def learn_rows(
 
     """
     margins = learner._new_margins(len(y))
-    start = 0
+    start, seen, is_example = 0, learner._n_examples, numbers > 0
     while start < len(y):
-        seen = learner._n_examples + start
-        stop = min(len(y), start + auto_gamma.next_power_of_two(seen) - seen)
+        due = auto_gamma.next_power_of_two(seen)
+        stop = row_after(numbers, start, due - seen)
         part = slice(start, stop)
-        box = learner._costs_of(y[part], labels[part]) * w[part]
+        learnt = np.flatnonzero(is_example[part])
+        box = np.zeros(stop - start)
+        if len(learnt):
+            costs = learner._costs_of(y[part][learnt], labels[part].take(learnt))
+            box[learnt] = costs * w[part][learnt]
         fresh = cut(x, start, stop)
         learner._become_sparse_if_large(shape(x)[1], seen)
         if learner._sparse:
@@ -61,10 +67,11 @@ def learn_rows(
         rows = (fresh, y[part], box, w[part], numbers[part], diagonal[part])
         _learn_part(learner, rows, margins[part])
         if learner.kernel is None and seen < auto_gamma.LAST_SET:
-            learner._moments = auto_gamma.updated(learner._moments, seen, fresh)
-        start = stop
-        if learner._n_examples + stop == auto_gamma.next_power_of_two(seen):
-            learner._adapt(learner._n_examples + stop)
+            examples = rows_where(fresh, is_example[part])
+            learner._moments = auto_gamma.updated(learner._moments, seen, examples)
+        start, seen = stop, seen + len(learnt)
+        if seen == due:
+            learner._adapt(seen)
     return margins
 
 

@@ -319,13 +319,13 @@ class KernelLearner(Learner):
 
     @property
     def memory_usage(self) -> int:
-        """Bytes of all arrays, including cached kernel rows and scratch."""
+        """Bytes of all arrays, including cached kernel rows and scratch, and of the names."""
         return sum(self.memory_parts.values())
 
     @property
     def memory_parts(self) -> dict[str, int]:
-        """Bytes of the ``support_vectors``, the kernel row ``cache`` and the ``scratch`` arrays."""
-        return states.memory_parts(self._state)
+        """Bytes of ``support_vectors``, the kernel row ``cache``, ``scratch`` and ``names``."""
+        return states.memory_parts(self._state) | {"names": self._schema.nbytes}
 
     def support_vectors(self) -> SupportVectors:
         """Return the support vectors, in the order in which they entered the model.

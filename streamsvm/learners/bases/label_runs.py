@@ -15,18 +15,21 @@ from streamsvm._compiling import clock, working_time
 from streamsvm._parameter_checks import numbers_of, weights_of
 from streamsvm.features import frames
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases import rehearsal
+from streamsvm.learners.bases import late_rows, rehearsal
+from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.support.rows import Rows, cut, shape
 
 
-def learn_batch(learner: Any, X: Any, y: Any, w: Any, ids: Any) -> LabelColumn:
+def learn_batch(
+    learner: Any, X: Any, y: Any, w: Any, ids: Any, late: LateRows | None
+) -> LabelColumn:
     """Check a batch, and learn it.
 
     Parameters
     ----------
     learner
         A `Learner`; the caller holds its lock, and keeps other code from learning.
-    X, y, w, ids
+    X, y, w, ids, late
         As in `Learner.learn_batch`.
 
     Returns
@@ -34,15 +37,23 @@ def learn_batch(learner: Any, X: Any, y: Any, w: Any, ids: Any) -> LabelColumn:
     The label predicted for each row before it was learnt.
 
     """
+    if late is not None:
+        if not learner._schema.buckets:
+            X = late_rows.as_learnt(X, late.is_learnt, learner._schema.index)
+        y = late.filled(LabelColumn.of(y), learner._labels.seen)
     x, new = learner._read(X)
     labels: LabelColumn = learner._labels.check(frames.labels_of(y, shape(x)[0]))
     weights, numbers = weights_of(w, len(labels)), numbers_of(ids, len(labels))
+    if late is not None:
+        weights = weights * late.is_learnt
+        so_far = learner._n_examples + np.cumsum(late.is_learnt)
+        numbers = np.where(late.is_learnt, so_far, 0)
     if not len(labels):
         # An empty batch must not add its features to the schema.
         return labels
     diagonal = learner._diagonal(x)
     learner._schema.extend(new)
-    return learn(learner, x, labels, weights, numbers, diagonal)
+    return learn(learner, x, labels, weights, numbers, diagonal, late)
 
 
 def learn(
@@ -52,6 +63,7 @@ def learn(
     w: np.ndarray,
     numbers: np.ndarray | None,
     diagonal: np.ndarray,
+    late: LateRows | None = None,
 ) -> LabelColumn:
     """Learn rows that have been checked.
 
@@ -66,6 +78,8 @@ def learn(
     w, numbers, diagonal
         float64, int64 and float32 (n,): example weights, example numbers, and k(x, x). Without
         numbers the examples are counted from the start of the stream.
+    late
+        Which rows are only predicted; their numbers and weights are 0. None: all are learnt.
 
     Returns
     -------
@@ -78,10 +92,10 @@ def learn(
     runs = labels.runs(learner._labels.seen)
     whole = learner.observer is None or learner.observer.wanted() >= len(labels)
     if len(runs) == 1 and whole and labels[0] in learner._labels.seen:
-        return _learn_run(learner, x, labels, w, numbers, diagonal)
+        return _learn_run(learner, x, labels, w, numbers, diagonal, late=late)
     compiled_before = clock.functions
     predicted: list[LabelColumn] = []
-    for start, stop in _parts(learner, runs):
+    for start, stop in _parts(learner, runs, numbers):
         # The first example of a new class is predicted with the classes before it.
         n_known = len(learner._labels.seen)
         change = learner._add_class(labels[start])
@@ -97,6 +111,8 @@ def learn(
             part_numbers,
             diagonal[part],
             n_known if n_known < len(learner._labels.seen) else None,
+            late,
+            start,
         )
         predicted.append(column)
     if len(labels) == 1 and clock.functions > compiled_before:
@@ -104,11 +120,17 @@ def learn(
     return LabelColumn.joined(predicted)
 
 
-def _parts(learner: Any, runs: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _parts(
+    learner: Any, runs: list[tuple[int, int]], numbers: np.ndarray | None
+) -> Iterator[tuple[int, int]]:
     """Yield the runs, cut where the learner's monitor wants to be told of the examples."""
     for start, stop in runs:
         while learner.observer is not None and stop - start > learner.observer.wanted():
             cut_at = start + learner.observer.wanted()
+            if numbers is not None:
+                cut_at = late_rows.row_after(numbers[:stop], start, learner.observer.wanted())
+            if cut_at == stop:
+                break
             yield start, cut_at
             start = cut_at
         yield start, stop
@@ -122,10 +144,13 @@ def _learn_run(
     numbers: np.ndarray | None,
     diagonal: np.ndarray,
     n_known: int | None = None,
+    late: LateRows | None = None,
+    first: int = 0,
 ) -> LabelColumn:
     """Learn rows whose classes have been added; return the labels predicted before learning.
 
-    The first row is predicted from the first `n_known` classes only; None: from all.
+    The first row is predicted from the first `n_known` classes only; None: from all. It is row
+    `first` of those that `late` is about.
     """
     began = working_time()
     n = learner._n_examples
@@ -133,9 +158,18 @@ def _learn_run(
     if numbers is None:
         numbers = np.arange(n + 1, n + 1 + len(labels))
     margins = learner._learn_rows(x, signs, labels, w, numbers, diagonal)
-    learner._n_examples = n + len(labels)
     predicted: LabelColumn = learner._labels.predicted(margins, n_known)
-    if learner.observer is not None:
+    everything = predicted
+    if late is not None:
+        earlier = late.note(first, predicted)
+        is_learnt = numbers > 0
+        x, kept = late_rows.rows_where(x, is_learnt), np.flatnonzero(is_learnt)
+        signs, margins, w, numbers = signs[kept], margins[kept], w[kept], numbers[kept]
+        labels, predicted = labels.take(kept), predicted.take(kept)
+        if learner.observer is not None and earlier:
+            learner.observer.expect(earlier)
+    learner._n_examples = n + len(labels)
+    if learner.observer is not None and len(labels):
         seconds = working_time() - began
         learner.observer.learnt(
             x, signs, labels.tolist(), predicted.tolist(), margins, w, numbers, seconds
@@ -143,4 +177,4 @@ def _learn_run(
     # After the observer, which computes probabilities with the calibration from before learning.
     if len(learner._labels.seen) > 1:
         learner._output.calibrate(learner._calibration, learner._labels, margins, signs)
-    return predicted
+    return everything

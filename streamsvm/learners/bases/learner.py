@@ -21,6 +21,7 @@ from streamsvm.labels.outputs import Output
 from streamsvm.learners.bases import events, label_runs
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.inspection import Inspection
+from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.learners.bases.training_observer import TrainingObserver
 from streamsvm.model_files import container
 from streamsvm.support.locked import Locked, refuse_to_learn
@@ -78,7 +79,7 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
         numbers: np.ndarray,
         diagonal: np.ndarray,
     ) -> np.ndarray:
-        """Learn rows with signs `y`; return the margins from before each was learnt."""
+        """Learn rows with signs `y`, if their numbers are above 0; return the margins before."""
 
     def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
         """Return the attributes that change when +1 and -1 are exchanged, with their new values.
@@ -265,13 +266,17 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
     def _check_ids(self, ids: Any) -> None:
         """Raise `ParameterError` if the learner cannot be used with ids."""
 
-    def learn_batch(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> LabelColumn:
+    def learn_batch(
+        self, X: Any, y: Any, w: Any = 1.0, ids: Any = None, late: LateRows | None = None
+    ) -> LabelColumn:
         """Do what `predict_then_learn_many` does, with a column of labels as the result.
 
         Parameters
         ----------
         X, y, w, ids
             As in `learn_many`; ids are not checked.
+        late
+            Which rows are only predicted; `X` is then a matrix of names. None: all are learnt.
 
         Returns
         -------
@@ -283,7 +288,7 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
                 refuse_to_learn()
             self._is_learning = True
             try:
-                return label_runs.learn_batch(self, X, y, w, ids)
+                return label_runs.learn_batch(self, X, y, w, ids, late)
             finally:
                 self._is_learning = False
 
@@ -364,8 +369,7 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
     def save(self, path: str | Path) -> None:
         """Write the model to a file that `streamsvm.load` reads; it holds data, no code.
 
-        The file is written under another name and renamed when it is complete, so that a failure
-        leaves an older file unchanged.
+        A failure leaves an older file unchanged: the new one is renamed when it is complete.
 
         Parameters
         ----------
@@ -389,7 +393,7 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
 
     def _add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
         """Add a class; return the function that converts earlier signs, None if they stay."""
-        labels = type(self._labels)(self._labels.seen)
+        labels = self._labels.having(self._labels.seen)
         changed, change = self._with_signs_exchanged() if labels.add(label) else ({}, None)
         # Set in one step, so that labels and signs match after an interruption.
         self.__dict__.update(changed, _labels=labels)

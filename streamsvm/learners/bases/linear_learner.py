@@ -18,6 +18,7 @@ from streamsvm.labels.growing_labels import GrowingLabels
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import linear_classes, linear_native, rate_search
 from streamsvm.learners.bases.event_path import Bound, EventPath
+from streamsvm.learners.bases.late_rows import LateRows, row_after, rows_where
 from streamsvm.learners.bases.linear_model import FEWEST_SPARSE, LinearModel
 from streamsvm.learners.bases.linear_native import BindingPace
 from streamsvm.learners.bases.rate_search import RateSearchRows
@@ -118,11 +119,13 @@ class LinearLearner(LinearModel):
         self._fast_path.release()
         return change
 
-    def learn_batch(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> LabelColumn:
+    def learn_batch(
+        self, X: Any, y: Any, w: Any = 1.0, ids: Any = None, late: LateRows | None = None
+    ) -> LabelColumn:
         """See `Learner.learn_batch`."""
         with self._lock:
             self._search_rate_if_due()
-            return super().learn_batch(X, y, w, ids)
+            return super().learn_batch(X, y, w, ids, late)
 
     def _n_outputs(self) -> int:
         return 1 if self._labels.is_binary else len(self._labels.seen)
@@ -146,20 +149,22 @@ class LinearLearner(LinearModel):
         # Code that ran while the rows were read may have opened it.
         self._close_fast_path()
         margins = np.zeros((len(y), self._n_outputs()))
-        start = 0
+        start, seen, is_example = 0, self._n_examples, numbers > 0
         while start < len(y):
-            kept, stop, seen = self._rate_search_rows, len(y), self._n_examples + start
+            kept, stop = self._rate_search_rows, len(y)
             if kept is not None:
-                stop = min(stop, start + rate_search.next_search(seen) - seen)
+                stop = row_after(numbers, start, rate_search.next_search(seen) - seen)
             part = slice(start, stop)
             # They may have become sparse since the batch was read.
             fresh = sparse(cut(x, start, stop)) if self._sparse else cut(x, start, stop)
             state = self._state_for(shape(fresh)[1])
             self._solver.learn_rows(state, fresh, y[part], w[part], self._schedule, margins[part])
             if kept is not None:
-                kept.add(fresh, y[part], w[part])
-                if self._n_examples + stop == rate_search.next_search(seen):
-                    self._search_rate(kept, self._n_examples + stop)
+                learnt = np.flatnonzero(is_example[part])
+                kept.add(rows_where(fresh, is_example[part]), y[part][learnt], w[part][learnt])
+                due, seen = rate_search.next_search(seen), seen + len(learnt)
+                if seen == due:
+                    self._search_rate(kept, seen)
             start = stop
         return margins[:, 0] if self._labels.is_binary else margins
 

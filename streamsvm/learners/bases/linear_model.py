@@ -203,14 +203,15 @@ class LinearModel(Learner):
 
     @property
     def memory_usage(self) -> int:
-        """Bytes of all arrays."""
+        """Bytes of all arrays, and of the names of features."""
         return sum(self.memory_parts.values())
 
     @property
     def memory_parts(self) -> dict[str, int]:
-        """Bytes of the ``weights``, and of the ``first_rows`` kept for the rate search."""
+        """Bytes of ``weights``, ``first_rows`` kept for the rate search, and ``names``."""
         kept, state = self._rate_search_rows, self._state
         return {
             "weights": 0 if state is None else state.weights.nbytes,
             "first_rows": 0 if kept is None else kept.nbytes,
+            "names": self._schema.nbytes,
         }

@@ -1,0 +1,154 @@
+"""Rows of a batch that are only predicted, as their labels come later, between rows learnt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm.features.matrices import Matrix, SparseMatrix
+from streamsvm.labels.label_column import MISSING, LabelColumn
+from streamsvm.support.rows import Rows, SparseRows, taken
+
+
+class LateRows(NamedTuple):
+    """What is done with the rows of a batch: some are learnt, the others only predicted.
+
+    An event may be in the batch twice, first to be predicted, and later, with its label, to be
+    learnt. Each row is predicted by the model that has learnt the rows before it.
+    """
+
+    is_learnt: np.ndarray  # bool (n,)
+    events: np.ndarray  # int64 (n,): the event of each row, by its number in `predicted`
+    predicted: np.ndarray  # object (events,): what was predicted for each; written
+
+    def note(self, start: int, labels: LabelColumn) -> list[Any]:
+        """Record what was predicted for rows from `start` on.
+
+        Parameters
+        ----------
+        start
+            The first of these rows.
+        labels
+            Their predictions. Those of rows that are learnt are not used: their events were
+            predicted earlier.
+
+        Returns
+        -------
+        The earlier predictions of the rows that are learnt.
+
+        """
+        part = slice(start, start + len(labels))
+        is_learnt, events = self.is_learnt[part], self.events[part]
+        self.predicted[events[~is_learnt]] = labels.take(np.flatnonzero(~is_learnt)).tolist()
+        earlier: list[Any] = self.predicted[events[is_learnt]].tolist()
+        return earlier
+
+    def filled(self, labels: LabelColumn, classes: list[Any]) -> LabelColumn:
+        """Return the labels with a known one for each row that is only predicted.
+
+        Such rows have no label yet, but a batch has one for each row. A label that was known before
+        the row changes nothing.
+        """
+        values = list(labels.values)
+        if classes and classes[0] not in values:
+            values.append(classes[0])
+        first = values.index(classes[0]) if classes else MISSING
+        rows = np.where(self.is_learnt, np.arange(len(labels)), -1)
+        last = np.maximum.accumulate(rows)
+        return LabelColumn(np.where(last >= 0, labels.codes[last], first), values)
+
+
+def row_after(numbers: np.ndarray, start: int, n: int) -> int:
+    """Return the row after the n-th example from row `start` on; the end, if there are fewer.
+
+    Parameters
+    ----------
+    numbers
+        int64 (rows,): the number of each example; 0 of rows that are only predicted.
+    start
+        The first row that counts.
+    n
+        At least 1.
+
+    """
+    if len(numbers) - start < n:
+        return len(numbers)
+    if numbers[start : start + n].all():
+        return start + n
+    examples = np.flatnonzero(numbers[start:])
+    return start + int(examples[n - 1]) + 1 if len(examples) >= n else len(numbers)
+
+
+def rows_where(x: Rows, wanted: np.ndarray) -> Rows:
+    """Return the rows for which `wanted`, bool (n,), is True; all of them without a copy."""
+    if wanted.all():
+        return x
+    return taken(x, np.flatnonzero(wanted)) if isinstance(x, SparseRows) else x[wanted]
+
+
+def as_learnt(matrix: Any, is_learnt: np.ndarray, known: Iterable[Any]) -> Any:
+    """Leave features out of rows that are predicted before a row with the feature is learnt.
+
+    To a model that learns the rows one by one such a feature is unknown, and counts as 0.
+
+    Parameters
+    ----------
+    matrix
+        A `Matrix` or `SparseMatrix`.
+    is_learnt
+        bool (n,): the rows that are learnt.
+    known
+        The features that the model knows already: a set or dict.
+
+    Returns
+    -------
+    The matrix, without features that only predicted rows have.
+
+    """
+    new = np.array([name not in known for name in matrix.names], bool)
+    if not new.any():
+        return matrix
+    if isinstance(matrix, SparseMatrix):
+        return _sparse_as_learnt(matrix, is_learnt, new)
+    n = len(is_learnt)
+    columns = np.flatnonzero(new)
+    has = np.tile(is_learnt[:, None], len(columns))
+    if matrix.absent is not None:
+        has &= ~matrix.absent[:, columns]
+    first = np.where(has.any(axis=0), has.argmax(axis=0), n)
+    values = np.array(matrix.values)
+    values[:, columns] *= np.arange(n)[:, None] >= first
+    unlearnt = columns[first == n]
+    matrix = matrix._replace(values=values)
+    return _without(matrix, unlearnt) if len(unlearnt) else matrix
+
+
+def _without(matrix: Matrix, columns: np.ndarray) -> Matrix:
+    """Return a matrix without some columns."""
+    gone = {matrix.names[c] for c in columns.tolist()}
+    kept = np.setdiff1d(np.arange(len(matrix.names)), columns)
+    return matrix._replace(
+        names=[matrix.names[c] for c in kept.tolist()],
+        values=matrix.values[:, kept],
+        order=None if matrix.order is None else [n for n in matrix.order if n not in gone],
+        absent=None if matrix.absent is None else matrix.absent[:, kept],
+    )
+
+
+def _sparse_as_learnt(matrix: SparseMatrix, is_learnt: np.ndarray, new: np.ndarray) -> SparseMatrix:
+    rows, n = matrix.rows, len(is_learnt)
+    own = slice(int(rows.start[0]), int(rows.start[-1]))
+    columns, row = rows.columns[own], np.repeat(np.arange(n), np.diff(rows.start))
+    first = np.where(new, n, -1)
+    taught = is_learnt[row]
+    np.minimum.at(first, columns[taught], row[taught])
+    kept = first < n
+    is_known = row >= first[columns]
+    # Entries of unknown features are left out.
+    start = np.append(0, np.cumsum(np.bincount(row[is_known], minlength=n)))
+    renumbered = (np.cumsum(kept) - 1).astype(np.int32)
+    names = [name for name, keep in zip(matrix.names, kept.tolist(), strict=True) if keep]
+    values = rows.values[own][is_known]
+    return SparseMatrix(names, SparseRows(start, renumbered[columns[is_known]], values, len(names)))

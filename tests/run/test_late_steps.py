@@ -1,0 +1,263 @@
+"""Many events predicted and learnt at once, compared with one after the other."""
+
+import heapq
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connectors import MemorySource
+from connectors.source import Batch
+from streamsvm import (
+    LaRankClassifier,
+    LASVMClassifier,
+    SGDQNClassifier,
+    StandardScaler,
+    SVMSGDClassifier,
+    TrackingMonitor,
+    TrackingSVMClassifier,
+    kernels,
+)
+from streamsvm.features.matrices import Matrix, SparseMatrix
+from streamsvm.labels.label_column import LabelColumn, Pairs
+from streamsvm.learners.bases.late_rows import LateRows, as_learnt, row_after
+from streamsvm.learners.bases.learner import Learner
+from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.feeder import Feeder
+from streamsvm.run.late_labels import LateLabels
+from streamsvm.support.rows import dense, sparse
+
+# Not None, and a fixed schedule for LaRank: gamma, and the costs that LaRank weighs, depend on the
+# number of features, which are those of the whole batch.
+RBF = kernels.RBF(gamma=0.4)
+
+MODELS = {
+    "lasvm": lambda: LASVMClassifier(RBF, max_support_vectors=12),
+    "scaled": lambda: StandardScaler(reject=20.0) | LASVMClassifier(RBF),
+    "balanced": lambda: LASVMClassifier(RBF, class_weight="balanced", window=25),
+    "linear kernel": lambda: StandardScaler() | LASVMClassifier(kernels.Linear()),
+    "sparse": lambda: LASVMClassifier(RBF, sparse=True),
+    "larank": lambda: StandardScaler() | LaRankClassifier(RBF, reprocess=1, seed=1),
+    "tracking": lambda: StandardScaler() | TrackingSVMClassifier(RBF, seed=1, window=20),
+    "tracking, linear": lambda: TrackingSVMClassifier(kernels.Linear(), seed=1),
+    "sgd": lambda: StandardScaler() | SVMSGDClassifier(),
+    "sgd, hashed": lambda: SVMSGDClassifier(hashing=16),
+    "sgdqn": lambda: StandardScaler() | SGDQNClassifier(class_weight={0: 2.0}),
+}
+
+
+def learner_of(model):
+    return list(model.steps.values())[-1] if hasattr(model, "steps") else model
+
+
+def stream(n, seed, classes=2, faults=True):
+    """Return events: some lack a feature, some bring a new one, and some are bad."""
+    rng = np.random.default_rng(seed)
+    events = []
+    for i in range(n):
+        a, b, c = rng.standard_normal(3).tolist()
+        y = int((a * b > 0) if classes == 2 else np.digitize(a + b, [-1.0, 1.0]))
+        x = {"a": a, "b": b} | ({"c": c} if i > n // 2 else {}) | ({"d": c} if i % 7 == 3 else {})
+        if i % 5 == 4:
+            del x["b"]
+        if faults and i % 23 == 11:
+            x["a"] = float("nan")
+        elif faults and i % 23 == 17:
+            x["a"] = 1e9
+        events.append((x, None if faults and i % 29 == 13 else y))
+    if faults and n > 45:
+        events[40] = (events[40][0], 7)
+    return events
+
+
+def one_by_one(model, events, delays, monitor=None):
+    """Predict each event, and learn it when its label comes; one call of the model for each."""
+    bad = BadEvents("skip")
+    feeder = Feeder(model, bad)
+    pairs, waiting = [], []
+    for now, (x, y) in enumerate(events):
+        while waiting and waiting[0][0] <= now:
+            pairs += learnt_alone(feeder, *heapq.heappop(waiting)[2])
+        batch = next(MemorySource([(x, y)]).batches())
+        kept, predicted = feeder.predict(batch)
+        if not len(kept):
+            continue
+        if y is None:
+            bad.counts["missing label"] += 1
+            continue
+        heapq.heappush(waiting, (now + delays[now], now, (batch, y, predicted[0])))
+    while waiting:
+        pairs += learnt_alone(feeder, *heapq.heappop(waiting)[2])
+    return pairs, bad.counts
+
+
+def learnt_alone(feeder, batch, label, predicted):
+    return list(feeder.learn(batch, [label], [predicted]))
+
+
+def in_batches(model, events, delays, size):
+    """Do the same by `LateLabels`, with batches of some size."""
+    bad = BadEvents("skip")
+    feeder = Feeder(model, bad)
+    of_event = iter(delays)
+    late = LateLabels(delay=lambda event: next(of_event))
+    pairs = Pairs()
+    for start in range(0, len(events), size):
+        # A source gives its columns to all rows of a batch; a missing feature is null.
+        for batch in MemorySource(events[start : start + size]).batches():
+            labels = feeder.labels_of(batch)
+            pairs += late.take(batch, labels, feeder)
+    assert late.counts["held"] == len(late._held)
+    pairs += late.end(feeder)
+    assert late.counts["held"] == len(late._rows) == 0
+    assert (
+        late.counts["answered"]
+        == len(pairs) + bad.counts["third class"] + bad.counts["kernel value"]
+    )
+    return list(pairs), bad.counts
+
+
+def check_same(model, twin, events):
+    a, b = learner_of(model), learner_of(twin)
+    assert a.n_examples == b.n_examples
+    assert a.classes == b.classes
+    assert set(a.feature_names) == set(b.feature_names)
+    for x, _ in events[:40]:
+        if all(abs(value) < 1e6 for value in x.values()):
+            one, other = model.predict_proba_one(x), twin.predict_proba_one(x)
+            assert one == pytest.approx(other, abs=1e-6), x
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("delay", [1, 3, 40])
+def test_the_result_is_that_of_one_event_after_the_other(name, delay):
+    classes = 3 if name in ("larank", "sgd") else 2
+    events = stream(160, 1, classes)
+    model, twin = MODELS[name](), MODELS[name]()
+    own = in_batches(model, events, [delay] * 160, 64)
+    assert own == one_by_one(twin, events, [delay] * 160)
+    check_same(model, twin, events)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(["scaled", "larank", "sgd", "balanced"]),
+    st.integers(0, 1000),
+    st.integers(1, 70),
+    st.lists(st.integers(0, 90), min_size=1, max_size=20),
+)
+def test_any_delays_and_batches_give_the_same_result(name, seed, size, some):
+    events = stream(70, seed, 3 if name in ("larank", "sgd") else 2)
+    delays = (some * 70)[:70]
+    model, twin = MODELS[name](), MODELS[name]()
+    assert in_batches(model, events, delays, size) == one_by_one(twin, events, delays)
+    check_same(model, twin, events)
+
+
+@pytest.mark.parametrize("learner", [LASVMClassifier, LaRankClassifier, TrackingSVMClassifier])
+def test_gamma_and_schedules_that_follow_the_data(learner):
+    events = [({"a": x["a"], "b": i % 3}, y) for i, (x, y) in enumerate(stream(300, 2, 2, False))]
+    model, twin = (StandardScaler() | learner(seed=1) for _ in range(2))
+    monitors = [TrackingMonitor(m, every=50) for m in (model, twin)]
+    own = in_batches(model, events, [5] * 300, 128)
+    assert own == one_by_one(twin, events, [5] * 300)
+    check_same(model, twin, events)
+    assert learner_of(model).kernel_ == learner_of(twin).kernel_
+    own, other = (m.measure() for m in monitors)
+    for name in ("n_examples", "n_support_vectors", "accuracy", "dual"):
+        assert own[name] == pytest.approx(other[name]), name
+
+
+@pytest.mark.parametrize("name", ["scaled", "sgd", "larank"])
+def test_a_batch_is_one_call(name, monkeypatch):
+    calls = []
+    learn = Learner.learn_batch
+
+    def counted(self, X, *args, **options):
+        calls.append(len(X.values))
+        return learn(self, X, *args, **options)
+
+    monkeypatch.setattr(Learner, "learn_batch", counted)
+    in_batches(MODELS[name](), stream(200, 3), [1] * 200, 100)
+    # One for each batch, and one for the event that waits at the end.
+    assert len(calls) == 3
+
+
+def test_events_that_no_batch_can_hold_together_are_taken_one_by_one():
+    events = stream(60, 4, faults=False)
+    wide = [({f"f{i}-{j}": 1.0 for j in range(3)} | x, y) for i, (x, y) in enumerate(events)]
+    models = [LASVMClassifier(RBF, max_features=20) for _ in range(2)]
+    own = in_batches(models[0], wide, [2] * 60, 30)
+    assert own == one_by_one(models[1], wide, [2] * 60)
+    assert learner_of(models[0]).n_examples == 60
+
+
+def test_a_kernel_value_that_is_not_finite_is_a_dead_letter():
+    events = [({"a": float(i % 5)}, i % 2) for i in range(30)]
+    events[10] = ({"a": 1e30}, 1)
+    models = [LASVMClassifier(kernels.Polynomial(degree=5)) for _ in range(2)]
+    own = in_batches(models[0], events, [3] * 30, 30)
+    assert own == one_by_one(models[1], events, [3] * 30)
+    assert own[1] == {"kernel value": 1}
+
+
+def test_columns_of_one_name_may_change_their_type():
+    learner, bad = SVMSGDClassifier(), BadEvents("skip")
+    feeder, late, n = Feeder(learner, bad), LateLabels(delay=1), 0
+    for kind in (pa.float64(), pa.int32()):
+        features = pa.record_batch([pa.array([1, 2], kind)], names=["a"])
+        batch = Batch(features, pa.array([True, False]), np.arange(2), None)
+        n += len(late.take(batch, feeder.labels_of(batch), feeder))
+    assert n + len(late.end(feeder)) == learner.n_examples == 4
+
+
+def test_rows_of_lists():
+    kinds = pa.list_(pa.int32()), pa.list_(pa.float32())
+    learner = SVMSGDClassifier(sparse=True)
+    feeder, late, n = Feeder(learner, BadEvents("skip")), LateLabels(delay=1), 0
+    for shift in (0, 2):
+        columns = [[[0, 3 + shift], [1]], [[1.0, 2.0], [3.0]]]
+        arrays = [pa.array(c, kind) for c, kind in zip(columns, kinds, strict=True)]
+        batch = Batch(
+            pa.record_batch(arrays, names=["i", "v"]), pa.array([True, False]), np.arange(2), None
+        )
+        n += len(late.take(batch, feeder.labels_of(batch), feeder))
+    assert n + len(late.end(feeder)) == learner.n_examples == 4
+    assert set(learner.feature_names) == {0, 1, 3, 5}
+
+
+# Features that no row has taught yet
+
+
+def test_features_are_hidden_until_a_row_teaches_them():
+    values = np.arange(1.0, 13.0).reshape(4, 3)
+    absent = np.zeros((4, 3), bool)
+    absent[:3, 2] = True
+    is_learnt = np.array([False, True, False, False])
+    matrix = as_learnt(
+        Matrix(["a", "b", "c"], values, ["a", "b", "c"], absent), is_learnt, {"a": 0}
+    )
+    assert matrix.names == matrix.order == ["a", "b"]
+    assert matrix.values.tolist() == [[1.0, 0.0], [4.0, 5.0], [7.0, 8.0], [10.0, 11.0]]
+    assert values[0, 1] == 2.0
+    x = sparse(np.array([[1, 2, 0], [4, 5, 0], [7, 8, 0], [10, 11, 12]], np.float32))
+    listed = as_learnt(SparseMatrix(["a", "b", "c"], x), is_learnt, {"a": 0})
+    assert listed.names == ["a", "b"]
+    assert dense(listed.rows).tolist() == matrix.values.tolist()
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=30), st.integers(1, 9), st.data())
+def test_the_row_after_some_examples(is_example, n, data):
+    start = data.draw(st.integers(0, len(is_example) - 1))
+    numbers = np.where(is_example, np.arange(1, len(is_example) + 1), 0)
+    row = row_after(numbers, start, n)
+    count = sum(is_example[start:row])
+    assert count == n and is_example[row - 1] if row < len(is_example) else count <= n
+
+
+def test_a_row_that_is_only_predicted_has_any_known_label():
+    late = LateRows(np.array([False, True, False, False]), np.arange(4), np.full(4, None))
+    filled = late.filled(LabelColumn.of([None, "b", "c", None]), ["a"])
+    assert filled.tolist() == ["a", "b", "b", "b"]
