@@ -10,12 +10,15 @@ import numpy as np
 
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_number, check_positive, check_size
+from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.bounds import covered_by, policy_of
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.kernel_learner import KernelLearner
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.learners.bases.reserve import FACTS, Reserve
+from streamsvm.learners.bases.second_looks import SecondLooks
 from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.gap import KeptGap
@@ -157,6 +160,7 @@ class LASVMClassifier(KernelLearner):
         cache_mb: float = 200.0,
         n_jobs: int | None = None,
         seed: int | None = None,
+        reserve: int | None = None,
     ) -> None:
         super().__init__(kernel, C, class_weight, sparse, hashing, max_features, cache_mb, n_jobs)
         self.tau = tau
@@ -180,6 +184,8 @@ class LASVMClassifier(KernelLearner):
                 policy_of(budget, kernel),
             ),
         )
+        self.reserve = reserve
+        self._reserve = Reserve(_rows_of_reserve(reserve, max_support_vectors), window)
         # The number of examples of the negative and the positive class.
         self._counts = np.zeros(2)
 
@@ -216,7 +222,28 @@ class LASVMClassifier(KernelLearner):
         state = copy.deepcopy(self._state)
         if state is not None:
             boxes.exchange_classes(state)
-        return {"_state": state, "_counts": self._counts[::-1].copy()}, np.negative
+        reserve = self._reserve.with_signs_exchanged()
+        changed = {"_state": state, "_counts": self._counts[::-1].copy(), "_reserve": reserve}
+        return changed, np.negative
+
+    # The reserve
+
+    def _note(
+        self,
+        x: Rows,
+        signs: np.ndarray,
+        weights: np.ndarray,
+        numbers: np.ndarray,
+        margins: np.ndarray,
+        seen: int,
+    ) -> None:
+        if self._reserve.most == 0:
+            return
+        facts = np.empty(len(signs), FACTS)
+        facts["number"], facts["sign"], facts["weight"] = numbers, signs, weights
+        facts["arrived"] = np.arange(seen + 1, seen + 1 + len(signs))
+        facts["margin"] = signs * margins
+        self._reserve.add(x, facts)
 
     # Class weights
 
@@ -244,6 +271,11 @@ class LASVMClassifier(KernelLearner):
             self._counts[int(sign > 0.0)] += 1.0
         # `super()` would take as long as what is called.
         KernelLearner._after_event(self, path, sign, box)
+        margin = sign * path.margin
+        if margin < self._reserve.threshold:
+            n = self._n_learnt.item()
+            facts = np.array([(n, n, sign, path.weight, margin)], FACTS)
+            self._reserve.add(path.row(), facts)
 
     def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the C_i that examples of these signs and weights would have now.
@@ -287,10 +319,23 @@ class LASVMClassifier(KernelLearner):
         """
         with self._lock:
             self._rebalance()
+            second_looks = SecondLooks(self)
         schedule = self._schedule._replace(second_order=1.0)
-        while not self._finish_some(schedule):
-            if progress is not None:
-                progress(self.delta, self.n_support_vectors)
+        is_over = False
+        while not is_over:
+            while not self._finish_some(schedule):
+                if progress is not None:
+                    progress(self.delta, self.n_support_vectors)
+            with self._lock:
+                is_over = not second_looks.learn_violating()
+
+    def _violations(self, signs: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """Return by how much examples with these f(x), without b, would violate optimality."""
+        info = self._state.info[0]
+        if info.i < 0 or info.j < 0:
+            return np.zeros(len(f))
+        g = signs - f
+        return np.where(signs > 0.0, g - info.g_min, info.g_max - g)
 
     def _finish_some(self, schedule: Any) -> bool:
         """Make at most `_FINISH_STEPS` steps; return whether the optimum is reached."""
@@ -354,6 +399,18 @@ class LASVMClassifier(KernelLearner):
         alpha = self._state.alpha
         at_bound = (alpha == self._state.lower) | (alpha == self._state.upper)
         return at_bound[alpha != 0.0]
+
+
+def _rows_of_reserve(reserve: int | None, max_support_vectors: int | None) -> int | None:
+    """Return the number of rows that a reserve may have; None: as many as fit."""
+    if max_support_vectors is None:
+        return None if reserve is None else int(check_number("reserve", reserve, 0))
+    if reserve:
+        raise ParameterError(
+            f"reserve={reserve!r} with max_support_vectors: what was merged or left out to keep "
+            "within the limit would be learnt again; leave one out"
+        )
+    return 0
 
 
 register_learner(
