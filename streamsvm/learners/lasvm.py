@@ -10,15 +10,12 @@ import numpy as np
 
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_number, check_positive, check_size
-from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.bounds import covered_by, policy_of
 from streamsvm.learners.bases.event_path import EventPath
-from streamsvm.learners.bases.kernel_learner import KernelLearner
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.learners.bases.reserve import FACTS, Reserve
-from streamsvm.learners.bases.second_looks import SecondLooks
+from streamsvm.learners.bases.reserve_learner import IN_FILES, ReserveLearner, new_reserve
 from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.gap import KeptGap
@@ -37,7 +34,7 @@ _FINISH_STEPS = 20_000
 """Number of steps of `finish` between two reports of progress."""
 
 
-class LASVMClassifier(KernelLearner):
+class LASVMClassifier(ReserveLearner):
     """Online soft-margin SVM with kernels and a bias: as accurate as a batch SVM after one pass.
 
     Every example is tried once as a support vector (PROCESS); then the coefficients of pairs of
@@ -113,6 +110,12 @@ class LASVMClassifier(KernelLearner):
         per core. The model and its predictions are the same, to the last bit, for any number.
     seed
         Without effect, since LASVM draws no random numbers; taken because all learners take it.
+    reserve
+        How many rows that are no support vectors are kept for `finish`, which looks at them again,
+        so that one pass ends at the optimum of a batch SVM; 0: none. Those with the smallest
+        margins y f(x) when they came are kept, the same number from each stretch of the stream.
+        None, the default: as many as fit into 64 MB, with margins below 2; none with
+        `max_support_vectors`.
 
     Attributes
     ----------
@@ -185,7 +188,7 @@ class LASVMClassifier(KernelLearner):
             ),
         )
         self.reserve = reserve
-        self._reserve = Reserve(_rows_of_reserve(reserve, max_support_vectors), window)
+        self._reserve = new_reserve(reserve, window, max_support_vectors)
         # The number of examples of the negative and the positive class.
         self._counts = np.zeros(2)
 
@@ -226,25 +229,6 @@ class LASVMClassifier(KernelLearner):
         changed = {"_state": state, "_counts": self._counts[::-1].copy(), "_reserve": reserve}
         return changed, np.negative
 
-    # The reserve
-
-    def _note(
-        self,
-        x: Rows,
-        signs: np.ndarray,
-        weights: np.ndarray,
-        numbers: np.ndarray,
-        margins: np.ndarray,
-        seen: int,
-    ) -> None:
-        if self._reserve.most == 0:
-            return
-        facts = np.empty(len(signs), FACTS)
-        facts["number"], facts["sign"], facts["weight"] = numbers, signs, weights
-        facts["arrived"] = np.arange(seen + 1, seen + 1 + len(signs))
-        facts["margin"] = signs * margins
-        self._reserve.add(x, facts)
-
     # Class weights
 
     def _costs_of(self, y: np.ndarray, labels: LabelColumn) -> np.ndarray:
@@ -270,12 +254,7 @@ class LASVMClassifier(KernelLearner):
         if self.class_weight == "balanced":
             self._counts[int(sign > 0.0)] += 1.0
         # `super()` would take as long as what is called.
-        KernelLearner._after_event(self, path, sign, box)
-        margin = sign * path.margin
-        if margin < self._reserve.threshold:
-            n = self._n_learnt.item()
-            facts = np.array([(n, n, sign, path.weight, margin)], FACTS)
-            self._reserve.add(path.row(), facts)
+        ReserveLearner._after_event(self, path, sign, box)
 
     def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the C_i that examples of these signs and weights would have now.
@@ -304,10 +283,11 @@ class LASVMClassifier(KernelLearner):
         boxes.set_boxes(self._state, self._bound_kernel(self._state), c[0], c[1], len(self._schema))
 
     def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
-        """Run REPROCESS until delta <= tau: the optimum over the examples kept.
+        """Run REPROCESS until delta <= tau: the optimum over the examples kept and the reserve.
 
-        Examples that are no support vectors at that optimum are removed. The learner can go on
-        learning afterwards. Pairs are chosen by the gain, whatever `second_order` is: the optimum
+        Examples that are no support vectors at that optimum are removed. Then those of the reserve
+        that violate optimality are learnt again, until none does. The learner can go on learning
+        afterwards. Pairs are chosen by the gain, whatever `second_order` is: the optimum
         is the same, and hard problems (large C) reach it ten times faster.
 
         Parameters
@@ -319,23 +299,14 @@ class LASVMClassifier(KernelLearner):
         """
         with self._lock:
             self._rebalance()
-            second_looks = SecondLooks(self)
         schedule = self._schedule._replace(second_order=1.0)
-        is_over = False
-        while not is_over:
+
+        def finish() -> None:
             while not self._finish_some(schedule):
                 if progress is not None:
                     progress(self.delta, self.n_support_vectors)
-            with self._lock:
-                is_over = not second_looks.learn_violating()
 
-    def _violations(self, signs: np.ndarray, f: np.ndarray) -> np.ndarray:
-        """Return by how much examples with these f(x), without b, would violate optimality."""
-        info = self._state.info[0]
-        if info.i < 0 or info.j < 0:
-            return np.zeros(len(f))
-        g = signs - f
-        return np.where(signs > 0.0, g - info.g_min, info.g_max - g)
+        self._look_again(finish)
 
     def _finish_some(self, schedule: Any) -> bool:
         """Make at most `_FINISH_STEPS` steps; return whether the optimum is reached."""
@@ -401,21 +372,10 @@ class LASVMClassifier(KernelLearner):
         return at_bound[alpha != 0.0]
 
 
-def _rows_of_reserve(reserve: int | None, max_support_vectors: int | None) -> int | None:
-    """Return the number of rows that a reserve may have; None: as many as fit."""
-    if max_support_vectors is None:
-        return None if reserve is None else int(check_number("reserve", reserve, 0))
-    if reserve:
-        raise ParameterError(
-            f"reserve={reserve!r} with max_support_vectors: what was merged or left out to keep "
-            "within the limit would be learnt again; leave one out"
-        )
-    return 0
-
-
 register_learner(
     LASVMClassifier,
     "lasvm",
     variants=({}, {"class_weight": "balanced", "max_support_vectors": 100}),
     attributes={"counts": ("_counts", Field((2,), range=NOT_NEGATIVE))},
+    **IN_FILES,
 )
