@@ -27,7 +27,7 @@ from streamsvm.support.rows import Rows, SparseRows, cut, joined, shape, taken
 MOST_BYTES = 64_000_000
 """The size of a reserve without a given number of rows."""
 
-LARGEST_MARGIN = 2.0
+LARGEST_MARGIN = 2.5
 """Without a given number of rows, those with a larger y f(x) are not kept."""
 
 STRETCHES = 8
