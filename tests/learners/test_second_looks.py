@@ -91,7 +91,7 @@ def test_the_default_is_bounded_in_bytes_and_by_margin(monkeypatch):
         reserve = Reserve(None)
         for start in range(1, 5000, 100):
             numbers = np.arange(start, start + 100)
-            margins = np.where(numbers % 2, 1.9, 2.1)
+            margins = np.where(numbers % 2, 2.4, 2.6)
             reserve.add(kind(np.ones((100, 5), np.float32)), facts_of(numbers, margins))
             assert reserve.nbytes <= 50_000
         assert (held(reserve)[1]["number"] % 2 == 1).all()

@@ -78,12 +78,10 @@ class ReserveLearner(KernelLearner):
     def _after_event(self, path: EventPath, sign: float, box: float) -> None:
         # `super()` would take as long as what is called.
         KernelLearner._after_event(self, path, sign, box)
-        margin, n = sign * path.margin, self._n_learnt.item()
-        if margin < self._reserve.threshold:
-            facts = np.array([(n, n, sign, path.weight, margin)], FACTS)
-            self._reserve.add(path.row(), facts)
-        elif self._reserve.window is not None:
-            self._reserve.forget(n)
+        reserve, margin, n = self._reserve, sign * path.margin, self._n_learnt.item()
+        if margin < reserve.threshold:
+            reserve.add_one(path.row(), (n, n, sign, path.weight, margin))
+        reserve.now = n
 
     def _look_again(self, finish: Callable[[], None]) -> None:
         """Call `finish`, then learn rows of the reserve that violate optimality, until none does.
