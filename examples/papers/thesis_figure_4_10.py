@@ -24,7 +24,12 @@ MEASURES = ("test error in %", "support vectors", "seconds")
 def run(task: thesis.Task, delta_max: float) -> np.ndarray:
     """Return error, support vectors and seconds of the processor for each of `RUNS`."""
     model = LASVMClassifier(
-        task.kernel, C=task.C, delta_max=delta_max, max_reprocess=10**6, second_order=False
+        task.kernel,
+        C=task.C,
+        delta_max=delta_max,
+        max_reprocess=10**6,
+        second_order=False,
+        reserve=0,
     )
     ids = np.arange(1, len(task.y) + 1)
     start = time.process_time()

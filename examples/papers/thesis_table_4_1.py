@@ -32,7 +32,13 @@ class Figures(NamedTuple):
 def lasvm(task: thesis.Task) -> dict[str, Figures]:
     """Learn one epoch and two."""
     model = LASVMClassifier(
-        task.kernel, C=task.C, reprocess=1, delta_max=None, second_order=False, cache_mb=256
+        task.kernel,
+        C=task.C,
+        reprocess=1,
+        delta_max=None,
+        second_order=False,
+        cache_mb=256,
+        reserve=0,
     )
     ids, found, seconds = np.arange(1, len(task.y) + 1), {}, 0.0
     for epoch in ("LASVM x 1", "LASVM x 2"):

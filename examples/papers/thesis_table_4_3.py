@@ -50,7 +50,13 @@ class Figures(NamedTuple):
 def run(task: thesis.Task) -> Figures:
     """Learn one epoch, and finish."""
     model = LASVMClassifier(
-        task.kernel, C=task.C, reprocess=1, delta_max=None, second_order=False, cache_mb=40
+        task.kernel,
+        C=task.C,
+        reprocess=1,
+        delta_max=None,
+        second_order=False,
+        cache_mb=40,
+        reserve=0,
     )
     start = time.process_time()
     model.learn_many(task.x, task.y)

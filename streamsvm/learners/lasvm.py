@@ -14,8 +14,8 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.bounds import covered_by, policy_of
 from streamsvm.learners.bases.event_path import EventPath
-from streamsvm.learners.bases.kernel_learner import KernelLearner
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.learners.bases.reserve_learner import IN_FILES, ReserveLearner, new_reserve
 from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.gap import KeptGap
@@ -34,7 +34,7 @@ _FINISH_STEPS = 20_000
 """Number of steps of `finish` between two reports of progress."""
 
 
-class LASVMClassifier(KernelLearner):
+class LASVMClassifier(ReserveLearner):
     """Online soft-margin SVM with kernels and a bias: as accurate as a batch SVM after one pass.
 
     Every example is tried once as a support vector (PROCESS); then the coefficients of pairs of
@@ -111,6 +111,12 @@ class LASVMClassifier(KernelLearner):
     seed
         Without effect on the model, which needs no random numbers; taken because all learners take
         it. (The looks of `certificate` always start from the same constant.)
+    reserve
+        How many rows that are no support vectors are kept for `finish`, which looks at them again,
+        so that one pass ends at the optimum of a batch SVM; 0: none. Those with the smallest
+        margins y f(x) when they came are kept, the same number from each stretch of the stream.
+        None, the default: as many as fit into 64 MB, with margins below 2.5; none with
+        `max_support_vectors`.
 
     Attributes
     ----------
@@ -158,6 +164,7 @@ class LASVMClassifier(KernelLearner):
         cache_mb: float = 200.0,
         n_jobs: int | None = None,
         seed: int | None = None,
+        reserve: int | None = None,
     ) -> None:
         super().__init__(kernel, C, class_weight, sparse, hashing, max_features, cache_mb, n_jobs)
         self.tau = tau
@@ -181,6 +188,8 @@ class LASVMClassifier(KernelLearner):
                 policy_of(budget, kernel),
             ),
         )
+        self.reserve = reserve
+        self._reserve = new_reserve(reserve, window, max_support_vectors)
         # The number of examples of the negative and the positive class.
         self._counts = np.zeros(2)
 
@@ -217,7 +226,9 @@ class LASVMClassifier(KernelLearner):
         state = copy.deepcopy(self._state)
         if state is not None:
             boxes.exchange_classes(state)
-        return {"_state": state, "_counts": self._counts[::-1].copy()}, np.negative
+        reserve = self._reserve.with_signs_exchanged()
+        changed = {"_state": state, "_counts": self._counts[::-1].copy(), "_reserve": reserve}
+        return changed, np.negative
 
     # Class weights
 
@@ -244,7 +255,7 @@ class LASVMClassifier(KernelLearner):
         if self.class_weight == "balanced":
             self._counts[int(sign > 0.0)] += 1.0
         # `super()` would take as long as what is called.
-        KernelLearner._after_event(self, path, sign, box)
+        ReserveLearner._after_event(self, path, sign, box)
 
     def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the C_i that examples of these signs and weights would have now.
@@ -273,10 +284,11 @@ class LASVMClassifier(KernelLearner):
         boxes.set_boxes(self._state, self._bound_kernel(self._state), c[0], c[1], len(self._schema))
 
     def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
-        """Run REPROCESS until delta <= tau: the optimum over the examples kept.
+        """Run REPROCESS until delta <= tau: the optimum over the examples kept and the reserve.
 
-        Examples that are no support vectors at that optimum are removed. The learner can go on
-        learning afterwards. Pairs are chosen by the gain, whatever `second_order` is: the optimum
+        Examples that are no support vectors at that optimum are removed. Then those of the reserve
+        that violate optimality are learnt again, until none does. The learner can go on learning
+        afterwards. Pairs are chosen by the gain, whatever `second_order` is: the optimum
         is the same, and hard problems (large C) reach it ten times faster.
 
         Parameters
@@ -289,9 +301,13 @@ class LASVMClassifier(KernelLearner):
         with self._lock:
             self._rebalance()
         schedule = self._schedule._replace(second_order=1.0)
-        while not self._finish_some(schedule):
-            if progress is not None:
-                progress(self.delta, self.n_support_vectors)
+
+        def finish() -> None:
+            while not self._finish_some(schedule):
+                if progress is not None:
+                    progress(self.delta, self.n_support_vectors)
+
+        self._look_again(finish)
 
     def _finish_some(self, schedule: Any) -> bool:
         """Make at most `_FINISH_STEPS` steps; return whether the optimum is reached."""
@@ -362,4 +378,5 @@ register_learner(
     "lasvm",
     variants=({}, {"class_weight": "balanced", "max_support_vectors": 100}),
     attributes={"counts": ("_counts", Field((2,), range=NOT_NEGATIVE))},
+    **IN_FILES,
 )

@@ -259,13 +259,15 @@ class NamedArrays:
         field.range.check(name, array, sizes)
         return array
 
-    def take_rows(self, n: int, d: int) -> Rows:
+    def take_rows(self, n: int, d: int, prefix: str = "") -> Rows:
         """Return n rows of d features, stored as by `rows_as_arrays`.
 
         Parameters
         ----------
         n, d
             The numbers of rows and of features.
+        prefix
+            What the names of the arrays begin with.
 
         Returns
         -------
@@ -277,14 +279,14 @@ class NamedArrays:
             An array is missing or not as declared, or the columns of a sparse row do not ascend.
 
         """
-        if "rows" in self._left:
-            return self.take("rows", Field((n, d), np.float32), {})
-        start = self.take("row_start", Field((n + 1,), np.int64), {})
+        if prefix + "rows" in self._left:
+            return self.take(prefix + "rows", Field((n, d), np.float32), {})
+        start = self.take(prefix + "row_start", Field((n + 1,), np.int64), {})
         stop = int(start[-1])
         if start[0] != 0 or (np.diff(start) < 0).any():
             raise ValueError("row_start does not ascend from 0")
-        columns = self.take("columns", Field((stop,), np.int32, range=Range(0, d - 1)), {})
-        values = self.take("values", Field((stop,), np.float32), {})
+        columns = self.take(prefix + "columns", Field((stop,), np.int32, range=Range(0, d - 1)), {})
+        values = self.take(prefix + "values", Field((stop,), np.float32), {})
         descends = np.diff(columns) <= 0
         # Columns may descend only from one row to the next.
         begins = start[1:-1]

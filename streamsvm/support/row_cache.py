@@ -3,6 +3,12 @@
 The line of slot i holds k(row of slot i, row of slot s) for s = 0 .. length-1. It is written when
 its example becomes a support vector, and extended only when it is needed again: a new support
 vector never writes a column into the lines of others.
+
+Many rows are never needed again after the step with which their example entered. So a new row is on
+trial: of these the last `MOST_ON_TRIAL` are kept, and one is admitted when it is needed after
+another row came. The system provides memory when it is first written, which takes as long as
+computing the values: beyond `_AT_ONCE_BYTES`, a line that was never used is put to use only for a
+row that is needed and missing.
 """
 
 from __future__ import annotations
@@ -19,6 +25,12 @@ NONE = -1
 MIN_LINES = 8
 """A step needs two lines at once; a few more keep a tiny budget from thrashing."""
 
+MOST_ON_TRIAL = 64
+"""The number of rows on trial; fewer if there are fewer than twice as many lines."""
+
+_AT_ONCE_BYTES = 64_000_000
+"""Bytes of lines that are put to use for rows on trial, too."""
+
 _VALUES_PER_CACHE_LINE = 16
 """The number of float32 values in 64 bytes, which the processor loads together."""
 
@@ -26,17 +38,27 @@ HITS, MISSES, EXTENDED, COMPUTED = range(4)
 """Indices of `counts`: lines found complete, missing, and extended; kernel values computed."""
 
 
+ON_TRIAL, KEPT, USED, AT_ONCE = range(4)
+"""Indices of `state`: lines on trial; calls of `keep`; lines that were used, from the last one; how
+many may be used for rows on trial, too."""
+
+
 class RowCache(NamedTuple):
-    """Kernel rows in lines, in a linked list from the most to the least recently used one."""
+    """Kernel rows in lines: two linked lists, of admitted lines and of those on trial.
+
+    Each goes from the most to the least recent one. Lines that were never used are in neither.
+    """
 
     values: np.ndarray  # float32 (n_lines, capacity)
     length: np.ndarray  # int64 (n_lines,) the number of valid values of a line
     line_of: np.ndarray  # int32 (capacity,) line of a slot, or -1
     slot_of: np.ndarray  # int32 (n_lines,) slot of a line, or -1
-    older: np.ndarray  # int32 (n_lines + 1,) next line of the list; the last entry is its head
-    newer: np.ndarray  # int32 (n_lines + 1,) previous line; the last entry is the list's tail
+    older: np.ndarray  # int32 (n_lines + 2,) next line of a list; the last two are the heads
+    newer: np.ndarray  # int32 (n_lines + 2,) previous line; the last two are the tails
+    trial: np.ndarray  # int64 (n_lines,) which call of `keep` put a line on trial; 0: admitted
     row: np.ndarray  # float32 (1, features) scratch: the row whose line is computed
     counts: np.ndarray  # int64 (4,): HITS, MISSES, EXTENDED, COMPUTED
+    state: np.ndarray  # int64 (4,): ON_TRIAL, KEPT, USED, AT_ONCE
 
 
 def _n_lines(capacity: int, budget: int) -> int:
@@ -51,21 +73,30 @@ def new_cache(capacity: int, n_features: int, budget: int) -> RowCache:
 def _empty_cache(values: np.ndarray, n_features: int) -> RowCache:
     """Return an empty cache that keeps its lines in `values`."""
     n_lines, capacity = values.shape
-    chain = np.arange(n_lines + 1, dtype=np.int32)
+    at_once = min(n_lines, max(MIN_LINES, _AT_ONCE_BYTES // (4 * capacity)))
     return RowCache(
         values=values,
         length=np.zeros(n_lines, np.int64),
         line_of=np.full(capacity, NONE, np.int32),
         slot_of=np.full(n_lines, NONE, np.int32),
-        older=np.roll(chain, -1),
-        newer=np.roll(chain, 1),
+        older=np.arange(n_lines + 2, dtype=np.int32),
+        newer=np.arange(n_lines + 2, dtype=np.int32),
+        trial=np.zeros(n_lines, np.int64),
         row=np.zeros((1, max(1, n_features)), np.float32),
         counts=np.zeros(4, np.int64),
+        state=np.array([0, 0, 0, at_once], np.int64),
     )
 
 
+def used_bytes(cache: RowCache) -> int:
+    """Return the bytes of the cache, without lines that were never used."""
+    n_lines, capacity = cache.values.shape
+    never_used = 4 * capacity * (n_lines - int(cache.state[USED]))
+    return sum(array.nbytes for array in cache) - never_used
+
+
 def resized(cache: RowCache, capacity: int, n_features: int, budget: int) -> RowCache:
-    """Return a cache for a store that has grown, with the most recent lines of the old cache.
+    """Return a cache for a store that has grown, with the admitted lines of the old one.
 
     If the new cache fits into the memory of the old one, that memory is reused and all lines are
     lost: copying them would need twice the budget for a moment.
@@ -86,25 +117,23 @@ def resized(cache: RowCache, capacity: int, n_features: int, budget: int) -> Row
             newest_first.append(line)
         line = int(cache.older[line])
     for old in reversed(newest_first):
-        line = _oldest(new)
-        touch(new, line)
         length, slot = int(cache.length[old]), int(cache.slot_of[old])
+        line = _unused_line(new)
+        touch(new, line)
         new.values[line, :length] = cache.values[old, :length]
         new.length[line], new.slot_of[line], new.line_of[slot] = length, slot, line
     return new
 
 
 @compiled_within
-def _oldest(cache):
-    return cache.newer[cache.length.size]
+def _unused_line(cache):
+    cache.state[USED] += 1
+    return np.int64(cache.length.size - cache.state[USED])
 
 
 @compiled_within
-def touch(cache, line):
-    """Make a line the most recently used one."""
-    head = cache.length.size
-    if cache.older[head] == line:
-        return
+def _move(cache, line, head):
+    """Make a line the first of the list with this head."""
     before, after = cache.newer[line], cache.older[line]
     cache.older[before] = after
     cache.newer[after] = before
@@ -116,8 +145,22 @@ def touch(cache, line):
 
 
 @compiled_within
+def touch(cache, line):
+    """Make a line the most recently used one; one on trial is admitted if another came after it."""
+    head = cache.length.size
+    if cache.older[head] == line:
+        return
+    if cache.trial[line] > 0:
+        if cache.trial[line] == cache.state[KEPT]:
+            return
+        cache.trial[line] = 0
+        cache.state[ON_TRIAL] -= 1
+    _move(cache, line, head)
+
+
+@compiled_within
 def free(cache, slot):
-    """Invalidate the line of a slot; it keeps its position in the list until it is reused."""
+    """Invalidate the line of a slot; it keeps its position in its list until it is reused."""
     line = cache.line_of[slot]
     if line != NONE:
         cache.slot_of[line] = NONE
@@ -126,22 +169,47 @@ def free(cache, slot):
 
 
 @compiled_within
-def take_line(cache, slot):
-    """Return the least recently used line, emptied, as the line of a slot."""
-    line = np.int64(_oldest(cache))
+def _give(cache, line, slot):
+    """Make a line, emptied, that of a slot."""
     if cache.slot_of[line] != NONE:
         cache.line_of[cache.slot_of[line]] = NONE
     cache.slot_of[line] = slot
     cache.line_of[slot] = line
     cache.length[line] = 0
+
+
+@compiled_within
+def take_line(cache, slot):
+    """Return an unused line, or else the least recently used one, as the line of a slot."""
+    n_lines = cache.length.size
+    line = np.int64(cache.newer[n_lines])
+    if cache.state[USED] < n_lines:
+        line = _unused_line(cache)
+    _give(cache, line, slot)
     touch(cache, line)
     return line
 
 
 @compiled_within
+def _line_on_trial(cache):
+    """Return the oldest line on trial; one more is put on trial while there are few."""
+    n_lines, state = cache.length.size, cache.state
+    trials, at_once = n_lines + 1, state[AT_ONCE]
+    line = np.int64(cache.newer[trials])
+    if state[ON_TRIAL] < min(MOST_ON_TRIAL, at_once // 2):
+        state[ON_TRIAL] += 1
+        line = _unused_line(cache) if state[USED] < at_once else np.int64(cache.newer[n_lines])
+    _move(cache, line, trials)
+    cache.trial[line] = state[KEPT]
+    return line
+
+
+@compiled_within
 def keep(cache, slot, values, n):
-    """Store values[:n], float32, as the line of a slot that has no line."""
-    line = take_line(cache, slot)
+    """Store values[:n], float32, as the line of a slot that has no line; it is on trial."""
+    cache.state[KEPT] += 1
+    line = _line_on_trial(cache)
+    _give(cache, line, slot)
     for s in range(n):
         cache.values[line, s] = values[s]
     cache.length[line] = n

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.support import sparse_store, stores
+from streamsvm.support import row_cache, sparse_store, stores
 from streamsvm.support.declaration import Check, Field, Record, Sizes
+from streamsvm.support.row_cache import RowCache
 from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.state_parts import Part, grown_store
 
@@ -297,6 +298,8 @@ def memory_parts(state: Any) -> dict[str, int]:
 def _add_bytes(parts: dict[str, int], kind: str, part: Any) -> None:
     if isinstance(part, np.ndarray):
         parts[kind] += part.nbytes
+    elif isinstance(part, RowCache):
+        parts[kind] += row_cache.used_bytes(part)
     elif isinstance(part, tuple):
         scratch = sparse_store.SCRATCH if isinstance(part, SparseStore) else ()
         for name, field in zip(part._fields, part, strict=True):  # type: ignore[attr-defined]

@@ -102,10 +102,17 @@ class SlowLASVM:
         if self.reprocess():
             self.remove()
 
-    def finish(self):
-        while self.reprocess():
-            pass
-        self.remove()
+    def finish(self, reserve=()):
+        """REPROCESS to the end, and again after PROCESS of those in reserve that violate."""
+        while True:
+            while self.reprocess():
+                pass
+            self.remove()
+            before = len(self.S)
+            for k in reserve:
+                self.process(k)
+            if len(self.S) == before:
+                return
 
     @property
     def delta(self):

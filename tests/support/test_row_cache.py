@@ -17,7 +17,7 @@ def true_row(rows, slot):
 
 
 def check(cache, rows, n):
-    """Every cached prefix is right, the two maps are inverse, the chain holds every line once."""
+    """Every cached prefix is right, the maps are inverse, the lists hold each used line once."""
     for slot in range(n):
         line = cache.line_of[slot]
         if line != NONE:
@@ -29,13 +29,15 @@ def check(cache, rows, n):
             )
     taken = [s for s in cache.slot_of if s != NONE]
     assert len(set(taken)) == len(taken)
-    head, chain = cache.length.size, []
-    line = cache.older[head]
-    while line != head:
-        chain.append(int(line))
-        assert cache.older[cache.newer[line]] == line
-        line = cache.older[line]
-    assert sorted(chain) == list(range(head))
+    n_lines, chains = cache.length.size, []
+    for head in (n_lines, n_lines + 1):
+        line = cache.older[head]
+        while line != head:
+            chains.append(int(line))
+            assert cache.older[cache.newer[line]] == line
+            line = cache.older[line]
+    n_used = int(cache.state[row_cache.USED])
+    assert sorted(chains) == list(range(n_lines - n_used, n_lines))
 
 
 @settings(max_examples=60, deadline=None)
@@ -57,7 +59,9 @@ def test_random_use_keeps_values_true(actions):
             slot = number % n
             line = row_cache.kernel_row(cache, bound(KERNEL, store), store, slot, n, D)
             assert cache.length[line] == n and cache.line_of[slot] == line
-            assert cache.older[cache.length.size] == line
+            # The newest row stays on trial.
+            head = cache.length.size + int(cache.trial[line] > 0)
+            assert cache.older[head] == line
         elif action == "f" and n:
             row_cache.free(cache, number % n)
         elif action == "s" and n > 2:
@@ -77,12 +81,27 @@ def test_random_use_keeps_values_true(actions):
         check(cache, rows, len(rows))
 
 
+def slots_in_order(cache, head):
+    line, slots = cache.older[head], []
+    while line != head:
+        slots.append(int(cache.slot_of[line]))
+        line = cache.older[line]
+    return slots
+
+
 def test_the_least_recently_used_line_goes_first():
     cache = row_cache.new_cache(64, D, 0)
-    n_lines = cache.length.size
-    values = np.zeros(64, np.float32)
-    for slot in range(n_lines):
+    n_lines, values = cache.length.size, np.zeros(64, np.float32)
+    # Half of the lines may be on trial.
+    for slot in range(6):
         row_cache.keep(cache, slot, values, 1)
-    row_cache.touch(cache, cache.line_of[0])
-    row_cache.keep(cache, n_lines, values, 1)
-    assert cache.line_of[1] == NONE and cache.line_of[0] != NONE
+    assert slots_in_order(cache, n_lines + 1) == [5, 4, 3, 2]
+    for slot in (2, 3):
+        row_cache.touch(cache, cache.line_of[slot])
+    for slot in range(10, 16):
+        row_cache.take_line(cache, slot)
+    assert slots_in_order(cache, n_lines) == [15, 14, 13, 12, 11, 10]
+    row_cache.touch(cache, cache.line_of[10])
+    row_cache.take_line(cache, 16)
+    assert slots_in_order(cache, n_lines) == [16, 10, 15, 14, 13, 12]
+    assert slots_in_order(cache, n_lines + 1) == [5, 4]

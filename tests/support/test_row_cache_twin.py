@@ -18,12 +18,14 @@ D = 3
 class Pair:
     """A cache with its store, and the twin, driven together."""
 
-    def __init__(self, kernel, capacity, n_lines):
+    def __init__(self, kernel, capacity, n_lines, at_once=None):
         self.kernel, self.budget = kernel, 4 * capacity * n_lines
         self.rng = np.random.default_rng(0)
         self.store = dense_store.new_store(capacity, D)
         self.cache = row_cache.new_cache(capacity, D, self.budget)
-        self.twin = SlowRowCache(self.cache.length.size)
+        if at_once is not None:
+            self.cache.state[row_cache.AT_ONCE] = at_once
+        self.twin = SlowRowCache(self.cache.length.size, self.cache.state[row_cache.AT_ONCE])
         self.n = 0
 
     def true_row(self, slot):
@@ -77,23 +79,33 @@ class Pair:
         self.store = dense_store.grown(self.store, capacity, D)
         self.cache = row_cache.resized(old, capacity, D, self.budget)
         emptied = np.shares_memory(self.cache.values, old.values)
-        self.twin = self.twin.resized(self.cache.length.size, emptied)
+        at_once = self.cache.state[row_cache.AT_ONCE]
+        assert at_once == self.cache.length.size
+        self.twin = self.twin.resized(self.cache.length.size, at_once, emptied)
         assert self.cache.values.nbytes <= max(self.budget, 4 * capacity * row_cache.MIN_LINES)
         assert emptied == (
             self.cache.length.size < capacity and self.cache.values.size <= old.values.size
         )
         np.testing.assert_array_equal(self.cache.counts, old.counts)
 
-    def check(self):
-        cache, head, chain = self.cache, self.cache.length.size, []
+    def chain(self, head):
+        cache, chain = self.cache, []
         line = int(cache.older[head])
         while line != head:
             chain.append(line)
-            assert cache.newer[cache.older[line]] == line and len(chain) <= head
+            assert cache.newer[cache.older[line]] == line and len(chain) <= cache.length.size
             line = int(cache.older[line])
-        assert sorted(chain) == list(range(head))
-        slots = [None if cache.slot_of[line] == NONE else cache.slot_of[line] for line in chain]
-        assert slots == self.twin.slots()
+        return chain
+
+    def check(self):
+        cache, n_lines = self.cache, self.cache.length.size
+        chains = [self.chain(n_lines), self.chain(n_lines + 1)]
+        n_used = n_lines - self.twin.n_unused
+        assert cache.state[row_cache.USED] == n_used
+        assert cache.state[row_cache.ON_TRIAL] == len(chains[1])
+        assert sorted(chains[0] + chains[1]) == list(range(n_lines - n_used, n_lines))
+        for chain, slots in zip(chains, self.twin.slots(), strict=True):
+            assert slots == [None if cache.slot_of[x] == NONE else cache.slot_of[x] for x in chain]
         for slot in range(cache.line_of.size):
             line, length = cache.line_of[slot], self.twin.length(slot)
             assert (line == NONE) == (length is None)
@@ -110,14 +122,15 @@ class Pair:
     st.sampled_from([kernels.RBF(gamma=0.4), kernels.Polynomial(degree=2, gamma=0.3)]),
     st.sampled_from([32, 64]),
     st.sampled_from([0, 8, 13, 40, 1000]),
+    st.sampled_from([None, 8]),
     st.integers(1, 40),
     st.lists(
         st.tuples(st.sampled_from("aaarrrrrrfsg"), st.integers(0, 10**6), st.integers(0, 10**6)),
         max_size=60,
     ),
 )
-def test_random_use_does_what_the_twin_does(kernel, capacity, n_lines, n_first, actions):
-    pair = Pair(kernel, capacity, n_lines)
+def test_random_use_does_what_the_twin_does(kernel, capacity, n_lines, at_once, n_first, actions):
+    pair = Pair(kernel, capacity, n_lines, at_once)
     for _ in range(n_first):
         pair.add()
     for action, number, upto in actions:
@@ -157,12 +170,42 @@ def test_the_budget_sets_the_number_of_lines():
             assert lines == min(capacity, max(row_cache.MIN_LINES, budget // (4 * capacity)))
 
 
-def test_growing_within_the_budget_keeps_the_newest_lines():
+def test_growing_within_the_budget_keeps_the_newest_admitted_lines():
     pair = Pair(kernels.RBF(gamma=0.4), 64, 1000)
     for _ in range(40):
         pair.add()
-    pair.ask(3, 39)
+    for slot in (38, 39, 3):
+        pair.ask(slot, 39)
     pair.budget = 4 * 128 * 70
     pair.grow()
-    assert pair.twin.slots()[:3] == [3, 39, 38]
+    # Slot 39 was the newest of all when it was asked for: it stayed on trial.
+    assert pair.twin.slots() == ([3, 38], [])
+    pair.check()
+
+
+def test_rows_that_are_needed_once_take_no_more_memory_than_those_on_trial():
+    n = 2 * row_cache.MOST_ON_TRIAL + 100
+    pair = Pair(kernels.RBF(gamma=0.4), 512, 512)
+    for _ in range(n):
+        pair.add()
+        pair.ask(pair.n - 1, pair.n - 1)
+    assert pair.cache.state[row_cache.USED] == row_cache.MOST_ON_TRIAL
+    for _ in range(3):
+        pair.ask(n - 2, n - 1)
+    assert pair.cache.state[row_cache.ON_TRIAL] == row_cache.MOST_ON_TRIAL - 1
+    line_bytes = 4 * 512
+    used = row_cache.used_bytes(pair.cache)
+    everything = sum(array.nbytes for array in pair.cache)
+    assert everything - used == line_bytes * (512 - row_cache.MOST_ON_TRIAL)
+
+
+def test_beyond_some_lines_only_missing_rows_take_further_ones():
+    pair = Pair(kernels.RBF(gamma=0.4), 64, 64, at_once=8)
+    for _ in range(40):
+        pair.add()
+        if pair.n > 1:
+            pair.ask(pair.n - 2, pair.n - 1)
+    assert pair.cache.state[row_cache.USED] == 8
+    pair.ask(0, 39)
+    assert pair.cache.state[row_cache.USED] == 9
     pair.check()

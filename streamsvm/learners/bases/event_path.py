@@ -88,6 +88,8 @@ class EventPath:
         numbers: Any = np.array([0, -1, 0])
         self._turn, self._numbers_view = 0, memoryview(numbers)
         self._schema = schema
+        # Sign, C_i and weight of an event.
+        self._targets = np.zeros((3, 1))
         # Of a plain event, see `_plain_values`: the number of values (-1: none is plain), how they
         # are read, and where they are written.
         self._n_plain, self._plain_view = -1, self._values_view
@@ -109,7 +111,7 @@ class EventPath:
             self._start,
             numbers,
             n_learnt,
-            np.zeros((3, 1)),
+            self._targets,
             self.margins,
             solver_for(state, kernel, schedule, 1 if n_outputs == 1 else 2, is_sparse),
         )
@@ -294,6 +296,11 @@ class EventPath:
     def margin(self) -> Any:
         """The margin of the last event, from before it was learnt; a list if there are several."""
         return self.margins.item() if self.margins.size == 1 else self.margins[0].tolist()
+
+    @property
+    def weight(self) -> float:
+        """The example weight of the event that was learnt last."""
+        return float(self._targets[2, 0])
 
     def row(self) -> Rows:
         """Return a copy of the row of the event that was learnt last."""

@@ -65,7 +65,8 @@ def learn_rows(
             # The learner may have become sparse after the batch was read.
             fresh = sparse(fresh)
         rows = (fresh, y[part], box, w[part], numbers[part], diagonal[part])
-        _learn_part(learner, rows, margins[part])
+        learn_part(learner, rows, margins[part])
+        learner._note(fresh, y[part], w[part], numbers[part], margins[part], seen)
         if learner.kernel is None and seen < auto_gamma.LAST_SET:
             examples = rows_where(fresh, is_example[part])
             learner._moments = auto_gamma.updated(learner._moments, seen, examples)
@@ -75,8 +76,19 @@ def learn_rows(
     return margins
 
 
-def _learn_part(learner: Any, rows: tuple[Any, ...], margins: np.ndarray) -> None:
-    """Learn rows between two changes of gamma and class weights, growing the state as needed."""
+def learn_part(learner: Any, rows: tuple[Any, ...], margins: np.ndarray) -> None:
+    """Learn rows between two changes of gamma and class weights, growing the state as needed.
+
+    Parameters
+    ----------
+    learner
+        A `KernelLearner`; the caller holds its lock.
+    rows
+        Rows x, y, C_i, example weights, numbers, and k(x, x): see `learn_rows` of the solver.
+    margins
+        float64 (n,), or (n, classes), written: from before each was learnt.
+
+    """
     x, *others = rows
     n, d = shape(x)
     state = learner._state_for(d)

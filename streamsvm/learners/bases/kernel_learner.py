@@ -133,6 +133,17 @@ class KernelLearner(Learner):
     def _rebalance(self) -> None:
         """Update the C_i of all examples if the class weights depend on the stream."""
 
+    def _note(
+        self,
+        x: Rows,
+        signs: np.ndarray,
+        weights: np.ndarray,
+        numbers: np.ndarray,
+        margins: np.ndarray,
+        seen: int,
+    ) -> None:
+        """Take note of rows that were learnt after `seen` examples; for learners with a reserve."""
+
     # Learning
 
     def _bound_kernel(self, state: Any) -> Any:

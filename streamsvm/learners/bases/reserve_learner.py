@@ -1,0 +1,107 @@
+"""The base class of kernel learners with a reserve, which `finish` looks at again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from streamsvm._parameter_checks import check_number
+from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.event_path import EventPath
+from streamsvm.learners.bases.kernel_learner import KernelLearner
+from streamsvm.learners.bases.reserve import FACTS, Reserve
+from streamsvm.learners.bases.second_looks import SecondLooks
+from streamsvm.support.rows import Rows
+
+IN_FILES: dict[str, Any] = {
+    "more": lambda learner: learner._reserve.as_file(),
+    "read_more": lambda learner, content, arrays: learner._reserve.read(
+        content, arrays, len(learner._schema)
+    ),
+}
+"""What `register_learner` is told of a reserve."""
+
+
+def new_reserve(reserve: Any, window: int | None, max_support_vectors: int | None) -> Reserve:
+    """Return an empty reserve for these parameters of a learner, which are checked.
+
+    Raises
+    ------
+    ParameterError
+        `reserve` is no number of rows, or is given together with `max_support_vectors`.
+
+    """
+    most = None if reserve is None else int(check_number("reserve", reserve, 0))
+    if max_support_vectors is not None:
+        if most:
+            raise ParameterError(
+                f"reserve={reserve!r} with max_support_vectors={max_support_vectors!r}: examples "
+                "that were merged or left out to keep within the limit would be learnt again; "
+                "leave one of them out, or give reserve=0"
+            )
+        most = 0
+    return Reserve(most, window)
+
+
+class ReserveLearner(KernelLearner):
+    """A binary kernel learner that keeps rows which it passed by; a subclass sets `_reserve`."""
+
+    _reserve: Reserve
+
+    def _violations(self, signs: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """Return by how much examples with these f(x), without b, would violate optimality."""
+        info = self._state.info[0]
+        if info.i < 0 or info.j < 0:
+            return np.zeros(len(f))
+        g = signs - f
+        return np.where(signs > 0.0, g - info.g_min, info.g_max - g)
+
+    def _note(
+        self,
+        x: Rows,
+        signs: np.ndarray,
+        weights: np.ndarray,
+        numbers: np.ndarray,
+        margins: np.ndarray,
+        seen: int,
+    ) -> None:
+        if self._reserve.most == 0:
+            return
+        facts = np.empty(len(signs), FACTS)
+        facts["number"], facts["sign"], facts["weight"] = numbers, signs, weights
+        facts["arrived"] = np.arange(seen + 1, seen + 1 + len(signs))
+        facts["margin"] = signs * margins
+        self._reserve.add(x, facts)
+
+    def _after_event(self, path: EventPath, sign: float, box: float) -> None:
+        # `super()` would take as long as what is called.
+        KernelLearner._after_event(self, path, sign, box)
+        reserve, margin, n = self._reserve, sign * path.margin, self._n_learnt.item()
+        if margin < reserve.threshold:
+            reserve.add_one(path.row(), (n, n, sign, path.weight, margin))
+        reserve.now = n
+
+    def _look_again(self, finish: Callable[[], None]) -> None:
+        """Call `finish`, then learn rows of the reserve that violate optimality, until none does.
+
+        Parameters
+        ----------
+        finish
+            A function that leads to the optimum over the examples kept. Between its calls others
+            may learn: their examples are looked at when the learner finishes again.
+
+        """
+        with self._lock:
+            second_looks = SecondLooks(self)
+        is_over = False
+        while not is_over:
+            finish()
+            with self._lock:
+                is_over = not second_looks.learn_violating()
+
+    @property
+    def memory_parts(self) -> dict[str, int]:
+        """Bytes of ``support_vectors``, row ``cache``, ``scratch`` arrays and the ``reserve``."""
+        return super().memory_parts | {"reserve": self._reserve.nbytes}

@@ -1,0 +1,245 @@
+"""The reserve, and second looks at it: against LIBSVM, a slow twin, and what must always hold."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import streamsvm
+from streamsvm import LASVMClassifier, kernels
+from streamsvm.errors import ParameterError
+from streamsvm.learners.bases import reserve as reserves
+from streamsvm.learners.bases import second_looks
+from streamsvm.learners.bases.reserve import FACTS, STRETCHES, Reserve
+from streamsvm.support.rows import dense, sparse
+from tests.learners.test_lasvm import optimum, rows
+from tests.reference.slow_lasvm import SlowLASVM
+
+RBF = kernels.RBF(gamma=2.0)
+
+
+def gram_of(x):
+    return np.exp(-RBF.gamma * ((x[:, None] - x[None]) ** 2).sum(axis=2))
+
+
+def facts_of(numbers, margins, arrived=None):
+    facts = np.zeros(len(numbers), FACTS)
+    facts["number"], facts["margin"], facts["sign"], facts["weight"] = numbers, margins, 1.0, 1.0
+    facts["arrived"] = numbers if arrived is None else arrived
+    return facts
+
+
+def held(reserve):
+    x, facts = reserve.rows()
+    return dense(x), facts
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(1, 40),
+    st.sampled_from([None, 1, 15, 60]),
+    st.lists(st.integers(1, 70), min_size=1, max_size=5),
+    st.booleans(),
+    st.integers(0, 2**31),
+)
+def test_a_reserve_does_not_depend_on_how_the_stream_is_cut(most, window, sizes, is_sparse, seed):
+    rng = np.random.default_rng(seed)
+    n = sum(sizes)
+    x = np.where(rng.random((n, 3)) < 0.5, rng.normal(size=(n, 3)), 0.0).astype(np.float32)
+    facts = facts_of(np.arange(1, n + 1), rng.normal(size=n))
+    kind = sparse if is_sparse else np.ascontiguousarray
+    one, many = Reserve(most, window), Reserve(most, window)
+    for r in range(n):
+        one.add(kind(x[r : r + 1]), facts[r : r + 1])
+        assert len(one) <= most
+    start = 0
+    for size in sizes:
+        many.add(kind(x[start : start + size]), facts[start : start + size])
+        start += size
+    for got, expected in zip(held(many), held(one), strict=True):
+        np.testing.assert_array_equal(got, expected)
+    kept = held(one)[1]
+    np.testing.assert_array_equal(held(one)[0], x[kept["number"] - 1])
+    assert window is None or (kept["arrived"] > n - window).all()
+    assert one.nbytes == many.nbytes
+
+
+def test_the_smallest_margins_stay_in_each_stretch_of_the_stream():
+    n, most = 8000, 400
+    rng = np.random.default_rng(0)
+    # Margins grow with the stream, as those of a model that learns do.
+    margins = rng.uniform(size=n) + np.linspace(0.0, 5.0, n)
+    reserve = Reserve(most)
+    reserve.add(np.zeros((n, 1), np.float32), facts_of(np.arange(1, n + 1), margins))
+    kept = held(reserve)[1]["number"]
+    shares = np.bincount((kept - 1) * STRETCHES // n, minlength=STRETCHES)
+    # The last rows came after an eighth had left, and have its room.
+    assert shares.min() > 0.7 * most / STRETCHES and shares[:-1].max() < 1.2 * most / STRETCHES
+    assert shares[-1] <= 2.0 * most / STRETCHES
+    for s in range(STRETCHES - 1):
+        of_stretch = np.arange(1 + s * n // STRETCHES, 1 + (s + 1) * n // STRETCHES)
+        own = margins[kept[np.isin(kept, of_stretch)] - 1]
+        # Rows that came before the reserve was full compete with few others.
+        assert np.median(own) <= np.quantile(margins[of_stretch - 1], 0.2)
+
+
+def test_the_default_is_bounded_in_bytes_and_by_margin(monkeypatch):
+    monkeypatch.setattr(reserves, "MOST_BYTES", 50_000)
+    for kind in (sparse, np.ascontiguousarray):
+        reserve = Reserve(None)
+        for start in range(1, 5000, 100):
+            numbers = np.arange(start, start + 100)
+            margins = np.where(numbers % 2, 2.4, 2.6)
+            reserve.add(kind(np.ones((100, 5), np.float32)), facts_of(numbers, margins))
+            assert reserve.nbytes <= 50_000
+        assert (held(reserve)[1]["number"] % 2 == 1).all()
+        assert reserve.nbytes > 35_000
+
+
+def test_of_an_example_that_comes_again_the_last_time_counts():
+    reserve = Reserve(100)
+    x = np.arange(4, dtype=np.float32).reshape(4, 1)
+    reserve.add(x, facts_of([7, 8, 7, 9], [0.0, 1.0, 0.5, 0.2], [1, 2, 3, 4]))
+    x, facts = held(reserve)
+    assert facts["number"].tolist() == [8, 7, 9] and x[:, 0].tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("parameters", [{"reserve": 40}, {"reserve": 60, "window": 90}, {}])
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_batches_equal_events(parameters, is_sparse):
+    x, y = rows(300)
+    one, many = (LASVMClassifier(sparse=is_sparse, **parameters) for _ in range(2))
+    for r in range(300):
+        one.learn_one(dict(enumerate(x[r])), y[r], w=1.0 + r % 3)
+    weights = 1.0 + np.arange(300) % 3
+    for part in (slice(0, 130), slice(130, 300)):
+        many.learn_many(x[part], y[part], w=weights[part])
+    for got, expected in zip(held(many._reserve), held(one._reserve), strict=True):
+        np.testing.assert_array_equal(got, expected)
+    assert len(one._reserve) > 20
+    one.finish()
+    many.finish()
+    np.testing.assert_array_equal(
+        one.support_vectors().coefficients, many.support_vectors().coefficients
+    )
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+@pytest.mark.parametrize("weights", [None, "weights", "balanced"])
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_with_all_rows_in_reserve_one_pass_reaches_libsvms_optimum(C, weights, is_sparse):
+    x, y = rows(400, seed=5, noise=0.6)
+    w = np.random.default_rng(1).uniform(0.1, 3.0, 400) if weights == "weights" else 1.0
+    class_weight = "balanced" if weights == "balanced" else None
+    parameters = {"kernel": RBF, "C": C, "class_weight": class_weight, "sparse": is_sparse}
+    more = {"sample_weight": w} if weights == "weights" else {}
+    new = {"class_weight": class_weight}
+    best = optimum(x, y, gram_of(x), C, new=new, **more)
+    model, without = (LASVMClassifier(**parameters, reserve=n) for n in (400, 0))
+    for learner in (model, without):
+        learner.learn_many(x, y, w=w)
+        looks = learner.looks
+        learner.finish()
+        # The certificate is about the examples of the stream, and there was none.
+        assert learner.looks == looks
+    assert model.dual == pytest.approx(best, rel=1e-4)
+    assert abs(without.dual / best - 1.0) > 1e-4
+    # The dual, the sum and the boxes are those of the coefficients.
+    found = model.support_vectors()
+    alpha, own = found.coefficients, found.entered - 1
+    signs = np.where(y, 1.0, -1.0)[own]
+    fresh = alpha @ signs - 0.5 * alpha @ gram_of(x)[np.ix_(own, own)] @ alpha
+    assert model.dual == pytest.approx(fresh, rel=1e-5)
+    box = model.boxes_now(signs, np.broadcast_to(w, 400)[own])
+    assert abs(alpha.sum()) < 1e-9 * C * 400
+    assert (alpha * signs > 0.0).all() and (abs(alpha) <= box * (1.0 + 1e-12)).all()
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from([1.0, 50.0]), st.sampled_from([None, 40, 400]))
+def test_the_dual_never_falls_and_f_is_up_to_date(seed, C, most):
+    x, y = rows(250, seed=seed, noise=0.5)
+    model = LASVMClassifier(kernel=RBF, C=C, reserve=most)
+    model.learn_many(x, y)
+    looks, duals = second_looks.SecondLooks(model), [model.dual]
+    while True:
+        while not model._finish_some(model._schedule):
+            pass
+        duals.append(model.dual)
+        goes_on = looks.learn_violating()
+        duals.append(model.dual)
+        if not goes_on:
+            break
+    assert (np.diff(duals) >= -1e-9 * duals[-1]).all()
+    number = looks._facts["number"]
+    expected = model.decision_function_many(x)[number - 1] - model.bias
+    np.testing.assert_allclose(looks._f, expected, atol=2e-5 * C)
+    others = ~np.isin(number, model.kept_numbers())
+    violations = model._violations(looks._facts["sign"], expected)
+    assert violations[others].max(initial=0.0) <= model.tau + 2e-5 * C
+
+
+def test_it_ends_where_the_slow_twin_ends():
+    x, y = rows(150, seed=2, noise=0.6)
+    gram, signs = gram_of(x), np.where(y, 1.0, -1.0)
+    slow = SlowLASVM(gram, signs, np.full(150, 10.0), 1e-4)
+    model = LASVMClassifier(kernel=RBF, C=10.0, tau=1e-4, reserve=150)
+    for k in range(150):
+        slow.learn(k)
+    model.learn_many(x, y)
+    slow.finish(reserve=range(150))
+    model.finish()
+    assert model.dual == pytest.approx(slow.dual, rel=1e-5)
+    f = gram[:, slow.S] @ slow.alpha[slow.S]
+    np.testing.assert_allclose(model.decision_function_many(x) - model.bias, f, atol=5e-3)
+
+
+def test_a_window_is_not_left():
+    x, y = rows(500, seed=3, noise=0.6)
+    model = LASVMClassifier(kernel=RBF, C=10.0, window=100)
+    model.learn_many(x, y)
+    assert held(model._reserve)[1]["number"].min() > 400
+    model.finish()
+    assert model.kept_numbers().min() > 400
+    last, signs = slice(400, 500), y[400:]
+    assert model.dual == pytest.approx(optimum(x[last], signs, gram_of(x[last]), 10.0), rel=1e-3)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_files_and_copies_hold_the_reserve(tmp_path, is_sparse):
+    x, y = rows(300, seed=4)
+    model = LASVMClassifier(kernel=RBF, C=10.0, sparse=is_sparse, reserve=100)
+    model.learn_many(x[:200], y[:200])
+    model.save(tmp_path / "model.svm")
+    loaded, copied = streamsvm.load(tmp_path / "model.svm"), pickle.loads(pickle.dumps(model))
+    assert loaded.reserve == 100
+    assert model.memory_parts["reserve"] == loaded.memory_parts["reserve"] > 0
+    for learner in (model, loaded, copied):
+        learner.learn_many(x[200:], y[200:])
+        learner.finish()
+    for other in (loaded, copied):
+        assert other.dual == model.dual
+        for got, expected in zip(held(other._reserve), held(model._reserve), strict=True):
+            np.testing.assert_array_equal(got, expected)
+
+
+def test_exchanged_classes_are_exchanged_in_the_reserve():
+    x, y = rows(300, seed=4)
+    order = np.argsort(y[:40], kind="stable")[::-1]
+    x[:40], y[:40] = x[:40][order], y[:40][order]
+    model = LASVMClassifier(kernel=RBF, C=10.0, reserve=300)
+    model.learn_many(x, y)
+    facts = held(model._reserve)[1]
+    assert (facts["sign"] == np.where(y[facts["number"] - 1], 1.0, -1.0)).all()
+
+
+def test_what_does_not_go_together_is_refused():
+    with pytest.raises(ParameterError, match="reserve=5 with max_support_vectors=10"):
+        LASVMClassifier(reserve=5, max_support_vectors=10)
+    with pytest.raises(ParameterError, match="reserve=-1"):
+        LASVMClassifier(reserve=-1)
+    model = LASVMClassifier(max_support_vectors=10)
+    model.learn_many(*rows(60))
+    assert model.memory_parts["reserve"] == 0
