@@ -13,8 +13,8 @@ from streamsvm._parameter_checks import check_number, check_positive, check_size
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.bounds import covered_by, policy_of
+from streamsvm.learners.bases.dual_kernel_learner import DualKernelLearner
 from streamsvm.learners.bases.event_path import EventPath
-from streamsvm.learners.bases.kernel_learner import KernelLearner
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.solvers.bounds import bounds_of
@@ -34,7 +34,7 @@ _FINISH_STEPS = 20_000
 """Number of steps of `finish` between two reports of progress."""
 
 
-class LASVMClassifier(KernelLearner):
+class LASVMClassifier(DualKernelLearner):
     """Online soft-margin SVM with kernels and a bias: as accurate as a batch SVM after one pass.
 
     Every example is tried once as a support vector (PROCESS); then the coefficients of pairs of
@@ -243,7 +243,7 @@ class LASVMClassifier(KernelLearner):
         if self.class_weight == "balanced":
             self._counts[int(sign > 0.0)] += 1.0
         # `super()` would take as long as what is called.
-        KernelLearner._after_event(self, path, sign, box)
+        DualKernelLearner._after_event(self, path, sign, box)
 
     def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the C_i that examples of these signs and weights would have now.
