@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from streamsvm import kernels
     from streamsvm._public import (
+        KernelPAClassifier,
+        KernelPegasosClassifier,
+        KernelPerceptronClassifier,
         LaRankClassifier,
         LASVMClassifier,
         SGDQNClassifier,
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "KernelPAClassifier",
+    "KernelPegasosClassifier",
+    "KernelPerceptronClassifier",
     "LASVMClassifier",
     "LaRankClassifier",
     "SGDQNClassifier",

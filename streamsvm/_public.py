@@ -1,5 +1,8 @@
 """The public names but `kernels`; learners register themselves as they are imported."""
 
+from streamsvm.learners.kernel_pa import KernelPAClassifier
+from streamsvm.learners.kernel_pegasos import KernelPegasosClassifier
+from streamsvm.learners.kernel_perceptron import KernelPerceptronClassifier
 from streamsvm.learners.larank import LaRankClassifier
 from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.learners.sgd import SVMSGDClassifier
@@ -12,6 +15,9 @@ from streamsvm.run.batches import predict_then_learn_many
 from streamsvm.run.warm import warm
 
 __all__ = [
+    "KernelPAClassifier",
+    "KernelPegasosClassifier",
+    "KernelPerceptronClassifier",
     "LASVMClassifier",
     "LaRankClassifier",
     "SGDQNClassifier",
