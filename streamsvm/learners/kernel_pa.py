@@ -38,8 +38,8 @@ class KernelPAClassifier(PerceptronLearner):
         Positive: how far one example may change the model, in "PA-I" the largest coefficient; 1 by
         default.
     averaged
-        True: the mean of the models after each example predicts. False: the last
-        model does, which swings with single examples. None, the default: True, but with a budget
+        True: the mean of the models after each example predicts. False: the last model
+        does, which swings with single examples. None, the default: True, but with a budget
         whose vectors leave without a trace, for then the mean is of what is left only.
     class_weight
         None or a dict {label: factor of C} (1 for labels not named).
@@ -47,13 +47,14 @@ class KernelPAClassifier(PerceptronLearner):
         Keep at most this many support vectors, at least 2. None, the default: no limit; memory and
         time then grow with the stream.
     budget
-        What makes room when there are `max_support_vectors`. "bpa-s": the example takes the place
-        of the vector that loses least, and its part along the example (Wang and Vucetic).
-        "merge": two near vectors of one label are replaced by one vector between them. "project":
-        the set stays as it is, and examples change its coefficients, by their projection on its
-        span (as in the Projectron); memory for the square of the limit. "smallest": the vector
-        with the smallest coefficient leaves. "random": one drawn uniformly leaves (randomised
-        budget perceptron). None, the default, is "bpa-s".
+        What makes room when there are `max_support_vectors`. "project": the vectors stay, and
+        examples change their coefficients, by the projection on their span (as in the
+        Projectron); this takes memory for the square of the limit. "merge": two near vectors of
+        one label are replaced by one vector between them. "bpa-s": the example takes the place of
+        the vector that loses least, and its part along the example (Wang and Vucetic).
+        "smallest": the vector with the smallest coefficient leaves. "random": one drawn uniformly
+        leaves (randomised budget perceptron). None, the default, is "project", the most accurate
+        in our measurements; where the stream moves to other places, take "merge".
     sparse, hashing, max_features, n_jobs
         As in `LASVMClassifier`.
     cache_mb
@@ -89,7 +90,7 @@ class KernelPAClassifier(PerceptronLearner):
 
     """
 
-    _policies = ("bpa-s", "merge", "project", "smallest", "random")
+    _policies = ("project", "merge", "bpa-s", "smallest", "random")
 
     def __init__(
         self,
@@ -135,7 +136,7 @@ class KernelPAClassifier(PerceptronLearner):
         """Yield the settings that River's checks run with."""
         yield {"seed": 42}
         yield {"mode": "PA", "kernel": kernels.Linear(), "averaged": False, "seed": 42}
-        yield {"mode": "PA-II", "max_support_vectors": 20, "seed": 42}
+        yield {"mode": "PA-II", "max_support_vectors": 20, "budget": "bpa-s", "seed": 42}
         yield {"max_support_vectors": 20, "budget": "merge", "seed": 42}
         yield {"max_support_vectors": 20, "budget": "project", "averaged": False, "seed": 42}
 
