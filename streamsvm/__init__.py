@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from streamsvm import kernels
     from streamsvm._public import (
+        HullerClassifier,
+        KernelPAClassifier,
+        KernelPegasosClassifier,
+        KernelPerceptronClassifier,
         LaRankClassifier,
         LASVMClassifier,
         SGDQNClassifier,
@@ -24,6 +28,10 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "HullerClassifier",
+    "KernelPAClassifier",
+    "KernelPegasosClassifier",
+    "KernelPerceptronClassifier",
     "LASVMClassifier",
     "LaRankClassifier",
     "SGDQNClassifier",

@@ -1,5 +1,9 @@
 """The public names but `kernels`; learners register themselves as they are imported."""
 
+from streamsvm.learners.huller import HullerClassifier
+from streamsvm.learners.kernel_pa import KernelPAClassifier
+from streamsvm.learners.kernel_pegasos import KernelPegasosClassifier
+from streamsvm.learners.kernel_perceptron import KernelPerceptronClassifier
 from streamsvm.learners.larank import LaRankClassifier
 from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.learners.sgd import SVMSGDClassifier
@@ -12,6 +16,10 @@ from streamsvm.run.batches import predict_then_learn_many
 from streamsvm.run.warm import warm
 
 __all__ = [
+    "HullerClassifier",
+    "KernelPAClassifier",
+    "KernelPegasosClassifier",
+    "KernelPerceptronClassifier",
     "LASVMClassifier",
     "LaRankClassifier",
     "SGDQNClassifier",

@@ -50,7 +50,8 @@ def test_whatever_is_imported_first_all_learners_are_registered(first, tmp_path,
     streamsvm.save(streamsvm.StandardScaler() | streamsvm.LASVMClassifier(), "m.svm")
     then = "from streamsvm.learners.bases.registry import registered_learners as names"
     done = python("-c", f"{first}; {then}; print(*[learner.name for learner in names()])")
-    assert done.stdout.split() == ["larank", "lasvm", "sgd", "sgdqn", "tracking"]
+    kernel = ["huller", "kernel_pa", "kernel_pegasos", "kernel_perceptron", "larank", "lasvm"]
+    assert done.stdout.split() == [*kernel, "sgd", "sgdqn", "tracking"]
 
 
 @pytest.mark.parametrize("option", ["--version", "--help"])

@@ -12,9 +12,11 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "systems"
 PAGES = {path.stem: path.read_text() for path in sorted(FOLDER.glob("*.md"))}
 INDEX = (FOLDER.parent / "index.md").read_text()
 PRINTED = {
+    "huller": r"(epoch \d+: \d+ support vectors, distance 0\.\d+\n){3}$",
     "index": r"Accuracy: (8|9)",
     "larank": r"Accuracy: 9.*of 7 classes\n\d+ support patterns\n\{.*sky.*\}",
     "lasvm": r"Accuracy: .*\n\d+ support vectors, delta .*\nafter finish: delta 0\.00",
+    "perceptron": r"(Kernel\w+ Accuracy: 8\d.* with \d+ support vectors\n){3}$",
     "sgd": r"Accuracy: 8.*\n\[\('.*rate ",
     "sgdqn": r"SVMSGDClassifier objective .*\nSGDQNClassifier objective ",
     "tracking": r"mean gap, estimated: 0\.\d+\ncertificate: +0\.\d+ of the examples kept",

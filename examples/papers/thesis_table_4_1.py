@@ -5,7 +5,7 @@ and two epochs of LASVM with one REPROCESS an example, partners chosen by gradie
 The table has the errors of the digits (figure 4.5), training times (4.6) and support vectors (4.8);
 its last row is table 4.1: of the ten, the largest decision function wins. Expected: one epoch errs
 a little more than LIBSVM and keeps somewhat fewer support vectors; the second closes most of that.
-The averaged perceptron of the figures is not here.
+The averaged perceptron of the figures is in ``thesis_figure_4_3.py``.
 """
 
 import copy

@@ -16,7 +16,7 @@ from streamsvm.labels import outputs
 from streamsvm.labels.class_labels import ClassLabels
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.bounds import covered_by
-from streamsvm.learners.bases.kernel_learner import KernelLearner
+from streamsvm.learners.bases.dual_kernel_learner import DualKernelLearner
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.learners.bases.support_vectors import SupportPatterns, as_matrix
 from streamsvm.monitor.certificate import Certificate, Looks, papers_bound
@@ -40,7 +40,7 @@ _MOST_OPERATIONS = 100
 """The largest number of operations that the adaptive schedule makes between two examples."""
 
 
-class LaRankClassifier(KernelLearner):
+class LaRankClassifier(DualKernelLearner):
     """Online multiclass SVM with kernels: as accurate as a batch SVM after one pass.
 
     The problem solved, over the examples kept, is the multiclass SVM of Crammer and Singer, without

@@ -14,8 +14,8 @@ from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases import tracking_schedule
 from streamsvm.learners.bases.bounds import covered_by
+from streamsvm.learners.bases.dual_kernel_learner import DualKernelLearner
 from streamsvm.learners.bases.event_path import Bound
-from streamsvm.learners.bases.kernel_learner import KernelLearner
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate, Looks, papers_bound
 from streamsvm.solvers.gap import KeptGap
@@ -29,7 +29,7 @@ from streamsvm.support import stores
 from streamsvm.support.rows import Rows
 
 
-class TrackingSVMClassifier(KernelLearner):
+class TrackingSVMClassifier(DualKernelLearner):
     """Online soft-margin SVM that tracks the batch optimum, with a bound on its distance.
 
     After each example K coordinate steps are made on examples drawn uniformly from those seen, and

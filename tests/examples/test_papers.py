@@ -22,6 +22,10 @@ PLOTS = {
         for across in ("passes", "seconds")
     ],
     "thesis_figure_4_10": [f"thesis_figure_4_10{part}" for part in ("", "_seconds", "_vectors")],
+    "thesis_figure_4_3": [
+        f"thesis_figure_4_3_{part}"
+        for part in ("error", "seconds", "vectors", "seconds_by_vectors")
+    ],
     "thesis_figure_5_1": ["thesis_figure_5_1_letter", "thesis_figure_5_1_usps"],
     "thesis_table_4_1": [f"thesis_figure_4_{i}" for i in (5, 6, 7, 8)],
     "thesis_table_4_3": [],

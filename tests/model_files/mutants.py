@@ -217,8 +217,9 @@ def use(model: Any) -> None:
         except StreamSVMError:
             pass
     if hasattr(last, "kernel_"):
-        last.duality_gap()
         last.support_vectors()
+        if last.has_dual:
+            last.duality_gap()
     with tempfile.TemporaryDirectory() as folder:
         last.save(Path(folder) / "m.svm")
 

@@ -18,6 +18,10 @@ from typing import Any
 
 from connectors import MemorySource
 from streamsvm import (
+    HullerClassifier,
+    KernelPAClassifier,
+    KernelPegasosClassifier,
+    KernelPerceptronClassifier,
     LaRankClassifier,
     LASVMClassifier,
     SGDQNClassifier,
@@ -66,6 +70,12 @@ def cases() -> Iterator[tuple[str, Any, int, int]]:
     yield "tracking_fresh", TrackingSVMClassifier(kernel=LINEAR, seed=7), 2, FIRST
     support = TrackingSVMClassifier(kernel=RBF, gradients="support", window=40, seed=7)
     yield "tracking_support", support, 2, FIRST
+    project = KernelPerceptronClassifier(kernel=RBF, max_support_vectors=15, seed=3)
+    yield "perceptron_project", project, 2, FIRST
+    merge = KernelPegasosClassifier(kernel=RBF, max_support_vectors=15, budget="merge", seed=3)
+    yield "pegasos_merge", merge, 2, FIRST
+    yield "pa_sparse", KernelPAClassifier(kernel=RBF, mode="PA-II", sparse=True), 2, FIRST
+    yield "huller", HullerClassifier(kernel=RBF, seed=3), 2, FIRST
     yield "sgd", SVMSGDClassifier(l2=0.01, t0=10.0, sparse=False), 2, FIRST
     yield "sgd_rate_search", SVMSGDClassifier(C=1.0, n_expected=ALL), 2, FIRST
     yield "sgd_sparse_classes", SVMSGDClassifier(l2=0.01, t0=10.0, sparse=True), 4, FIRST

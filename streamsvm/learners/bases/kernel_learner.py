@@ -14,7 +14,7 @@ from streamsvm._parameter_checks import (
     check_positive,
     check_size,
 )
-from streamsvm.errors import FeatureError, ParameterError
+from streamsvm.errors import FeatureError
 from streamsvm.features import density
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.label_column import LabelColumn
@@ -23,7 +23,6 @@ from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.support_vectors import SupportVectors, as_matrix, in_order
 from streamsvm.monitor.certificate import Certificate
-from streamsvm.solvers.gap import KeptGap
 from streamsvm.support import kernel_diagonal, states, stores
 from streamsvm.support.bound_kernels import bound
 from streamsvm.support.kernel_diagonal import LARGEST_DIAGONAL
@@ -93,38 +92,14 @@ class KernelLearner(Learner):
     _more_counts: ClassVar[dict[str, str]] = {}
     """Further counters of a subclass: {name: the field of `info` that holds it}."""
 
-    has_looks = True
-    """Whether the solver looks at examples after its steps: see `support.looks`."""
-
-    window: int | None
-
     @abc.abstractmethod
     def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
         """Write the margins of rows into `out`; each thread passes a state with its own scratch."""
 
     @property
     @abc.abstractmethod
-    def covers(self) -> str:
-        """What the gap is about: "kept" examples, the "stream", its "window", or "merged" ones."""
-
-    @abc.abstractmethod
-    def kept_gap(self) -> KeptGap:
-        """Return the measured duality gap on the examples kept; an example has been learnt."""
-
-    @property
-    @abc.abstractmethod
     def certificate(self) -> Certificate:
-        """The bound on the mean normalised gap over the stream so far, or why there is none."""
-
-    @abc.abstractmethod
-    def at_bound(self) -> np.ndarray:
-        """Return whether each nonzero coefficient is at its upper bound C_i."""
-
-    def _check_ids(self, ids: Any) -> None:
-        if ids is not None and self.window is not None:
-            raise ParameterError(
-                "ids: a window holds the last examples, whatever they are; leave one out"
-            )
+        """A bound on the mean duality gap over the stream so far, or why there is none."""
 
     def _new_margins(self, n: int) -> np.ndarray:
         """Return an array of zeros for the margins of n rows."""
@@ -303,32 +278,6 @@ class KernelLearner(Learner):
         return 0 if self._state is None else int(np.count_nonzero(self._state.alpha))
 
     @property
-    def dual(self) -> float:
-        """The value of the dual objective."""
-        return 0.0 if self._state is None else float(self._state.info[0].dual)
-
-    @property
-    def squared_norm(self) -> float:
-        """The square of |w|."""
-        positive = 0.0 if self._state is None else float(np.abs(self._state.alpha).sum())
-        return max(0.0, 2.0 * (positive - self.dual))
-
-    def duality_gap(self) -> float:
-        """Return the measured duality gap on the examples kept, divided by the sum of their C_i.
-
-        The gap bounds how far primal and dual are from their common optimum.
-
-        Returns
-        -------
-        The normalised gap; 0 before the first example.
-
-        """
-        if self._state is None:
-            return 0.0
-        gap = self.kept_gap()
-        return gap.total / gap.box if gap.box > 0.0 else 0.0
-
-    @property
     def memory_usage(self) -> int:
         """Bytes of all arrays, including cached kernel rows and scratch, and of the names."""
         return sum(self.memory_parts.values())
@@ -352,17 +301,6 @@ class KernelLearner(Learner):
             return SupportVectors(self.feature_names, rows, empty, [], empty.astype(np.int64))
         rows, alpha, entered = self._expansion()
         return in_order(self.feature_names, rows, alpha, entered, self._labels.label)
-
-    def kept_numbers(self) -> np.ndarray:
-        """Return the numbers of the examples kept.
-
-        Returns
-        -------
-        int64 (n_kept,): counted from 1, or the ids given. The learner has learnt an example.
-
-        """
-        entered = self._state.store.entered[: int(self._state.info[0].n)]
-        return np.asarray(entered[entered != 0])
 
     @property
     def kappa(self) -> float:

@@ -9,8 +9,8 @@ import numpy as np
 
 from streamsvm._parameter_checks import check_number
 from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.dual_kernel_learner import DualKernelLearner
 from streamsvm.learners.bases.event_path import EventPath
-from streamsvm.learners.bases.kernel_learner import KernelLearner
 from streamsvm.learners.bases.reserve import FACTS, Reserve
 from streamsvm.learners.bases.second_looks import SecondLooks
 from streamsvm.support.rows import Rows
@@ -45,7 +45,7 @@ def new_reserve(reserve: Any, window: int | None, max_support_vectors: int | Non
     return Reserve(most, window)
 
 
-class ReserveLearner(KernelLearner):
+class ReserveLearner(DualKernelLearner):
     """A binary kernel learner that keeps rows which it passed by; a subclass sets `_reserve`."""
 
     _reserve: Reserve
@@ -77,7 +77,7 @@ class ReserveLearner(KernelLearner):
 
     def _after_event(self, path: EventPath, sign: float, box: float) -> None:
         # `super()` would take as long as what is called.
-        KernelLearner._after_event(self, path, sign, box)
+        DualKernelLearner._after_event(self, path, sign, box)
         reserve, margin, n = self._reserve, sign * path.margin, self._n_learnt.item()
         if margin < reserve.threshold:
             reserve.add_one(path.row(), (n, n, sign, path.weight, margin))

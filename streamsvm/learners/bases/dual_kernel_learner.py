@@ -1,0 +1,77 @@
+"""The base class of kernel learners that solve a dual problem, whose gap can be measured."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import numpy as np
+
+from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.kernel_learner import KernelLearner
+from streamsvm.solvers.gap import KeptGap
+
+
+class DualKernelLearner(KernelLearner):
+    """A kernel learner whose coefficients are feasible for the dual of an SVM: 0 <= a_i <= C_i."""
+
+    has_looks = True
+    """Whether the solver looks at examples after its steps: see `support.looks`."""
+
+    window: int | None
+
+    @property
+    @abc.abstractmethod
+    def covers(self) -> str:
+        """What the gap is about: "kept" examples, the "stream", its "window", or "merged" ones."""
+
+    @abc.abstractmethod
+    def kept_gap(self) -> KeptGap:
+        """Return the measured duality gap on the examples kept; an example has been learnt."""
+
+    @abc.abstractmethod
+    def at_bound(self) -> np.ndarray:
+        """Return whether each nonzero coefficient is at its upper bound C_i."""
+
+    def _check_ids(self, ids: Any) -> None:
+        if ids is not None and self.window is not None:
+            raise ParameterError(
+                "ids: a window holds the last examples, whatever they are; leave one out"
+            )
+
+    @property
+    def dual(self) -> float:
+        """The value of the dual objective."""
+        return 0.0 if self._state is None else float(self._state.info[0].dual)
+
+    @property
+    def squared_norm(self) -> float:
+        """The square of |w|."""
+        positive = 0.0 if self._state is None else float(np.abs(self._state.alpha).sum())
+        return max(0.0, 2.0 * (positive - self.dual))
+
+    def duality_gap(self) -> float:
+        """Return the measured duality gap on the examples kept, divided by the sum of their C_i.
+
+        The gap bounds how far primal and dual are from their common optimum.
+
+        Returns
+        -------
+        The normalised gap; 0 before the first example.
+
+        """
+        if self._state is None:
+            return 0.0
+        gap = self.kept_gap()
+        return gap.total / gap.box if gap.box > 0.0 else 0.0
+
+    def kept_numbers(self) -> np.ndarray:
+        """Return the numbers of the examples kept.
+
+        Returns
+        -------
+        int64 (n_kept,): counted from 1, or the ids given. The learner has learnt an example.
+
+        """
+        entered = self._state.store.entered[: int(self._state.info[0].n)]
+        return np.asarray(entered[entered != 0])

@@ -1,0 +1,205 @@
+"""The base class of kernel perceptrons, passive-aggressive learners and kernel Pegasos."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamsvm import kernels
+from streamsvm._parameter_checks import check_size
+from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.kernel_learner import KernelLearner
+from streamsvm.monitor.certificate import Certificate
+from streamsvm.solvers import bounds
+from streamsvm.solvers.bounds import UNBOUNDED, Budget
+from streamsvm.solvers.perceptron import budget as policies
+from streamsvm.solvers.perceptron import events as events  # registers the solver
+from streamsvm.solvers.perceptron import state as perceptron_state
+from streamsvm.solvers.perceptron import step as perceptron
+from streamsvm.solvers.perceptron.state import PerceptronState
+from streamsvm.support import stores
+from streamsvm.support.rows import Rows, shape
+
+POLICIES: Mapping[str, float] = MappingProxyType(
+    {
+        "merge": bounds.MERGE,
+        "project": bounds.PROJECT,
+        "remove": bounds.REMOVE,
+        "smallest": bounds.SMALLEST,
+        "random": policies.RANDOM,
+        "forget": policies.FORGET,
+        "bpa-s": policies.BPA_S,
+    }
+)
+"""What makes room for one more support vector: see `solvers.perceptron.budget`."""
+
+_KEEP = (bounds.MERGE, bounds.MERGE_MEAN, bounds.PROJECT)
+"""Policies that give the coefficients of a vector to others, so that an average keeps them."""
+
+
+class PerceptronLearner(KernelLearner):
+    """A kernel learner that makes one update an example, and at most one vector an update."""
+
+    has_dual = False
+    _states = perceptron_state
+    _solver = perceptron
+    _more_counts: ClassVar[dict[str, str]] = {"vectors_replaced": "n_room"}
+    _policies: ClassVar[tuple[str, ...]]
+    """The names of the policies that are defined for the learner, the default one first."""
+
+    averaged: bool | None
+    max_support_vectors: int | None
+    budget: str | None
+    seed: int | None
+    _state: PerceptronState | None
+
+    def __init__(
+        self,
+        rule: float,
+        kernel: Any,
+        C: float,
+        margin: float,
+        l2: float,
+        averaged: bool | None,
+        class_weight: Any,
+        max_support_vectors: int | None,
+        budget: str | None,
+        sparse: bool | None,
+        hashing: int | None,
+        max_features: int,
+        cache_mb: float,
+        n_jobs: int | None,
+        seed: int | None,
+    ) -> None:
+        super().__init__(kernel, C, class_weight, sparse, hashing, max_features, cache_mb, n_jobs)
+        if isinstance(class_weight, str):
+            raise ParameterError(f"class_weight={class_weight!r}: use None or a dict")
+        self.averaged = averaged
+        self.max_support_vectors = max_support_vectors
+        self.budget = budget
+        self.seed = seed
+        policy = self._policy(budget)
+        limit = check_size("max_support_vectors", max_support_vectors, 2)
+        if averaged is None:
+            averaged = limit is None or policy in _KEEP
+        self._schedule = perceptron.Schedule(
+            rule=rule,
+            margin=margin,
+            l2=l2,
+            averaged=float(bool(averaged)),
+            bounds=UNBOUNDED if limit is None else Budget(float(limit), policy),
+        )
+
+    def _policy(self, name: str | None) -> float:
+        """Return the number by which the solver knows a policy."""
+        name = self._policies[0] if name is None else name
+        if name not in self._policies:
+            names = ", ".join(map(repr, self._policies))
+            raise ParameterError(f"budget={name!r}: use None or one of {names}")
+        is_rbf = self.kernel is None or isinstance(self.kernel, kernels.RBF)
+        return bounds.MERGE_MEAN if name == "merge" and not is_rbf else POLICIES[name]
+
+    # The solver
+
+    def _new_state(self, n_features: int) -> PerceptronState:
+        limits = self._schedule.bounds
+        is_bounded = isinstance(limits, Budget)
+        basis = limits.limit if is_bounded and limits.policy == bounds.PROJECT else 0
+        return perceptron_state.new_state(
+            n_features,
+            self._cache_bytes if is_bounded and policies.uses_rows(limits.policy) else 0,
+            int(basis),
+            self.seed,
+            sparse=self._sparse,
+        )
+
+    def _solve(self, state: Any, rows: tuple[Any, ...], margins: np.ndarray) -> int:
+        kernel = self._bound_kernel(state)
+        done: int = perceptron.learn_rows(state, kernel, *rows, self._schedule, margins)  # type: ignore[call-arg]
+        return done
+
+    def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
+        perceptron.margins_of(state, self._bound_kernel(state), self._schedule, x, out)
+
+    def _rebuild(self) -> None:
+        if self.max_support_vectors is not None:
+            super()._rebuild()
+
+    def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
+        state: Any = self._state
+        n = int(state.info[0].n)
+        rows = stores.rows_of(state.store, n, len(self._schema))
+        return rows, self._coefficients(), state.store.entered[:n]
+
+    def _coefficients(self) -> np.ndarray:
+        """Return the coefficients of the model that predicts, float64 (n,)."""
+        state: Any = self._state
+        info = state.info[0]
+        n, T = int(info.n), int(info.n_seen)
+        if not self._schedule.averaged:
+            return np.asarray(perceptron.scale_of(self._schedule, T) * state.alpha[:n])
+        scale = perceptron.scale_of_average(self._schedule, T)
+        return np.asarray(scale * (T * state.alpha[:n] - state.late[:n]))
+
+    def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
+        state = copy.deepcopy(self._state)
+        if state is not None:
+            perceptron_state.exchange_classes(state)
+        return {"_state": state}, np.negative
+
+    def _check_ids(self, ids: Any) -> None:
+        if ids is not None and self.budget == "forget" and self.max_support_vectors is not None:
+            raise ParameterError(
+                "ids: with budget='forget' the oldest leaves, which is told by the numbers that "
+                "examples get; leave the ids out, or use another budget"
+            )
+
+    # Inspection
+
+    @property
+    def _what_predicts(self) -> str:
+        return "mean of all models" if self._schedule.averaged else "last model"
+
+    @property
+    def squared_norm(self) -> float:
+        """The square of |w|, of the model that predicts; it takes time like a prediction of all."""
+        if self._state is None:
+            return 0.0
+        with self._lock:
+            rows, coefficients, _ = self._expansion()
+            return max(0.0, float(coefficients @ self._margins(rows)))
+
+    def objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
+        """Return the regularisation, which only Pegasos has, plus the mean loss over rows.
+
+        Parameters
+        ----------
+        x
+            n rows over the features seen.
+        signs, weights
+            float64 (n,): +1 or -1, and example weights, at least 0.
+
+        Returns
+        -------
+        The objective.
+
+        """
+        margins = self._margins(x) if shape(x)[0] else np.zeros(0)
+        losses = np.maximum(0.0, self._schedule.margin - signs * margins)
+        factors = self.boxes_now(signs, weights) / self._C
+        loss = float((factors * losses).mean()) if len(losses) else 0.0
+        l2 = self._schedule.l2
+        return loss + (0.5 * l2 * self.squared_norm if l2 else 0.0)
+
+    @property
+    def certificate(self) -> Certificate:
+        """No bound, and the reason: one update an example solves no dual problem."""
+        return Certificate(
+            None,
+            "no certificate: one update an example solves no dual problem whose gap could be "
+            "measured; follow the objective on the sample",
+        )

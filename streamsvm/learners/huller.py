@@ -1,0 +1,180 @@
+"""The Huller as a River classifier."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from streamsvm import kernels
+from streamsvm._parameter_checks import check_number
+from streamsvm.features.schema import LIMIT
+from streamsvm.learners.bases.kernel_learner import KernelLearner
+from streamsvm.learners.bases.registry import register_learner
+from streamsvm.monitor.certificate import Certificate
+from streamsvm.solvers.huller import events as events  # registers the solver
+from streamsvm.solvers.huller import state as huller_state
+from streamsvm.solvers.huller import step as huller
+from streamsvm.solvers.huller.state import HullerState
+from streamsvm.support import stores
+from streamsvm.support.rows import Rows, shape
+
+
+class HullerClassifier(KernelLearner):
+    """Online hard-margin SVM with kernels and a bias, for data without noise.
+
+    It follows the two nearest points of the convex hulls of the classes; the border lies in the
+    middle between them. Each example is tried once as a support vector (PROCESS); then the
+    coefficients of random support vectors are improved, and those that become 0 are removed
+    (REPROCESS). On separable data further epochs converge to the hard-margin SVM: it has no cost
+    parameter. On noisy data the hulls meet, every example on the wrong side counts like any other,
+    and the errors are many: take `LASVMClassifier`.
+
+    Features and labels are treated as in `LASVMClassifier`. An example weight of 0 leaves the
+    example out; other weights have no effect, as a hard margin knows none.
+
+    Parameters
+    ----------
+    kernel
+        A kernel of `streamsvm.kernels`. None, the default: an RBF whose gamma follows the data, as
+        in `LASVMClassifier`. Features should have one scale (`streamsvm.StandardScaler`).
+    reprocess
+        How many REPROCESS steps follow each example, at least 0; 1 by default, as in the paper.
+    sparse, hashing, max_features, cache_mb, n_jobs
+        As in `LASVMClassifier`.
+    seed
+        Seed of the random draws of support vectors; None: different ones each time.
+
+    Attributes
+    ----------
+    kernel_
+        The kernel in use.
+    n_support_vectors
+        Number of nonzero coefficients.
+    distance
+        The distance of the two points: the width of the margin, once it is the optimum.
+    bias
+        The constant of the decision function.
+    classes
+        The labels seen, in the order of first appearance.
+    feature_names, memory_usage
+        The features seen, in the order of first appearance; bytes of all arrays.
+
+    References
+    ----------
+    Bordes, Bottou, The Huller: A Simple and Efficient Online SVM, ECML (2005); Bordes, thesis
+    (2010), 4.1, Algorithms 9 and 10.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from streamsvm import HullerClassifier, StandardScaler
+    >>> model = StandardScaler() | HullerClassifier(seed=1)
+    >>> evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
+    Accuracy: 8...%
+
+    """
+
+    has_dual = False
+    _states = huller_state
+    _solver = huller
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        reprocess: int = 1,
+        sparse: bool | None = None,
+        hashing: int | None = None,
+        max_features: int = LIMIT,
+        cache_mb: float = 200.0,
+        n_jobs: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(kernel, 1.0, None, sparse, hashing, max_features, cache_mb, n_jobs)
+        self.reprocess = reprocess
+        self.seed = seed
+        self._schedule = huller.Schedule(check_number("reprocess", reprocess, 0))
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        """Yield the settings that River's checks run with."""
+        yield {"seed": 42}
+        yield {"kernel": kernels.Linear(), "reprocess": 3, "seed": 42}
+
+    # The solver
+
+    def _new_state(self, n_features: int) -> HullerState:
+        return huller_state.new_state(n_features, self._cache_bytes, self.seed, self._sparse)
+
+    def _solve(self, state: Any, rows: tuple[Any, ...], margins: np.ndarray) -> int:
+        kernel = self._bound_kernel(state)
+        done: int = huller.learn_rows(state, kernel, *rows, self._schedule, margins)  # type: ignore[call-arg]
+        return done
+
+    def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
+        huller.margins_of(state, self._bound_kernel(state), x, out)
+
+    def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
+        state: Any = self._state
+        n = int(state.active.counts[0].n)
+        rows = stores.rows_of(state.store, n, len(self._schema))
+        return rows, huller_state.scale_of(state) * state.alpha[:n], state.store.entered[:n]
+
+    def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
+        state = copy.deepcopy(self._state)
+        if state is not None:
+            huller_state.exchange_classes(state)
+        return {"_state": state}, np.negative
+
+    # Inspection
+
+    @property
+    def description(self) -> str:
+        """The parameters in use that matter most: kernel, REPROCESS steps."""
+        return f"{self.kernel_!r}, reprocess={self.reprocess}"
+
+    @property
+    def distance(self) -> float:
+        """The distance of the two points; 0 before there are examples of both classes."""
+        if self._state is None or len(self._labels.seen) < 2:
+            return 0.0
+        return math.sqrt(max(0.0, float(huller_state.squared_distance(self._state))))
+
+    @property
+    def bias(self) -> float:
+        """The constant b of the decision function."""
+        return 0.0 if self._state is None else float(huller_state.margin_of(self._state, 0.0, 0.0))
+
+    def objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
+        """Return the mean hinge loss over rows, with the margin scaled to 1.
+
+        Parameters
+        ----------
+        x
+            n rows over the features seen.
+        signs, weights
+            float64 (n,): +1 or -1, and example weights, at least 0.
+
+        Returns
+        -------
+        The mean loss.
+
+        """
+        margins = self._margins(x) if shape(x)[0] else np.zeros(0)
+        losses = weights * np.maximum(0.0, 1.0 - signs * margins)
+        return float(losses.mean()) if len(losses) else 0.0
+
+    @property
+    def certificate(self) -> Certificate:
+        """No bound, and the reason: a hard margin has no finite loss."""
+        return Certificate(
+            None,
+            "no certificate: of a hard margin, examples within it have no finite loss, so that "
+            "there is no gap to bound; follow the loss on the sample",
+        )
+
+
+register_learner(HullerClassifier, "huller")

@@ -1,0 +1,139 @@
+"""Kernel Pegasos as a River classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from streamsvm import kernels
+from streamsvm._parameter_checks import check_positive
+from streamsvm.features.schema import LIMIT
+from streamsvm.learners.bases.perceptron_learner import PerceptronLearner
+from streamsvm.learners.bases.registry import register_learner
+from streamsvm.solvers.perceptron.step import PEGASOS
+
+
+class KernelPegasosClassifier(PerceptronLearner):
+    """Kernel Pegasos: stochastic subgradient descent for the SVM without bias, with kernels.
+
+    It minimises ``l2 / 2 |w|^2`` plus the mean hinge loss: at example t the model shrinks by the
+    factor 1 - 1 / t, and an example whose margin was below 1 enters with the coefficient 1 / (l2
+    t). After T examples each of its support vectors has the coefficient 1 / (l2 T). There is no
+    bias. The share of examples that become support vectors is that of margins below 1: set
+    `max_support_vectors` for streams without end.
+
+    Features and labels are treated as in `LASVMClassifier`.
+
+    Parameters
+    ----------
+    kernel
+        A kernel of `streamsvm.kernels`. None, the default: an RBF whose gamma follows the data, as
+        in `LASVMClassifier`. Features should have one scale (`streamsvm.StandardScaler`).
+    l2
+        Positive: the regularisation, 1e-4 by default. It corresponds to C = 1 / (l2 n) of an SVM on
+        n examples.
+    averaged
+        True: the mean of the models after each example predicts, model t
+        counted t times. False: the last model
+        does, which swings with single examples. None, the default: True, but with a budget
+        whose vectors leave without a trace, for then the mean is of what is left only.
+    class_weight
+        None or a dict {label: factor of the loss} (1 for labels not named).
+    max_support_vectors
+        Keep at most this many support vectors, at least 2. None, the default: no limit; memory and
+        time then grow with the stream.
+    budget
+        What makes room when there are `max_support_vectors`. "project": the vectors stay, and
+        examples change their coefficients, by the projection on their span (as in the
+        Projectron); this takes memory for the square of the limit. "merge": two near vectors of
+        one label are replaced by one vector between them. "smallest": the vector with the
+        smallest coefficient leaves. "random": one drawn uniformly leaves (randomised budget
+        perceptron). None, the default, is "project", the most accurate in our measurements; where
+        the stream moves to other places, take "merge".
+    sparse, hashing, max_features, n_jobs
+        As in `LASVMClassifier`.
+    cache_mb
+        Megabytes for cached kernel rows of support vectors, which only budgets need; 200 by
+        default.
+    seed
+        Seed of the random draws of budgets; None: different ones each time.
+
+    Attributes
+    ----------
+    kernel_
+        The kernel in use.
+    n_support_vectors
+        Number of nonzero coefficients.
+    classes
+        The labels seen, in the order of first appearance.
+    feature_names, memory_usage
+        The features seen, in the order of first appearance; bytes of all arrays.
+
+    References
+    ----------
+    Shalev-Shwartz, Singer, Srebro, Cotter, Pegasos: Primal Estimated Sub-Gradient Solver for SVM,
+    Mathematical Programming 127 (2011); Wang, Crammer, Vucetic, Breaking the Curse of
+    Kernelization, JMLR 13 (2012); Lacoste-Julien, Schmidt, Bach, A Simpler Approach to Obtaining
+    an O(1/t) Rate, arXiv:1212.2002 (2012).
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from streamsvm import KernelPegasosClassifier
+    >>> model = KernelPegasosClassifier(l2=1e-3)
+    >>> evaluate.progressive_val_score(datasets.Bananas(), model, metrics.Accuracy())
+    Accuracy: 8...%
+
+    """
+
+    _policies = ("project", "merge", "smallest", "random")
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        l2: float = 1e-4,
+        averaged: bool | None = None,
+        class_weight: dict[Any, float] | None = None,
+        max_support_vectors: int | None = None,
+        budget: str | None = None,
+        sparse: bool | None = None,
+        hashing: int | None = None,
+        max_features: int = LIMIT,
+        cache_mb: float = 200.0,
+        n_jobs: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.l2 = l2
+        super().__init__(
+            PEGASOS,
+            kernel,
+            1.0,
+            1.0,
+            check_positive("l2", l2),
+            averaged,
+            class_weight,
+            max_support_vectors,
+            budget,
+            sparse,
+            hashing,
+            max_features,
+            cache_mb,
+            n_jobs,
+            seed,
+        )
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        """Yield the settings that River's checks run with."""
+        yield {"seed": 42}
+        yield {"kernel": kernels.Linear(), "l2": 0.01, "averaged": False, "seed": 42}
+        yield {"max_support_vectors": 20, "seed": 42}
+        yield {"max_support_vectors": 20, "budget": "merge", "seed": 42}
+
+    @property
+    def description(self) -> str:
+        """The parameters in use that matter most."""
+        return f"{self.kernel_!r}, l2={self.l2:g}, {self._what_predicts}"
+
+
+register_learner(KernelPegasosClassifier, "kernel_pegasos")

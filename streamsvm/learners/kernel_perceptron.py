@@ -1,0 +1,141 @@
+"""The kernel perceptron as a River classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from streamsvm import kernels
+from streamsvm._parameter_checks import check_number
+from streamsvm.features.schema import LIMIT
+from streamsvm.learners.bases.perceptron_learner import PerceptronLearner
+from streamsvm.learners.bases.registry import register_learner
+from streamsvm.solvers.perceptron.step import PERCEPTRON
+
+
+class KernelPerceptronClassifier(PerceptronLearner):
+    """Online kernel perceptron: an example that is predicted wrongly becomes a support vector.
+
+    It is the simplest kernel learner: the coefficient of a mistake is its weight, with the sign
+    of its label, and stays so. The mean of all models predicts better than the last one, and
+    costs no more. There is no bias and no cost parameter. On noisy data each mistake stays in the
+    model: set `max_support_vectors` for streams without end.
+
+    Features and labels are treated as in `LASVMClassifier`.
+
+    Parameters
+    ----------
+    kernel
+        A kernel of `streamsvm.kernels`. None, the default: an RBF whose gamma follows the data, as
+        in `LASVMClassifier`. Features should have one scale (`streamsvm.StandardScaler`).
+    margin
+        At least 0: an example whose margin is at most this becomes a support vector, too. 0, the
+        default: only mistakes do.
+    averaged
+        True: the mean of the models after each example predicts. False: the last model
+        does, which swings with single examples. None, the default: True, but with a budget
+        whose vectors leave without a trace, for then the mean is of what is left only.
+    class_weight
+        None or a dict {label: factor of the weight} (1 for labels not named).
+    max_support_vectors
+        Keep at most this many support vectors, at least 2. None, the default: no limit; memory and
+        time then grow with the stream.
+    budget
+        What makes room when there are `max_support_vectors`. "project": the vectors stay, and
+        examples change their coefficients, by the projection on their span (Projectron); this
+        takes memory for the square of the limit. "merge": two near vectors of one label are
+        replaced by one vector between them. "remove": the vector leaves that has the largest
+        margin without itself (Crammer et al.). "smallest": the vector with the smallest
+        coefficient leaves. "random": one drawn uniformly leaves (randomised budget perceptron).
+        "forget": all coefficients shrink and the oldest leaves (self-tuned Forgetron, for kernels
+        with k(x, x) of at most 1). None, the default, is "project", the most accurate in our
+        measurements; where the stream moves to other places, take "merge".
+    sparse, hashing, max_features, n_jobs
+        As in `LASVMClassifier`.
+    cache_mb
+        Megabytes for cached kernel rows of support vectors, which only budgets need; 200 by
+        default.
+    seed
+        Seed of the random draws of budgets; None: different ones each time.
+
+    Attributes
+    ----------
+    kernel_
+        The kernel in use.
+    n_support_vectors
+        Number of nonzero coefficients.
+    classes
+        The labels seen, in the order of first appearance.
+    feature_names, memory_usage
+        The features seen, in the order of first appearance; bytes of all arrays.
+
+    References
+    ----------
+    Freund, Schapire, Large Margin Classification Using the Perceptron Algorithm, Machine Learning
+    37 (1999); Bordes, thesis (2010), 2.1.3, Algorithm 2. Budgets: see
+    `streamsvm.solvers.perceptron.budget` and the page of the system.
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics
+    >>> from streamsvm import KernelPerceptronClassifier
+    >>> model = KernelPerceptronClassifier()
+    >>> evaluate.progressive_val_score(datasets.Bananas(), model, metrics.Accuracy())
+    Accuracy: 8...%
+
+    """
+
+    _policies = ("project", "merge", "remove", "smallest", "random", "forget")
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        margin: float = 0.0,
+        averaged: bool | None = None,
+        class_weight: dict[Any, float] | None = None,
+        max_support_vectors: int | None = None,
+        budget: str | None = None,
+        sparse: bool | None = None,
+        hashing: int | None = None,
+        max_features: int = LIMIT,
+        cache_mb: float = 200.0,
+        n_jobs: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.margin = margin
+        super().__init__(
+            PERCEPTRON,
+            kernel,
+            1.0,
+            check_number("margin", margin, 0),
+            0.0,
+            averaged,
+            class_weight,
+            max_support_vectors,
+            budget,
+            sparse,
+            hashing,
+            max_features,
+            cache_mb,
+            n_jobs,
+            seed,
+        )
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        """Yield the settings that River's checks run with."""
+        yield {"seed": 42}
+        yield {"kernel": kernels.Linear(), "averaged": False, "seed": 42}
+        yield {"max_support_vectors": 20, "budget": "merge", "seed": 42}
+        yield {"max_support_vectors": 20, "margin": 0.5, "seed": 42}
+        yield {"max_support_vectors": 20, "budget": "forget", "seed": 42}
+        yield {"max_support_vectors": 20, "budget": "remove", "averaged": False, "seed": 42}
+        yield {"max_support_vectors": 20, "budget": "random", "seed": 42}
+
+    @property
+    def description(self) -> str:
+        """The parameters in use that matter most."""
+        return f"{self.kernel_!r}, margin={self.margin:g}, {self._what_predicts}"
+
+
+register_learner(KernelPerceptronClassifier, "kernel_perceptron")

@@ -1,0 +1,179 @@
+"""The state of the Huller: two points, each a convex combination of the support vectors of a class.
+
+Arguments that functions of this solver share: `state`; `kernel`, bound or not (see
+`support.bound_kernels`); a slot s; n, the number of slots in use; d, the number of features; `row`,
+float32 (capacity,), the kernel values of one example with all slots.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import compiled, compiled_leaf, compiled_within
+from streamsvm.support import active_set, row_cache, states, stores
+from streamsvm.support.active_set import ActiveSet
+from streamsvm.support.declaration import NOT_NEGATIVE, Field, Range, Record
+from streamsvm.support.draws import new_draws
+from streamsvm.support.fresh_block import FreshBlock
+from streamsvm.support.row_cache import RowCache
+from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
+from streamsvm.support.states import declare
+from streamsvm.support.stores import Store
+from streamsvm.support.tiles import PANEL
+
+INFO = np.dtype(
+    [
+        ("n_positive", np.int64),  # examples of the positive class so far
+        ("n_negative", np.int64),  # examples of the negative class so far
+        ("n_steps", np.int64),  # updates that changed a coefficient
+        ("n_null", np.int64),  # updates that did not
+        ("n_values", np.int64),  # kernel values computed for fresh examples
+        ("last_number", np.int64),  # largest number of an example so far
+        ("pp", np.float64),  # |X_P|^2
+        ("pn", np.float64),  # <X_P, X_N>
+        ("nn", np.float64),  # |X_N|^2
+        ("ready", np.int64),  # n or -n: the scratch has the kernel values of rows with n slots
+    ]
+)
+
+
+class HullerState(NamedTuple):
+    """The arrays of the Huller; a slot is a position in arrays of length `capacity`."""
+
+    store: Store
+    cache: RowCache
+    active: ActiveSet
+    block: FreshBlock
+    alpha: np.ndarray  # coefficients of X_P, and minus those of X_N; 0 in free slots
+    diagonal: np.ndarray  # k(x_s, x_s)
+    draws: np.ndarray  # state of the random generator, see `support.draws`
+    info: Any  # record array (1,) of INFO
+
+
+declare(
+    HullerState,
+    {
+        "store": STORE,
+        "cache": CACHE,
+        "active": active_set.FIELDS,
+        "block": BLOCK_SCRATCH,
+        "alpha": Field(("slots",), range=Range(-1.5, 1.5)),
+        "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
+        "draws": Field((1,), np.uint64, range=Range(1)),
+        "info": Record(INFO, reset=("ready",)),
+    },
+)
+
+
+def new_state(
+    n_features: int,
+    cache_bytes: int,
+    seed: int | None = None,
+    sparse: bool = False,
+    capacity: int = 2 * PANEL,
+) -> HullerState:
+    """Return an empty state.
+
+    Parameters
+    ----------
+    n_features
+        Number of features that there is room for.
+    cache_bytes
+        Bytes for cached kernel rows.
+    seed
+        Seed of the random draws; None: a different one each time.
+    sparse
+        Whether rows are stored as their nonzero features.
+    capacity
+        Number of slots.
+
+    """
+    sizes = {"slots": capacity, "features": n_features, "window": 0}
+    state: HullerState = states.new(
+        HullerState, sizes, sparse=sparse, cache_bytes=cache_bytes, draws=new_draws(seed)
+    )
+    return state
+
+
+@compiled_leaf
+def products(alpha, row, n):
+    """Return <x, X_P> and <x, X_N> of the example with these kernel values."""
+    difference, total = 0.0, 0.0
+    for s in range(n):
+        k = np.float64(row[s])
+        difference += alpha[s] * k
+        total += abs(alpha[s]) * k
+    return 0.5 * (total + difference), 0.5 * (total - difference)
+
+
+@compiled
+def squared_distance(state):
+    """Return |X_P - X_N|^2; rounding may make it negative."""
+    info = state.info[0]
+    return info.pp + info.nn - 2.0 * info.pn
+
+
+@compiled
+def scale_of(state):
+    """Return the factor of f at which support vectors of the optimum have the margin 1.
+
+    Where the hulls meet, the distance is 0 but for rounding, and the sign of f is all there is.
+    """
+    info = state.info[0]
+    least = 1e-9 * (info.pp + info.nn) + 1e-300
+    return 2.0 / max(squared_distance(state), least)
+
+
+@compiled
+def margin_of(state, p, q):
+    """Return the margin from <x, X_P> and <x, X_N>: equation (4.5), scaled.
+
+    With examples of one class only, its sign.
+    """
+    info = state.info[0]
+    if info.n_positive == 0 or info.n_negative == 0:
+        return np.sign(np.float64(info.n_positive - info.n_negative))
+    return scale_of(state) * (p - q + 0.5 * (info.nn - info.pp))
+
+
+@compiled_within
+def slot_of(state, number):
+    """Return the slot of the example with that number, or -1."""
+    if number <= state.info[0].last_number:
+        for s in range(state.active.counts[0].n):
+            if state.store.entered[s] == number:
+                return s
+    return np.int64(-1)
+
+
+@compiled
+def rebuild(state, kernel, d):
+    """Recompute diagonal and scalars after a change of the kernel."""
+    n, info = state.active.counts[0].n, state.info[0]
+    scratch = np.zeros((1, d), np.float32)
+    info.pp = info.pn = info.nn = 0.0
+    for s in range(n):
+        row_cache.free(state.cache, s)
+        if state.alpha[s] == 0.0:
+            continue
+        x = stores.row_of(state.store, s, scratch, d)
+        stores.values(kernel, state.store, x, np.int64(1), d, np.int64(0), n, state.block.values)
+        p, q = products(state.alpha, state.block.values[0], n)
+        state.diagonal[s] = state.block.values[0, s]
+        if state.alpha[s] > 0.0:
+            info.pp += state.alpha[s] * p
+            info.pn += state.alpha[s] * q
+        else:
+            info.nn -= state.alpha[s] * q
+
+
+@compiled
+def exchange_classes(state):
+    """Exchange the negative and the positive class."""
+    info = state.info[0]
+    info.pp, info.nn = info.nn, info.pp
+    info.n_positive, info.n_negative = info.n_negative, info.n_positive
+    for s in range(state.alpha.size):
+        state.alpha[s] = -state.alpha[s]

@@ -1,0 +1,1 @@
+"""Kernel perceptrons, passive-aggressive learning and kernel Pegasos, with budgets."""

@@ -1,0 +1,231 @@
+"""Room for one more support vector: which one leaves, by the names of the papers.
+
+* `REMOVE` (Crammer, Kandola, Singer, NIPS 2003): the one that would be classified with the largest
+  margin without itself, y_i (f(x_i) - alpha_i k(x_i, x_i)); f is kept up to date for this.
+* `SMALLEST`: the one with the smallest alpha_i^2 k(x_i, x_i), what |w|^2 loses at once.
+* `FORGET`, the Forgetron (Dekel, Shalev-Shwartz, Singer, SIAM J. Computing 37, 2008; self-tuned):
+  the oldest, after all coefficients were multiplied by the largest phi <= 1 for which
+
+      Psi(sigma phi, mu phi) + Q <= 15/32 M,     Psi(lambda, mu) = lambda^2 + 2 lambda - 2 lambda mu
+
+  with sigma = |alpha_r| of the oldest, mu = y_r f(x_r) with the fresh example learnt, M mistakes so
+  far, and Q the sum of Psi so far.
+* `RANDOM`, the randomised budget perceptron (Cavallanti, Cesa-Bianchi, Gentile, Machine Learning
+  69, 2007): one drawn uniformly.
+* `BPA_S` (Wang, Vucetic, AISTATS 2010): the fresh example x takes the place of one, and its part
+  along x. Among all w that give up one x_r and may use x, that of the least |w - w_t|^2 / 2 + C
+  loss has alpha_r k(x_r, x) / k(x, x) more on x than the step without a budget, whichever r is; so
+  r is where alpha_r^2 (k(x_r, x_r) - k(x_r, x)^2 / k(x, x)) is least.
+* `MERGE` (Wang, Crammer, Vucetic, JMLR 13, 2012): of the smallest and a few drawn ones, each with
+  its best partner of the same sign, the cheapest pair becomes one vector between them; see
+  `streamsvm.solvers.budget`.
+
+Projection (`PROJECT`) makes no room: see `step`. An average loses what its model loses.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from streamsvm._compile import compiled
+from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, REMOVE, SMALLEST
+from streamsvm.solvers.budget import CANDIDATES, weight_of
+from streamsvm.solvers.perceptron.state import add_scaled, change, kernel_row_of, put
+from streamsvm.support import row_cache, stores
+from streamsvm.support.draws import below
+from streamsvm.support.fresh_block import BLOCK
+from streamsvm.support.kernel_diagonal import own_value
+from streamsvm.support.kernel_values import expansion
+
+FORGET, RANDOM, BPA_S = 5.0, 6.0, 7.0
+"""Policies beside those of `streamsvm.solvers.bounds`."""
+
+_SHARE = 15.0 / 32.0
+"""The share of the mistakes that the Forgetron's damage may reach."""
+
+
+@compiled
+def uses_rows(policy):
+    """Tell whether a policy needs kernel rows of support vectors, so that they are cached."""
+    return policy == REMOVE or policy == MERGE or policy == MERGE_MEAN or policy == FORGET
+
+
+@compiled
+def _easiest(state):
+    """Return the slot of the largest margin without itself."""
+    found: Any = np.int64(0)
+    most = -np.inf
+    for s in range(state.info[0].n):
+        a = state.alpha[s]
+        margin = math.copysign(1.0, a) * (state.f[s] - a * np.float64(state.diagonal[s]))
+        if margin > most:
+            found, most = s, margin
+    return found
+
+
+@compiled
+def _smallest(state):
+    found: Any = np.int64(0)
+    least = np.inf
+    for s in range(state.info[0].n):
+        square = state.alpha[s] * state.alpha[s] * np.float64(state.diagonal[s])
+        if square < least:
+            found, least = s, square
+    return found
+
+
+@compiled
+def _nearest_to_fresh(state, row, diagonal):
+    """Return the slot that loses least if its part along the fresh example is all that stays."""
+    k_xx = max(np.float64(diagonal), 1e-30)
+    found: Any = np.int64(0)
+    least = np.inf
+    for s in range(state.info[0].n):
+        k = np.float64(row[s])
+        rest = np.float64(state.diagonal[s]) - k * k / k_xx
+        cost = state.alpha[s] * state.alpha[s] * rest
+        if cost < least:
+            found, least = s, cost
+    return found
+
+
+@compiled
+def shrinkage(sigma, mu, allowed):
+    """Return the largest phi in (0, 1] with a phi^2 + 2 sigma phi <= allowed, a = Psi's square."""
+    a = sigma * sigma - 2.0 * sigma * mu
+    if a + 2.0 * sigma <= allowed:
+        return 1.0
+    if a == 0.0:
+        return allowed / (2.0 * sigma)
+    # With a < 0 the left side may be small again beyond the larger root, which is then above 1.
+    return (math.sqrt(max(0.0, sigma * sigma + a * allowed)) - sigma) / a
+
+
+@compiled
+def _forget(state, kernel, row, step, d):
+    """Shrink all coefficients; return the oldest slot and by what they were multiplied."""
+    info = state.info[0]
+    oldest: Any = np.int64(0)
+    for s in range(info.n):
+        if state.store.entered[s] < state.store.entered[oldest]:
+            oldest = s
+    a = state.alpha[oldest]
+    f = expansion(state.alpha, kernel_row_of(state, kernel, oldest, d), info.n)
+    mu = math.copysign(1.0, a) * (f + step * np.float64(row[oldest]))
+    phi = shrinkage(abs(a), mu, _SHARE * info.n_steps - info.damage)
+    size = abs(a) * phi
+    info.damage += size * size + 2.0 * size - 2.0 * size * phi * mu
+    for s in range(info.n):
+        change(state, s, (phi - 1.0) * state.alpha[s])
+    return oldest, phi
+
+
+@compiled
+def _partner(state, row, i):
+    """Return the slot of the same sign that is cheapest to merge with i, and the cost; or -1.
+
+    The cost is what |w|^2 loses when the lighter of the two goes over to the other.
+    """
+    a_i, k_ii = state.alpha[i], np.float64(state.diagonal[i])
+    found: Any = np.int64(-1)
+    least = np.inf
+    for j in range(state.info[0].n):
+        k, a_j = np.float64(row[j]), state.alpha[j]
+        if k <= 0.0 or a_i * a_j <= 0.0 or j == i:
+            continue
+        k_jj = np.float64(state.diagonal[j])
+        to_j = a_i * a_i * (k_ii - k * k / max(k_jj, 1e-30))
+        to_i = a_j * a_j * (k_jj - k * k / max(k_ii, 1e-30))
+        if min(to_i, to_j) < least:
+            found, least = j, min(to_i, to_j)
+    return found, least
+
+
+@compiled
+def _cheapest_pair(state, kernel, d):
+    """Return the pair to merge; the second is -1 if no two vectors can be merged."""
+    first = _smallest(state)
+    least, best_i, best_j = np.inf, first, np.int64(-1)
+    for c in range(CANDIDATES + 1):
+        i = first if c == 0 else below(state.draws, state.info[0].n)
+        j, cost = _partner(state, kernel_row_of(state, kernel, i, d), i)
+        if j >= 0 and cost < least:
+            least, best_i, best_j = cost, i, j
+    return best_i, best_j
+
+
+@compiled
+def _merge(state, kernel, fresh, i, j, policy, r, size, d):
+    """Put a vector between i and j into slot j, for both; slot i is free then.
+
+    `fresh` is a store of the `size` rows of the block; the values of rows r and later with slot j
+    are computed anew.
+    """
+    n, cache = state.info[0].n, state.cache
+    k_ij = np.float64(kernel_row_of(state, kernel, i, d)[j])
+    h = weight_of(policy, k_ij, abs(state.alpha[i]), abs(state.alpha[j]))
+    z = stores.between(state.store, i, j, h, d)
+    row = np.zeros((1, state.alpha.size), np.float32)
+    stores.values(kernel, state.store, z, np.int64(1), d, np.int64(0), n, row)
+    k_zz = own_value(kernel, stores.spare_of(state.store, np.int64(1), d), z)
+    part_i = np.float64(row[0, i]) / max(np.float64(k_zz), 1e-30)
+    part_j = np.float64(row[0, j]) / max(np.float64(k_zz), 1e-30)
+    alpha = part_i * state.alpha[i] + part_j * state.alpha[j]
+    late = part_i * state.late[i] + part_j * state.late[j]
+    # The number of the newer one; negative, since z is no example of the stream.
+    number = -max(abs(state.store.entered[i]), abs(state.store.entered[j]))
+    put(state, j, z, state.store.weight[i] + state.store.weight[j], number, k_zz)
+    state.alpha[j], state.late[j] = alpha, late
+    row[0, j] = k_zz
+    row_cache.set_column(cache, j, row[0])
+    row_cache.keep(cache, j, row[0], n)
+    column = np.empty((1, BLOCK), np.float32)
+    stores.values(kernel, fresh, z, np.int64(1), d, r, size, column)
+    for later in range(r, size):
+        state.block.values[later, j] = column[0, later]
+
+
+@compiled
+def make_room(state, kernel, policy, fresh, r, size, step, diagonal, d):
+    """Choose the slot that row r of the block takes, all of which are in use.
+
+    Parameters
+    ----------
+    state, kernel
+        The state and its kernel.
+    policy
+        One of the policies above.
+    fresh, r, size
+        A store of the rows of the block; the row in it; the number of rows.
+    step, diagonal
+        The coefficient with which the row enters, and k(x, x).
+    d
+        Number of features.
+
+    Returns
+    -------
+    The slot, and by what the coefficient is to be multiplied.
+
+    """
+    state.info[0].n_room += 1
+    row = state.block.values[r]
+    if policy == FORGET:
+        return _forget(state, kernel, row, step, d)
+    slot = _smallest(state)
+    if policy == REMOVE:
+        slot = _easiest(state)
+        row_of_slot = kernel_row_of(state, kernel, slot, d)
+        add_scaled(state.f, row_of_slot, -state.alpha[slot], state.info[0].n)
+    elif policy == RANDOM:
+        slot = below(state.draws, state.info[0].n)
+    elif policy == BPA_S:
+        slot = _nearest_to_fresh(state, row, diagonal)
+    elif policy != SMALLEST:
+        i, j = _cheapest_pair(state, kernel, d)
+        if j >= 0:
+            _merge(state, kernel, fresh, i, j, policy, r, size, d)
+        slot = i
+    return slot, 1.0

@@ -1,0 +1,250 @@
+"""The state of the perceptron family: its arrays, and the changes of single coefficients.
+
+The model is f(x) = scale sum_s alpha_s k(x_s, x). The scale is 1, but for Pegasos, whose shrinking
+at each example would otherwise change all coefficients. The averaged model needs no sum of models:
+if a coefficient changes by delta at example t, all models from t on have the change, T - (t - 1) of
+the T so far. So with late_s, the sum of delta (t - 1) over its changes, the sum of alpha_s over all
+T models is T alpha_s - late_s.
+
+Arguments that functions of this solver share: `state`; `kernel`, bound or not (see
+`support.bound_kernels`); the slots s, i and j; n, the number of slots in use; d, the number of
+features; `row`, float32 (capacity,), the kernel values of one example with all slots.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import compiled, compiled_leaf, compiled_within
+from streamsvm.support import row_cache, states, stores
+from streamsvm.support.declaration import NOT_NEGATIVE, Field, Range, Record
+from streamsvm.support.draws import new_draws
+from streamsvm.support.fresh_block import FreshBlock
+from streamsvm.support.row_cache import RowCache
+from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
+from streamsvm.support.states import declare
+from streamsvm.support.stores import Store
+from streamsvm.support.tiles import PANEL
+
+INFO = np.dtype(
+    [
+        ("n", np.int64),  # slots in use
+        ("n_seen", np.int64),  # T: examples of a weight above 0
+        ("n_steps", np.int64),  # examples that changed the model
+        ("n_null", np.int64),  # examples that did not
+        ("n_values", np.int64),  # kernel values computed for fresh examples
+        ("n_room", np.int64),  # examples for which room was made
+        ("last_number", np.int64),  # largest number of an example so far
+        ("damage", np.float64),  # Q of the Forgetron: what forgetting has cost so far
+        ("ready", np.int64),  # n or -n: the scratch has the kernel values of rows with n slots
+    ]
+)
+
+
+class PerceptronState(NamedTuple):
+    """The arrays of the family; a slot is a position in all arrays of length `capacity`."""
+
+    store: Store
+    cache: RowCache
+    block: FreshBlock
+    alpha: np.ndarray  # signed coefficients, before the scale
+    late: np.ndarray  # sum of (change of alpha) (t - 1)
+    f: np.ndarray  # sum_t alpha_t k(x_t, x_s), kept up to date under the policy REMOVE only
+    diagonal: np.ndarray  # k(x_s, x_s)
+    inverse: np.ndarray  # of the kernel matrix of the slots, under the policy PROJECT only
+    draws: np.ndarray  # state of the random generator, see `support.draws`
+    info: Any  # record array (1,) of INFO
+
+
+def _check_room(state: Any, sizes: dict[str, int]) -> None:
+    """Raise ValueError if there are more support vectors than `inverse` has rows for."""
+    if 0 < len(state.inverse) < state.info[0].n:
+        raise ValueError("more slots than the inverse of the kernel matrix has rows")
+
+
+declare(
+    PerceptronState,
+    {
+        "store": STORE,
+        "cache": CACHE,
+        "block": BLOCK_SCRATCH,
+        "alpha": Field(("slots",)),
+        "late": Field(("slots",)),
+        "f": Field(("slots",)),
+        "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
+        "inverse": Field(("basis", "basis")),
+        "draws": Field((1,), np.uint64, range=Range(1)),
+        "info": Record(INFO, reset=("ready",)),
+    },
+    _check_room,
+)
+
+
+def new_state(
+    n_features: int,
+    cache_bytes: int = 0,
+    basis: int = 0,
+    seed: int | None = None,
+    sparse: bool = False,
+    capacity: int = 2 * PANEL,
+) -> PerceptronState:
+    """Return an empty state.
+
+    Parameters
+    ----------
+    n_features
+        Number of features that there is room for.
+    cache_bytes
+        Bytes for cached kernel rows, which only budgets use.
+    basis
+        Rows of the inverse of the kernel matrix: the budget for the policy PROJECT, else 0.
+    seed
+        Seed of the random draws; None: a different one each time.
+    sparse
+        Whether rows are stored as their nonzero features.
+    capacity
+        Number of slots.
+
+    """
+    sizes = {"slots": capacity, "features": n_features, "basis": basis}
+    state: PerceptronState = states.new(
+        PerceptronState, sizes, sparse=sparse, cache_bytes=cache_bytes, draws=new_draws(seed)
+    )
+    return state
+
+
+@compiled_leaf
+def summed(alpha, late, T, row, n):
+    """Return sum_s (T alpha_s - late_s) k_s over s < n: the sum of all models so far."""
+    total = 0.0
+    for s in range(n):
+        total += (T * alpha[s] - late[s]) * np.float64(row[s])
+    return total
+
+
+@compiled_leaf
+def add_scaled(f, row, amount, n):
+    """Add amount * row to f, for the first n elements; f float64, row float32."""
+    for s in range(n):
+        f[s] += amount * np.float64(row[s])
+
+
+@compiled_within
+def change(state, s, delta):
+    """Add `delta` to a coefficient, from the present example on."""
+    state.alpha[s] += delta
+    state.late[s] += delta * (state.info[0].n_seen - 1)
+
+
+@compiled_within
+def slot_of(state, number):
+    """Return the slot of the example with that number, or -1."""
+    if number <= state.info[0].last_number:
+        for s in range(state.info[0].n):
+            if state.store.entered[s] == number:
+                return s
+    return np.int64(-1)
+
+
+@compiled
+def put(state, s, x, weight, number, diagonal):
+    """Put an example with coefficient 0 into a slot; what was in it is overwritten."""
+    stores.release(state.store, s)
+    stores.put(state.store, s, x)
+    state.store.entered[s], state.store.weight[s] = number, weight
+    state.alpha[s] = state.late[s] = 0.0
+    state.diagonal[s] = diagonal
+    row_cache.free(state.cache, s)
+
+
+@compiled
+def kernel_row_of(state, kernel, s, d):
+    """Return the kernel values of a slot with all slots, float32; valid until the next call."""
+    n = state.info[0].n
+    return state.cache.values[row_cache.kernel_row(state.cache, kernel, state.store, s, n, d)]
+
+
+@compiled
+def extend_inverse(state, solved, distance, m):
+    """Add row and column m to the inverse of the kernel matrix of the first m slots.
+
+    Parameters
+    ----------
+    state
+        The state.
+    solved
+        float64 (>= m,): the inverse times the kernel values of the new row.
+    distance
+        The squared distance of the new row from the span of the others, above 0.
+    m
+        Slots so far.
+
+    """
+    inverse = state.inverse
+    for i in range(m):
+        part = solved[i] / distance
+        for j in range(m):
+            inverse[i, j] += part * solved[j]
+        inverse[i, m] = inverse[m, i] = -part
+    inverse[m, m] = 1.0 / distance
+
+
+@compiled_leaf
+def _dot(a, row, n):
+    total = 0.0
+    for s in range(n):
+        total += a[s] * np.float64(row[s])
+    return total
+
+
+@compiled
+def solve(state, row, diagonal, solved, n):
+    """Write the coefficients of a row's projection on the first n slots; return its distance.
+
+    Parameters
+    ----------
+    state, row
+        The state, and the kernel values of the row with its slots.
+    diagonal
+        k(x, x) of the row.
+    solved
+        float64 (>= n,), written: row ~ sum_s solved_s x_s.
+    n
+        Number of slots.
+
+    Returns
+    -------
+    The square of the distance of the row from its projection, at least 0.
+
+    """
+    for s in range(n):
+        solved[s] = _dot(state.inverse[s], row, n)
+    return max(0.0, np.float64(diagonal) - _dot(solved, row, n))
+
+
+@compiled
+def rebuild(state, kernel, d):
+    """Recompute what depends on the kernel, after its change; needed with a budget only."""
+    n = state.info[0].n
+    for s in range(n):
+        row_cache.free(state.cache, s)
+    scratch, solved = np.zeros((1, d), np.float32), np.zeros(n)
+    for s in range(n):
+        x = stores.row_of(state.store, s, scratch, d)
+        stores.values(kernel, state.store, x, np.int64(1), d, np.int64(0), n, state.block.values)
+        row = state.block.values[0]
+        state.diagonal[s] = row[s]
+        state.f[s] = _dot(state.alpha, row, n)
+        if state.inverse.shape[0] > 0:
+            distance = solve(state, row, row[s], solved, s)
+            extend_inverse(state, solved, max(distance, 1e-6 * np.float64(row[s]) + 1e-30), s)
+
+
+@compiled
+def exchange_classes(state):
+    """Exchange the negative and the positive class."""
+    for array in (state.alpha, state.late, state.f):
+        for s in range(array.size):
+            array[s] = -array[s]

@@ -1,0 +1,282 @@
+"""The perceptron family: one pass, one update an example, with or without a budget.
+
+Each learner keeps f(x) = sum_s alpha_s k(x_s, x), without bias, and adds a fresh example (x, y) if
+its margin y f(x) is too small. C is the learner's C times class weight times example weight.
+
+Kernel perceptron (Aizerman 1964; Freund, Schapire 1998; thesis 2010, Algorithm 2)::
+
+    if y f(x) <= margin:     alpha_x = y C,   with C = the weights alone
+
+Passive-aggressive (Crammer, Dekel, Keshet, Shalev-Shwartz, Singer 2006; thesis, Algorithm 3)::
+
+    if l = 1 - y f(x) > 0:   alpha_x = y l / k(x, x)                     PA
+                                       y min(C, l / k(x, x))             PA-I
+                                       y l / (k(x, x) + 1 / (2 C))       PA-II
+
+Kernel Pegasos (Shalev-Shwartz, Singer, Srebro, Cotter 2011), for l2/2 |w|^2 + mean C hinge::
+
+    f <- (1 - 1/t) f;  if y f(x) < 1 before:  alpha_x = y C / (l2 t)
+
+Pegasos' coefficients are stored without the factor 1 / (l2 t), which all of them share at each t.
+
+Averages: of all models so far; for Pegasos model t counts t times (Lacoste-Julien, Schmidt, Bach
+2012), which converges like 1 / T, and makes the sums the same as those of the others: the model at
+t times t is sum_s alpha_s k(x_s, .) / l2.
+
+With a budget: `make_room` in place of the vector that leaves; or, with PROJECT (Projectron:
+Orabona, Keshet, Caputo, JMLR 10, 2009), the step is made along the projection P x of the fresh
+example on the span of the vectors kept, once there are as many as allowed, or if x almost lies in
+that span. |P x|^2 is then in the place of k(x, x).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import borrowed, chosen_by, compiled, compiled_within
+from streamsvm.solvers.bounds import PROJECT, REMOVE, UNBOUNDED, Budget, Unbounded
+from streamsvm.solvers.perceptron.budget import BPA_S, make_room, uses_rows
+from streamsvm.solvers.perceptron.state import (
+    add_scaled,
+    change,
+    extend_inverse,
+    put,
+    slot_of,
+    solve,
+    summed,
+)
+from streamsvm.support import fresh_block, row_cache, stores
+from streamsvm.support.fresh_block import BLOCK
+from streamsvm.support.kernel_values import expansion
+from streamsvm.support.rows import count, part, width
+
+PERCEPTRON, PA, PA_I, PA_II, PEGASOS = 0.0, 1.0, 2.0, 3.0, 4.0
+"""The rules of updates."""
+
+DEPENDENT = 1e-3
+"""A row whose squared distance from the span is below this share of k(x, x) counts as within it:
+the inverse of the kernel matrix loses digits with smaller ones."""
+
+
+class Schedule(NamedTuple):
+    """Parameters of the steps; `learn_rows` is compiled once for each type of `bounds`."""
+
+    rule: float  # one of the rules above
+    margin: float  # an example with y f(x) above it changes nothing
+    l2: float  # l2 of Pegasos; 0 for the others
+    averaged: float  # 1: the mean of all models predicts; 0: the last one
+    bounds: Unbounded | Budget = UNBOUNDED
+
+
+@compiled
+def scale_of(schedule, T):
+    """Return the factor of all coefficients of the model after T examples."""
+    if schedule.rule != PEGASOS:
+        return 1.0
+    return 1.0 / (schedule.l2 * T) if T > 0 else 0.0
+
+
+@compiled
+def scale_of_average(schedule, T):
+    """Return the factor of the sum of all models: 1 over the sum of their weights."""
+    if T == 0:
+        return 0.0
+    if schedule.rule != PEGASOS:
+        return 1.0 / T
+    # Multiplied as floats: as integers they overflow after three billion examples.
+    return 2.0 / (schedule.l2 * np.float64(T) * (np.float64(T) + 1.0))
+
+
+@compiled_within
+def step_of(schedule, y, f, square, box):
+    """Return the coefficient of a fresh example whose margin is too small; square = k(x, x)."""
+    if schedule.rule == PERCEPTRON or schedule.rule == PEGASOS:
+        return y * box
+    loss = 1.0 - y * f
+    if schedule.rule == PA_II:
+        return y * loss / (square + 0.5 / box)
+    # A row of k(x, x) = 0 cannot change its own margin.
+    step = loss / square if square > 0.0 else 0.0
+    return y * (min(box, step) if schedule.rule == PA_I else step)
+
+
+@compiled_within
+def _enter(state, x, r, size, slot, weight, number, diagonal):
+    """Put row r of the block into a slot, with coefficient 0; tell the later rows of the block."""
+    put(state, slot, x, weight, number, diagonal)
+    state.info[0].last_number = max(state.info[0].last_number, number)
+    state.block.values[r, slot] = diagonal
+    for later in range(r + 1, size):
+        state.block.values[later, slot] = state.block.among[later, r]
+
+
+@compiled
+def _update_unbounded(
+    bounds, state, kernel, x, fresh, r, size, y, f, box, weight, number, diagonal, schedule
+):
+    slot = slot_of(state, number)
+    if slot < 0:
+        slot = state.info[0].n
+        state.info[0].n = slot + 1
+        _enter(state, x, r, size, slot, weight, number, diagonal)
+    change(state, slot, step_of(schedule, y, f, np.float64(diagonal), box))
+
+
+@compiled
+def _project(state, row, y, f, box, diagonal, schedule):
+    """Make the step along the projection on the slots, if it is to be; tell whether it was."""
+    n = state.info[0].n
+    solved = np.empty(n)
+    distance = solve(state, row, diagonal, solved, n)
+    k_xx = np.float64(diagonal)
+    if n < schedule.bounds.limit and distance > DEPENDENT * k_xx:
+        extend_inverse(state, solved, distance, n)
+        return False
+    if k_xx - distance > 1e-6 * k_xx:
+        step = step_of(schedule, y, f, k_xx - distance, box)
+        for s in range(n):
+            change(state, s, step * solved[s])
+    return True
+
+
+@compiled
+def _update_budget(
+    bounds, state, kernel, x, fresh, r, size, y, f, box, weight, number, diagonal, schedule
+):
+    info, row = state.info[0], state.block.values[r]
+    policy, slot = bounds.policy, slot_of(state, number)
+    step = step_of(schedule, y, f, np.float64(diagonal), box)
+    if slot < 0:
+        if policy == PROJECT and _project(state, row, y, f, box, diagonal, schedule):
+            return
+        carried, late, factor = 0.0, 0.0, 1.0
+        if info.n < bounds.limit:
+            slot = info.n
+            info.n = slot + 1
+        else:
+            slot, factor = make_room(
+                state, kernel, policy, fresh, r, size, step, diagonal, width(x)
+            )
+            if policy == BPA_S:
+                along = np.float64(row[slot]) / max(np.float64(diagonal), 1e-30)
+                carried, late = along * state.alpha[slot], along * state.late[slot]
+        step *= factor
+        _enter(state, x, r, size, slot, weight, number, diagonal)
+        state.alpha[slot], state.late[slot] = carried, late
+        if policy == REMOVE:
+            state.f[slot] = expansion(state.alpha, row, info.n)
+        if uses_rows(policy):
+            row_cache.set_column(state.cache, slot, row)
+            row_cache.keep(state.cache, slot, row, info.n)
+    change(state, slot, step)
+    if policy == REMOVE:
+        add_scaled(state.f, row, step, info.n)
+
+
+_update: Any = chosen_by(0, {Unbounded: _update_unbounded, Budget: _update_budget})
+"""_update(bounds, state, kernel, x, fresh, r, size, y, f, box, weight, number, diagonal, schedule):
+take row r of the block, x, which violates the margin, into the model."""
+
+
+@compiled
+def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
+    """Learn rows one after the other, with the kernel values of a block computed together.
+
+    Parameters
+    ----------
+    state, kernel
+        The state and its kernel.
+    x
+        n rows: float32 (n, d), finite, or `SparseRows`.
+    y, box, weight
+        float64 (n,): labels +1.0 or -1.0, C of each row, example weights.
+    numbers
+        int64 (n,), positive: an example that is a support vector already does not enter again.
+    diagonal, schedule
+        float32 (n,): k(x, x) of each row; a `Schedule`.
+    margins
+        float64 (n,), written: what predicted each row before it was learnt.
+
+    Returns
+    -------
+    How many rows were learnt; fewer than n when the store is full and must grow first.
+
+    """
+    state = borrowed(state)
+    n_rows, d = count(x), width(x)
+    start = 0
+    while start < n_rows:
+        size = min(BLOCK, n_rows - start)
+        rows = part(x, start, start + size)
+        info = state.info[0]
+        # Unless they were computed before: see `ready` of `state.INFO`.
+        if not (n_rows == size and info.ready == -info.n < 0):
+            fresh_block.fill(state.block, kernel, state.store, rows, np.int64(0), info.n)
+        info.ready = 0
+        fresh = stores.of_rows(state.block.rows, rows)
+        if size > 1:
+            stores.values(kernel, fresh, rows, size, d, np.int64(0), size, state.block.among)
+        for r in range(size):
+            at = start + r
+            one = part(x, at, at + 1)
+            is_full = state.info[0].n == state.alpha.size < schedule.bounds.limit
+            if is_full or not stores.has_room(state.store, one):
+                return at
+            row, n, T = state.block.values[r], state.info[0].n, state.info[0].n_seen
+            state.info[0].n_values += n
+            f = scale_of(schedule, T) * expansion(state.alpha, row, n)
+            margins[at] = f
+            if schedule.averaged > 0.0:
+                total = summed(state.alpha, state.late, T, row, n)
+                margins[at] = scale_of_average(schedule, T) * total
+            # An example of weight 0 is not learnt.
+            if box[at] <= 0.0:
+                continue
+            state.info[0].n_seen = T + 1
+            # A margin of 1 is enough for a hinge loss, one of 0 is not for a perceptron.
+            margin = y[at] * f
+            if margin < schedule.margin or (
+                margin == schedule.margin and schedule.rule == PERCEPTRON
+            ):
+                state.info[0].n_steps += 1
+                _update(
+                    schedule.bounds, state, kernel, one, fresh, r, size, y[at], f, box[at],
+                    weight[at], numbers[at], diagonal[at], schedule,
+                )  # fmt: skip
+            else:
+                state.info[0].n_null += 1
+        start += size
+    return n_rows
+
+
+@compiled
+def fill_block(state, kernel, x, first, stop):
+    """Compute the kernel values of the rows x, at most `BLOCK`, with slots first .. stop - 1."""
+    state = borrowed(state)
+    fresh_block.fill(state.block, kernel, state.store, x, first, stop)
+
+
+@compiled
+def margins_of(state, kernel, schedule, x, out):
+    """Write the margins of rows x into out, float64 (n,), a block at a time.
+
+    It overwrites the state's scratch: two threads must not call it with the same state.
+    """
+    state = borrowed(state)
+    n_rows, n, T = count(x), state.info[0].n, state.info[0].n_seen
+    state.info[0].ready = 0
+    start = 0
+    while start < n_rows:
+        size = min(BLOCK, n_rows - start)
+        rows = part(x, start, start + size)
+        fresh_block.fill(state.block, kernel, state.store, rows, np.int64(0), n)
+        for r in range(size):
+            row = state.block.values[r]
+            if schedule.averaged > 0.0:
+                total = summed(state.alpha, state.late, T, row, n)
+                out[start + r] = scale_of_average(schedule, T) * total
+            else:
+                out[start + r] = scale_of(schedule, T) * expansion(state.alpha, row, n)
+        start += size

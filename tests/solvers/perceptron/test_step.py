@@ -1,0 +1,216 @@
+"""The perceptron family against its slow twin, and its invariants."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamsvm import kernels
+from streamsvm.solvers.bounds import MERGE, PROJECT, REMOVE, SMALLEST, UNBOUNDED, Budget
+from streamsvm.solvers.perceptron import budget, step
+from streamsvm.solvers.perceptron import state as perceptron_state
+from streamsvm.support import states, stores
+from streamsvm.support.bound_kernels import bound
+from streamsvm.support.rows import cut, sparse
+from tests.reference.slow_perceptron import SlowPerceptron
+
+GAMMA, N, LIMIT = 0.7, 160, 12
+RULES = {
+    "perceptron": step.PERCEPTRON,
+    "PA": step.PA,
+    "PA-I": step.PA_I,
+    "PA-II": step.PA_II,
+    "pegasos": step.PEGASOS,
+}
+POLICIES = {
+    "remove": REMOVE,
+    "smallest": SMALLEST,
+    "random": budget.RANDOM,
+    "project": PROJECT,
+    "merge": MERGE,
+}
+CASES = [
+    *((rule, name) for rule in RULES for name in (None, *POLICIES)),
+    ("perceptron", "forget"),
+    ("PA-I", "bpa-s"),
+]
+
+
+def problem(seed=0, n=N):
+    draws = np.random.default_rng(seed)
+    x = draws.normal(size=(n, 3)).astype(np.float32)
+    x[draws.random((n, 3)) < 0.2] = 0.0
+    y = np.where((x**2).sum(axis=1) + 0.8 * draws.normal(size=n) < 2.0, 1.0, -1.0)
+    # Unequal, so that no two vectors are as good as each other.
+    return x, y, draws.uniform(0.2, 1.0, n) * (draws.random(n) < 0.8)
+
+
+def schedule_of(rule, name=None, averaged=True, margin=None, limit=LIMIT):
+    margin = (0.0 if rule == "perceptron" else 1.0) if margin is None else margin
+    numbers = POLICIES | {"forget": budget.FORGET, "bpa-s": budget.BPA_S}
+    bounds = UNBOUNDED if name is None else Budget(float(limit), numbers[name])
+    l2 = 0.05 if rule == "pegasos" else 0.0
+    return step.Schedule(RULES[rule], margin, l2, float(averaged), bounds)
+
+
+class Stream:
+    """A state that learns rows of a problem by their numbers, growing as a learner does."""
+
+    def __init__(self, schedule, x, y, box, is_sparse=False, cache_bytes=10**6):
+        is_projected = schedule.bounds != UNBOUNDED and schedule.bounds.policy == PROJECT
+        basis = int(schedule.bounds.limit) if is_projected else 0
+        self.state = perceptron_state.new_state(3, cache_bytes, basis, 5, is_sparse)
+        self.schedule, self.y, self.box = schedule, y, box
+        self.x = sparse(x) if is_sparse else x
+
+    def learn(self, first, stop, numbers=None):
+        numbers = np.arange(first + 1, stop + 1) if numbers is None else numbers
+        margins, done = np.zeros(stop - first), 0
+        while first + done < stop:
+            part = slice(first + done, stop)
+            done += step.learn_rows(
+                self.state, bound(kernels.RBF(GAMMA), self.state.store),
+                cut(self.x, first + done, stop), self.y[part], self.box[part], self.box[part],
+                numbers[done:], np.ones(stop - first - done, np.float32), self.schedule,
+                margins[done:],
+            )  # fmt: skip
+            if first + done < stop:
+                capacity = 2 * self.state.alpha.size
+                self.state = states.grown(self.state, capacity, 3, 10**6)
+        return margins
+
+    def gram(self):
+        rows = self.rows()
+        return np.exp(-GAMMA * ((rows[:, None] - rows[None]) ** 2).sum(axis=2))
+
+    def rows(self):
+        rows = stores.rows_of(self.state.store, self.n, 3)
+        return rows.astype(float) if isinstance(rows, np.ndarray) else np.array(_dense(rows))
+
+    @property
+    def n(self):
+        return int(self.state.info[0].n)
+
+
+def _dense(rows):
+    out = np.zeros((rows.start.size - 1, rows.d))
+    for r in range(len(out)):
+        part = slice(rows.start[r], rows.start[r + 1])
+        out[r, rows.columns[part]] = rows.values[part]
+    return out
+
+
+def slow(schedule, rule, name):
+    limit = np.inf if name is None else LIMIT
+    word = perceptron_state.new_draws(5)[0]
+    return SlowPerceptron(
+        rule, GAMMA, schedule.margin, schedule.l2, bool(schedule.averaged), limit, name, word
+    )
+
+
+@pytest.mark.parametrize("averaged", [True, False])
+@pytest.mark.parametrize(("rule", "name"), CASES)
+def test_it_is_its_slow_twin(rule, name, averaged):
+    x, y, box = problem()
+    schedule = schedule_of(rule, name, averaged)
+    twin, fast = slow(schedule, rule, name), Stream(schedule, x, y, box)
+    expected = [
+        twin.learn(*row) for row in zip(x.astype(float), y, box, range(1, N + 1), strict=True)
+    ]
+    margins = fast.learn(0, N)
+    assert twin.closest > 1e-5
+    size = 1.0 + np.abs(expected).max()
+    np.testing.assert_allclose(margins, expected, rtol=0, atol=3e-4 * size)
+    rows, coefficients = twin.expansion()
+    assert fast.n == len(rows) and fast.state.info[0].n_steps == twin.mistakes
+    np.testing.assert_allclose(fast.rows(), rows, rtol=0, atol=1e-3)
+    out = np.zeros(20)
+    kernel = bound(kernels.RBF(GAMMA), fast.state.store)
+    step.margins_of(fast.state, kernel, schedule, x[:20], out)
+    k = np.exp(-GAMMA * ((x[:20, None] - rows[None]) ** 2).sum(axis=2))
+    np.testing.assert_allclose(out, k @ coefficients, rtol=0, atol=3e-4 * size)
+
+
+@pytest.mark.parametrize(("rule", "name"), [("PA-I", None), ("pegasos", "merge")])
+def test_a_second_epoch_adds_to_what_is_there(rule, name):
+    x, y, box = problem(1)
+    schedule = schedule_of(rule, name)
+    twin, fast = slow(schedule, rule, name), Stream(schedule, x, y, box)
+    for _ in range(2):
+        for row in zip(x[:60].astype(float), y[:60], box[:60], range(1, 61), strict=True):
+            twin.learn(*row)
+        fast.learn(0, 60)
+    assert fast.n == len(twin.rows)
+    scale = step.scale_of(schedule, fast.state.info[0].n_seen)
+    np.testing.assert_allclose(scale * fast.state.alpha[: fast.n], twin.a, atol=1e-3)
+
+
+@settings(max_examples=20)
+@given(
+    case=st.sampled_from(CASES),
+    seed=st.integers(0, 99),
+    cuts=st.lists(st.integers(0, N), max_size=4),
+    limit=st.integers(2, 40),
+)
+def test_invariants_and_any_batches(case, seed, cuts, limit):
+    x, y, box = problem(seed)
+    schedule = schedule_of(*case, limit=limit)
+    once, parts = Stream(schedule, x, y, box), Stream(schedule, x, y, box, cache_bytes=0)
+    margins = once.learn(0, N)
+    edges = [0, *sorted(cuts), N]
+    found = [parts.learn(*edge) for edge in pairwise(edges)]
+    assert margins.tobytes() == np.concatenate(found).tobytes()
+    for name in ("alpha", "late"):
+        assert getattr(once.state, name)[: once.n].tobytes() == (
+            getattr(parts.state, name)[: once.n].tobytes()
+        )
+    info = once.state.info[0]
+    assert info.n_seen == np.count_nonzero(box) == info.n_steps + info.n_null
+    assert once.n <= (limit if case[1] else N)
+    gram, alpha = once.gram(), once.state.alpha[: once.n]
+    if case[1] == "remove":
+        np.testing.assert_allclose(once.state.f[: once.n], gram @ alpha, atol=1e-4)
+    if case[1] == "project":
+        inverse = once.state.inverse[: once.n, : once.n]
+        np.testing.assert_allclose(inverse @ gram, np.eye(once.n), atol=2e-2)
+    numbers = once.state.store.entered[: once.n]
+    assert len(set(numbers.tolist())) == once.n and (np.abs(numbers) <= N).all()
+
+
+@pytest.mark.parametrize("name", [None, "merge", "bpa-s"])
+def test_sparse_rows_are_as_dense_ones(name):
+    x, y, box = problem(2)
+    schedule = schedule_of("PA-I", name)
+    dense, thin = Stream(schedule, x, y, box), Stream(schedule, x, y, box, is_sparse=True)
+    np.testing.assert_allclose(dense.learn(0, N), thin.learn(0, N), rtol=0, atol=2e-4)
+    np.testing.assert_allclose(dense.rows(), thin.rows(), atol=1e-5)
+
+
+@given(sigma=st.floats(0.01, 5.0), mu=st.floats(-5.0, 5.0), allowed=st.floats(1e-3, 10.0))
+def test_shrinkage_is_the_largest_that_is_allowed(sigma, mu, allowed):
+    def psi(phi):
+        return (sigma * phi) ** 2 + 2 * sigma * phi - 2 * sigma * phi * phi * mu
+
+    phi = budget.shrinkage(sigma, mu, allowed)
+    assert 0.0 < phi <= 1.0 and psi(phi) <= allowed + 1e-6
+    if phi < 1.0:
+        between = np.linspace(phi, 1.0, 50)[1:]
+        assert (psi(between) > allowed - 1e-6).all()
+
+
+def test_a_change_of_the_kernel_recomputes_what_depends_on_it():
+    x, y, box = problem(3)
+    for name in ("remove", "project"):
+        stream = Stream(schedule_of("perceptron", name), x, y, box)
+        stream.learn(0, N)
+        kernel = bound(kernels.RBF(2.0 * GAMMA), stream.state.store)
+        perceptron_state.rebuild(stream.state, kernel, 3)
+        gram = stream.gram() ** 2
+        if name == "remove":
+            f = gram @ stream.state.alpha[: stream.n]
+            np.testing.assert_allclose(stream.state.f[: stream.n], f, atol=1e-4)
+        else:
+            inverse = stream.state.inverse[: stream.n, : stream.n]
+            np.testing.assert_allclose(inverse @ gram, np.eye(stream.n), atol=1e-3)
