@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from streamsvm import kernels
     from streamsvm._public import (
         LaRankClassifier,
+        LaRankSequenceLabeler,
         LASVMClassifier,
+        SequencePA,
+        SequencePerceptron,
         SGDQNClassifier,
         StandardScaler,
         SVMSGDClassifier,
@@ -26,8 +29,11 @@ if TYPE_CHECKING:
 __all__ = [
     "LASVMClassifier",
     "LaRankClassifier",
+    "LaRankSequenceLabeler",
     "SGDQNClassifier",
     "SVMSGDClassifier",
+    "SequencePA",
+    "SequencePerceptron",
     "StandardScaler",
     "TrackingMonitor",
     "TrackingSVMClassifier",

@@ -1,7 +1,10 @@
 """The public names but `kernels`; learners register themselves as they are imported."""
 
 from streamsvm.learners.larank import LaRankClassifier
+from streamsvm.learners.larank_sequence import LaRankSequenceLabeler
 from streamsvm.learners.lasvm import LASVMClassifier
+from streamsvm.learners.sequence_pa import SequencePA
+from streamsvm.learners.sequence_perceptron import SequencePerceptron
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.learners.sgdqn import SGDQNClassifier
 from streamsvm.learners.tracking import TrackingSVMClassifier
@@ -14,8 +17,11 @@ from streamsvm.run.warm import warm
 __all__ = [
     "LASVMClassifier",
     "LaRankClassifier",
+    "LaRankSequenceLabeler",
     "SGDQNClassifier",
     "SVMSGDClassifier",
+    "SequencePA",
+    "SequencePerceptron",
     "StandardScaler",
     "TrackingMonitor",
     "TrackingSVMClassifier",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from streamsvm._compile import compiled
 from streamsvm.solvers.sequences.exact import best_labels, process_new, process_old
 from streamsvm.solvers.sequences.label_pool import sequence_of
@@ -98,3 +96,17 @@ def improve(model, patterns, order, n, n_optimize, done, scratch):
             if active.place[slot] >= 0:
                 process_old(model, patterns, order, slot, n, scratch, o > 0)
     return active.counts[0].n
+
+
+@compiled
+def linear_part(patterns, cost):
+    """Return the linear term of the dual, -sum_{i, y} Delta(y, y_i) beta_i^y."""
+    active, total = patterns.active, 0.0
+    for m in range(active.counts[0].n_members):
+        head = patterns.head[active.members[m]]
+        truth, v = sequence_of(patterns.labels, head), patterns.next[head]
+        while v != NONE:
+            labels = sequence_of(patterns.labels, v)
+            total -= loss_of(cost, truth, labels) * patterns.beta[v]
+            v = patterns.next[v]
+    return total

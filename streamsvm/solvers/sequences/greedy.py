@@ -227,7 +227,10 @@ def learn(model, patterns, schedule, x, first, labels, known, box, draws, done):
                 remove(model, patterns, schedule.order, old)
                 info.n_forgotten += 1
             c = box[i] * model.cost[labels[t]]
-            process_new(model, patterns, schedule, x, t, labels[t], past, c, known[i], scores, beta)
+            process_new(
+                model, patterns, schedule, x, t, active.counts[0].n_offered, labels[t], past, c,
+                known[i], scores, beta,
+            )  # fmt: skip
             for _ in range(schedule.n_reprocess):
                 _reprocess(model, patterns, schedule, known[i], draws, picks, scores)
             _shift(past, labels[t])

@@ -185,3 +185,47 @@ def smallest(patterns):
         if patterns.beta[patterns.head[slot]] < patterns.beta[patterns.head[best]]:
             best = slot
     return best
+
+
+def filled(
+    patterns: SentencePatterns,
+    lengths: np.ndarray,
+    tokens: np.ndarray,
+    counts: np.ndarray,
+    betas: np.ndarray,
+    labels: np.ndarray,
+) -> SentencePatterns:
+    """Return empty patterns with sentences and support vectors put into their slots.
+
+    Parameters
+    ----------
+    patterns
+        Patterns with room for all slots and vectors, whose store and active set are set.
+    lengths
+        int64 (slots,): the number of tokens of each sentence; 0 of a free slot.
+    tokens
+        int32: the number of features of each token.
+    counts
+        int32 (slots,): the number of support vectors of each sentence.
+    betas
+        float64: the coefficients of all support vectors.
+    labels
+        int32: the labels of all support vectors.
+
+    """
+    slots, vectors = patterns.box.size, patterns.beta.size
+    patterns = patterns._replace(
+        lengths=label_pool.grown(patterns.lengths, slots, tokens.size),
+        labels=label_pool.grown(patterns.labels, vectors, labels.size),
+    )
+    v, token, at = 0, 0, 0
+    for slot, (n, n_vectors) in enumerate(zip(lengths.tolist(), counts.tolist(), strict=True)):
+        label_pool.put(patterns.lengths, slot, tokens[token : token + n])
+        token += n
+        last = NONE
+        for _ in range(n_vectors):
+            last = new_vector(patterns, labels[at : at + n], betas[v], last)
+            if patterns.head[slot] == NONE:
+                patterns.head[slot] = last
+            v, at = v + 1, at + n
+    return patterns
