@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from streamsvm import kernels
     from streamsvm._public import (
+        Chain,
         LaRankClassifier,
         LaRankSequenceLabeler,
         LASVMClassifier,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Chain",
     "LASVMClassifier",
     "LaRankClassifier",
     "LaRankSequenceLabeler",

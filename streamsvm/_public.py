@@ -10,11 +10,13 @@ from streamsvm.learners.sgdqn import SGDQNClassifier
 from streamsvm.learners.tracking import TrackingSVMClassifier
 from streamsvm.model_files.container import load, save
 from streamsvm.monitor.tracker import TrackingMonitor
+from streamsvm.preprocessing.chain import Chain
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.batches import predict_then_learn_many
 from streamsvm.run.warm import warm
 
 __all__ = [
+    "Chain",
     "LASVMClassifier",
     "LaRankClassifier",
     "LaRankSequenceLabeler",

@@ -190,13 +190,21 @@ def _read_slowly(token: Any, keys: array[int], values: array[float]) -> None:
             keys.append(_ITEM_KEYS[(name, value)])
             values.append(1.0)
         else:
-            number = _number(name, value)
+            number = number_of(name, value)
             if number != 0.0:
                 keys.append(TEXT_KEYS[str(name)])
                 values.append(number)
 
 
-def _number(name: Any, value: Any) -> float:
+def number_of(name: Any, value: Any) -> float:
+    """Return the value of a number feature.
+
+    Raises
+    ------
+    FeatureError
+        It is not a finite number of single precision.
+
+    """
     if isinstance(value, (bool, int, float, np.bool_, np.number)):
         number = float(value)
         if math.isfinite(number) and abs(number) <= _LARGEST:

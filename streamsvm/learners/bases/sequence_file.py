@@ -32,17 +32,23 @@ _DRAWS = Field((1,), np.uint64, range=Range(1))
 # Matrices by their nonzero entries
 
 
+def _small(n: int) -> Any:
+    """Return a dtype of whole numbers below n."""
+    return np.uint8 if n <= 256 else np.int32
+
+
 def _put_matrix(arrays: dict[str, np.ndarray], name: str, matrix: np.ndarray) -> None:
     rows, columns = np.nonzero(matrix)
     arrays[f"{name}_lengths"] = np.bincount(rows, minlength=len(matrix)).astype(np.int32)
-    arrays[f"{name}_columns"] = columns.astype(np.int32)
+    arrays[f"{name}_columns"] = columns.astype(_small(matrix.shape[1]))
     arrays[f"{name}_values"] = matrix[rows, columns]
 
 
 def _take_matrix(arrays: NamedArrays, name: str, n: int, columns: int, dtype: Any) -> np.ndarray:
     lengths = arrays.take(f"{name}_lengths", Field((n,), np.int32, range=Range(0, columns)), {})
     total = int(lengths.sum())
-    at = arrays.take(f"{name}_columns", Field((total,), np.int32, range=Range(0, columns - 1)), {})
+    field = Field((total,), _small(columns), range=Range(0, columns - 1))
+    at = arrays.take(f"{name}_columns", field, {})
     values = arrays.take(f"{name}_values", Field((total,), dtype), {})
     matrix = np.zeros((n, columns), dtype)
     matrix[np.repeat(np.arange(n), lengths), at] = values
