@@ -75,8 +75,8 @@ def best_labels(model, columns, values, offsets, truth, n, scratch):
     for t in range(truth.size):
         cost = np.float32(model.cost[truth[t]])
         for c in range(n):
-            scores[t, c] += cost
-        scores[t, truth[t]] -= cost
+            if c != truth[t]:
+                scores[t, c] += cost
     labels = np.empty(n_tokens, np.int32)
     viterbi(scores, model.moves[0], n, scratch.best, scratch.back, labels)
     return labels
