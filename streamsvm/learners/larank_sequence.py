@@ -120,8 +120,8 @@ class LaRankSequenceLabeler(SequenceLearner):
         """Yield the settings that the tests of all sequence learners run with."""
         yield {"seed": 42}
         yield {"order": 0, "reprocess": 2, "optimize": 3, "seed": 42}
-        yield {"window": 30, "C": 1.0, "seed": 42}
-        yield {"max_support_patterns": 20, "seed": 42}
+        yield {"window": 90, "C": 1.0, "seed": 42}
+        yield {"max_support_patterns": 60, "seed": 42}
         yield {"inference": "exact", "seed": 42}
         yield {"inference": "exact", "order": 0, "max_support_patterns": 6, "seed": 42}
         yield {"inference": "exact", "window": 8, "class_weight": {"B": 2.0}, "seed": 42}

@@ -30,7 +30,7 @@ class _Columns(NamedTuple):
     numbers: dict[str, Sequence[float]]  # a number for each token
 
 
-class Chain(Locked, base.Transformer):
+class Chain(Locked, base.MiniBatchTransformer):
     """Make features of a token from the texts of its neighbours, its letters and its numbers.
 
     It stands before a learner of label sequences, in a pipeline. A token is a string, a list of
@@ -92,13 +92,13 @@ class Chain(Locked, base.Transformer):
         self._compiled: dict[tuple[str, ...], CompiledTemplates] = {}
         self._pieces, self._shape_keys = PieceKeys(int(affixes), int(ngrams)), ShapeKeys()
 
-    def transform_one(self, tokens: Any) -> Sentences:
+    def transform_one(self, x: Any) -> Sentences:
         """Return the features of one sentence, for the learner.
 
         Parameters
         ----------
-        tokens
-            A sequence of tokens.
+        x
+            A sentence: a sequence of tokens.
 
         Returns
         -------
@@ -112,7 +112,7 @@ class Chain(Locked, base.Transformer):
             A template names a column that the tokens do not have.
 
         """
-        return self._features(_columns_of([tokens]))
+        return self._features(_columns_of([x]))
 
     def transform_many(self, X: Any) -> Sentences:
         """Return the features of several sentences.

@@ -113,17 +113,17 @@ class SequenceLearner(Locked, base.Estimator):
 
     # Learning
 
-    def learn_one(self, tokens: Any, labels: Iterable[Any], w: float = 1.0) -> None:
+    def learn_one(self, x: Any, y: Iterable[Any], w: float = 1.0) -> None:
         """Learn one sentence.
 
         Parameters
         ----------
-        tokens
-            A sequence of tokens. A token is a dict of features by name, a list of strings, each of
+        x
+            A sentence: a sequence of tokens. A token is a dict of features by name, a list of strings, each of
             which is a feature, or a string, its only feature. Of a dict, a string makes the feature
             ``name=value``, a number or boolean the feature ``name`` with that value. A NumPy array
             (tokens, features) has columns named 0, 1, ... Or what `Chain` returns.
-        labels
+        y
             A label for each token: any hashables.
         w
             Weight of the sentence, at least 0: it multiplies C. At 0 only its labels are recorded.
@@ -136,7 +136,7 @@ class SequenceLearner(Locked, base.Estimator):
             The caller is a signal handler, or the like, in the middle of this model's learning.
 
         """
-        self._learn(read_sentences([tokens]), [labels], w)
+        self._learn(read_sentences([x]), [y], w)
 
     def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
         """Learn sentences in order: the same model as by `learn_one`, but faster.
@@ -243,12 +243,12 @@ class SequenceLearner(Locked, base.Estimator):
 
     # Predicting
 
-    def predict_one(self, tokens: Any) -> list[Any]:
+    def predict_one(self, x: Any) -> list[Any]:
         """Return the label predicted for each token.
 
         Parameters
         ----------
-        tokens
+        x
             A sentence as in `learn_one`; features that were never learnt count as 0.
 
         Returns
@@ -261,7 +261,7 @@ class SequenceLearner(Locked, base.Estimator):
             The sentence cannot be used.
 
         """
-        return self._predict(read_sentences([tokens]))[0]
+        return self._predict(read_sentences([x]))[0]
 
     def predict_many(self, X: Any) -> Any:
         """Return the labels predicted for sentences.
@@ -296,12 +296,12 @@ class SequenceLearner(Locked, base.Estimator):
         codes = self._solver.predict(self._model, self._order, x, sentences.first, n, margins)
         return codes, margins
 
-    def decision_function_one(self, tokens: Any) -> list[dict[Any, float]]:
+    def decision_function_one(self, x: Any) -> list[dict[Any, float]]:
         """Return the score of each label at each token.
 
         Parameters
         ----------
-        tokens
+        x
             A sentence as in `learn_one`.
 
         Returns
@@ -311,7 +311,7 @@ class SequenceLearner(Locked, base.Estimator):
         the best sequence that has the label there.
 
         """
-        sentences = read_sentences([tokens])
+        sentences = read_sentences([x])
         with self._lock:
             _, margins = self._codes_of(sentences, True)
             seen = self._seen
