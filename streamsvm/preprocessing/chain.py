@@ -92,7 +92,7 @@ class Chain(Locked, base.MiniBatchTransformer):
         self._compiled: dict[tuple[str, ...], CompiledTemplates] = {}
         self._pieces, self._shape_keys = PieceKeys(int(affixes), int(ngrams)), ShapeKeys()
 
-    def transform_one(self, x: Any) -> Sentences:
+    def transform_one(self, x: Any) -> Any:
         """Return the features of one sentence, for the learner.
 
         Parameters

@@ -79,9 +79,9 @@ def _more(part: SequenceLearner) -> Content:
 def _used_features(part: SequenceLearner) -> np.ndarray:
     """Return which features have a nonzero weight or are in a support pattern, bool."""
     n = vocabulary.size(part._vocabulary)
-    used: np.ndarray = part._model.weights[:n].any(axis=1)
+    used: np.ndarray = np.any(part._model.weights[:n], axis=1)
     if part._averaged:
-        used |= part._model.late[:n].any(axis=1)
+        used = used | np.any(part._model.late[:n], axis=1)
     used[_rows_of(part).columns] = True
     return used
 
@@ -112,7 +112,8 @@ def _more_with_patterns(part: SequenceLearner) -> Content:
 
 
 def _token_arrays(part: SequenceLearner, n: int) -> dict[str, np.ndarray]:
-    patterns, arrays = part._patterns, {}
+    patterns = part._patterns
+    arrays: dict[str, np.ndarray] = {}
     _put_matrix(arrays, "beta", patterns.beta[:n, : len(part._seen)])
     return arrays | {"pattern_labels": patterns.label[:n], "past": patterns.past[:n]}
 
