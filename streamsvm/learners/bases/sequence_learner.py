@@ -119,8 +119,8 @@ class SequenceLearner(Locked, base.Estimator):
         Parameters
         ----------
         x
-            A sentence: a sequence of tokens. A token is a dict of features by name, a list of strings, each of
-            which is a feature, or a string, its only feature. Of a dict, a string makes the feature
+            A sentence: a sequence of tokens. A token is a dict of features by name, a list of
+            strings, each of which is a feature, or a string, its only feature. Of a dict, a string makes the feature
             ``name=value``, a number or boolean the feature ``name`` with that value. A NumPy array
             (tokens, features) has columns named 0, 1, ... Or what `Chain` returns.
         y
