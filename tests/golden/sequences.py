@@ -78,7 +78,7 @@ def ocr(name: str) -> tuple[list[np.ndarray], list[list[str]]]:
     """Return words as arrays of pixels, a row a letter, and their letters."""
     table = pq.read_table(FOLDER / f"ocr_letters_{name}.parquet")
     pixels = np.stack([table[f"p{j}"].to_numpy() for j in range(128)], axis=1).astype(np.float32)
-    words, letters = table["word_id"].to_numpy(), np.array(table["letter"].to_pylist())
+    words, letters = table["word_id"].to_numpy(), np.array(table["label"].to_pylist())
     cuts = np.flatnonzero(np.diff(words)) + 1
     # The constant feature gives each letter a threshold of its own.
     pixels = np.concatenate([pixels, np.ones((len(pixels), 1), np.float32)], axis=1)

@@ -120,9 +120,10 @@ class SequenceLearner(Locked, base.Estimator):
         ----------
         x
             A sentence: a sequence of tokens. A token is a dict of features by name, a list of
-            strings, each of which is a feature, or a string, its only feature. Of a dict, a string makes the feature
-            ``name=value``, a number or boolean the feature ``name`` with that value. A NumPy array
-            (tokens, features) has columns named 0, 1, ... Or what `Chain` returns.
+            strings, each of which is a feature, or a string, its only feature. Of a dict, a string
+            makes the feature ``name=value``, a number or boolean the feature ``name`` with that
+            value. A NumPy array (tokens, features) has columns named 0, 1, ... Or what `Chain`
+            returns.
         y
             A label for each token: any hashables.
         w

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_within
+from streamsvm._compile import borrowed, compiled, compiled_within
 from streamsvm.solvers.sequences import label_pool
 from streamsvm.solvers.sequences.label_pool import sequence_of
 from streamsvm.solvers.sequences.model import LARANK, PERCEPTRON, add_scores, mean_weights
@@ -225,6 +225,9 @@ def learn(model, patterns, schedule, x, first, labels, known, box, draws, done, 
 
     The parameters are those of `greedy.learn`, and `scratch` for the longest sentence.
     """
+    model, patterns, x, scratch = (
+        borrowed(model), borrowed(patterns), borrowed(x), borrowed(scratch),
+    )  # fmt: skip
     active, info, order = patterns.active, model.info[0], schedule.order
     # Each PROCESSOLD may add a support vector.
     n_vectors = 2 + schedule.n_reprocess

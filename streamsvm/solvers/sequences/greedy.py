@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_within, prefetch
+from streamsvm._compile import borrowed, compiled, compiled_within, prefetch
 from streamsvm.solvers.sequences.model import (
     LARANK,
     PERCEPTRON,
@@ -88,7 +88,7 @@ def _move(beta, label, box, up, down, step):
         beta[down] = 0.0
 
 
-@compiled
+@compiled_within
 def process_old(model, patterns, order, slot, n, scores, only_vectors):
     """Make a PROCESSOLD or OPTIMIZE step on a pattern; return the gain in the dual."""
     store = patterns.store
@@ -210,6 +210,7 @@ def learn(model, patterns, schedule, x, first, labels, known, box, draws, done):
         How many sentences are learnt already.
 
     """
+    model, patterns, x = borrowed(model), borrowed(patterns), borrowed(x)
     scores = np.zeros(model.weights.shape[1], np.float32)
     beta = np.zeros(scores.size)
     past = np.zeros(max(1, schedule.order), np.int32)
