@@ -14,6 +14,7 @@ INDEX = (FOLDER.parent / "index.md").read_text()
 PRINTED = {
     "index": r"Accuracy: (8|9)",
     "larank": r"Accuracy: 9.*of 7 classes\n\d+ support patterns\n\{.*sky.*\}",
+    "larank_sequences": r"\['DET', 'NOUN', 'VERB'\]\n\d+ support patterns, dual .*\ngap .* 0\.0",
     "lasvm": r"Accuracy: .*\n\d+ support vectors, delta .*\nafter finish: delta 0\.00",
     "sgd": r"Accuracy: 8.*\n\[\('.*rate ",
     "sgdqn": r"SVMSGDClassifier objective .*\nSGDQNClassifier objective ",

@@ -115,7 +115,7 @@ def main() -> None:
         seconds = time.process_time() - start
         score = score_of(model, words_test, letters_test)
         print(f"{name:20} {seconds:6.2f} s, {100 * score.accuracy:.2f} (published {published})")
-        gap = model.finish(words, letters)
+        gap = model.finish(words, letters, max_passes=30)
         score = score_of(model, words_test, letters_test)
         print(f"{'':20} finished, gap {gap:.3f}: {100 * score.accuracy:.2f}", flush=True)
 
