@@ -251,11 +251,12 @@ class LaRankSequenceLabeler(SequenceLearner):
                 break
             n = len(self._seen)
             if batch is not None:
-                self._patterns = self._solver.learn_again(
-                    self._model, self._patterns, self._schedule(), batch, self._slots(batch), n
+                slots, schedule = self._slots(batch), self._schedule()
+                self._solver.learn_again(
+                    self._model, self._patterns, schedule, batch, slots, n, self._keep
                 )
-            self._patterns = self._solver.improve(
-                self._model, self._patterns, self._order, n, int(self.optimize)
+            self._solver.improve(
+                self._model, self._patterns, self._order, n, int(self.optimize), self._keep
             )
             gap = self._gap_of(batch)
         return gap

@@ -11,6 +11,7 @@ import pytest
 import streamsvm
 from streamsvm import Chain, LaRankSequenceLabeler, SequencePA, SequencePerceptron
 from streamsvm.errors import FeatureError, LabelError, ModelFileError, ParameterError
+from streamsvm.solvers.sequences import exact, greedy, sentence_patterns, token_patterns
 
 CLASSES = [LaRankSequenceLabeler, SequencePerceptron, SequencePA]
 CONFIGURATIONS = [(cls, params) for cls in CLASSES for params in cls._unit_test_params()]
@@ -334,3 +335,33 @@ def test_a_label_that_learns_is_refused():
         model.learn_one(["a"], [Label()])
     model.learn_one(["a"], ["b"])
     assert model.n_examples == 1
+
+
+@pytest.mark.parametrize(
+    ("inference", "module", "remove"),
+    [("greedy", greedy, token_patterns.remove), ("exact", exact, sentence_patterns.remove)],
+)
+def test_an_interruption_while_learning_loses_no_pattern(inference, module, remove, monkeypatch):
+    model, learn, calls = LaRankSequenceLabeler(inference, seed=1), module.learn, []
+
+    def interrupted(*arguments):
+        learn(*arguments)
+        calls.append(1)
+        # After patterns were grown, and more was learnt.
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+
+    def run(*arguments):
+        interrupted(*arguments)
+        return arguments[-1 if inference == "greedy" else -2] + 1
+
+    monkeypatch.setattr(module, "learn", run)
+    with pytest.raises(KeyboardInterrupt):
+        model.learn_many(X * 20, Y * 20)
+    monkeypatch.undo()
+    # All weights are made of the patterns that are left.
+    active = model._patterns.active
+    for slot in active.members[: active.counts[0].n_members].copy():
+        remove(model._model, model._patterns, model._order, slot)
+    assert np.abs(model._model.weights).max() < 1e-4
+    model.learn_many(X, Y)

@@ -211,9 +211,12 @@ class SequenceLearner(Locked, base.Estimator):
             if predicted is not None:
                 predicted.append(self._predicted(part, n_seen))
                 n_seen = int(part.known[0])
-            self._patterns = self._solver.learn(
-                self._model, self._patterns, self._schedule(), part, self._draws
+            self._solver.learn(
+                self._model, self._patterns, self._schedule(), part, self._draws, self._keep
             )
+
+    def _keep(self, patterns: Any) -> None:
+        self._patterns = patterns
 
     def _predicted(self, part: Batch, n_seen: int) -> list[Any]:
         """Return the labels of a sentence of a batch, predicted with the first labels seen."""

@@ -1,7 +1,8 @@
 """Greedy and exact inference behind one interface; each is a set of calls into compiled code.
 
 A `Batch` is what learning needs of some sentences. Compiled code stops where room is short; here
-the patterns are grown, and it continues.
+the patterns are grown, and it continues. Patterns that were grown are handed to `keep` before more
+is learnt: an interruption must not leave weights without the patterns that they are made of.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from streamsvm.solvers.sequences.model import Model, Schedule
 from streamsvm.solvers.sequences.sentence_patterns import SentencePatterns
 from streamsvm.solvers.sequences.token_patterns import TokenPatterns
 from streamsvm.support.rows import SparseRows
+
+Keep = Callable[[Any], None]
+"""Stores patterns that were grown."""
 
 
 class Batch(NamedTuple):
@@ -61,27 +65,33 @@ class Greedy:
 
     @classmethod
     def learn(
-        cls, model: Model, patterns: Any, schedule: Schedule, batch: Batch, draws: np.ndarray
-    ) -> TokenPatterns:
-        """Learn a batch; return the patterns, which may have been grown."""
+        cls,
+        model: Model,
+        patterns: Any,
+        schedule: Schedule,
+        batch: Batch,
+        draws: np.ndarray,
+        keep: Keep,
+    ) -> None:
+        """Learn a batch."""
 
         def run(patterns: Any, done: int) -> int:
             return greedy.learn(model, patterns, schedule, *batch, draws, done)  # type: ignore[no-any-return]
 
-        return cls._with_room(run, patterns, batch.first.size - 1, longest_of(batch.first))
+        cls._with_room(run, patterns, batch.first.size - 1, keep, longest_of(batch.first))
 
     @staticmethod
     def _with_room(
-        run: Callable[[Any, int], int], patterns: TokenPatterns, n: int, longest: int
-    ) -> TokenPatterns:
+        run: Callable[[Any, int], int], patterns: Any, n: int, keep: Keep, longest: int
+    ) -> None:
         done = run(patterns, 0)
         while done < n:
             counts, slots = patterns.active.counts[0], patterns.label.size
             while slots - counts.n + counts.n_free < longest:
                 slots *= 2
             patterns = token_patterns.grown(patterns, slots, 0)
+            keep(patterns)
             done = run(patterns, done)
-        return patterns
 
     @staticmethod
     def predict(
@@ -114,7 +124,8 @@ class Greedy:
         batch: Batch,
         slots: np.ndarray,
         n: int,
-    ) -> TokenPatterns:
+        keep: Keep,
+    ) -> None:
         """Make a further pass over all examples."""
         x, first, labels, _, box = batch
 
@@ -123,13 +134,14 @@ class Greedy:
                 model, patterns, schedule, x, first, labels, box, slots, n, done
             )
 
-        return cls._with_room(run, patterns, first.size - 1, longest_of(first))
+        cls._with_room(run, patterns, first.size - 1, keep, longest_of(first))
 
     @staticmethod
-    def improve(model: Model, patterns: Any, order: int, n: int, n_optimize: int) -> Any:
+    def improve(
+        model: Model, patterns: Any, order: int, n: int, n_optimize: int, keep: Keep
+    ) -> None:
         """Make steps on each support pattern."""
         greedy_gap.improve(model, patterns, order, n, n_optimize)
-        return patterns
 
     @staticmethod
     def linear_part(patterns: TokenPatterns, cost: np.ndarray) -> float:
@@ -158,25 +170,29 @@ class Exact:
 
     @classmethod
     def learn(
-        cls, model: Model, patterns: Any, schedule: Schedule, batch: Batch, draws: np.ndarray
-    ) -> SentencePatterns:
-        """Learn a batch; return the patterns, which may have been grown."""
+        cls,
+        model: Model,
+        patterns: Any,
+        schedule: Schedule,
+        batch: Batch,
+        draws: np.ndarray,
+        keep: Keep,
+    ) -> None:
+        """Learn a batch."""
         scratch = _scratch(model, patterns, batch.first)
 
         def run(patterns: Any, done: int) -> int:
             return exact.learn(model, patterns, schedule, *batch, draws, done, scratch)  # type: ignore[no-any-return]
 
-        return cls._with_room(run, patterns, batch.first.size - 1)
+        cls._with_room(run, patterns, batch.first.size - 1, keep)
 
     @staticmethod
-    def _with_room(
-        run: Callable[[Any, int], int], patterns: SentencePatterns, n: int
-    ) -> SentencePatterns:
+    def _with_room(run: Callable[[Any, int], int], patterns: Any, n: int, keep: Keep) -> None:
         done = run(patterns, 0)
         while done < n:
             patterns = sentence_patterns.grown(patterns)
+            keep(patterns)
             done = run(patterns, done)
-        return patterns
 
     @staticmethod
     def predict(
@@ -214,7 +230,8 @@ class Exact:
         batch: Batch,
         slots: np.ndarray,
         n: int,
-    ) -> SentencePatterns:
+        keep: Keep,
+    ) -> None:
         """Make a further pass over all examples."""
         x, first, labels, _, box = batch
         scratch = _scratch(model, patterns, first)
@@ -224,19 +241,19 @@ class Exact:
                 model, patterns, schedule, x, first, labels, box, slots, n, done, scratch
             )
 
-        return cls._with_room(run, patterns, first.size - 1)
+        cls._with_room(run, patterns, first.size - 1, keep)
 
     @classmethod
     def improve(
-        cls, model: Model, patterns: Any, order: int, n: int, n_optimize: int
-    ) -> SentencePatterns:
+        cls, model: Model, patterns: Any, order: int, n: int, n_optimize: int, keep: Keep
+    ) -> None:
         """Make steps on each support pattern."""
         scratch = _scratch(model, patterns)
 
         def run(patterns: Any, done: int) -> int:
             return exact_gap.improve(model, patterns, order, n, n_optimize, done, scratch)  # type: ignore[no-any-return]
 
-        return cls._with_room(run, patterns, int(patterns.active.counts[0].n))
+        cls._with_room(run, patterns, int(patterns.active.counts[0].n), keep)
 
     @staticmethod
     def linear_part(patterns: SentencePatterns, cost: np.ndarray) -> float:

@@ -47,9 +47,12 @@ class Stream:
         n = len(pairs)
         return Batch(x, first, labels, np.full(n, self.n), np.full(n, self.C))
 
+    def keep(self, patterns):
+        self.patterns = patterns
+
     def learn(self, pairs):
-        self.patterns = self.solver.learn(
-            self.model, self.patterns, self.schedule, self.batch(pairs), self.draws
+        self.solver.learn(
+            self.model, self.patterns, self.schedule, self.batch(pairs), self.draws, self.keep
         )
 
     def predict(self, pairs):
@@ -70,10 +73,10 @@ class Stream:
         batch, gap = self.batch(pairs), np.inf
         for _ in range(passes):
             slots = inference.slots_of(self.patterns, self.solver.numbers_in(batch.first))
-            self.patterns = self.solver.learn_again(
-                self.model, self.patterns, self.schedule, batch, slots, self.n
+            self.solver.learn_again(
+                self.model, self.patterns, self.schedule, batch, slots, self.n, self.keep
             )
-            self.patterns = self.solver.improve(self.model, self.patterns, self.order, self.n, 10)
+            self.solver.improve(self.model, self.patterns, self.order, self.n, 10, self.keep)
             gap = self.gap(batch)
             if gap <= wanted:
                 break
