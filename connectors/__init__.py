@@ -3,6 +3,7 @@
 import logging
 
 from connectors.arrow import ArrowSource
+from connectors.conll import ConllSource
 from connectors.dead_letters import LetterTopic
 from connectors.encoding import Encoder
 from connectors.errors import (
@@ -29,6 +30,7 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 __all__ = [
     "ArrowSource",
     "Batch",
+    "ConllSource",
     "Encoder",
     "Event",
     "KafkaSource",

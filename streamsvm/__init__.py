@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from streamsvm import kernels
     from streamsvm._public import (
+        Chain,
         HullerClassifier,
         KernelPAClassifier,
         KernelPegasosClassifier,
         KernelPerceptronClassifier,
         LaRankClassifier,
+        LaRankSequenceLabeler,
         LASVMClassifier,
+        SequencePA,
+        SequencePerceptron,
         SGDQNClassifier,
         StandardScaler,
         SVMSGDClassifier,
@@ -28,14 +32,18 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Chain",
     "HullerClassifier",
     "KernelPAClassifier",
     "KernelPegasosClassifier",
     "KernelPerceptronClassifier",
     "LASVMClassifier",
     "LaRankClassifier",
+    "LaRankSequenceLabeler",
     "SGDQNClassifier",
     "SVMSGDClassifier",
+    "SequencePA",
+    "SequencePerceptron",
     "StandardScaler",
     "TrackingMonitor",
     "TrackingSVMClassifier",

@@ -5,25 +5,33 @@ from streamsvm.learners.kernel_pa import KernelPAClassifier
 from streamsvm.learners.kernel_pegasos import KernelPegasosClassifier
 from streamsvm.learners.kernel_perceptron import KernelPerceptronClassifier
 from streamsvm.learners.larank import LaRankClassifier
+from streamsvm.learners.larank_sequence import LaRankSequenceLabeler
 from streamsvm.learners.lasvm import LASVMClassifier
+from streamsvm.learners.sequence_pa import SequencePA
+from streamsvm.learners.sequence_perceptron import SequencePerceptron
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.learners.sgdqn import SGDQNClassifier
 from streamsvm.learners.tracking import TrackingSVMClassifier
 from streamsvm.model_files.container import load, save
 from streamsvm.monitor.tracker import TrackingMonitor
+from streamsvm.preprocessing.chain import Chain
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.batches import predict_then_learn_many
 from streamsvm.run.warm import warm
 
 __all__ = [
+    "Chain",
     "HullerClassifier",
     "KernelPAClassifier",
     "KernelPegasosClassifier",
     "KernelPerceptronClassifier",
     "LASVMClassifier",
     "LaRankClassifier",
+    "LaRankSequenceLabeler",
     "SGDQNClassifier",
     "SVMSGDClassifier",
+    "SequencePA",
+    "SequencePerceptron",
     "StandardScaler",
     "TrackingMonitor",
     "TrackingSVMClassifier",

@@ -15,6 +15,7 @@ PRINTED = {
     "huller": r"(epoch \d+: \d+ support vectors, distance 0\.\d+\n){3}$",
     "index": r"Accuracy: (8|9)",
     "larank": r"Accuracy: 9.*of 7 classes\n\d+ support patterns\n\{.*sky.*\}",
+    "larank_sequences": r"\['DET', 'NOUN', 'VERB'\]\n\d+ support patterns, dual .*\ngap .* 0\.0",
     "lasvm": r"Accuracy: .*\n\d+ support vectors, delta .*\nafter finish: delta 0\.00",
     "perceptron": r"(Kernel\w+ Accuracy: 8\d.* with \d+ support vectors\n){3}$",
     "sgd": r"Accuracy: 8.*\n\[\('.*rate ",

@@ -19,6 +19,7 @@ _COMMANDS = {
     "replay": "replay a Parquet or Arrow file as a stream through a learner, and report",
     "consume": "learn from a Kafka topic as it comes, and report",
     "predict": "predict the rows of a file with a saved model",
+    "label": "label the tokens of sentences, learning them as they come",
     "warm": "compile and cache the solvers for this machine",
 }
 
@@ -37,9 +38,10 @@ def parser() -> Parser:
 
 def _complete(command: Parser) -> None:
     """Add the arguments of a subcommand to its parser."""
-    from streamsvm.cli import consume, predict, replay, warm
+    from streamsvm.cli import consume, label, predict, replay, warm
 
-    modules = {"replay": replay, "consume": consume, "predict": predict, "warm": warm}
+    modules = {"replay": replay, "consume": consume, "predict": predict, "label": label}
+    modules["warm"] = warm
     modules[command.prog.split()[-1]].complete(command)
 
 

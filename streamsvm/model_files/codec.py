@@ -114,7 +114,8 @@ def to_file(part: Any) -> Content:
     how = _classes[type(part).__name__]
     how.prepare(part)
     content = parameters_as_json(part, how.renamed)
-    content["features"] = [as_json(name, "the feature name") for name in part._schema.names]
+    if hasattr(part, "_schema"):
+        content["features"] = [as_json(name, "the feature name") for name in part._schema.names]
     arrays = {name: getattr(part, attribute) for name, (attribute, _) in how.attributes.items()}
     if hasattr(part, "_labels"):
         content |= {
@@ -156,11 +157,12 @@ def from_file(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
     """
     how, left = _classes[content["class"]], NamedArrays(arrays)
     part: Any = how.cls(**parameters_from_json(how.cls, content, how.renamed))
-    names = distinct(content.get("features"), "features")
-    if hasattr(part, "_labels"):
-        _read_learner(part, content, names, left)
-    else:
-        part._schema = Schema(names)
+    if hasattr(part, "_schema"):
+        names = distinct(content.get("features"), "features")
+        if hasattr(part, "_labels"):
+            _read_learner(part, content, names, left)
+        else:
+            part._schema = Schema(names)
     for name, (attribute, declared) in how.attributes.items():
         setattr(part, attribute, left.take(name, declared, _sizes(part)))
     if hasattr(part, "kernel_"):
@@ -174,6 +176,8 @@ def from_file(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
 
 
 def _sizes(part: Any) -> dict[str, int]:
+    if not hasattr(part, "_schema"):
+        return {}
     labels = part._labels.seen if hasattr(part, "_labels") else ()
     return {"features": len(part._schema), "classes": len(labels)}
 

@@ -207,8 +207,13 @@ def mutant(raw: bytes, draw: random.Random) -> tuple[str, bytes]:
 def use(model: Any) -> None:
     """Predict, learn, look and save; events may be refused."""
     last = list(model.steps.values())[-1] if hasattr(model, "steps") else model
+    of_sequences = hasattr(last, "inference")
     for x, y in EVENTS:
         try:
+            if of_sequences:
+                model.predict_one([x, ["a0"], x])
+                model.learn_one([x, ["a0"], x], [y, (last.classes or [y])[0], y])
+                continue
             model.predict_one(x)
             if hasattr(last, "classes"):
                 label = last.classes[y % len(last.classes)] if last.classes else bool(y)
@@ -216,6 +221,8 @@ def use(model: Any) -> None:
                 model.learn_one(x, label)
         except StreamSVMError:
             pass
+    if hasattr(last, "finish") and of_sequences:
+        last.finish(max_passes=2)
     if hasattr(last, "kernel_"):
         last.support_vectors()
         if last.has_dual:

@@ -1,6 +1,6 @@
 """Writes the model files of `fixtures`: run by the release whose files must stay readable.
 
-    python -m tests.model_files.write_fixtures FOLDER
+    python -m tests.model_files.write_fixtures FOLDER [CASE ...]
 
 Each case is a model that learnt some events and was saved. `expected.json` holds what it predicted
 then, and what it predicted after it had learnt further events, to compare with the same of the
@@ -23,7 +23,10 @@ from streamsvm import (
     KernelPegasosClassifier,
     KernelPerceptronClassifier,
     LaRankClassifier,
+    LaRankSequenceLabeler,
     LASVMClassifier,
+    SequencePA,
+    SequencePerceptron,
     SGDQNClassifier,
     StandardScaler,
     SVMSGDClassifier,
@@ -81,12 +84,29 @@ def cases() -> Iterator[tuple[str, Any, int, int]]:
     yield "sgd_sparse_classes", SVMSGDClassifier(l2=0.01, t0=10.0, sparse=True), 4, FIRST
     yield "sgdqn", SGDQNClassifier(l2=0.01, t0=10.0, sparse=False), 2, FIRST
     yield "sgdqn_classes_rate_search", SGDQNClassifier(l2=0.01), 4, FIRST
+    yield "sequence_greedy", LaRankSequenceLabeler(seed=9), 4, FIRST
+    exact = LaRankSequenceLabeler("exact", max_support_patterns=15, seed=9)
+    yield "sequence_exact", exact, 4, FIRST
+    yield "sequence_pa", SequencePA(class_weight={2: 3.0}), 4, FIRST
+    yield "sequence_perceptron", SequencePerceptron("exact"), 4, FIRST
     yield "pipeline", StandardScaler() | LASVMClassifier(kernel=RBF), 2, FIRST
+
+
+def sentence(x: dict[Any, float], y: Any) -> tuple[list[Any], list[Any]]:
+    """Return an event as a sentence: a token for each feature, and one for the event."""
+    return [[f"{name}{value:.0f}"] for name, value in x.items()] + [x], [0] * len(x) + [y]
+
+
+def is_of_sequences(model: Any) -> bool:
+    """Tell whether a model learns sentences."""
+    return not hasattr(model, "predict_proba_one")
 
 
 def learn(model: Any, some: list[tuple[dict[Any, float], Any]]) -> None:
     """Learn some events, predicting each first."""
     for x, y in some:
+        if is_of_sequences(model):
+            x, y = sentence(x, y)  # type: ignore[assignment]
         model.predict_one(x)
         model.learn_one(x, y)
 
@@ -95,7 +115,13 @@ def predictions(model: Any, n_classes: int) -> list[Any]:
     """Return margins, labels and probabilities of some events, as JSON values."""
     last = list(model.steps.values())[-1] if hasattr(model, "steps") else model
     found = []
-    for x, _ in events(n_classes)[:4]:
+    for x, y in events(n_classes)[:4]:
+        if is_of_sequences(model):
+            tokens, _ = sentence(x, y)
+            rows = model.decision_function_one(tokens)
+            scores = [score for row in rows for score in row.values()]
+            found.append([scores, model.predict_one(tokens), {}])
+            continue
         row = model.transform_one(x) if hasattr(model, "steps") else x
         margin = last.decision_function_one(row)
         if isinstance(margin, dict):
@@ -122,29 +148,37 @@ def short(value: Any) -> Any:
     return {k: short(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
-def main(folder: Path) -> None:
-    """Write all files."""
-    expected: dict[str, Any] = {}
+def main(folder: Path, wanted: list[str]) -> None:
+    """Write all files, or the named ones."""
+    path = folder / "expected.json"
+    expected: dict[str, Any] = json.loads(path.read_text("utf-8")) if wanted else {}
     for name, model, n_classes, first in cases():
+        if wanted and name not in wanted:
+            continue
         learn(model, events(n_classes)[:first])
         save(model, folder / f"{name}.svm")
         now = predictions(model, n_classes)
         learn(model, events(n_classes)[first:])
         then = predictions(model, n_classes)
         expected[name] = {"classes": n_classes, "first": first, "now": now, "then": then}
-    path = folder / "checkpoint.svm"
+    if not wanted:
+        expected["checkpoint"] = of_a_run(folder / "checkpoint.svm")
+    text = json.dumps(short(expected), separators=(",", ":"))
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def of_a_run(path: Path) -> dict[str, Any]:
+    """Write a checkpoint; return what is expected of it."""
     model, run = a_run(path, FIRST)
     run.execute()
     content, now = path.read_bytes(), predictions(model, 2)
     model, run = a_run(path, None)
     run.execute()
     then = predictions(model, 2)
-    expected["checkpoint"] = {"classes": 2, "first": FIRST, "now": now, "then": then}
     path.write_bytes(content)
     path.with_name(path.name + ".lock").unlink()
-    text = json.dumps(short(expected), separators=(",", ":"))
-    (folder / "expected.json").write_text(text + "\n", encoding="utf-8")
+    return {"classes": 2, "first": FIRST, "now": now, "then": then}
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])

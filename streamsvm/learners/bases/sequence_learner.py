@@ -1,0 +1,389 @@
+"""The base class of learners of label sequences: sentences, learnt and predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from river import base
+
+from streamsvm._parameter_checks import check_class_weight, check_size, weights_of
+from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.sequence_batches import (
+    columns_like,
+    label_lists,
+    read_labels,
+    sentences_in,
+)
+from streamsvm.model_files import container
+from streamsvm.solvers.sequences.inference import Batch, Exact, Greedy
+from streamsvm.solvers.sequences.model import LANES, Model, Schedule
+from streamsvm.structured import vocabulary
+from streamsvm.structured.sentences import Sentences, read_sentences
+from streamsvm.support import states
+from streamsvm.support.draws import new_draws
+from streamsvm.support.locked import Locked, refuse_to_learn
+
+LIMIT = 2**23
+"""The most features that are learnt by default."""
+
+_PART = 512
+"""Number of sentences learnt between two looks for Ctrl-C."""
+
+_MOST_ORDER = 32
+
+
+class SequenceLearner(Locked, base.Estimator):
+    """A River estimator for sentences; a subclass adds the constructor's signature.
+
+    Parameters
+    ----------
+    inference
+        "greedy" or "exact".
+    order
+        How many labels before a token its label depends on; None: 2 if greedy, 1 if exact.
+    class_weight
+        None, or a dict {label: factor}.
+    max_features
+        The most features to learn.
+    averaged
+        Whether predictions are by the mean of the weights after each sentence.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is out of range.
+
+    """
+
+    _method: ClassVar[int]
+    """How steps are made: see `Schedule.method`."""
+
+    def __init__(
+        self,
+        inference: str,
+        order: int | None,
+        class_weight: Any,
+        max_features: int,
+        averaged: bool,
+    ) -> None:
+        super().__init__()
+        if inference not in ("greedy", "exact"):
+            raise ParameterError(f"inference={inference!r}: use 'greedy' or 'exact'")
+        most = _MOST_ORDER if inference == "greedy" else 1
+        check_size("order", order, 0, most)
+        if class_weight == "balanced":
+            raise ParameterError("class_weight='balanced': use a dict {label: factor}")
+        check_class_weight(class_weight)
+        if check_size("max_features", max_features) is None:
+            raise ParameterError("max_features=None: use a whole number of at least 1")
+
+        if order is None:
+            order = 2 if inference == "greedy" else 1
+        self._order, self.max_features = int(order), int(max_features)
+        self.class_weight = class_weight
+        self._averaged = averaged
+        self._solver: type[Greedy | Exact] = Greedy if inference == "greedy" else Exact
+        self._vocabulary = vocabulary.new_vocabulary()
+        self._seen: list[Any] = []
+        self._draws = new_draws(0)
+        self._model: Model = self._new_model(0, LANES)
+        self._patterns: Any = self._solver.new_patterns(order, LANES, self._window())
+
+    def _window(self) -> int:
+        """Return the number of patterns after which one leaves; 0: none does."""
+        return 0
+
+    def _schedule(self) -> Schedule:
+        """Return how to learn."""
+        return Schedule(self._method, self._order, 0, 0, 2**62)
+
+    def _box(self) -> float:
+        """Return C, or the size of the perceptron's steps."""
+        return 1.0
+
+    def _new_model(self, features: int, classes: int) -> Model:
+        orders = max(1, self._order)
+        late = (features, orders) if self._averaged else (0, 0)
+        sizes = {"features": features, "classes": classes, "orders": orders, "pasts": classes + 1}
+        model: Model = states.new(Model, sizes | {"late_features": late[0], "late_orders": late[1]})
+        return model
+
+    # Learning
+
+    def learn_one(self, x: Any, y: Iterable[Any], w: float = 1.0) -> None:
+        """Learn one sentence.
+
+        Parameters
+        ----------
+        x
+            A sentence: a sequence of tokens. A token is a dict of features by name, a list of
+            strings, each of which is a feature, or a string, its only feature. Of a dict, a string
+            makes the feature ``name=value``, a number or boolean the feature ``name`` with that
+            value. A NumPy array (tokens, features) has columns named 0, 1, ... Or what `Chain`
+            returns.
+        y
+            A label for each token: any hashables.
+        w
+            Weight of the sentence, at least 0: it multiplies C. At 0 only its labels are recorded.
+
+        Raises
+        ------
+        FeatureError, LabelError, ParameterError
+            The sentence cannot be used; the model has not changed.
+        ModelBusyError
+            The caller is a signal handler, or the like, in the middle of this model's learning.
+
+        """
+        self._learn(read_sentences([x]), [y], w)
+
+    def learn_many(self, X: Any, y: Any, w: Any = 1.0) -> None:
+        """Learn sentences in order: the same model as by `learn_one`, but faster.
+
+        Parameters
+        ----------
+        X
+            Sentences as in `learn_one`: a list, or an Arrow column of lists, a sentence a row. Or
+            what `Chain` returns.
+        y
+            A list of labels for each sentence; or an Arrow column of lists.
+        w
+            One weight for all, or one a sentence.
+
+        Raises
+        ------
+        FeatureError, LabelError, ParameterError
+            A sentence cannot be used; the model has not changed.
+        ModelBusyError
+            As for `learn_one`.
+
+        """
+        self._learn(sentences_in(X), label_lists(y), w)
+
+    def predict_then_learn_many(self, X: Any, y: Any, w: Any = 1.0) -> list[list[Any]]:
+        """Learn like `learn_many`; return the labels predicted for each sentence before it.
+
+        Parameters
+        ----------
+        X, y, w
+            As in `learn_many`.
+
+        Returns
+        -------
+        A list of labels for each sentence, as from `predict_one`.
+
+        """
+        predicted: list[list[Any]] = []
+        self._learn(sentences_in(X), label_lists(y), w, predicted)
+        return predicted
+
+    def _learn(
+        self, sentences: Sentences, y: Sequence[Any], w: Any, predicted: list[Any] | None = None
+    ) -> None:
+        weights = weights_of(w, sentences.n)
+        with self._lock:
+            if self._is_learning:
+                refuse_to_learn()
+            self._is_learning = True
+            try:
+                n_seen = len(self._seen)
+                labels, known, seen = read_labels(y, sentences, self._seen)
+                self._vocabulary, x = vocabulary.learnt_rows(
+                    self._vocabulary, sentences, self.max_features
+                )
+                self._seen = seen
+                self._grow(vocabulary.size(self._vocabulary), len(seen))
+                batch = Batch(x, sentences.first, labels, known, weights * self._box())
+                self._learn_batch(batch, n_seen, predicted)
+            finally:
+                self._is_learning = False
+
+    def _learn_batch(self, batch: Batch, n_seen: int, predicted: list[Any] | None) -> None:
+        """Learn a batch in parts; with `predicted`, each sentence is predicted first."""
+        n, size = batch.known.size, _PART if predicted is None else 1
+        for i in range(0, n, size):
+            stop = min(i + size, n)
+            part = batch._replace(
+                first=batch.first[i : stop + 1], known=batch.known[i:stop], box=batch.box[i:stop]
+            )
+            if predicted is not None:
+                predicted.append(self._predicted(part, n_seen))
+                n_seen = int(part.known[0])
+            self._solver.learn(
+                self._model, self._patterns, self._schedule(), part, self._draws, self._keep
+            )
+
+    def _keep(self, patterns: Any) -> None:
+        self._patterns = patterns
+
+    def _predicted(self, part: Batch, n_seen: int) -> list[Any]:
+        """Return the labels of a sentence of a batch, predicted with the first labels seen."""
+        begin, stop = part.first
+        if n_seen == 0:
+            return [None] * int(stop - begin)
+        x = part.x._replace(start=part.x.start[begin : stop + 1])
+        first = np.array([0, stop - begin])
+        codes = self._solver.predict(self._model, self._order, x, first, n_seen, np.zeros((0, 1)))
+        return [self._seen[code] for code in codes.tolist()]
+
+    def _grow(self, features: int, n_labels: int) -> None:
+        """Make room for so many features and labels; no prediction changes."""
+        rows, classes = self._model.weights.shape
+        if features > rows:
+            rows = max(features, min(2 * rows, self.max_features))
+        if n_labels > classes:
+            classes = -(-max(n_labels, 2 * classes) // LANES) * LANES
+        if (rows, classes) != self._model.weights.shape:
+            late = (rows, len(self._model.late_moves)) if self._averaged else (0, 0)
+            sizes = {"features": rows, "classes": classes, "orders": len(self._model.moves)}
+            sizes |= {"pasts": classes + 1, "late_features": late[0], "late_orders": late[1]}
+            patterns = self._solver.with_classes(self._patterns, classes)
+            self._model, self._patterns = states.grown_arrays(self._model, sizes), patterns
+        if self.class_weight:
+            for code, label in enumerate(self._seen):
+                self._model.cost[code] = float(self.class_weight.get(label, 1.0))
+
+    # Predicting
+
+    def predict_one(self, x: Any) -> list[Any]:
+        """Return the label predicted for each token.
+
+        Parameters
+        ----------
+        x
+            A sentence as in `learn_one`; features that were never learnt count as 0.
+
+        Returns
+        -------
+        A label for each token; None before the first label was learnt.
+
+        Raises
+        ------
+        FeatureError
+            The sentence cannot be used.
+
+        """
+        return self._predict(read_sentences([x]))[0]
+
+    def predict_many(self, X: Any) -> Any:
+        """Return the labels predicted for sentences.
+
+        Parameters
+        ----------
+        X
+            Sentences as in `learn_many`.
+
+        Returns
+        -------
+        A list of labels for each sentence; for Arrow, an Arrow column of lists.
+
+        """
+        return columns_like(X, self._predict(sentences_in(X)))
+
+    def _predict(self, sentences: Sentences) -> list[list[Any]]:
+        with self._lock:
+            codes, _ = self._codes_of(sentences, False)
+            named = [*self._seen, None]
+        flat = [named[code] for code in codes.tolist()]
+        ends = sentences.first.tolist()
+        return [flat[ends[i] : ends[i + 1]] for i in range(sentences.n)]
+
+    def _codes_of(self, sentences: Sentences, with_margins: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return the numbers of the labels of all tokens, -1 for none; and margins if wanted."""
+        n, n_tokens = len(self._seen), sentences.n_tokens
+        margins = np.zeros((n_tokens if with_margins else 0, n))
+        if n == 0:
+            return np.full(n_tokens, -1, np.int32), margins
+        x = vocabulary.known_rows(self._vocabulary, sentences)
+        codes = self._solver.predict(self._model, self._order, x, sentences.first, n, margins)
+        return codes, margins
+
+    def decision_function_one(self, x: Any) -> list[dict[Any, float]]:
+        """Return the score of each label at each token.
+
+        Parameters
+        ----------
+        x
+            A sentence as in `learn_one`.
+
+        Returns
+        -------
+        {label: score} for each token: the label with the highest score is predicted. With greedy
+        inference it is the score after the labels predicted before; with exact inference that of
+        the best sequence that has the label there.
+
+        """
+        sentences = read_sentences([x])
+        with self._lock:
+            _, margins = self._codes_of(sentences, True)
+            seen = self._seen
+        return [dict(zip(seen, row, strict=True)) for row in margins.tolist()]
+
+    # What was learnt
+
+    @property
+    def classes(self) -> list[Any]:
+        """The labels seen, in the order of first appearance."""
+        return list(self._seen)
+
+    @property
+    def n_examples(self) -> int:
+        """Number of sentences learnt."""
+        return int(self._model.info[0].n_sentences)
+
+    @property
+    def n_tokens(self) -> int:
+        """Number of tokens learnt."""
+        return int(self._model.info[0].n_tokens)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features seen."""
+        return vocabulary.size(self._vocabulary)
+
+    @property
+    def kappa(self) -> float:
+        """The share of steps that changed nothing; 0 before the first."""
+        info = self._model.info[0]
+        return 1.0 - int(info.n_moved) / max(1, int(info.n_steps)) if info.n_steps else 0.0
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Counts since the first sentence."""
+        info = self._model.info[0]
+        ignored = int(self._vocabulary.counts[1])
+        found = {name: int(info[name]) for name in ("n_steps", "n_moved", "n_forgotten")}
+        return found | ({"features_ignored": ignored} if ignored else {})
+
+    @property
+    def memory_usage(self) -> int:
+        """Bytes of all arrays."""
+        with self._lock:
+            return bytes_of((self._model, self._patterns, self._vocabulary))
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file that `streamsvm.load` reads; it holds data, no code.
+
+        Parameters
+        ----------
+        path
+            The file; an older one is replaced in one step.
+
+        Raises
+        ------
+        UnwritableModelFileError
+            The file cannot be written.
+        ModelFileError
+            A label is of a type that a file cannot hold.
+
+        """
+        container.save(self, path)
+
+
+def bytes_of(part: Any) -> int:
+    """Return the bytes of all arrays in nested tuples."""
+    if isinstance(part, np.ndarray):
+        return part.nbytes
+    return sum(map(bytes_of, part)) if isinstance(part, tuple) else 0

@@ -1,0 +1,277 @@
+"""LaRank for label sequences as a River estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from streamsvm._parameter_checks import check_positive, check_size, weights_of
+from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.sequence_batches import label_lists, read_labels, sentences_in
+from streamsvm.learners.bases.sequence_file import LARANK_FILE
+from streamsvm.learners.bases.sequence_learner import LIMIT, SequenceLearner
+from streamsvm.model_files.codec import register
+from streamsvm.solvers.sequences import inference as sequence_inference
+from streamsvm.solvers.sequences.inference import Batch
+from streamsvm.solvers.sequences.model import LARANK, Schedule
+from streamsvm.structured import vocabulary
+from streamsvm.support.draws import new_draws
+from streamsvm.support.locked import refuse_to_learn
+
+
+class LaRankSequenceLabeler(SequenceLearner):
+    """Label the tokens of sentences by a linear SVM: as accurate as a batch SVM after one pass.
+
+    The label of a token depends on its features, and on the labels before it. Every sentence is
+    tried once (PROCESSNEW); after it, the coefficients of random support patterns, the examples
+    with a nonzero coefficient, are improved (PROCESSOLD and OPTIMIZE). The weights of all features
+    are kept, so that the time for a sentence does not depend on how many were seen.
+
+    Labels may appear at any time, in any number, and so may features. An empty sentence is learnt
+    and predicted as such. NaN, infinities and missing labels are refused, and change nothing.
+
+    Parameters
+    ----------
+    inference
+        "greedy", the default: labels are predicted from left to right, each after those predicted
+        before; each token is an example. "exact": the best sequence of labels is predicted, by the
+        Viterbi algorithm; each sentence is an example. Greedy is faster, and needs fewer patterns.
+    order
+        How many labels before a token its label depends on, up to 32; None, the default: 2. With
+        exact inference 0 or 1; None is 1.
+    C
+        Positive: the cost of a wrong label, and the largest coefficient; .1 by default.
+    reprocess
+        How many times one PROCESSOLD and some OPTIMIZE steps follow each example, at least 0. None,
+        the default: 1 with greedy inference, 5 with exact inference.
+    optimize
+        How many OPTIMIZE steps follow each PROCESSOLD, at least 0; 10 by default, as in the thesis.
+    class_weight
+        None, or a dict {label: factor} (1 for labels not named): the factor of C for tokens of this
+        label, and with exact inference of what a wrong label costs there.
+    window
+        Keep only patterns of the last so many examples, at least 1: tokens with greedy inference,
+        sentences with exact inference. None, the default: no pattern is removed for its age.
+    max_support_patterns
+        Keep at most this many support patterns, at least 2: the one with the smallest coefficient
+        is removed. None, the default: no limit; memory then grows with the stream.
+    max_features
+        The most features to learn; further ones are ignored, and counted in `counters`. Eight
+        million by default. A feature takes 4 bytes for each label, and some 32 more.
+    seed
+        Seed of the random draws of patterns; None: a different one each time.
+
+    Attributes
+    ----------
+    n_support_patterns, n_support_vectors
+        Numbers of support patterns, and of nonzero coefficients.
+    classes
+        The labels seen, in the order of first appearance.
+    n_examples, n_tokens, n_features, memory_usage
+        Sentences, tokens and features seen; bytes of all arrays.
+
+    References
+    ----------
+    Bordes, Usunier, Bottou, Sequence Labelling SVMs Trained in One Pass, ECML PKDD (2008); Bordes,
+    New Algorithms for Large-Scale Support Vector Machines, thesis (2010), 5.1 and 5.3.
+
+    Examples
+    --------
+    >>> from streamsvm import LaRankSequenceLabeler
+    >>> model = LaRankSequenceLabeler(seed=42)
+    >>> for _ in range(3):
+    ...     model.learn_one([{"w": "the"}, {"w": "dog"}, {"w": "barks"}], ["DET", "NOUN", "VERB"])
+    >>> model.predict_one([{"w": "the"}, {"w": "dog"}])
+    ['DET', 'NOUN']
+
+    """
+
+    _method = LARANK
+
+    def __init__(
+        self,
+        inference: str = "greedy",
+        order: int | None = None,
+        C: float = 0.1,
+        reprocess: int | None = None,
+        optimize: int = 10,
+        class_weight: dict[Any, float] | None = None,
+        window: int | None = None,
+        max_support_patterns: int | None = None,
+        max_features: int = LIMIT,
+        seed: int | None = None,
+    ) -> None:
+        self.inference, self.order, self.C = inference, order, C
+        self.reprocess, self.optimize = reprocess, optimize
+        self.window, self.max_support_patterns, self.seed = window, max_support_patterns, seed
+        check_positive("C", C)
+        check_size("reprocess", reprocess, 0)
+        if check_size("optimize", optimize, 0) is None:
+            raise ParameterError("optimize=None: use a whole number of at least 0")
+        check_size("window", window)
+        check_size("max_support_patterns", max_support_patterns, 2)
+        super().__init__(inference, order, class_weight, max_features, averaged=False)
+        self._draws = new_draws(seed)
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        """Yield the settings that the tests of all sequence learners run with."""
+        yield {"seed": 42}
+        yield {"order": 0, "reprocess": 2, "optimize": 3, "seed": 42}
+        yield {"window": 90, "C": 1.0, "seed": 42}
+        yield {"max_support_patterns": 60, "seed": 42}
+        yield {"inference": "exact", "seed": 42}
+        yield {"inference": "exact", "order": 0, "max_support_patterns": 6, "seed": 42}
+        yield {"inference": "exact", "window": 8, "class_weight": {"B": 2.0}, "seed": 42}
+
+    def _window(self) -> int:
+        return int(self.window or 0)
+
+    def _schedule(self) -> Schedule:
+        reprocess = self.reprocess
+        if reprocess is None:
+            reprocess = 1 if self.inference == "greedy" else 5
+        limit = self.max_support_patterns
+        return Schedule(
+            LARANK, self._order, int(reprocess), int(self.optimize), int(limit or 2**62)
+        )
+
+    def _box(self) -> float:
+        return float(self.C)
+
+    @property
+    def n_support_patterns(self) -> int:
+        """Number of support patterns: tokens with greedy inference, sentences with exact."""
+        return sequence_inference.n_patterns(self._patterns)
+
+    @property
+    def n_support_vectors(self) -> int:
+        """Number of nonzero coefficients."""
+        with self._lock:
+            return sequence_inference.n_vectors(self._patterns)
+
+    @property
+    def dual(self) -> float:
+        """The dual objective."""
+        with self._lock:
+            weights, moves = self._model.weights, self._model.moves
+            square = sum(
+                float(np.einsum("i,i->", a, a, dtype=float))
+                for a in (weights.ravel(), moves.ravel())
+            )
+            return self._solver.linear_part(self._patterns, self._model.cost) - 0.5 * square
+
+    def kept_gap(self) -> float:
+        """Return the duality gap over the support patterns.
+
+        Returns
+        -------
+        By how much the objective is at most above the lowest possible one, over the patterns kept;
+        0 before the first.
+
+        """
+        with self._lock:
+            return self._kept_gap()
+
+    def _kept_gap(self) -> float:
+        if not self._seen:
+            return 0.0
+        n = len(self._seen)
+        return self._solver.kept_gap(self._model, self._patterns, self._order, n)[0]
+
+    def finish(
+        self,
+        X: Any = None,
+        y: Any = None,
+        w: Any = 1.0,
+        gap: float | None = None,
+        max_passes: int = 100,
+    ) -> float:
+        """Continue until the duality gap is small: the batch solution.
+
+        Parameters
+        ----------
+        X, y, w
+            None: only the patterns kept are improved. Or exactly the sentences that were learnt, in
+            the same order, as in `learn_many`: then all of them are (LaRankGap of the thesis).
+        gap
+            Positive: stop when the duality gap is at most this; None, the default: C.
+        max_passes
+            Stop after so many passes at the latest.
+
+        Returns
+        -------
+        The duality gap, over the patterns kept or over all sentences.
+
+        Raises
+        ------
+        ParameterError
+            These are not as many sentences and tokens as were learnt, or `window` is set.
+
+        """
+        wanted = float(self.C) if gap is None else check_positive("gap", gap)
+        check_size("max_passes", max_passes)
+        with self._lock:
+            if self._is_learning:
+                refuse_to_learn()
+            self._is_learning = True
+            try:
+                batch = None if X is None else self._all_of(X, y, w)
+                return self._finish(batch, wanted, max_passes)
+            finally:
+                self._is_learning = False
+
+    def _all_of(self, X: Any, y: Any, w: Any) -> Batch:
+        """Return the sentences that were learnt as a batch."""
+        if self.window is not None or self.max_support_patterns is not None:
+            raise ParameterError(
+                "finish with X: a learner with window or max_support_patterns is about the "
+                "patterns that it keeps; call finish() without X"
+            )
+        sentences = sentences_in(X)
+        n, n_tokens = self.n_examples, self.n_tokens
+        if (sentences.n, sentences.n_tokens) != (n, n_tokens):
+            raise ParameterError(
+                f"finish with X: {sentences.n} sentences of {sentences.n_tokens} tokens, but "
+                f"{n} of {n_tokens} were learnt; give all of them, in the same order"
+            )
+        labels, known, seen = read_labels(label_lists(y), sentences, self._seen)
+        if seen != self._seen:
+            raise ParameterError("finish with y: there are labels that were not learnt")
+        x = vocabulary.known_rows(self._vocabulary, sentences)
+        box = weights_of(w, sentences.n) * self._box()
+        return Batch(x, sentences.first, labels, known, box)
+
+    def _finish(self, batch: Batch | None, wanted: float, max_passes: int) -> float:
+        gap = self._gap_of(batch)
+        for _ in range(max_passes):
+            if gap <= wanted:
+                break
+            n = len(self._seen)
+            if batch is not None:
+                slots, schedule = self._slots(batch), self._schedule()
+                self._solver.learn_again(
+                    self._model, self._patterns, schedule, batch, slots, n, self._keep
+                )
+            self._solver.improve(
+                self._model, self._patterns, self._order, n, int(self.optimize), self._keep
+            )
+            gap = self._gap_of(batch)
+        return gap
+
+    def _slots(self, batch: Batch) -> np.ndarray:
+        n = self._solver.numbers_in(batch.first)
+        return sequence_inference.slots_of(self._patterns, n)
+
+    def _gap_of(self, batch: Batch | None) -> float:
+        gap = self._kept_gap()
+        if batch is not None:
+            gap += self._solver.other_gap(
+                self._model, self._patterns, self._order, batch, self._slots(batch), len(self._seen)
+            )
+        return gap
+
+
+register(LaRankSequenceLabeler, **LARANK_FILE)

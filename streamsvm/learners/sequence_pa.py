@@ -1,0 +1,86 @@
+"""The passive-aggressive learner of label sequences as a River estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from streamsvm._parameter_checks import check_positive
+from streamsvm.learners.bases.sequence_file import LINEAR_FILE
+from streamsvm.learners.bases.sequence_learner import LIMIT, SequenceLearner
+from streamsvm.model_files.codec import register
+from streamsvm.solvers.sequences.model import PASSIVE_AGGRESSIVE
+
+
+class SequencePA(SequenceLearner):
+    """Label the tokens of sentences by passive-aggressive steps, one for each example.
+
+    The weights change by the least that gives the true labels a margin over the most violating
+    ones, but by at most C. This is `LaRankSequenceLabeler` without reprocessing: it is faster,
+    keeps no patterns, and is less accurate. Sentences and labels are as for that.
+
+    Parameters
+    ----------
+    inference
+        "greedy", the default, or "exact": as in `LaRankSequenceLabeler`.
+    order
+        As in `LaRankSequenceLabeler`.
+    C
+        Positive: the largest step; .1 by default.
+    averaged
+        True, the default: predict by the mean of the weights after each sentence.
+    class_weight
+        As in `LaRankSequenceLabeler`.
+    max_features
+        As in `LaRankSequenceLabeler`; an averaged feature takes twice the memory.
+
+    Attributes
+    ----------
+    classes
+        The labels seen, in the order of first appearance.
+    n_examples, n_tokens, n_features, memory_usage
+        Sentences, tokens and features seen; bytes of all arrays.
+
+    References
+    ----------
+    Crammer, Dekel, Keshet, Shalev-Shwartz, Singer, Online Passive-Aggressive Algorithms, JMLR 7
+    (2006); Bordes, New Algorithms for Large-Scale Support Vector Machines, thesis (2010), 5.3.4.
+
+    Examples
+    --------
+    >>> from streamsvm import SequencePA
+    >>> model = SequencePA()
+    >>> for _ in range(3):
+    ...     model.learn_one([["the"], ["dog"], ["barks"]], ["DET", "NOUN", "VERB"])
+    >>> model.predict_one([["the"], ["dog"]])
+    ['DET', 'NOUN']
+
+    """
+
+    _method = PASSIVE_AGGRESSIVE
+
+    def __init__(
+        self,
+        inference: str = "greedy",
+        order: int | None = None,
+        C: float = 0.1,
+        averaged: bool = True,
+        class_weight: dict[Any, float] | None = None,
+        max_features: int = LIMIT,
+    ) -> None:
+        self.inference, self.order, self.C, self.averaged = inference, order, C, averaged
+        check_positive("C", C)
+        super().__init__(inference, order, class_weight, max_features, bool(averaged))
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        """Yield the settings that the tests of all sequence learners run with."""
+        yield {}
+        yield {"averaged": False, "order": 3, "C": 1.0}
+        yield {"inference": "exact", "class_weight": {"B": 2.0}}
+
+    def _box(self) -> float:
+        return float(self.C)
+
+
+register(SequencePA, **LINEAR_FILE)

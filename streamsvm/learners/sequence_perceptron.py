@@ -1,0 +1,80 @@
+"""The structured perceptron as a River estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from streamsvm.learners.bases.sequence_file import LINEAR_FILE
+from streamsvm.learners.bases.sequence_learner import LIMIT, SequenceLearner
+from streamsvm.model_files.codec import register
+from streamsvm.solvers.sequences.model import PERCEPTRON
+
+
+class SequencePerceptron(SequenceLearner):
+    """Label the tokens of sentences by a perceptron, which changes weights where it is wrong.
+
+    It is the simplest and fastest learner of label sequences; `LaRankSequenceLabeler` is more
+    accurate after one pass. Sentences and labels are as for that.
+
+    Parameters
+    ----------
+    inference
+        "greedy", the default, or "exact": as in `LaRankSequenceLabeler`. A greedy one learns each
+        token after the true labels before it.
+    order
+        As in `LaRankSequenceLabeler`.
+    averaged
+        True, the default: predict by the mean of the weights after each sentence.
+    class_weight
+        None, or a dict {label: factor} (1 for labels not named): the factor of the steps for tokens
+        of this label; for greedy inference only.
+    max_features
+        As in `LaRankSequenceLabeler`; an averaged feature takes twice the memory.
+
+    Attributes
+    ----------
+    classes
+        The labels seen, in the order of first appearance.
+    n_examples, n_tokens, n_features, memory_usage
+        Sentences, tokens and features seen; bytes of all arrays.
+
+    References
+    ----------
+    Collins, Discriminative Training Methods for Hidden Markov Models, EMNLP (2002); Bordes, New
+    Algorithms for Large-Scale Support Vector Machines, thesis (2010), Algorithm 6.
+
+    Examples
+    --------
+    >>> from streamsvm import SequencePerceptron
+    >>> model = SequencePerceptron()
+    >>> for _ in range(3):
+    ...     model.learn_one([["the"], ["dog"], ["barks"]], ["DET", "NOUN", "VERB"])
+    >>> model.predict_one([["the"], ["dog"]])
+    ['DET', 'NOUN']
+
+    """
+
+    _method = PERCEPTRON
+
+    def __init__(
+        self,
+        inference: str = "greedy",
+        order: int | None = None,
+        averaged: bool = True,
+        class_weight: dict[Any, float] | None = None,
+        max_features: int = LIMIT,
+    ) -> None:
+        self.inference, self.order, self.averaged = inference, order, averaged
+        super().__init__(inference, order, class_weight, max_features, bool(averaged))
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        """Yield the settings that the tests of all sequence learners run with."""
+        yield {}
+        yield {"averaged": False, "class_weight": {"B": 2.0}}
+        yield {"inference": "exact"}
+        yield {"inference": "exact", "order": 0, "averaged": False}
+
+
+register(SequencePerceptron, **LINEAR_FILE)

@@ -1,0 +1,112 @@
+"""The duality gap of problem (5.11), and passes over all examples until it is small."""
+
+from __future__ import annotations
+
+from streamsvm._compile import compiled
+from streamsvm.solvers.sequences.exact import best_labels, process_new, process_old
+from streamsvm.solvers.sequences.label_pool import sequence_of
+from streamsvm.solvers.sequences.pairs import loss_of, rise_of
+from streamsvm.solvers.sequences.sentence_patterns import NONE, have_room, offsets_of
+
+
+@compiled
+def _violation(model, order, columns, values, offsets, truth, labels):
+    """Return h(labels) - h(truth)."""
+    rise = rise_of(model.weights, model.moves, order, columns, values, offsets, labels, truth)
+    return loss_of(model.cost, truth, labels) + rise
+
+
+@compiled
+def kept_gap(model, patterns, order, n, scratch):
+    """Return the gap over the support patterns, and the sum of their C_i."""
+    store, active = patterns.store, patterns.active
+    columns, values = store.columns, store.values
+    gap, boxes = 0.0, 0.0
+    for m in range(active.counts[0].n_members):
+        slot = active.members[m]
+        offsets, head = offsets_of(patterns, slot), patterns.head[slot]
+        truth = sequence_of(patterns.labels, head)
+        worst = best_labels(model, columns, values, offsets, truth, n, scratch)
+        h = _violation(model, order, columns, values, offsets, truth, worst)
+        gap += patterns.box[slot] * max(0.0, h)
+        boxes += patterns.box[slot]
+        v = patterns.next[head]
+        while v != NONE:
+            labels = sequence_of(patterns.labels, v)
+            h = _violation(model, order, columns, values, offsets, truth, labels)
+            gap += patterns.beta[v] * h
+            v = patterns.next[v]
+    return gap, boxes
+
+
+@compiled
+def other_gap(model, patterns, order, x, first, labels, box, slots, n, scratch):
+    """Return the gap of the sentences that are no support patterns: their losses times C.
+
+    `slots` are the slots of the support patterns among them, -1 for the others.
+    """
+    gap = 0.0
+    for i in range(first.size - 1):
+        begin, stop = first[i], first[i + 1]
+        if slots[i] >= 0 or begin == stop:
+            continue
+        offsets, truth = x.start[begin : stop + 1], labels[begin:stop]
+        worst = best_labels(model, x.columns, x.values, offsets, truth, n, scratch)
+        h = _violation(model, order, x.columns, x.values, offsets, truth, worst)
+        gap += box[i] * max(0.0, h)
+    return gap
+
+
+@compiled
+def learn_again(model, patterns, schedule, x, first, labels, box, slots, n, done, scratch):
+    """Make PROCESSOLD on the support patterns among all sentences, PROCESSNEW on the others.
+
+    The parameters are those of `other_gap`; sentences are numbered in their order. Returns how many
+    are done, fewer than all if room is short.
+    """
+    store, active = patterns.store, patterns.active
+    for i in range(done, first.size - 1):
+        begin, stop, slot = first[i], first[i + 1], slots[i]
+        longest = max(stop - begin, scratch.scores.shape[0])
+        if not have_room(patterns, longest, x.start[stop] - x.start[begin], 2):
+            return i
+        if slot >= 0 and active.place[slot] >= 0 and store.entered[slot] == i + 1:
+            process_old(model, patterns, schedule.order, slot, n, scratch, False)
+        elif stop > begin:
+            process_new(
+                model, patterns, schedule, x, begin, stop, i + 1, labels[begin:stop], box[i], n,
+                scratch,
+            )  # fmt: skip
+    return first.size - 1
+
+
+@compiled
+def improve(model, patterns, order, n, n_optimize, done, scratch):
+    """Make a PROCESSOLD step on each support pattern from `done` on, and OPTIMIZE steps.
+
+    Returns where room was short, or the number of slots.
+    """
+    active = patterns.active
+    for slot in range(done, active.counts[0].n):
+        if active.place[slot] < 0:
+            continue
+        if not have_room(patterns, scratch.scores.shape[0], 0, 1):
+            return slot
+        for o in range(1 + n_optimize):
+            if active.place[slot] >= 0:
+                process_old(model, patterns, order, slot, n, scratch, o > 0)
+    return active.counts[0].n
+
+
+@compiled
+def linear_part(patterns, cost):
+    """Return the linear term of the dual, -sum_{i, y} Delta(y, y_i) beta_i^y."""
+    active, total = patterns.active, 0.0
+    for m in range(active.counts[0].n_members):
+        head = patterns.head[active.members[m]]
+        truth, v = sequence_of(patterns.labels, head), patterns.next[head]
+        while v != NONE:
+            labels = sequence_of(patterns.labels, v)
+            total -= loss_of(cost, truth, labels) * patterns.beta[v]
+            v = patterns.next[v]
+    return total

@@ -1,0 +1,293 @@
+"""Greedy and exact inference behind one interface; each is a set of calls into compiled code.
+
+A `Batch` is what learning needs of some sentences. Compiled code stops where room is short; here
+the patterns are grown, and it continues. Patterns that were grown are handed to `keep` before more
+is learnt: an interruption must not leave weights without the patterns that they are made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm.solvers.sequences import (
+    exact,
+    exact_gap,
+    greedy,
+    greedy_gap,
+    sentence_patterns,
+    token_patterns,
+)
+from streamsvm.solvers.sequences.exact import Scratch, new_scratch
+from streamsvm.solvers.sequences.model import Model, Schedule
+from streamsvm.solvers.sequences.sentence_patterns import SentencePatterns
+from streamsvm.solvers.sequences.token_patterns import TokenPatterns
+from streamsvm.support.rows import SparseRows
+
+Keep = Callable[[Any], None]
+"""Stores patterns that were grown."""
+
+
+class Batch(NamedTuple):
+    """Sentences to learn."""
+
+    x: SparseRows  # a row for each token
+    first: np.ndarray  # int64 (sentences + 1,): the first token of each sentence
+    labels: np.ndarray  # int32 (tokens,)
+    known: np.ndarray  # int64 (sentences,): labels seen when the sentence is learnt
+    box: np.ndarray  # float64 (sentences,): C times the weight
+
+
+def longest_of(first: np.ndarray) -> int:
+    """Return the number of tokens of the longest sentence."""
+    return int(np.diff(first).max(initial=0))
+
+
+class Greedy:
+    """Labels are predicted from left to right; the patterns are tokens."""
+
+    @staticmethod
+    def new_patterns(order: int, classes: int, window: int) -> TokenPatterns:
+        """Return no patterns, with room for some."""
+        return token_patterns.new_patterns(order, classes, window)
+
+    @staticmethod
+    def with_classes(patterns: TokenPatterns, classes: int) -> TokenPatterns:
+        """Return the patterns with room for so many classes."""
+        return token_patterns.grown(patterns, 0, classes)
+
+    @staticmethod
+    def numbers_in(first: np.ndarray) -> int:
+        """Return how many examples sentences are."""
+        return int(first[-1] - first[0])
+
+    @classmethod
+    def learn(
+        cls,
+        model: Model,
+        patterns: Any,
+        schedule: Schedule,
+        batch: Batch,
+        draws: np.ndarray,
+        keep: Keep,
+    ) -> None:
+        """Learn a batch."""
+
+        def run(patterns: Any, done: int) -> int:
+            return greedy.learn(model, patterns, schedule, *batch, draws, done)  # type: ignore[no-any-return]
+
+        cls._with_room(run, patterns, batch.first.size - 1, keep, longest_of(batch.first))
+
+    @staticmethod
+    def _with_room(
+        run: Callable[[Any, int], int], patterns: Any, n: int, keep: Keep, longest: int
+    ) -> None:
+        done = run(patterns, 0)
+        while done < n:
+            counts, slots = patterns.active.counts[0], patterns.label.size
+            while slots - counts.n + counts.n_free < longest:
+                slots *= 2
+            patterns = token_patterns.grown(patterns, slots, 0)
+            keep(patterns)
+            done = run(patterns, done)
+
+    @staticmethod
+    def predict(
+        model: Model, order: int, x: SparseRows, first: np.ndarray, n: int, margins: np.ndarray
+    ) -> np.ndarray:
+        """Return the labels of all tokens, int32; fill `margins` if they have rows."""
+        labels = np.zeros(x.start.size - 1, np.int32)
+        greedy.predict(model, order, x, first, n, labels, margins)
+        return labels
+
+    @staticmethod
+    def kept_gap(model: Model, patterns: Any, order: int, n: int) -> tuple[float, float]:
+        """Return the gap over the support patterns, and the sum of their C_i."""
+        return greedy_gap.kept_gap(model, patterns, order, n)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def other_gap(
+        model: Model, patterns: Any, order: int, batch: Batch, slots: np.ndarray, n: int
+    ) -> float:
+        """Return the gap of all examples that are no support patterns."""
+        x, first, labels, _, box = batch
+        return greedy_gap.other_gap(model, patterns, order, x, first, labels, box, slots, n)  # type: ignore[no-any-return]
+
+    @classmethod
+    def learn_again(
+        cls,
+        model: Model,
+        patterns: Any,
+        schedule: Schedule,
+        batch: Batch,
+        slots: np.ndarray,
+        n: int,
+        keep: Keep,
+    ) -> None:
+        """Make a further pass over all examples."""
+        x, first, labels, _, box = batch
+
+        def run(patterns: Any, done: int) -> int:
+            return greedy_gap.learn_again(  # type: ignore[no-any-return]
+                model, patterns, schedule, x, first, labels, box, slots, n, done
+            )
+
+        cls._with_room(run, patterns, first.size - 1, keep, longest_of(first))
+
+    @staticmethod
+    def improve(
+        model: Model, patterns: Any, order: int, n: int, n_optimize: int, keep: Keep
+    ) -> None:
+        """Make steps on each support pattern."""
+        greedy_gap.improve(model, patterns, order, n, n_optimize)
+
+    @staticmethod
+    def linear_part(patterns: TokenPatterns, cost: np.ndarray) -> float:
+        """Return the linear term of the dual."""
+        members = _members(patterns)
+        return float(patterns.beta[members, patterns.label[members]].sum())
+
+
+class Exact:
+    """The best sequence of labels is predicted; the patterns are sentences."""
+
+    @staticmethod
+    def new_patterns(order: int, classes: int, window: int) -> SentencePatterns:
+        """Return no patterns, with room for some."""
+        return sentence_patterns.new_patterns(window)
+
+    @staticmethod
+    def with_classes(patterns: SentencePatterns, classes: int) -> SentencePatterns:
+        """Return the patterns with room for so many classes: any number fits."""
+        return patterns
+
+    @staticmethod
+    def numbers_in(first: np.ndarray) -> int:
+        """Return how many examples sentences are."""
+        return first.size - 1
+
+    @classmethod
+    def learn(
+        cls,
+        model: Model,
+        patterns: Any,
+        schedule: Schedule,
+        batch: Batch,
+        draws: np.ndarray,
+        keep: Keep,
+    ) -> None:
+        """Learn a batch."""
+        scratch = _scratch(model, patterns, batch.first)
+
+        def run(patterns: Any, done: int) -> int:
+            return exact.learn(model, patterns, schedule, *batch, draws, done, scratch)  # type: ignore[no-any-return]
+
+        cls._with_room(run, patterns, batch.first.size - 1, keep)
+
+    @staticmethod
+    def _with_room(run: Callable[[Any, int], int], patterns: Any, n: int, keep: Keep) -> None:
+        done = run(patterns, 0)
+        while done < n:
+            patterns = sentence_patterns.grown(patterns)
+            keep(patterns)
+            done = run(patterns, done)
+
+    @staticmethod
+    def predict(
+        model: Model, order: int, x: SparseRows, first: np.ndarray, n: int, margins: np.ndarray
+    ) -> np.ndarray:
+        """Return the labels of all tokens, int32; fill `margins` if they have rows."""
+        labels = np.zeros(x.start.size - 1, np.int32)
+        scratch = new_scratch(longest_of(first), 0, model.weights.shape[1])
+        exact.predict(model, order, x, first, n, labels, margins, scratch)
+        return labels
+
+    @staticmethod
+    def kept_gap(model: Model, patterns: Any, order: int, n: int) -> tuple[float, float]:
+        """Return the gap over the support patterns, and the sum of their C_i."""
+        scratch = _scratch(model, patterns)
+        return exact_gap.kept_gap(model, patterns, order, n, scratch)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def other_gap(
+        model: Model, patterns: Any, order: int, batch: Batch, slots: np.ndarray, n: int
+    ) -> float:
+        """Return the gap of all examples that are no support patterns."""
+        x, first, labels, _, box = batch
+        scratch = _scratch(model, patterns, first)
+        return exact_gap.other_gap(  # type: ignore[no-any-return]
+            model, patterns, order, x, first, labels, box, slots, n, scratch
+        )
+
+    @classmethod
+    def learn_again(
+        cls,
+        model: Model,
+        patterns: Any,
+        schedule: Schedule,
+        batch: Batch,
+        slots: np.ndarray,
+        n: int,
+        keep: Keep,
+    ) -> None:
+        """Make a further pass over all examples."""
+        x, first, labels, _, box = batch
+        scratch = _scratch(model, patterns, first)
+
+        def run(patterns: Any, done: int) -> int:
+            return exact_gap.learn_again(  # type: ignore[no-any-return]
+                model, patterns, schedule, x, first, labels, box, slots, n, done, scratch
+            )
+
+        cls._with_room(run, patterns, first.size - 1, keep)
+
+    @classmethod
+    def improve(
+        cls, model: Model, patterns: Any, order: int, n: int, n_optimize: int, keep: Keep
+    ) -> None:
+        """Make steps on each support pattern."""
+        scratch = _scratch(model, patterns)
+
+        def run(patterns: Any, done: int) -> int:
+            return exact_gap.improve(model, patterns, order, n, n_optimize, done, scratch)  # type: ignore[no-any-return]
+
+        cls._with_room(run, patterns, int(patterns.active.counts[0].n), keep)
+
+    @staticmethod
+    def linear_part(patterns: SentencePatterns, cost: np.ndarray) -> float:
+        """Return the linear term of the dual."""
+        return exact_gap.linear_part(patterns, cost)  # type: ignore[no-any-return]
+
+
+def _members(patterns: Any) -> np.ndarray:
+    """Return the slots of the support patterns."""
+    members: np.ndarray = patterns.active.members[: patterns.active.counts[0].n_members]
+    return members
+
+
+def _scratch(model: Model, patterns: SentencePatterns, first: np.ndarray | None = None) -> Scratch:
+    """Return scratch for the patterns, and for fresh sentences."""
+    longest = int(patterns.lengths.length.max(initial=0))
+    if first is not None:
+        longest = max(longest, longest_of(first))
+    return new_scratch(longest, *model.weights.shape)
+
+
+def slots_of(patterns: Any, n: int) -> np.ndarray:
+    """Return the slots of examples 1 .. n, int64: -1 for those that are no support patterns."""
+    slots = np.full(n, -1)
+    members = _members(patterns)
+    slots[patterns.store.entered[members] - 1] = members
+    return slots
+
+
+def n_patterns(patterns: Any) -> int:
+    """Return the number of support patterns."""
+    return int(patterns.active.counts[0].n_members)
+
+
+def n_vectors(patterns: Any) -> int:
+    """Return the number of nonzero coefficients."""
+    return int(np.count_nonzero(patterns.beta))

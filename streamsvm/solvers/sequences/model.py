@@ -1,0 +1,146 @@
+"""The weights of a linear model of label sequences.
+
+Label c of token x, after the k labels before it, has the score
+
+    sum_f weights[f, c] x_f  +  sum_{s < k} moves[s, past_s, c]
+
+where past_s is 1 + the label s + 1 tokens before, or 0 where the sentence has no such token. This
+is <w, Phi_g> of the thesis, 5.3.1.
+
+Weights are float32: a pass over them is bound by the memory that it reads. An averaged learner has
+the mean of the weights after each example, w - late / n: an update of example i is in the weights
+of examples i .. n, so `late` gets i - 1 times the update.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import compiled, compiled_within, prefetch
+from streamsvm.support.declaration import NOT_NEGATIVE, Field, Record
+from streamsvm.support.states import declare
+
+LANES = 8
+"""The number of labels to have room for is a multiple of it, so that loops are vectorised."""
+
+INFO = np.dtype(
+    [
+        ("n_sentences", np.int64),  # learnt so far
+        ("n_tokens", np.int64),
+        ("n_steps", np.int64),  # steps that were tried
+        ("n_moved", np.int64),  # steps that changed coefficients
+        ("n_forgotten", np.int64),  # support patterns removed by a bound
+    ]
+)
+
+
+class Model(NamedTuple):
+    """Weights, with room for more features and labels."""
+
+    weights: np.ndarray  # float32 (features, classes)
+    moves: np.ndarray  # float32 (orders, pasts, classes); pasts = classes + 1
+    late: np.ndarray  # float32 as weights; without rows if the learner is not averaged
+    late_moves: np.ndarray  # float32 as moves; the same
+    cost: np.ndarray  # float64 (classes,): what a wrong label costs at a token with this label
+    info: Any  # record array (1,) of INFO
+
+
+declare(
+    Model,
+    {
+        "weights": Field(("features", "classes"), np.float32),
+        "moves": Field(("orders", "pasts", "classes"), np.float32),
+        "late": Field(("late_features", "classes"), np.float32),
+        "late_moves": Field(("late_orders", "pasts", "classes"), np.float32),
+        "cost": Field(("classes",), fill=1, range=NOT_NEGATIVE),
+        "info": Record(INFO),
+    },
+)
+
+
+class Schedule(NamedTuple):
+    """How to learn; all numbers are int64."""
+
+    method: int  # LARANK, PASSIVE_AGGRESSIVE or PERCEPTRON
+    order: int  # labels before a token that its label depends on
+    n_reprocess: int  # n_R: how often PROCESSOLD and OPTIMIZE follow each PROCESSNEW
+    n_optimize: int  # OPTIMIZE steps after each PROCESSOLD
+    limit: int  # most support patterns
+
+
+LARANK, PASSIVE_AGGRESSIVE, PERCEPTRON = range(3)
+
+
+@compiled_within
+def add_scores(weights, columns, values, begin, stop, out):
+    """Add the scores of all labels for entries begin .. stop-1."""
+    j = begin
+    # Four rows at a time: the loop over a few labels costs more to enter than to run.
+    while j + 4 <= stop:
+        a, b = weights[columns[j]], weights[columns[j + 1]]
+        c, d = weights[columns[j + 2]], weights[columns[j + 3]]
+        p, q, r, s = values[j], values[j + 1], values[j + 2], values[j + 3]
+        for k in range(out.size):
+            out[k] += (a[k] * p + b[k] * q) + (c[k] * r + d[k] * s)
+        j += 4
+    while j < stop:
+        row, value = weights[columns[j]], values[j]
+        for k in range(out.size):
+            out[k] += row[k] * value
+        j += 1
+
+
+@compiled_within
+def add_moves(moves, order, past, out):
+    """Add the scores of all labels after the labels in `past`."""
+    for s in range(order):
+        row = moves[s, past[s]]
+        for c in range(out.size):
+            out[c] += row[c]
+
+
+@compiled_within
+def change(weights, columns, values, begin, stop, up, down, step):
+    """Add step times the features begin .. stop-1 to the weights of a label, from another's."""
+    for j in range(begin, stop):
+        add = np.float32(step * values[j])
+        weights[columns[j], up] += add
+        weights[columns[j], down] -= add
+
+
+@compiled_within
+def change_moves(moves, order, past, up, down, step):
+    """Add a step to the moves from the labels in `past` to a label, from those to another one."""
+    for s in range(order):
+        moves[s, past[s], up] += np.float32(step)
+        moves[s, past[s], down] -= np.float32(step)
+
+
+@compiled_within
+def load_early(weights, columns, begin, stop):
+    """Ask for the weights of features that are needed soon."""
+    for j in range(begin, stop):
+        prefetch(weights, columns[j], 0)
+        # A line of the processor's cache holds 16 weights.
+        if weights.shape[1] > 16:
+            prefetch(weights, columns[j], 16)
+
+
+@compiled_within
+def square_of(values, begin, stop):
+    """Return the sum of the squares of values begin .. stop-1."""
+    total = 0.0
+    for j in range(begin, stop):
+        total += np.float64(values[j]) * np.float64(values[j])
+    return total
+
+
+@compiled
+def mean_weights(weights, late, n, columns, values, begin, stop, out):
+    """Add the scores by the mean of the weights after each of n examples."""
+    for j in range(begin, stop):
+        value = values[j]
+        for c in range(out.size):
+            out[c] += (weights[columns[j], c] - late[columns[j], c] / n) * value

@@ -1,0 +1,103 @@
+"""What two sequences of labels of one sentence differ in: score, distance, and a step along it.
+
+Only tokens at which the labels differ, and moves that differ, count: the rest cancels out.
+`offsets` says where the features of each token begin in `columns` and `values`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamsvm._compile import compiled, compiled_within
+
+
+@compiled_within
+def _before(labels, t):
+    """Return the row of `moves` for the label before token t."""
+    return labels[t - 1] + 1 if t > 0 else 0
+
+
+@compiled
+def rise_of(weights, moves, order, columns, values, offsets, up, down):
+    """Return the score of the labels `up` less that of `down`."""
+    rise = 0.0
+    for t in range(up.size):
+        a, b = up[t], down[t]
+        if a != b:
+            for j in range(offsets[t], offsets[t + 1]):
+                row = weights[columns[j]]
+                rise += (np.float64(row[a]) - np.float64(row[b])) * values[j]
+        if order > 0:
+            p, q = _before(up, t), _before(down, t)
+            if a != b or p != q:
+                rise += np.float64(moves[0, p, a]) - np.float64(moves[0, q, b])
+    return rise
+
+
+@compiled
+def loss_of(cost, truth, labels):
+    """Return the Hamming loss of labels: the costs of the tokens at which they are wrong."""
+    loss = 0.0
+    for t in range(truth.size):
+        if labels[t] != truth[t]:
+            loss += cost[truth[t]]
+    return loss
+
+
+@compiled
+def distance_of(order, columns, values, offsets, up, down, spread, steps):
+    """Return |Phi_e(x, up) - Phi_e(x, down)|^2.
+
+    Parameters
+    ----------
+    order, columns, values, offsets, up, down
+        As above.
+    spread
+        float64 (features,): scratch, 0 before and after.
+    steps
+        float64 (pasts, classes): scratch, 0 before and after.
+
+    """
+    square = 0.0
+    for c in range(steps.shape[1]):
+        for t in range(up.size):
+            if up[t] != down[t] and (up[t] == c or down[t] == c):
+                sign = 1.0 if up[t] == c else -1.0
+                for j in range(offsets[t], offsets[t + 1]):
+                    add = sign * values[j]
+                    # (s + a)^2 = s^2 + a (2 s + a)
+                    square += add * (2.0 * spread[columns[j]] + add)
+                    spread[columns[j]] += add
+        for t in range(up.size):
+            if up[t] != down[t] and (up[t] == c or down[t] == c):
+                for j in range(offsets[t], offsets[t + 1]):
+                    spread[columns[j]] = 0.0
+    if order == 0:
+        return square
+    for t in range(up.size):
+        p, q = _before(up, t), _before(down, t)
+        square += 2.0 * steps[p, up[t]] + 1.0
+        steps[p, up[t]] += 1.0
+        square += 1.0 - 2.0 * steps[q, down[t]]
+        steps[q, down[t]] -= 1.0
+    for t in range(up.size):
+        steps[_before(up, t), up[t]] = 0.0
+        steps[_before(down, t), down[t]] = 0.0
+    return square
+
+
+@compiled
+def move_weights(weights, moves, order, columns, values, offsets, up, down, step):
+    """Add step (Phi_e(x, up) - Phi_e(x, down)) to the weights."""
+    for t in range(up.size):
+        a, b = up[t], down[t]
+        if a != b:
+            for j in range(offsets[t], offsets[t + 1]):
+                add = np.float32(step * values[j])
+                weights[columns[j], a] += add
+                weights[columns[j], b] -= add
+        if order > 0:
+            p, q = _before(up, t), _before(down, t)
+            if a != b or p != q:
+                moves[0, p, a] += np.float32(step)
+                moves[0, q, b] -= np.float32(step)

@@ -1,0 +1,98 @@
+"""The support patterns of greedy inference: tokens, with the labels before them.
+
+A slot holds one token: its features, its label, the labels before it, and a coefficient for each
+label, beta[c] of problem (5.12). A token whose coefficients become 0 leaves.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import compiled, compiled_within
+from streamsvm.solvers.sequences.model import change, change_moves
+from streamsvm.support import active_set, sparse_store, states
+from streamsvm.support.active_set import ActiveSet
+from streamsvm.support.sparse_store import LIVE, WANTED, SparseStore
+
+_FEWEST = 64
+
+
+class TokenPatterns(NamedTuple):
+    """Support patterns by slot."""
+
+    store: SparseStore  # the features; `entered` is the number of the token, from 1
+    active: ActiveSet  # which slots are in use
+    label: np.ndarray  # int32 (slots,)
+    past: np.ndarray  # int32 (slots, order): 1 + the labels before, 0 for none
+    beta: np.ndarray  # float64 (slots, classes)
+    box: np.ndarray  # float64 (slots,): C_i
+
+
+def new_patterns(order: int, classes: int, window: int, slots: int = _FEWEST) -> TokenPatterns:
+    """Return an empty set of patterns; `window` is 0 for none."""
+    store = sparse_store.new_store(slots, 1)
+    slots = store.start.size
+    active = states.new(ActiveSet, {"slots": slots, "window": window})
+    return TokenPatterns(
+        store, active, np.zeros(slots, np.int32), np.zeros((slots, order), np.int32),
+        np.zeros((slots, classes)), np.zeros(slots),
+    )  # fmt: skip
+
+
+def grown(old: TokenPatterns, slots: int, classes: int) -> TokenPatterns:
+    """Return the patterns with room for at least so many slots and classes, and for `WANTED`."""
+    window = old.active.ring.size
+    store = sparse_store.grown(old.store, max(slots, old.label.size), 1)
+    slots = store.start.size
+    new = new_patterns(old.past.shape[1], max(classes, old.beta.shape[1]), window, slots)
+    active = states.grown_arrays(old.active, {"slots": slots, "window": window})
+    new = new._replace(store=store, active=active)
+    for name in ("label", "past", "beta", "box"):
+        states.copy_arrays([getattr(old, name)], [getattr(new, name)])
+    return new
+
+
+@compiled_within
+def have_room(patterns, n_tokens, n_entries):
+    """Tell whether so many tokens fit; if not, the patterns must be `grown` first."""
+    counts, store = patterns.active.counts[0], patterns.store
+    fits = 4 * (store.counts[LIVE] + n_entries) <= 3 * store.columns.size
+    store.counts[WANTED] = 0 if fits else n_entries
+    return fits and patterns.label.size - counts.n + counts.n_free >= n_tokens
+
+
+@compiled
+def remove(model, patterns, order, slot):
+    """Remove a pattern, and what it gave to the weights."""
+    store, label = patterns.store, patterns.label[slot]
+    begin = store.start[slot]
+    stop = begin + store.length[slot]
+    for c in range(patterns.beta.shape[1]):
+        step = patterns.beta[slot, c]
+        if c != label and step != 0.0:
+            # Its coefficient is negative: this takes from the label what it gave.
+            change(model.weights, store.columns, store.values, begin, stop, label, c, step)
+            change_moves(model.moves, order, patterns.past[slot], label, c, step)
+    release(patterns, slot)
+
+
+@compiled
+def release(patterns, slot):
+    """Free the slot of a pattern whose coefficients are in no weight."""
+    patterns.beta[slot] = 0.0
+    sparse_store.release(patterns.store, slot)
+    active_set.leave(patterns.active, slot)
+
+
+@compiled
+def smallest(patterns):
+    """Return the slot of the pattern with the smallest coefficients; there is at least one."""
+    active = patterns.active
+    best = active.members[0]
+    for m in range(active.counts[0].n_members):
+        slot = active.members[m]
+        if patterns.beta[slot, patterns.label[slot]] < patterns.beta[best, patterns.label[best]]:
+            best = slot
+    return best

@@ -1,0 +1,1 @@
+"""Sequences of tokens: their features, the best sequence of labels, and chunk scores."""

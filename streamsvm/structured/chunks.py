@@ -1,0 +1,109 @@
+"""Chunks in sequences of labels, counted as CoNLL's evaluation does: precision, recall and F1.
+
+A label is ``O``, or ``B-TYPE`` or ``I-TYPE``. A chunk begins at a B, and at an I that continues no
+chunk of its type; it ends before the next chunk or O. A predicted chunk is right if a true one has
+the same type, first and last token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+def chunks_of(labels: Sequence[Any]) -> set[tuple[str, int, int]]:
+    """Return the chunks of a sentence.
+
+    Parameters
+    ----------
+    labels
+        The label of each token; what is no string is O.
+
+    Returns
+    -------
+    (type, first token, token after the last).
+
+    """
+    found: set[tuple[str, int, int]] = set()
+    kind: str | None = None
+    begin = 0
+    for t, label in enumerate([*labels, "O"]):
+        prefix, _, given = label.partition("-") if isinstance(label, str) else ("O", "", "")
+        continues = prefix == "I" and kind == given
+        if kind is not None and not continues:
+            found.add((kind, begin, t))
+            kind = None
+        if prefix in ("B", "I") and not continues:
+            kind, begin = given, t
+    return found
+
+
+class ChunkScore:
+    """Counts tokens, chunks and sentences that are predicted right, as a stream goes on.
+
+    Examples
+    --------
+    >>> from streamsvm.structured.chunks import ChunkScore
+    >>> score = ChunkScore()
+    >>> score.update(["B-NP", "I-NP", "O", "B-VP"], ["B-NP", "I-NP", "O", "O"])
+    >>> score.precision, score.recall, round(score.f1, 3), score.accuracy
+    (1.0, 0.5, 0.667, 0.75)
+
+    """
+
+    def __init__(self) -> None:
+        self.n_tokens = self.n_right_tokens = self.n_sentences = self.n_right_sentences = 0
+        self.n_true = self.n_predicted = self.n_right = 0
+
+    def update(self, y_true: Iterable[Any], y_pred: Iterable[Any]) -> None:
+        """Count one sentence.
+
+        Parameters
+        ----------
+        y_true, y_pred
+            The true and the predicted label of each token.
+
+        Raises
+        ------
+        ValueError
+            There are not as many predicted labels as true ones.
+
+        """
+        true, predicted = list(y_true), list(y_pred)
+        if len(true) != len(predicted):
+            raise ValueError(f"{len(true)} true labels, {len(predicted)} predicted ones")
+        right = sum(a == b for a, b in zip(true, predicted, strict=True))
+        self.n_tokens += len(true)
+        self.n_right_tokens += right
+        self.n_sentences += 1
+        self.n_right_sentences += right == len(true)
+        chunks, guessed = chunks_of(true), chunks_of(predicted)
+        self.n_true += len(chunks)
+        self.n_predicted += len(guessed)
+        self.n_right += len(chunks & guessed)
+
+    @property
+    def precision(self) -> float:
+        """The share of predicted chunks that are right; 0 without any."""
+        return self.n_right / self.n_predicted if self.n_predicted else 0.0
+
+    @property
+    def recall(self) -> float:
+        """The share of true chunks that are predicted; 0 without any."""
+        return self.n_right / self.n_true if self.n_true else 0.0
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of precision and recall."""
+        both = self.n_true + self.n_predicted
+        return 2.0 * self.n_right / both if both else 0.0
+
+    @property
+    def accuracy(self) -> float:
+        """The share of tokens whose label is right; 0 without any."""
+        return self.n_right_tokens / self.n_tokens if self.n_tokens else 0.0
+
+    @property
+    def sentence_accuracy(self) -> float:
+        """The share of sentences whose labels are all right; 0 without any."""
+        return self.n_right_sentences / self.n_sentences if self.n_sentences else 0.0

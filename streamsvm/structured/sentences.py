@@ -1,0 +1,232 @@
+"""Sentences as arrays: each feature of a token is a 64-bit key, the hash of its text, and a value.
+
+The text of a string feature is ``name=value``, that of a number is its name; so ``{"w": "the"}``
+and ``["w=the"]`` are the same token. The hash is BLAKE2b, the same in every process. Two of a
+million features share a key with a probability of 3e-8.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm.errors import FeatureError
+
+_REMEMBERED = 2**18
+"""How many features are kept with their keys; computing a key takes most of the time."""
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+class Sentences(NamedTuple):
+    """Sentences, tokens and features; entry j is the feature `keys[j]` with `values[j]`."""
+
+    first: np.ndarray  # int64 (sentences + 1,): the first token of each sentence, and of the next
+    start: np.ndarray  # int64 (tokens + 1,): the first entry of each token
+    keys: np.ndarray  # uint64 (entries,)
+    values: np.ndarray  # float32 (entries,), finite
+
+    @property
+    def n(self) -> int:
+        """The number of sentences."""
+        return self.first.size - 1
+
+    @property
+    def n_tokens(self) -> int:
+        """The number of tokens of all sentences."""
+        return self.start.size - 1
+
+
+def key_of(text: str) -> int:
+    """Return the 64-bit key of a text."""
+    digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+class _NotTextError(Exception):
+    """A feature is no string, or its value is none."""
+
+
+class _Keys(dict[Any, int]):
+    """Keys that were computed, by feature; up to 262,144 are kept."""
+
+    def __missing__(self, feature: Any) -> int:
+        text = self._text(feature)
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        key = self[feature] = key_of(text)
+        return key
+
+    def _text(self, feature: Any) -> str:
+        raise NotImplementedError
+
+
+class _TextKeys(_Keys):
+    """The keys of texts."""
+
+    def _text(self, feature: Any) -> str:
+        if not isinstance(feature, str):
+            raise _NotTextError
+        return feature
+
+
+class _ItemKeys(_Keys):
+    """The keys of pairs of a name and a text."""
+
+    def _text(self, feature: Any) -> str:
+        # Numbers are not kept: equal ones of other types would be found.
+        if not isinstance(feature[1], str):
+            raise _NotTextError
+        return f"{feature[0]}={feature[1]}"
+
+
+TEXT_KEYS = _TextKeys()
+"""Shared by all learners, as the key of a feature never changes."""
+
+_ITEM_KEYS = _ItemKeys()
+
+
+def read_sentences(sentences: Iterable[Any]) -> Sentences:
+    """Return sentences as arrays.
+
+    Parameters
+    ----------
+    sentences
+        Sequences of tokens; see `LaRankSequenceLabeler.learn_one`. What `Chain` returns is taken
+        as it is.
+
+    Raises
+    ------
+    FeatureError
+        A token is of another kind, or a value is not a finite number.
+
+    """
+    if isinstance(sentences, Sentences):
+        return sentences
+    given = [one if isinstance(one, Sentences) else _read(one) for one in sentences]
+    return given[0] if len(given) == 1 else joined(given)
+
+
+def joined(parts: Sequence[Sentences]) -> Sentences:
+    """Return the sentences of several parts, in order."""
+    if not parts:
+        zero = np.zeros(1, np.int64)
+        return Sentences(zero, zero, np.zeros(0, np.uint64), np.zeros(0, np.float32))
+    first, start, token, entry = [np.zeros(1, np.int64)], [np.zeros(1, np.int64)], 0, 0
+    for part in parts:
+        first.append(part.first[1:] + token)
+        start.append(part.start[1:] + entry)
+        token += part.n_tokens
+        entry += part.keys.size
+    return Sentences(
+        np.concatenate(first),
+        np.concatenate(start),
+        np.concatenate([part.keys for part in parts]),
+        np.concatenate([part.values for part in parts]),
+    )
+
+
+def _read(tokens: Any) -> Sentences:
+    """Return one sentence."""
+    if isinstance(tokens, np.ndarray):
+        return _read_matrix(tokens)
+    if isinstance(tokens, (str, bytes, Mapping)) or not isinstance(tokens, Iterable):
+        raise FeatureError(
+            f"a sentence is a sequence of tokens, and not {type(tokens).__name__}: "
+            "use a list of dicts, of lists of strings, or of strings"
+        )
+    keys, values, start = array("Q"), array("f"), array("q", [0])
+    text_key, item_key = TEXT_KEYS.__getitem__, _ITEM_KEYS.__getitem__
+    for token in tokens:
+        before = len(keys)
+        try:
+            if isinstance(token, dict):
+                keys.extend(map(item_key, token.items()))
+            elif isinstance(token, str):
+                keys.append(text_key(token))
+            else:
+                keys.extend(map(text_key, token))
+        except (_NotTextError, TypeError):
+            del keys[before:]
+            _read_slowly(token, keys, values)
+        missing = len(keys) - len(values)
+        if missing:
+            values.extend((1.0,) * missing)
+        start.append(len(keys))
+    return _sentence(start, keys, values)
+
+
+def _sentence(start: Any, keys: Any, values: Any) -> Sentences:
+    starts = np.array(start, np.int64)
+    first = np.array([0, starts.size - 1], np.int64)
+    return Sentences(first, starts, np.array(keys, np.uint64), np.array(values, np.float32))
+
+
+def _read_slowly(token: Any, keys: array[int], values: array[float]) -> None:
+    """Append the features of a token, some of which are numbers, or cannot be used."""
+    if isinstance(token, Mapping):
+        items: Iterable[Any] = token.items()
+    elif isinstance(token, Iterable) and not isinstance(token, bytes):
+        items = token
+    else:
+        raise FeatureError(
+            f"a token is {type(token).__name__}: use a dict of features, a list of strings, "
+            "or a string"
+        )
+    for item in items:
+        if isinstance(item, str):
+            keys.append(TEXT_KEYS[item])
+            values.append(1.0)
+            continue
+        if not isinstance(token, Mapping):
+            raise FeatureError(f"a feature is {item!r:.60}: in a list of features, use strings")
+        name, value = item
+        if isinstance(value, str):
+            keys.append(_ITEM_KEYS[(name, value)])
+            values.append(1.0)
+        else:
+            number = number_of(name, value)
+            if number != 0.0:
+                keys.append(TEXT_KEYS[str(name)])
+                values.append(number)
+
+
+def number_of(name: Any, value: Any) -> float:
+    """Return the value of a number feature.
+
+    Raises
+    ------
+    FeatureError
+        It is not a finite number of single precision.
+
+    """
+    if isinstance(value, (bool, int, float, np.bool_, np.number)):
+        number = float(value)
+        if math.isfinite(number) and abs(number) <= _LARGEST:
+            return number
+    raise FeatureError(
+        f"feature {name!r:.60}: {value!r:.60} is no finite number; use a string, a finite number "
+        "of single precision, or a boolean"
+    )
+
+
+def _read_matrix(matrix: np.ndarray) -> Sentences:
+    """Return a sentence whose tokens are rows of numbers; the columns are named 0, 1, 2, ..."""
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+        raise FeatureError(
+            f"a sentence is an array of shape {matrix.shape} and dtype {matrix.dtype}: use numbers "
+            "of shape (tokens, features), or a list of dicts"
+        )
+    with np.errstate(over="ignore"):
+        narrow = matrix.astype(np.float32)
+    if not np.isfinite(narrow).all():
+        raise FeatureError("a sentence holds NaN, an infinity, or a number above 3.4e38")
+    rows, columns = np.nonzero(narrow)
+    names = np.array([TEXT_KEYS[str(j)] for j in range(matrix.shape[1])], np.uint64)
+    start = np.searchsorted(rows, np.arange(len(matrix) + 1))
+    return _sentence(start, names[columns], narrow[rows, columns])

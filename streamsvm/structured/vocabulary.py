@@ -1,0 +1,167 @@
+"""A growing vocabulary: a hash table from the keys of features to columns 0, 1, 2, ..."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import compiled
+from streamsvm.structured.sentences import Sentences
+from streamsvm.support.rows import SparseRows
+
+_FEWEST = 1024
+
+
+class Vocabulary(NamedTuple):
+    """An open-addressing table, at most half full; a column is the number of its key."""
+
+    key: np.ndarray  # uint64 (places,), a power of two
+    column: np.ndarray  # int32 (places,): -1 where a place is empty
+    known: np.ndarray  # uint64 (room,): the key of each column
+    counts: np.ndarray  # int64 (2,): columns; entries of new features ignored for want of room
+
+
+def new_vocabulary(n: int = 0) -> Vocabulary:
+    """Return an empty vocabulary with room for n keys."""
+    places = _FEWEST
+    while places < 2 * n:
+        places *= 2
+    empty = np.full(places, -1, np.int32)
+    return Vocabulary(
+        np.zeros(places, np.uint64), empty, np.zeros(places // 2, np.uint64), np.zeros(2, np.int64)
+    )
+
+
+def with_keys(keys: np.ndarray) -> Vocabulary:
+    """Return a vocabulary of distinct keys, uint64 (n,), in their order."""
+    new = new_vocabulary(keys.size)
+    _enter(new, keys, np.empty(keys.size, np.int32), 0, keys.size)
+    return new
+
+
+def size(vocabulary: Vocabulary) -> int:
+    """Return the number of keys."""
+    return int(vocabulary.counts[0])
+
+
+def keys_of(vocabulary: Vocabulary) -> np.ndarray:
+    """Return the keys, uint64 (n,), in the order of their columns."""
+    return vocabulary.known[: size(vocabulary)]
+
+
+def learnt_rows(
+    vocabulary: Vocabulary, sentences: Sentences, limit: int
+) -> tuple[Vocabulary, SparseRows]:
+    """Enter the new features of sentences, and return their tokens as rows.
+
+    Parameters
+    ----------
+    vocabulary
+        The vocabulary, which is changed.
+    sentences
+        The sentences.
+    limit
+        The most keys that it may hold; further ones are ignored and counted.
+
+    Returns
+    -------
+    The vocabulary, a larger one if there were many new keys; and a row for each token.
+
+    """
+    columns = np.empty(sentences.keys.size, np.int32)
+    done = _enter(vocabulary, sentences.keys, columns, 0, limit)
+    while done < columns.size:
+        larger = new_vocabulary(vocabulary.key.size)
+        n = size(vocabulary)
+        _enter(larger, vocabulary.known[:n], np.empty(n, np.int32), 0, n)
+        larger.counts[1] = vocabulary.counts[1]
+        vocabulary = larger
+        done = _enter(vocabulary, sentences.keys, columns, done, limit)
+    return vocabulary, _rows(columns, sentences, size(vocabulary))
+
+
+def known_rows(vocabulary: Vocabulary, sentences: Sentences) -> SparseRows:
+    """Return tokens as rows; features that were never learnt are left out."""
+    columns = np.empty(sentences.keys.size, np.int32)
+    _find(vocabulary, sentences.keys, columns)
+    return _rows(columns, sentences, size(vocabulary))
+
+
+def _rows(columns: np.ndarray, sentences: Sentences, d: int) -> SparseRows:
+    start, values = sentences.start.copy(), sentences.values.copy()
+    n = _tidy(start, columns, values)
+    return SparseRows(start, columns[:n], values[:n], d)
+
+
+@compiled
+def _place(key, column, wanted):
+    """Return the place of a key, or the empty place where it belongs."""
+    last = key.size - 1
+    # The keys are hashes already; templates differ in their lower bits, too.
+    at = np.int64(wanted & np.uint64(last))
+    while column[at] >= 0 and key[at] != wanted:
+        at = (at + 1) & last
+    return at
+
+
+@compiled
+def _find(vocabulary, keys, columns):
+    for j in range(keys.size):
+        columns[j] = vocabulary.column[_place(vocabulary.key, vocabulary.column, keys[j])]
+
+
+@compiled
+def _enter(vocabulary, keys, columns, first, limit):
+    """Set the columns of keys from `first` on; return where the table was full, or their number."""
+    counts = vocabulary.counts
+    for j in range(first, keys.size):
+        at = _place(vocabulary.key, vocabulary.column, keys[j])
+        if vocabulary.column[at] < 0:
+            if counts[0] >= limit:
+                counts[1] += 1
+                columns[j] = -1
+                continue
+            if counts[0] >= vocabulary.known.size:
+                return j
+            vocabulary.key[at] = keys[j]
+            vocabulary.column[at] = counts[0]
+            vocabulary.known[counts[0]] = keys[j]
+            counts[0] += 1
+        columns[j] = vocabulary.column[at]
+    return keys.size
+
+
+@compiled
+def _tidy(start, columns, values):
+    """Sort each row by column, add the values of equal columns, leave out those below 0.
+
+    The arrays are changed in place; returns the number of entries left.
+    """
+    n = 0
+    begin = np.int64(0)
+    for r in range(start.size - 1):
+        stop, row = start[r + 1], n
+        if stop - begin > 64:
+            order = np.argsort(columns[begin:stop], kind="mergesort")
+            columns[begin:stop] = columns[begin:stop][order]
+            values[begin:stop] = values[begin:stop][order]
+        for j in range(begin, stop):
+            column, value = columns[j], values[j]
+            if column < 0:
+                continue
+            at = n
+            while at > row and columns[at - 1] > column:
+                at -= 1
+            if at > row and columns[at - 1] == column:
+                values[at - 1] += value
+                continue
+            for t in range(n, at, -1):
+                columns[t] = columns[t - 1]
+                values[t] = values[t - 1]
+            columns[at] = column
+            values[at] = value
+            n += 1
+        begin = stop
+        start[r + 1] = n
+    return n

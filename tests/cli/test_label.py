@@ -1,0 +1,108 @@
+"""`streamsvm label`, as a person or a script meets it."""
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import streamsvm
+from streamsvm.cli.main import main
+
+WORDS = [["the", "old", "dog", "barks"], ["a", "dog", "sees", "the", "cat"], [], ["cats", "sleep"]]
+LABELS = [["B-NP", "I-NP", "I-NP", "B-VP"], ["B-NP", "I-NP", "B-VP", "B-NP", "I-NP"], [],
+          ["B-NP", "B-VP"]]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tags = [[word[0] for word in sentence] for sentence in WORDS]
+    table = {"word": WORDS * 10, "tag": tags * 10, "chunk": LABELS * 10, "n": [1] * 40}
+    pq.write_table(pa.table(table), "a.parquet")
+    rows = [
+        "\n".join(map(" ".join, zip(*s, strict=True)))
+        for s in zip(WORDS, tags, LABELS, strict=True)
+    ]
+    Path("a.txt").write_text("\n\n".join(row for row in rows if row) + "\n\n", encoding="utf-8")
+    Path("template").write_text("U0:%x[0,0]\nU1:%x[-1,0]/%x[0,1]\nB\n")
+
+
+def report(capsys, *arguments):
+    assert main(["label", *arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_learning_saving_and_labelling(capsys):
+    columns = ["--tokens", "word,tag", "--features", "template"]
+    found = report(capsys, "a.parquet", *columns, "--labels", "chunk", "--save", "m.svm")
+    assert found["sentences"] == 40 and found["tokens"] == 110 and found["labels"] == 3
+    assert found["token accuracy"] > 0.85 and found["chunk F1"] > 0.85
+    assert found["support patterns"] > 0
+    model = streamsvm.Chain(Path("template").read_text()) | streamsvm.LaRankSequenceLabeler(seed=0)
+    tokens = [list(zip(s, [w[0] for w in s], strict=True)) for s in WORDS * 10]
+    for sentence, labels in zip(tokens, LABELS * 10, strict=True):
+        model.learn_one(sentence, labels)
+    saved = streamsvm.load("m.svm")
+    assert saved.predict_many(tokens) == model.predict_many(tokens)
+    arguments = ["a.parquet", "--tokens", "word,tag", "--model", "m.svm", "-o", "out.parquet"]
+    found = report(capsys, *arguments, "--limit", "4")
+    assert found["sentences"] == 4 and "token accuracy" not in found
+    assert pq.read_table("out.parquet")["labels"].to_pylist() == model.predict_many(tokens[:4])
+
+
+def test_text_files_and_going_on(capsys):
+    assert (
+        main(["label", "a.txt", "--labels", "-1", "--inference", "exact", "--save", "m.svm"]) == 0
+    )
+    text = capsys.readouterr().out
+    assert re.search(r"sentences +3\n", text) and "token accuracy" in text and "%" in text
+    found = report(capsys, "a.txt", "--labels", "2", "--model", "m.svm")
+    assert found["token accuracy"] > 0.4 and found["sentences"] == 3
+    for learner in ("pa", "perceptron"):
+        assert report(capsys, "a.txt", "--labels", "-1", "--learner", learner)["labels"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["a.txt"], 2, "nothing to learn without --labels"),
+        (["a.txt", "--labels", "x"], 2, "the number of a column"),
+        (["a.txt", "--labels", "7"], 1, "no column 7"),
+        (["a.txt", "--labels", "-1", "--tokens", "a"], 2, "--tokens is for Parquet"),
+        (["none.txt", "--labels", "-1"], 1, "none.txt: No such file"),
+        (["a.parquet", "--labels", "chunk"], 2, "name the columns of the tokens"),
+        (["a.parquet", "--labels", "chunk", "--tokens", "x"], 2, "no column 'x'"),
+        (["a.parquet", "--labels", "chunk", "--tokens", "n"], 2, "holds no lists"),
+        (["a.txt", "--labels", "-1", "--learner", "perceptron", "--C", "1"], 2, "does not take it"),
+        (["a.txt", "--labels", "-1", "--save", "."], 2, "is a folder"),
+        (["a.txt", "--labels", "-1", "--order", "99"], 2, "at most 32"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_line(arguments, code, said, capsys):
+    assert main(["label", *arguments]) == code
+    err = capsys.readouterr().err
+    assert said in err and err.count("\n") == 1
+
+
+def test_a_model_of_something_else(capsys):
+    streamsvm.SequencePA().save("alone.svm")
+    assert main(["label", "a.txt", "--model", "alone.svm"]) == 2
+    assert "holds no model that" in capsys.readouterr().err
+    assert main(["label", "a.txt", "--labels", "-1", "--save", "m.svm"]) == 0
+    assert main(["label", "a.txt", "--model", "m.svm", "--order", "1"]) == 2
+    assert "leave out others" in capsys.readouterr().err
+
+
+def test_an_interruption_reports_and_saves(capsys, monkeypatch):
+    calls = []
+
+    def interrupted(self, *arguments):
+        calls.append(arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(streamsvm.LaRankSequenceLabeler, "predict_then_learn_many", interrupted)
+    assert main(["label", "a.txt", "--labels", "-1", "--save", "m.svm"]) == 130
+    assert calls and "sentences" in capsys.readouterr().out and Path("m.svm").exists()

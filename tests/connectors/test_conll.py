@@ -1,0 +1,108 @@
+"""Sentences from files in columns."""
+
+import contextlib
+import json
+
+import pytest
+
+from connectors import ConllSource, NotReadableError, SnapshotError
+
+TEXT = "\n\nthe DT B-NP\r\ndog NN I-NP\n \nbarks VB B-VP\n\n\n\na DT O\nb  NN\tO"
+SENTENCES = [
+    ([["the", "DT"], ["dog", "NN"]], ["B-NP", "I-NP"]),
+    ([["barks", "VB"]], ["B-VP"]),
+    ([["a", "DT"], ["b", "NN"]], ["O", "O"]),
+]
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(TEXT.encode())
+    return path
+
+
+@pytest.fixture
+def opened():
+    """Return a function that opens a source, which is closed after the test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda *args, **more: stack.enter_context(ConllSource(*args, **more))
+
+
+def read(source):
+    return [(tokens, labels) for tokens, labels, _ in source.events()]
+
+
+def test_sentences_and_positions(path):
+    with ConllSource(path) as source:
+        events = list(source.events())
+        assert [(e.x, e.y) for e in events] == SENTENCES
+        assert [e.position.row for e in events] == [0, 1, 2]
+        assert list(source.events()) == [] and source.n_rows is None and source.name == str(path)
+        source.rewind()
+        assert read(source) == SENTENCES
+
+
+def test_which_column_is_the_label(path, opened):
+    assert read(opened(path, label=0))[1] == ([["VB", "B-VP"]], ["barks"])
+    assert read(opened(path, label=None))[1] == ([["barks", "VB", "B-VP"]], None)
+    path.write_text("a b,c,X\n")
+    assert read(opened(path, separator=",")) == [([["a b", "c"]], ["X"])]
+
+
+def test_it_continues_from_any_snapshot(path, opened):
+    for n in range(4):
+        first = opened(path)
+        events = first.events()
+        for _ in range(n):
+            next(events)
+        second = opened(path)
+        second.resume(json.loads(json.dumps(first.snapshot())))
+        rest = list(second.events())
+        assert [(e.x, e.y) for e in rest] == SENTENCES[n:]
+        assert [e.position.row for e in rest] == list(range(n, 3))
+
+
+def test_a_snapshot_of_something_else(path, opened):
+    source = opened(path)
+    next(source.events())
+    snapshot = source.snapshot()
+    for spoilt in (
+        {},
+        {"source": "MemorySource"},
+        {**snapshot, "byte": -1},
+        {**snapshot, "row": "1"},
+    ):
+        with pytest.raises(SnapshotError, match="not a snapshot"):
+            opened(path).resume(spoilt)
+    for spoilt in (
+        {**snapshot, "byte": 10**6},
+        {**snapshot, "head": "0"},
+        {**snapshot, "label": 0},
+    ):
+        with pytest.raises(SnapshotError, match="another file"):
+            opened(path).resume(spoilt)
+    path.write_text(TEXT.replace("the", "teh"))
+    with pytest.raises(SnapshotError, match="another file"):
+        opened(path).resume(snapshot)
+
+
+@pytest.mark.parametrize(
+    ("content", "label", "said"),
+    [
+        (b"a B\nc d B\n", -1, "line 2: 2 columns beside the label, and 1"),
+        (b"a B\n\nc\n", 1, "line 3: no column 1, there are 1"),
+        (b"a B\n\xff B\n", -1, "line 2: no UTF-8"),
+    ],
+)
+def test_lines_that_cannot_be_read(path, content, label, said, opened):
+    path.write_bytes(content)
+    with pytest.raises(NotReadableError, match=said):
+        list(opened(path, label).events())
+
+
+def test_no_file_and_an_empty_one(tmp_path, opened):
+    with pytest.raises(FileNotFoundError):
+        opened(tmp_path / "none")
+    (tmp_path / "empty").write_text("\n\n")
+    assert read(opened(tmp_path / "empty")) == []

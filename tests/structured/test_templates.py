@@ -1,0 +1,156 @@
+"""Templates and Chain against the same features made of texts in Python."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import streamsvm
+from streamsvm import Chain
+from streamsvm.errors import FeatureError, ParameterError
+from streamsvm.structured.sentences import key_of, read_sentences
+from streamsvm.structured.templates import read_templates
+from streamsvm.structured.words import pieces_of, shape_of
+
+TEMPLATE = """
+# words
+U00:%x[-2,0]
+U01:%x[0,0]/%x[1,1]
+U02:%x[0,1]
+U03:bias
+
+B
+"""
+WORDS = [["the", "big", "dog"], ["a"], [], ["the", "the"]]
+TAGS = [["D", "J", "N"], ["D"], [], ["D", "N"]]
+PAIRS = [list(zip(w, t, strict=True)) for w, t in zip(WORDS, TAGS, strict=True)]
+
+
+def texts_of(sentence):
+    """Return the features of TEMPLATE as texts: (template, texts found)."""
+
+    def at(t, column):
+        if t < 0:
+            return f"_B{t}"
+        return sentence[t][column] if t < len(sentence) else f"_B+{t - len(sentence) + 1}"
+
+    return [
+        [(0, at(t - 2, 0)), (1, at(t, 0), at(t + 1, 1)), (2, at(t, 1)), (3,)]
+        for t in range(len(sentence))
+    ]
+
+
+def keys_of(sentences):
+    return [
+        sentences.keys[a:b].tolist()
+        for a, b in zip(sentences.start, sentences.start[1:], strict=False)
+    ]
+
+
+def test_equal_texts_have_equal_keys_and_others_have_others():
+    texts = [features for sentence in PAIRS for features in texts_of(sentence)]
+    keys = keys_of(Chain(TEMPLATE).transform_many(PAIRS))
+    key_by_text = {}
+    for row, found in zip(texts, keys, strict=True):
+        assert len(row) == len(found)
+        for text, key in zip(row, found, strict=True):
+            assert key_by_text.setdefault(text, key) == key
+    assert len(set(key_by_text.values())) == len(key_by_text) > 10
+
+
+def test_one_and_many_lists_tables_and_dicts_agree():
+    chain = Chain(TEMPLATE)
+    many = chain.transform_many(PAIRS)
+    assert many.first.tolist() == [0, 3, 4, 4, 6]
+    one = [keys_of(chain.transform_one(sentence)) for sentence in PAIRS]
+    assert keys_of(many) == [keys for sentence in one for keys in sentence]
+    table = pa.table({"0": WORDS, "1": TAGS})
+    for batch in (table, table.to_batches()[0], pa.concat_tables([table[:1], table[1:]])):
+        assert all((a == b).all() for a, b in zip(many, chain.transform_many(batch), strict=True))
+    assert (chain.transform_many(table[1:]).keys == many.keys[many.start[3] :]).all()
+    dicts = [[{"0": w, "1": t} for w, t in sentence] for sentence in PAIRS]
+    assert (chain.transform_many(dicts).keys == many.keys).all()
+    named = Chain(TEMPLATE.replace(",0]", ",w]").replace(",1]", ",p]"))
+    assert named.transform_many(pa.table({"w": WORDS, "p": TAGS})).n_tokens == many.n_tokens
+
+
+def test_windows_and_pairs():
+    plain = Chain(window=1, pairs=False).transform_many(WORDS)
+    pairs = Chain(window=1).transform_many(WORDS)
+    assert np.diff(plain.start).tolist() == [3] * 6 and np.diff(pairs.start).tolist() == [5] * 6
+    assert keys_of(pairs)[0][:3] == keys_of(plain)[0]
+    assert np.diff(Chain(window=0).transform_one(["a", "b"]).start).tolist() == [1, 1]
+
+
+def test_letters_and_shapes_and_numbers():
+    assert shape_of("London-2 42nd") == "Aa-0 0a" and shape_of("") == ""
+    assert pieces_of("ab", 3, 0) == ["prefix=a", "suffix=b", "prefix=ab", "suffix=ab"]
+    assert pieces_of("aba", 0, 2) == ["gram=^a", "gram=a$", "gram=ab", "gram=ba"]
+    assert pieces_of("", 2, 2) == ["gram=^$"] and pieces_of("", 0, 5) == ["gram=^$"]
+    chain = Chain(window=0, affixes=1, ngrams=2, shapes=True)
+    found = chain.transform_one([{"w": "Ab", "size": 2.5, "up": True}, {"w": "b", "size": 0.0}])
+    first, second = keys_of(found)
+    assert {key_of("prefix=A"), key_of("gram=Ab"), key_of("size"), key_of("up")} < set(first)
+    assert found.values[: len(first)].tolist().count(2.5) == 1
+    assert key_of("size") not in second
+    # Four of shape and text, then letters; the values of all texts are 1.
+    assert len(first) == 4 + 2 + 3 + 2 and len(second) == 4 + 2 + 2
+
+
+@pytest.mark.parametrize(
+    "line", ["B01:%x[0,0]", "U1:%x[a,0]", "U1:%x[0]", "U1:%y[0,0]", "U:%x[101,0]", "B", "# only"]
+)
+def test_lines_that_are_no_templates(line):
+    with pytest.raises(ParameterError, match="template"):
+        Chain(line)
+    assert len(read_templates("U1:%x[ -1 , word ]\nU2:a%x[0,0]b")) == 2
+
+
+@pytest.mark.parametrize(
+    ("tokens", "said"),
+    [
+        ("text", "a sentence is str"),
+        ([3], "not all as many columns"),
+        (["a", 3], "a token is 3"),
+        ([["a", 3]], "a token is 3"),
+        ([["a"], ["b", "c"]], "not all as many columns"),
+        ([{"w": "a"}, {"w": 1.0}], "a string and a number"),
+        ([{"w": "a"}, "b"], "use one kind"),
+        ([{"w": "a", "n": float("nan")}], "'n': nan"),
+        ([{"w": "a", "n": None}], "'n': None"),
+    ],
+)
+def test_tokens_that_cannot_be_used(tokens, said):
+    with pytest.raises(FeatureError) as error:
+        Chain().transform_one(tokens)
+    assert said in str(error.value)
+
+
+def test_tables_that_cannot_be_used():
+    chain = Chain()
+    for bad in (
+        pa.array(["a"]),
+        pa.array([["a"], None]),
+        pa.array([["a", None]]),
+        pa.array([[1]]),
+        pa.table({"a": [["x"]], "b": [["x", "y"]]}),
+        pa.table({}),
+    ):
+        with pytest.raises(FeatureError):
+            chain.transform_many(bad)
+    with pytest.raises(ParameterError, match="no column '1'"):
+        Chain(TEMPLATE).transform_one(["a"])
+    for params in ({"window": -1}, {"window": None}, {"affixes": 21}, {"template": 3}):
+        with pytest.raises(ParameterError):
+            Chain(**params)
+
+
+def test_files_and_copies(tmp_path):
+    model = Chain(TEMPLATE, shapes=True) | streamsvm.SequencePA()
+    model.learn_many(PAIRS, TAGS)
+    streamsvm.save(model, tmp_path / "m.svm")
+    loaded = streamsvm.load(tmp_path / "m.svm")
+    assert loaded["Chain"]._get_params() == model["Chain"]._get_params()
+    assert loaded.predict_many(PAIRS) == model.predict_many(PAIRS)
+    clone = model["Chain"].clone()
+    assert (clone.transform_one(PAIRS[0]).keys == model["Chain"].transform_one(PAIRS[0]).keys).all()
+    assert read_sentences([clone.transform_one(PAIRS[0])]).n_tokens == 3
