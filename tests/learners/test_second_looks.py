@@ -225,9 +225,10 @@ def test_files_and_copies_hold_the_reserve(tmp_path, is_sparse):
             np.testing.assert_array_equal(got, expected)
 
 
-def test_exchanged_classes_are_exchanged_in_the_reserve():
+@pytest.mark.parametrize("step", [1, -1], ids=["negative_first", "positive_first"])
+def test_exchanged_classes_are_exchanged_in_the_reserve(step):
     x, y = rows(300, seed=4)
-    order = np.argsort(y[:40], kind="stable")[::-1]
+    order = np.argsort(y[:40], kind="stable")[::step]
     x[:40], y[:40] = x[:40][order], y[:40][order]
     model = LASVMClassifier(kernel=RBF, C=10.0, reserve=300)
     model.learn_many(x, y)
