@@ -111,6 +111,8 @@ class Names:
     def nbytes(self) -> int:
         """The bytes of the names, and of the list and dict that hold them."""
         n, weighed = len(self._names), self._n_weighed
+        if not n:
+            return 0
         if n > weighed:
             fresh = sum(map(sys.getsizeof, self._names[weighed:n]))
             self._bytes, self._n_weighed = self._bytes + fresh, n

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -70,6 +71,8 @@ def _labels(report: RunReport, learner: Any) -> Iterator[str]:
 
 def _weighting(text: str, learner: Any) -> str:
     """Return what the parameter class_weight of a learner can do for a label, given as text."""
+    if "class_weight" not in inspect.signature(type(learner)).parameters:
+        return f"{type(learner).__name__} has no class weights, as other learners have"
     try:
         type(learner)(class_weight="balanced")
     except ParameterError:

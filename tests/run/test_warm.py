@@ -9,6 +9,10 @@ import pytest
 
 import streamsvm
 from streamsvm import (
+    HullerClassifier,
+    KernelPAClassifier,
+    KernelPegasosClassifier,
+    KernelPerceptronClassifier,
     LaRankClassifier,
     LASVMClassifier,
     SGDQNClassifier,
@@ -153,13 +157,17 @@ def used(monkeypatch):
 def test_warm_takes_all_configurations(used):
     moments = []
     assert streamsvm.warm(progress=moments.append) == 0
-    # Four learners with kernels and bounds would be 12 each, two without bounds.
-    assert len(used) == 3 * 2 * 3 * 2 + 2 * 2 + 1
+    # Six learners with kernels and bounds, one without bounds, two without kernels, and the scaler.
+    assert len(used) == 6 * 2 * 3 * 2 + 3 * 2 + 2 * 2 + 1
     assert [now.done for now in moments] == list(range(len(used) + 1))
     assert {now.total for now in moments} == {len(used)}
     assert len({now.configuration for now in moments}) == len(used) + 1
     kinds = {LASVMClassifier, LaRankClassifier, SGDQNClassifier}
     assert {type(m) for m in used} == kinds | {
+        HullerClassifier,
+        KernelPAClassifier,
+        KernelPegasosClassifier,
+        KernelPerceptronClassifier,
         StandardScaler,
         SVMSGDClassifier,
         TrackingSVMClassifier,
