@@ -13,6 +13,7 @@ from streamsvm.solvers.huller import state as huller_state
 from streamsvm.solvers.huller import step
 from streamsvm.support import states, stores
 from streamsvm.support.bound_kernels import bound
+from streamsvm.support.kernel_diagonal import diagonal_of
 from streamsvm.support.rows import cut, sparse
 from tests.reference.slow_huller import SlowHuller
 
@@ -36,7 +37,8 @@ class Stream:
         self.state = huller_state.new_state(3, cache_bytes, 5, is_sparse)
         self.kernel, self.schedule, self.y = kernel, step.Schedule(float(reprocess)), y
         self.dense, self.x = x, sparse(x) if is_sparse else x
-        self.diagonal = np.array([kernels.evaluate(kernel, row, row) for row in x], np.float32)
+        # With the same bits as the values of cached rows, which `kernels.evaluate` may lack.
+        self.diagonal = diagonal_of(kernel, x)
 
     def learn(self, first, stop):
         margins, done = np.zeros(stop - first), 0
