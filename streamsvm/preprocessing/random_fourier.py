@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,7 +92,7 @@ class RandomFourierFeatures(Locked, base.MiniBatchTransformer):
         self._event_maps: dict[tuple[Name, ...], _EventMap] = {}
 
     @classmethod
-    def _unit_test_params(cls) -> Iterable[dict[str, Any]]:
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"gamma": 0.5, "n_components": 16}
 
     def transform_one(self, x: Mapping[Name, Any]) -> dict[Name, float]:
@@ -177,8 +177,10 @@ class RandomFourierFeatures(Locked, base.MiniBatchTransformer):
 
         """
         _check_values(matrix)
-        is_sparse = isinstance(matrix, SparseMatrix)
-        out = self._map_sparse(matrix) if is_sparse else self._map_dense(matrix)
+        if isinstance(matrix, SparseMatrix):
+            out = self._map_sparse(matrix)
+        else:
+            out = self._map_dense(matrix)
         return Matrix(list(range(self._n)), out, None, is_finite=True)
 
     def _map_dense(self, matrix: Matrix) -> np.ndarray:

@@ -50,8 +50,8 @@ def predict_then_learn_many(model: Any, X: Any, y: Any, w: Any = 1.0) -> list[An
     if learner is None:
         raise ParameterError(
             f"{type(model).__name__}: use a learner of streamsvm, or a pipeline of StandardScaler, "
-            "RandomFourierFeatures or both, and one; with any other, call predict_one and learn_one "
-            "for each event"
+            "RandomFourierFeatures or both, and one; with any other, call predict_one and "
+            "learn_one for each event"
         )
     if scaler is None:
         return learner.predict_then_learn_many(X, y, w)
