@@ -117,7 +117,8 @@ class RandomFourierFeatures(Locked, base.MiniBatchTransformer):
         # Only caches change, in single steps: threads and signal handlers need no lock.
         event = snapshot(x)
         event_map = self._event_map_of(tuple(event))
-        values = values_of(event_map.layout, event).reshape(1, -1)
+        # Copied, as code would be compiled once more for values that cannot be written.
+        values = values_of(event_map.layout, event).reshape(1, -1).copy()
         out = np.empty((1, self._n), np.float32)
         map_dense(values, event_map.order, event_map.directions, self._scale, out)
         return dict(enumerate(out[0].tolist()))
