@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from river import datasets
 
 import streamsvm
-from connectors import ArrowSource
+from connectors import ArrowSource, MemorySource
 from streamsvm import (
     RandomFourierFeatures,
     StandardScaler,
@@ -29,6 +29,7 @@ from streamsvm.features import frames
 from streamsvm.features.names import LONGEST_NAME
 from streamsvm.features.schema import Schema
 from streamsvm.preprocessing.random_directions import text_of
+from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
 
 
@@ -275,3 +276,20 @@ def test_copies_go_on_alike(way, tmp_path):
         assert model.predict_proba_one(event) == other.predict_proba_one(event)
         model.learn_one(event, label)
         other.learn_one(event, label)
+
+
+class OneByOne(RandomFourierFeatures):
+    """A transformer that runs do not know: they give the pipeline its events one by one."""
+
+
+@pytest.mark.parametrize("delay", [1, 30])
+def test_late_labels_give_the_model_of_single_events(delay):
+    events, _, y = bananas()
+    items = list(zip(events[:1200], y[:1200].tolist(), strict=True))
+    found = []
+    for cls in (RandomFourierFeatures, OneByOne):
+        model = cls(gamma=1.0, n_components=64) | SVMSGDClassifier()
+        report = Run(MemorySource(items), model, late=LateLabels(delay=delay)).execute()
+        assert report.rows == 1200 and report.accuracy > 0.85
+        found.append([model.predict_proba_one(x) for x in events[:50]])
+    assert found[0] == found[1]
