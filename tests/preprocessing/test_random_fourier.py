@@ -242,7 +242,7 @@ def test_a_pipeline_learns_a_batch_as_its_events(scaled):
     table = pa.table({name: x[:, c] for c, name in enumerate(events[0])})
     found = predict_then_learn_many(many, table[:700], y[:700])
     found += predict_then_learn_many(many, table[700:], y[700:])
-    assert found == expected
+    np.testing.assert_array_equal(found, expected)
     report = Run(ArrowSource(table.append_column("y", [y]), "y"), run).execute()
     assert report.accuracy == pytest.approx(np.mean(np.array(expected[1:]) == y[1:]))
     margins = [m.predict_proba_one(events[3]) for m in (one, many, run)]
