@@ -81,15 +81,18 @@ def check_class_weight(class_weight: Any) -> None:
 
 def check_size(name: str, value: Any, least: int = 1, most: int = LARGEST_SIZE) -> int | None:
     """Return a bound as an int, None for none."""
-    if value is None:
-        return None
+    return None if value is None else check_whole(name, value, least, most, ", or None")
+
+
+def check_whole(name: str, value: Any, least: int, most: int, other: str = "") -> int:
+    """Return a whole number as an int; `other` says what else is accepted."""
     is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not is_whole or value < least:
-        raise ParameterError(f"{name}={value!r}: use a whole number of at least {least}, or None")
+        raise ParameterError(f"{name}={value!r}: use a whole number of at least {least}{other}")
     if value > most:
         # A number may have too many digits to be written.
         shown = repr(value) if int(value).bit_length() <= 1024 else "a huge number"
-        raise ParameterError(f"{name}={shown}: use a whole number of at most {most}, or None")
+        raise ParameterError(f"{name}={shown}: use a whole number of at most {most}{other}")
     return int(value)
 
 

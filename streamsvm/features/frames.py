@@ -146,7 +146,8 @@ def _of_frame(frame: Any) -> Matrix:
     names, values = list(frame.columns), np.zeros(frame.shape)
     first, absent = np.zeros(len(names), np.int64), np.zeros(frame.shape, bool)
     for c, name in enumerate(frame.columns):
-        column = frame[name]
+        # By its place: an integer name would be taken for the number of a row.
+        column = frame[:, c]
         if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
             raise FeatureError(f"column {name!r} is {column.dtype}: only numbers are features")
         native = column.to_native()

@@ -1,4 +1,4 @@
-"""Progressive validation of batches, for a learner or a pipeline of `StandardScaler` and one."""
+"""Progressive validation of batches, for a learner or a pipeline of our transformers and one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def predict_then_learn_many(model: Any, X: Any, y: Any, w: Any = 1.0) -> list[An
     Parameters
     ----------
     model
-        A learner, or a pipeline of `StandardScaler` and a learner.
+        A learner, or a pipeline of `StandardScaler`, `RandomFourierFeatures` or both, and one.
     X
         NumPy array (n, d), SciPy sparse matrix, Arrow RecordBatch or Table, pandas or polars frame.
     y
@@ -49,8 +49,9 @@ def predict_then_learn_many(model: Any, X: Any, y: Any, w: Any = 1.0) -> list[An
     scaler, learner = parts_of(model)
     if learner is None:
         raise ParameterError(
-            f"{type(model).__name__}: use a learner of streamsvm, or a pipeline of StandardScaler "
-            "and one; with any other, call predict_one and learn_one for each event"
+            f"{type(model).__name__}: use a learner of streamsvm, or a pipeline of StandardScaler, "
+            "RandomFourierFeatures or both, and one; with any other, call predict_one and "
+            "learn_one for each event"
         )
     if scaler is None:
         return learner.predict_then_learn_many(X, y, w)

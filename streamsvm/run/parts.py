@@ -1,4 +1,4 @@
-"""The scaler and the learner inside a model, and checks of the target against the learner."""
+"""The transformers and the learner inside a model, and checks of the target against the learner."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from streamsvm.labels.class_labels import plain, too_many_classes
 from streamsvm.labels.label_column import MISSING, LabelColumn
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.json_values import as_json
+from streamsvm.preprocessing.mapped_scaler import MappedScaler
+from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.bad_events import BadEvents
 
@@ -21,26 +23,30 @@ _LEAST_LABELS, _MOST_ERRORS = 20, 0.1
 _FEW_CLASSES, _MOST_CLASSES = 50, 1000
 
 
-def parts_of(model: Any) -> tuple[StandardScaler | None, Learner | None]:
+def parts_of(model: Any) -> tuple[StandardScaler | MappedScaler | None, Learner | None]:
     """Return the scaler and the learner of a model that learns batches without dicts.
 
     Parameters
     ----------
     model
-        A learner of this package, a pipeline of `StandardScaler` and one, or any other model.
+        A learner of this package, or a pipeline of `StandardScaler`, `RandomFourierFeatures` or
+        both, in this order, and one; or any other model.
 
     Returns
     -------
-    tuple[StandardScaler | None, Learner | None]
-        The scaler (None: there is none) and the learner; (None, None) for any other model.
+    tuple[StandardScaler | MappedScaler | None, Learner | None]
+        What transforms batches (None: nothing does) and the learner; (None, None) for any other
+        model.
 
     """
     steps = list(model.steps.values()) if isinstance(model, compose.Pipeline) else [model]
-    if len(steps) == 1 and isinstance(steps[0], Learner):
-        return None, steps[0]
-    if len(steps) == 2 and type(steps[0]) is StandardScaler and isinstance(steps[1], Learner):
-        return steps[0], steps[1]
-    return None, None
+    if not steps or not isinstance(steps[-1], Learner):
+        return None, None
+    *before, learner = steps
+    scaler = before.pop(0) if before and type(before[0]) is StandardScaler else None
+    if before and type(before[0]) is RandomFourierFeatures:
+        scaler = MappedScaler(scaler, before.pop(0))
+    return (None, None) if before else (scaler, learner)
 
 
 def check_target(

@@ -11,10 +11,13 @@ import numpy as np
 from streamsvm import kernels as all_kernels
 from streamsvm._compiling import clock, watchers
 from streamsvm.errors import ParameterError
+from streamsvm.features.matrices import SparseMatrix
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.learners.bases.rehearsal import N_EVENTS, made_up, rehearsal_copy, rehearse_events
 from streamsvm.monitor.tracker import TrackingMonitor
+from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
 from streamsvm.preprocessing.standard_scaler import StandardScaler
+from streamsvm.support.rows import sparse
 
 KERNELS: dict[str, Any] = {
     "rbf": None,
@@ -27,7 +30,7 @@ KERNELS: dict[str, Any] = {
 def _variants() -> dict[type, tuple[dict[str, Any], ...]]:
     """Return the parameters to compile each class with."""
     known = {learner.cls: learner.variants for learner in registered_learners()}
-    return known | {StandardScaler: ({},)}
+    return known | {StandardScaler: ({},), RandomFourierFeatures: ({"gamma": 1.0},)}
 
 
 class WarmProgress(NamedTuple):
@@ -176,8 +179,8 @@ def _by_rows(model: Any, sparse: bool | None) -> Iterator[tuple[str, Any]]:
 def _exercise(model: Any) -> None:
     """Compile a model by using it: learn, predict, finish and measure generated data."""
     x, labels = made_up(N_EVENTS)
-    if isinstance(model, StandardScaler):
-        _exercise_scaler(x)
+    if isinstance(model, (StandardScaler, RandomFourierFeatures)):
+        _exercise_transformer(model.clone(), x)
         return
     rehearse_events(rehearsal_copy(model))
     watched = rehearsal_copy(model)
@@ -197,11 +200,11 @@ def _exercise(model: Any) -> None:
         monitor.measure()
 
 
-def _exercise_scaler(x: np.ndarray) -> None:
-    scaler = StandardScaler()
+def _exercise_transformer(model: StandardScaler | RandomFourierFeatures, x: np.ndarray) -> None:
     for row in x[:5].tolist():
         event: dict[Any, float] = dict(enumerate(row))
-        scaler.learn_one(event)
-        scaler.transform_one(event)
-    scaler.learn_many(x)
-    scaler.transform_many(x)
+        model.learn_one(event)
+        model.transform_one(event)
+    model.learn_many(x)
+    model.transform_many(x)
+    model.transform_matrix(SparseMatrix(range(x.shape[1]), sparse(x.astype(np.float32))))

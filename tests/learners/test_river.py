@@ -17,7 +17,7 @@ from river import (
     preprocessing,
 )
 
-from streamsvm import LASVMClassifier, StandardScaler
+from streamsvm import LASVMClassifier, RandomFourierFeatures, StandardScaler
 from streamsvm.learners.bases.registry import registered_learners
 
 MODELS = [
@@ -25,7 +25,7 @@ MODELS = [
     for learner in registered_learners()
     for parameters in learner.configurations
 ]
-MODELS.append(StandardScaler())
+MODELS += [StandardScaler(), RandomFourierFeatures(gamma=0.5, n_components=16)]
 CHECKS = [
     pytest.param(model, check, id=f"{type(model).__name__}{i}-{check.__name__}-{j}")
     for i, model in enumerate(MODELS)

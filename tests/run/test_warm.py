@@ -9,22 +9,17 @@ import pytest
 
 import streamsvm
 from streamsvm import (
-    HullerClassifier,
-    KernelPAClassifier,
-    KernelPegasosClassifier,
-    KernelPerceptronClassifier,
-    LaRankClassifier,
     LASVMClassifier,
-    SGDQNClassifier,
+    RandomFourierFeatures,
     StandardScaler,
     SVMSGDClassifier,
-    TrackingSVMClassifier,
     _compile,
     _compiling,
     kernels,
 )
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases import label_runs, rehearsal
+from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.run import warm as warming
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,6 +33,7 @@ import streamsvm
 from streamsvm import *
 from streamsvm import _compile
 from streamsvm.learners.bases import label_runs, rehearsal
+from streamsvm.learners.bases.registry import registered_learners
 
 def specialisations():
     return sum(
@@ -157,21 +153,13 @@ def used(monkeypatch):
 def test_warm_takes_all_configurations(used):
     moments = []
     assert streamsvm.warm(progress=moments.append) == 0
-    # Six learners with kernels and bounds, one without bounds, two without kernels, and the scaler.
-    assert len(used) == 6 * 2 * 3 * 2 + 3 * 2 + 2 * 2 + 1
+    # Six learners with kernels and bounds, one without bounds, two linear ones, two transformers.
+    assert len(used) == 6 * (3 * 2 * 2) + 3 * 2 + 2 * 2 + 2
     assert [now.done for now in moments] == list(range(len(used) + 1))
     assert {now.total for now in moments} == {len(used)}
     assert len({now.configuration for now in moments}) == len(used) + 1
-    kinds = {LASVMClassifier, LaRankClassifier, SGDQNClassifier}
-    assert {type(m) for m in used} == kinds | {
-        HullerClassifier,
-        KernelPAClassifier,
-        KernelPegasosClassifier,
-        KernelPerceptronClassifier,
-        StandardScaler,
-        SVMSGDClassifier,
-        TrackingSVMClassifier,
-    }
+    learners = {learner.cls for learner in registered_learners()}
+    assert {type(m) for m in used} == learners | {RandomFourierFeatures, StandardScaler}
 
 
 def test_warm_keeps_what_a_learner_is(used):
@@ -210,8 +198,8 @@ def test_warm_counts_functions(tmp_path):
     program = """
 import streamsvm
 seen = []
-scaler = streamsvm.StandardScaler
-print(streamsvm.warm(scaler, progress=seen.append) == seen[-1].functions > 2, seen[-1][:3])
-print(streamsvm.warm(scaler))
+transformers = [streamsvm.StandardScaler, streamsvm.RandomFourierFeatures]
+print(streamsvm.warm(transformers, progress=seen.append) == seen[-1].functions > 4, seen[-1][:3])
+print(streamsvm.warm(transformers))
 """
-    assert run(program, NUMBA_CACHE_DIR=str(tmp_path)) == ["True", "(1,", "1,", "'')", "0"]
+    assert run(program, NUMBA_CACHE_DIR=str(tmp_path)) == ["True", "(2,", "2,", "'')", "0"]
