@@ -57,14 +57,13 @@ class ScaledFeatures(Locked):
         if self._is_learning or (path is not None and path.is_bound_to(self._fitted())):
             # Learning binds it afterwards: this may be a signal handler in the middle of that.
             return
-        if not availability.is_on() or not schema.are_simple or not 0 < len(schema) <= LONGEST:
+        if not availability.is_on() or not schema.are_simple or len(schema) > LONGEST:
             if path is not None:
                 self._generation.advance()
                 self._set_fast_path(None)
             return
         if path is None or not path.is_for(schema):
-            room = min(LONGEST, 2 * len(schema))
-            new = ScalerFastPath(schema, room, self._lock, self._generation, self._limits)
+            new = ScalerFastPath(schema, self._lock, self._generation, self._limits)
             self._set_fast_path(new)
         self._fitted()
         # `bind` fails if other code uses the scaler after this, a signal handler for example.
