@@ -14,7 +14,7 @@ from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.run.warm import KERNELS
 
 _KERNEL_OPTIONS = ("kernel", "gamma", "degree", "coef0")
-_ADDED_BY_HAND = ("kernel", "seed")
+_ADDED_BY_HAND = ("kernel", "seed", "scale", "gamma")
 """Parameters whose options are added by hand."""
 
 

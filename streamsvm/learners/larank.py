@@ -17,6 +17,7 @@ from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.bounds import covered_by
 from streamsvm.learners.bases.kernel_learner import KernelLearner
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.learners.bases.scaled_rows import unscaled_rows
 from streamsvm.learners.bases.support_vectors import SupportPatterns, as_matrix
 from streamsvm.monitor.certificate import Certificate, Looks, papers_bound
 from streamsvm.solvers.bounds import bounds_of
@@ -93,6 +94,17 @@ class LaRankClassifier(KernelLearner):
         class. None, the default: no limit; memory and time then grow with the stream.
     sparse, hashing, max_features, cache_mb, n_jobs
         As in `LASVMClassifier`.
+    scale
+        Whether each feature is divided by its standard deviation, that of the first examples; this
+        is for rows whose features have different scales. Features of only zeros and ones are left
+        as they are, and so are sparse rows. "auto", the default: whatever errs less on the first
+        1,024 examples (see `gamma`); with a `kernel` of your own, False.
+    gamma
+        The gamma of the RBF if `kernel` is None. "scale": 1 / (sum of the features' variances),
+        computed again after 2, 4, 8, ... up to 1,024 examples. "auto", the default: 1, 4 or 16
+        times that, whatever errs least. After 4, 16, 64, 256 and 1,024 examples each candidate learns all
+        of them anew, and the learner goes on with the best (see `chosen`). ``scale=False,
+        gamma="scale"`` takes none of this time.
     seed
         Seed of the random draws of patterns and operations; None: a different one each time.
     max_support_patterns
@@ -141,6 +153,8 @@ class LaRankClassifier(KernelLearner):
         max_features: int = LIMIT,
         cache_mb: float = 200.0,
         n_jobs: int | None = None,
+        scale: bool | str = "auto",
+        gamma: str = "auto",
         seed: int | None = None,
         max_support_patterns: int | None = None,
     ) -> None:
@@ -149,7 +163,9 @@ class LaRankClassifier(KernelLearner):
             max_support_vectors = max_support_patterns
         if class_weight == "balanced":
             raise ParameterError(_BALANCED)
-        super().__init__(kernel, C, class_weight, sparse, hashing, max_features, cache_mb, n_jobs)
+        super().__init__(
+            kernel, C, class_weight, sparse, hashing, max_features, cache_mb, n_jobs, scale, gamma
+        )
         self.tau = tau
         self.reprocess = reprocess
         self.clock = clock
@@ -199,6 +215,7 @@ class LaRankClassifier(KernelLearner):
 
     _states = larank_state
     _solver = larank
+    _of_state: ClassVar[tuple[str, ...]] = ("_draws",)
     _more_counts: ClassVar[dict[str, str]] = {
         "argmax_new": "n_new",
         "argmax_old": "n_old",
@@ -295,6 +312,7 @@ class LaRankClassifier(KernelLearner):
             rows = as_matrix(np.zeros((0, len(names)), np.float32))
             return SupportPatterns(names, rows, np.zeros((0, len(seen))), [], list(seen))
         rows, coefficients, entered = self._expansion()
+        rows = unscaled_rows(rows, self._factors)
         kept = np.flatnonzero(entered)
         kept = kept[np.argsort(entered[kept], kind="stable")]
         labels = [seen[c] for c in self._state.y[kept].tolist()]

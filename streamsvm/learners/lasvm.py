@@ -108,6 +108,17 @@ class LASVMClassifier(KernelLearner):
     n_jobs
         Threads that compute the kernel values of large batches: None, the default, is 1; -1 is one
         per core. The model and its predictions are the same, to the last bit, for any number.
+    scale
+        Whether each feature is divided by its standard deviation, that of the first examples; this
+        is for rows whose features have different scales. Features of only zeros and ones are left
+        as they are, and so are sparse rows. "auto", the default: whatever errs less on the first
+        1,024 examples (see `gamma`); with a `kernel` of your own, False.
+    gamma
+        The gamma of the RBF if `kernel` is None. "scale": 1 / (sum of the features' variances),
+        computed again after 2, 4, 8, ... up to 1,024 examples. "auto", the default: 1, 4 or 16
+        times that, whatever errs least. After 4, 16, 64, 256 and 1,024 examples each candidate learns all
+        of them anew, and the learner goes on with the best (see `chosen`). ``scale=False,
+        gamma="scale"`` takes none of this time.
     seed
         Without effect, since LASVM draws no random numbers; taken because all learners take it.
 
@@ -156,9 +167,13 @@ class LASVMClassifier(KernelLearner):
         max_features: int = LIMIT,
         cache_mb: float = 200.0,
         n_jobs: int | None = None,
+        scale: bool | str = "auto",
+        gamma: str = "auto",
         seed: int | None = None,
     ) -> None:
-        super().__init__(kernel, C, class_weight, sparse, hashing, max_features, cache_mb, n_jobs)
+        super().__init__(
+            kernel, C, class_weight, sparse, hashing, max_features, cache_mb, n_jobs, scale, gamma
+        )
         self.tau = tau
         self.reprocess = reprocess
         self.delta_max = delta_max

@@ -207,6 +207,11 @@ class NamedArrays:
     def __contains__(self, name: str) -> bool:
         return name in self._left
 
+    def with_prefix(self, prefix: str) -> NamedArrays:
+        """Return the arrays whose names begin so, without the prefix; they are taken from here."""
+        names = [name for name in self._left if name.startswith(prefix)]
+        return NamedArrays({name.removeprefix(prefix): self._left.pop(name) for name in names})
+
     def length_of(self, name: str, axis: int) -> int:
         """Return the length of an axis of an array that was not taken yet.
 

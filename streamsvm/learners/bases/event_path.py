@@ -26,6 +26,7 @@ from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
 from streamsvm.learners.bases import event_calls
 from streamsvm.learners.bases.event_calls import EVENT_COLUMNS, SORTED_COLUMNS, TURN, Arguments
+from streamsvm.learners.bases.scaled_rows import padded
 from streamsvm.solvers.registry import solver_for
 from streamsvm.support import dense_store
 from streamsvm.support.rows import Rows, SparseRows
@@ -58,6 +59,8 @@ class EventPath:
         Number of features that the state has room for.
     is_sparse
         Whether rows are sparse.
+    factors
+        float32: what features are multiplied by; None: rows are taken as they are.
 
     Attributes
     ----------
@@ -75,6 +78,7 @@ class EventPath:
         n_outputs: int,
         room: int,
         is_sparse: bool,
+        factors: np.ndarray | None = None,
     ) -> None:
         self.bound, self.room, self.is_sparse = bound, room, is_sparse
         state, _, schedule, calibration, _ = bound
@@ -93,6 +97,7 @@ class EventPath:
         self._n_plain, self._plain_view = -1, self._values_view
         self._get: Any = None
         self._pack: Any = None
+        self._targets = np.zeros((3, 1))
         # The number of features of the event that was learnt last.
         self._d = 0
         self._arguments = Arguments(
@@ -104,12 +109,14 @@ class EventPath:
             event_values,
             self._row_values,
             np.zeros(n, np.float32),
+            np.zeros(0, np.float32) if factors is None else padded(factors, room),
+            np.zeros(n, np.float32),
             self._columns,
             np.zeros(n if is_sparse else 1, np.uint32),
             self._start,
             numbers,
             n_learnt,
-            np.zeros((3, 1)),
+            self._targets,
             self.margins,
             solver_for(state, kernel, schedule, 1 if n_outputs == 1 else 2, is_sparse),
         )
@@ -294,6 +301,12 @@ class EventPath:
     def margin(self) -> Any:
         """The margin of the last event, from before it was learnt; a list if there are several."""
         return self.margins.item() if self.margins.size == 1 else self.margins[0].tolist()
+
+    @property
+    def weight(self) -> float:
+        """The weight of the event that was learnt last."""
+        weight: float = self._targets[2].item()
+        return weight
 
     def row(self) -> Rows:
         """Return a copy of the row of the event that was learnt last."""

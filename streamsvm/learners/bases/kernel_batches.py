@@ -8,6 +8,7 @@ import numpy as np
 
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import auto_gamma, threads
+from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support import states, stores
 from streamsvm.support.fresh_block import BLOCK
 from streamsvm.support.rows import Rows, cut, shape, sparse
@@ -58,10 +59,13 @@ def learn_rows(
         if learner._sparse:
             # The learner may have become sparse after the batch was read.
             fresh = sparse(fresh)
-        rows = (fresh, y[part], box, w[part], numbers[part], diagonal[part])
+        scaled = scaled_rows(fresh, learner._factors)
+        rows = (scaled, y[part], box, w[part], numbers[part], diagonal[part])
         _learn_part(learner, rows, margins[part])
         if learner.kernel is None and seen < auto_gamma.LAST_SET:
             learner._moments = auto_gamma.updated(learner._moments, seen, fresh)
+            if learner._trial is not None:
+                learner._trial.add(fresh, learner._places_of(labels[part]), w[part], numbers[part])
         start = stop
         if learner._n_examples + stop == auto_gamma.next_power_of_two(seen):
             learner._adapt(learner._n_examples + stop)
@@ -125,6 +129,7 @@ def margins_of(learner: Any, x: Rows) -> np.ndarray:
     if learner._sparse:
         # A monitor's sample may be of rows from before the learner became sparse.
         x = sparse(x)
+    x = scaled_rows(x, learner._factors)
     n, d = shape(x)
     margins = learner._new_margins(n)
     if learner._state is None or n == 0:

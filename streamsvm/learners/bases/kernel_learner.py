@@ -18,14 +18,16 @@ from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features import density
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases import auto_gamma, kernel_batches, threads
+from streamsvm.learners.bases import auto_gamma, kernel_batches, threads, trial
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.learner import Learner
+from streamsvm.learners.bases.scaled_rows import unscaled_rows
 from streamsvm.learners.bases.support_vectors import SupportVectors, as_matrix, in_order
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.support import kernel_diagonal, states, stores
 from streamsvm.support.bound_kernels import bound
+from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.kernel_diagonal import LARGEST_DIAGONAL
 from streamsvm.support.rows import Rows, SparseRows, dense, shape
 from streamsvm.support.sparse_store import SparseStore
@@ -50,6 +52,8 @@ class KernelLearner(Learner):
         max_features: int,
         cache_mb: float,
         n_jobs: int | None,
+        scale: bool | str = False,
+        gamma: str = "scale",
     ) -> None:
         limit = check_size("max_features", max_features) or LIMIT
         super().__init__(limit, check_size("hashing", hashing))
@@ -70,6 +74,14 @@ class KernelLearner(Learner):
         self._cache_bytes = int(check_number("cache_mb", cache_mb, 0) * 1e6)
         check_class_weight(class_weight)
         self._moments = auto_gamma.new_moments(0)
+        self.scale = scale
+        self.gamma = gamma
+        candidates = trial.candidates_of(scale, gamma, kernel)
+        # The first examples, while scale and width are on trial.
+        self._trial = trial.Trial(candidates) if candidates else None
+        self._choice: trial.Choice | None = None
+        # float32: what each feature is multiplied by; None: rows are taken as they are.
+        self._factors: np.ndarray | None = None
 
     # To be defined by a subclass
 
@@ -89,6 +101,9 @@ class KernelLearner(Learner):
 
     _solver: Any
     """The module of the solver, with the functions `learn_rows` and `fill_block`."""
+
+    _of_state: ClassVar[tuple[str, ...]] = ()
+    """Attributes that belong to the state: they are replaced with it."""
 
     _more_counts: ClassVar[dict[str, str]] = {}
     """Further counters of a subclass: {name: the field of `info` that holds it}."""
@@ -156,10 +171,20 @@ class KernelLearner(Learner):
     def _after_event(self, path: EventPath, sign: float, box: float) -> None:
         n = self._n_learnt.item()
         if self.kernel is None and n <= auto_gamma.LAST_SET:
-            self._moments = auto_gamma.updated(self._moments, n - 1, path.row())
+            row = path.row()
+            self._moments = auto_gamma.updated(self._moments, n - 1, row)
+            if self._trial is not None:
+                labels = LabelColumn.of([self._labels.label_of_sign(sign)])
+                weights, numbers = np.array([path.weight]), np.array([n])
+                self._trial.add(row, self._places_of(labels), weights, numbers)
         # At powers of two, as in `kernel_batches.learn_rows`.
         if n & (n - 1) == 0:
             self._adapt(n)
+
+    def _places_of(self, labels: LabelColumn) -> np.ndarray:
+        """Return the index of each label among those seen; a batch may list later ones, too."""
+        place_of = {label: i for i, label in enumerate(self._labels.seen)}
+        return labels.numbers(lambda label: place_of.get(label, 0))
 
     def _learn_rows(
         self,
@@ -187,6 +212,12 @@ class KernelLearner(Learner):
             if kernels.product_of(type(self.kernel_)) == "vectors":
                 self._rebuild()
         return self._state
+
+    def _grow_for(self, n: int, n_features: int) -> None:
+        """Make room for n examples."""
+        self._state_for(n_features)
+        if n > self._state.store.entered.size:
+            self._grow(n, states.n_columns(self._state))
 
     def _grow(self, capacity: int, n_features: int) -> None:
         self._state = states.grown(self._state, capacity, n_features, self._cache_bytes)
@@ -255,7 +286,8 @@ class KernelLearner(Learner):
 
     def _adapt(self, n: int) -> None:
         """Update gamma, class weights and the kind of rows after n examples, a power of two."""
-        if self.kernel is None and n <= auto_gamma.LAST_SET:
+        follows = self.kernel is None and (self._trial is None or n < trial.FIRST)
+        if follows and self._choice is None and n <= auto_gamma.LAST_SET:
             moments = auto_gamma.moments_of(self._moments, n) if self._sparse else self._moments
             gamma = auto_gamma.gamma_of(moments, n)
             if auto_gamma.is_worth_it(self.kernel_.gamma, gamma):
@@ -266,6 +298,10 @@ class KernelLearner(Learner):
             rows = self._expansion()[0]
             if density.are_sparse(dense(rows)):
                 self._become_sparse_after(n)
+        # Last, when it is known whether rows are sparse.
+        if self._trial is not None and trial.is_due(n):
+            # In one step, so that an interruption leaves no half of a model.
+            self.__dict__.update(trial.decide(self, n))
 
     def _become_sparse_if_large(self, n_features: int, seen: int) -> None:
         """Become sparse if dense rows of so many features would fill the memory with zeros."""
@@ -278,13 +314,31 @@ class KernelLearner(Learner):
             ):
                 self._become_sparse_after(seen)
 
+    def _trial_content(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what a file holds of the trial of scale and width: JSON values and arrays."""
+        return trial.content_of(self)
+
+    def _read_trial(self, content: dict[str, Any], arrays: NamedArrays) -> None:
+        """Set what `_trial_content` returned; older files have nothing of it."""
+        trial.read_content(self, content, arrays)
+
     # Inspection
 
     @property
     def description(self) -> str:
         """The parameters in use that matter most: kernel, C, class weights."""
         weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
-        return f"{self.kernel_!r}, C={self.C:g}{weights}"
+        choice = "" if self._choice is None else f" ({self.chosen})"
+        return f"{self.kernel_!r}, C={self.C:g}{weights}{choice}"
+
+    @property
+    def chosen(self) -> str | None:
+        """Scale and gamma in words, and of how many they were the best; None: no trial yet."""
+        if self._choice is None:
+            return None
+        n, first = self._choice
+        rows = "raw rows" if self._factors is None else "scaled rows"
+        return f"{rows}, gamma {self.kernel_.gamma:.2g}: best of {n} on the first {first:,}"
 
     @property
     def n_support_vectors(self) -> int:
@@ -325,7 +379,10 @@ class KernelLearner(Learner):
     @property
     def memory_parts(self) -> dict[str, int]:
         """Bytes of the ``support_vectors``, the kernel row ``cache`` and the ``scratch`` arrays."""
-        return states.memory_parts(self._state)
+        parts = states.memory_parts(self._state)
+        if self._trial is not None:
+            parts["scratch"] += self._trial.nbytes
+        return parts
 
     def support_vectors(self) -> SupportVectors:
         """Return the support vectors, in the order in which they entered the model.
@@ -340,6 +397,7 @@ class KernelLearner(Learner):
             rows = as_matrix(np.zeros((0, len(self._schema)), np.float32))
             return SupportVectors(self.feature_names, rows, empty, [], empty.astype(np.int64))
         rows, alpha, entered = self._expansion()
+        rows = unscaled_rows(rows, self._factors)
         return in_order(self.feature_names, rows, alpha, entered, self._labels.label)
 
     def kept_numbers(self) -> np.ndarray:
