@@ -17,7 +17,6 @@ from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.bounds import covered_by
 from streamsvm.learners.bases.kernel_learner import KernelLearner
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.learners.bases.scaled_rows import unscaled_rows
 from streamsvm.learners.bases.support_vectors import SupportPatterns, as_matrix
 from streamsvm.monitor.certificate import Certificate, Looks, papers_bound
 from streamsvm.solvers.bounds import bounds_of
@@ -59,9 +58,8 @@ class LaRankClassifier(KernelLearner):
     Parameters
     ----------
     kernel
-        A kernel of `streamsvm.kernels`. None, the default, is an RBF whose gamma follows the data:
-        1 / (sum of the features' variances), computed again after 2, 4, 8, ... up to 1024 examples
-        (see the attribute `kernel_`). Features should have one scale (`streamsvm.StandardScaler`).
+        A kernel of `streamsvm.kernels`. None, the default, is an RBF whose gamma, and whether
+        features are scaled, is found on the first 1,024 examples: see `gamma` and `scale`.
     C
         Positive: the cost of a margin error, and the largest coefficient. 1 by default.
     tau
@@ -86,25 +84,13 @@ class LaRankClassifier(KernelLearner):
     class_weight
         None, or a dict {label: factor of C} (1 for labels not named).
     window
-        Keep only the last `window` examples, at least 1. None, the default: no example is removed
-        because of its age.
+        Keep only the last `window` examples, at least 1. None, the default: age does not matter.
     max_support_vectors
         Keep at most this many support patterns, at least 2: the pattern with the smallest
         coefficients is removed, and they are added to those of its nearest neighbour of the same
         class. None, the default: no limit; memory and time then grow with the stream.
-    sparse, hashing, max_features, cache_mb, n_jobs
+    sparse, hashing, max_features, cache_mb, n_jobs, scale, gamma
         As in `LASVMClassifier`.
-    scale
-        Whether each feature is divided by its standard deviation, that of the first examples; this
-        is for rows whose features have different scales. Features of only zeros and ones are left
-        as they are, and so are sparse rows. "auto", the default: whatever errs less on the first
-        1,024 examples (see `gamma`); with a `kernel` of your own, False.
-    gamma
-        The gamma of the RBF if `kernel` is None. "scale": 1 / (sum of the features' variances),
-        computed again after 2, 4, 8, ... up to 1,024 examples. "auto", the default: 1, 4 or 16
-        times that, whatever errs least. After 4, 16, 64, 256 and 1,024 examples each candidate learns all
-        of them anew, and the learner goes on with the best (see `chosen`). ``scale=False,
-        gamma="scale"`` takes none of this time.
     seed
         Seed of the random draws of patterns and operations; None: a different one each time.
     max_support_patterns
@@ -300,19 +286,12 @@ class LaRankClassifier(KernelLearner):
         return 0 if self._state is None else int(self._state.info[0].n_alive)
 
     def support_vectors(self) -> SupportPatterns:  # type: ignore[override]
-        """Return the support patterns, in the order in which they entered the model.
-
-        Returns
-        -------
-        Copies of rows, coefficients by class, and labels.
-
-        """
+        """Return copies of the support patterns, in the order in which they entered the model."""
         names, seen = self.feature_names, self._labels.seen
         if self._state is None:
             rows = as_matrix(np.zeros((0, len(names)), np.float32))
             return SupportPatterns(names, rows, np.zeros((0, len(seen))), [], list(seen))
-        rows, coefficients, entered = self._expansion()
-        rows = unscaled_rows(rows, self._factors)
+        rows, coefficients, entered = self._unscaled_expansion()
         kept = np.flatnonzero(entered)
         kept = kept[np.argsort(entered[kept], kind="stable")]
         labels = [seen[c] for c in self._state.y[kept].tolist()]

@@ -53,9 +53,8 @@ class LASVMClassifier(KernelLearner):
     Parameters
     ----------
     kernel
-        A kernel of `streamsvm.kernels`. None, the default, is an RBF whose gamma follows the data:
-        1 / (sum of the features' variances), computed again after 2, 4, 8, ... up to 1024 examples
-        (see the attribute `kernel_`). Features should have one scale (`streamsvm.StandardScaler`).
+        A kernel of `streamsvm.kernels`. None, the default, is an RBF whose gamma, and whether
+        features are scaled, is found on the first 1,024 examples: see `gamma` and `scale`.
     C
         Positive: the cost of a margin error, and the largest coefficient. 1 by default.
     tau
@@ -109,16 +108,16 @@ class LASVMClassifier(KernelLearner):
         Threads that compute the kernel values of large batches: None, the default, is 1; -1 is one
         per core. The model and its predictions are the same, to the last bit, for any number.
     scale
-        Whether each feature is divided by its standard deviation, that of the first examples; this
-        is for rows whose features have different scales. Features of only zeros and ones are left
-        as they are, and so are sparse rows. "auto", the default: whatever errs less on the first
-        1,024 examples (see `gamma`); with a `kernel` of your own, False.
+        Whether each feature is divided by its standard deviation over the first examples, at most
+        1,024, so that all have one scale. Features of only zeros and ones are left as they are, and
+        so are sparse rows and features that come later. "auto", the default: tried, as `gamma` is.
+        With a `kernel` of your own: False, which "auto" is then, too.
     gamma
         The gamma of the RBF if `kernel` is None. "scale": 1 / (sum of the features' variances),
         computed again after 2, 4, 8, ... up to 1,024 examples. "auto", the default: 1, 4 or 16
-        times that, whatever errs least. After 4, 16, 64, 256 and 1,024 examples each candidate learns all
-        of them anew, and the learner goes on with the best (see `chosen`). ``scale=False,
-        gamma="scale"`` takes none of this time.
+        times that. After 4, 16, 64, 256 and 1,024 examples each of these, with features scaled and
+        not, learns all examples so far anew; the learner goes on with the one that erred least on
+        them (see `chosen`). ``scale=False, gamma="scale"`` tries nothing.
     seed
         Without effect, since LASVM draws no random numbers; taken because all learners take it.
 

@@ -20,11 +20,8 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import auto_gamma, kernel_batches, threads, trial
 from streamsvm.learners.bases.event_path import Bound, EventPath
-from streamsvm.learners.bases.learner import Learner
-from streamsvm.learners.bases.scaled_rows import unscaled_rows
-from streamsvm.learners.bases.support_vectors import SupportVectors, as_matrix, in_order
+from streamsvm.learners.bases.kernel_inspection import KernelInspection
 from streamsvm.monitor.certificate import Certificate
-from streamsvm.solvers.gap import KeptGap
 from streamsvm.support import kernel_diagonal, states, stores
 from streamsvm.support.bound_kernels import bound
 from streamsvm.support.declaration import NamedArrays
@@ -32,10 +29,8 @@ from streamsvm.support.kernel_diagonal import LARGEST_DIAGONAL
 from streamsvm.support.rows import Rows, SparseRows, dense, shape
 from streamsvm.support.sparse_store import SparseStore
 
-_CACHED = ("cached_rows_hit", "cached_rows_missed", "cached_rows_extended")
 
-
-class KernelLearner(Learner):
+class KernelLearner(KernelInspection):
     """A classifier whose decision function is a kernel expansion; a subclass adds the solver.
 
     `_state` holds the arrays of the solver. It is None before the first example, so that clones are
@@ -92,10 +87,6 @@ class KernelLearner(Learner):
     def _solve(self, state: Any, rows: tuple[Any, ...], margins: np.ndarray) -> int:
         """Learn (x, y, box, weight, numbers, diagonal); return how many fitted into the state."""
 
-    @abc.abstractmethod
-    def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
-        """Return rows, coefficients and example numbers of the slots in use."""
-
     _schedule: Any
     """The schedule of the solver; it is replaced when a parameter in it changes."""
 
@@ -104,9 +95,6 @@ class KernelLearner(Learner):
 
     _of_state: ClassVar[tuple[str, ...]] = ()
     """Attributes that belong to the state: they are replaced with it."""
-
-    _more_counts: ClassVar[dict[str, str]] = {}
-    """Further counters of a subclass: {name: the field of `info` that holds it}."""
 
     has_looks = True
     """Whether the solver looks at examples after its steps: see `support.looks`."""
@@ -121,10 +109,6 @@ class KernelLearner(Learner):
     @abc.abstractmethod
     def covers(self) -> str:
         """What the gap is about: "kept" examples, the "stream", its "window", or "merged" ones."""
-
-    @abc.abstractmethod
-    def kept_gap(self) -> KeptGap:
-        """Return the measured duality gap on the examples kept; an example has been learnt."""
 
     @property
     @abc.abstractmethod
@@ -321,113 +305,6 @@ class KernelLearner(Learner):
     def _read_trial(self, content: dict[str, Any], arrays: NamedArrays) -> None:
         """Set what `_trial_content` returned; older files have nothing of it."""
         trial.read_content(self, content, arrays)
-
-    # Inspection
-
-    @property
-    def description(self) -> str:
-        """The parameters in use that matter most: kernel, C, class weights."""
-        weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
-        choice = "" if self._choice is None else f" ({self.chosen})"
-        return f"{self.kernel_!r}, C={self.C:g}{weights}{choice}"
-
-    @property
-    def chosen(self) -> str | None:
-        """Scale and gamma in words, and of how many they were the best; None: no trial yet."""
-        if self._choice is None:
-            return None
-        n, first = self._choice
-        rows = "raw rows" if self._factors is None else "scaled rows"
-        return f"{rows}, gamma {self.kernel_.gamma:.2g}: best of {n} on the first {first:,}"
-
-    @property
-    def n_support_vectors(self) -> int:
-        """Number of examples with a nonzero coefficient."""
-        return 0 if self._state is None else int(np.count_nonzero(self._state.alpha))
-
-    @property
-    def dual(self) -> float:
-        """The value of the dual objective."""
-        return 0.0 if self._state is None else float(self._state.info[0].dual)
-
-    @property
-    def squared_norm(self) -> float:
-        """The square of |w|."""
-        positive = 0.0 if self._state is None else float(np.abs(self._state.alpha).sum())
-        return max(0.0, 2.0 * (positive - self.dual))
-
-    def duality_gap(self) -> float:
-        """Return the measured duality gap on the examples kept, divided by the sum of their C_i.
-
-        The gap bounds how far primal and dual are from their common optimum.
-
-        Returns
-        -------
-        The normalised gap; 0 before the first example.
-
-        """
-        if self._state is None:
-            return 0.0
-        gap = self.kept_gap()
-        return gap.total / gap.box if gap.box > 0.0 else 0.0
-
-    @property
-    def memory_usage(self) -> int:
-        """Bytes of all arrays, including cached kernel rows and scratch."""
-        return sum(self.memory_parts.values())
-
-    @property
-    def memory_parts(self) -> dict[str, int]:
-        """Bytes of the ``support_vectors``, the kernel row ``cache`` and the ``scratch`` arrays."""
-        parts = states.memory_parts(self._state)
-        if self._trial is not None:
-            parts["scratch"] += self._trial.nbytes
-        return parts
-
-    def support_vectors(self) -> SupportVectors:
-        """Return the support vectors, in the order in which they entered the model.
-
-        Returns
-        -------
-        Copies of rows, coefficients, labels and example numbers.
-
-        """
-        if self._state is None:
-            empty = np.zeros(0)
-            rows = as_matrix(np.zeros((0, len(self._schema)), np.float32))
-            return SupportVectors(self.feature_names, rows, empty, [], empty.astype(np.int64))
-        rows, alpha, entered = self._expansion()
-        rows = unscaled_rows(rows, self._factors)
-        return in_order(self.feature_names, rows, alpha, entered, self._labels.label)
-
-    def kept_numbers(self) -> np.ndarray:
-        """Return the numbers of the examples kept.
-
-        Returns
-        -------
-        int64 (n_kept,): counted from 1, or the ids given. The learner has learnt an example.
-
-        """
-        entered = self._state.store.entered[: int(self._state.info[0].n)]
-        return np.asarray(entered[entered != 0])
-
-    @property
-    def kappa(self) -> float:
-        """The share of operations that changed nothing; 0 before the first operation."""
-        counts = self.counters
-        calls = counts["steps"] + counts["null_steps"]
-        return counts["null_steps"] / calls if calls else 0.0
-
-    @property
-    def counters(self) -> dict[str, int]:
-        """Counts since the first example: steps, kernel values, hits and misses of the cache."""
-        fields = {"steps": "n_steps", "null_steps": "n_null"} | self._more_counts
-        if self._state is None:
-            return dict.fromkeys((*fields, "kernel_values", *_CACHED), 0) | self._ignored()
-        info, cache = self._state.info[0], self._state.cache.counts.tolist()
-        counts = {name: int(info[field]) for name, field in fields.items()}
-        counts["kernel_values"] = int(info.n_values) + cache[3]
-        return counts | dict(zip(_CACHED, cache[:3], strict=True)) | self._ignored()
 
     # Copies
 
