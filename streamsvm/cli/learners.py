@@ -49,16 +49,16 @@ def add_learner_options(group: argparse._ArgumentGroup) -> None:
         type=limit,
         metavar="N",
         default=argparse.SUPPRESS,
-        help="implies --scale: scaled values lie within -N .. N, and a value far outside of what was "
-        "seen hardly changes the scale; none: no limit; default 10",
+        help="implies --scale: scaled values lie within -N .. N, and a value far outside of what "
+        "was seen hardly changes the scale; none: no limit; default 10",
     )
     group.add_argument(
         "--reject",
         type=limit,
         metavar="N",
         default=argparse.SUPPRESS,
-        help="implies --scale: an example with a value more than N standard deviations from its mean "
-        "is a bad example (see --on-error); default none",
+        help="implies --scale: an example with a value more than N standard deviations from its "
+        "mean is a bad example (see --on-error); default none",
     )
 
 

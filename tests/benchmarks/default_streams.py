@@ -127,7 +127,9 @@ def _rivers(n: int) -> dict[str, Callable[[], Any]]:
         "mixed": lambda: drift(
             synth.Mixed(seed=1), synth.Mixed(seed=1, classification_function=1), 50
         ),
-        "sine": lambda: drift(synth.Sine(seed=1), synth.Sine(seed=1, classification_function=1), 50),
+        "sine": lambda: drift(
+            synth.Sine(seed=1), synth.Sine(seed=1, classification_function=1), 50
+        ),
         "waveform": lambda: synth.Waveform(seed=1, has_noise=True),
     }  # fmt: skip
 
