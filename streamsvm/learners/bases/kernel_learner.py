@@ -198,7 +198,7 @@ class KernelLearner(KernelInspection):
         return self._state
 
     def _grow_for(self, n: int, n_features: int) -> None:
-        """Make room for n examples."""
+        """Make room for n slots."""
         self._state_for(n_features)
         if n > self._state.store.entered.size:
             self._grow(n, states.n_columns(self._state))

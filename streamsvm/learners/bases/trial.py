@@ -189,6 +189,7 @@ def decide(learner: Any, n: int) -> dict[str, Any]:
     # Rows that come again, in further epochs, are not counted: all candidates know them.
     is_new = np.zeros(n, bool)
     is_new[np.unique(numbers, return_index=True)[1]] = True
+    is_new &= weights > 0.0
     candidates = [c for c in trial.candidates if not (c.is_scaled and learner._sparse)]
     candidates = candidates or [Candidate(c.width, False) for c in trial.candidates]
     least, best = n + 1, None
@@ -198,8 +199,8 @@ def decide(learner: Any, n: int) -> dict[str, Any]:
         gamma = width * (1.0 / variance if variance > 1e-12 else 1.0 / max(1, shape(x)[1]))
         model = _learner_like(learner, gamma)
         rows = scaled_rows(x, factors)
-        # Room for all of them at once: growing takes as long as learning so few.
-        model._grow_for(n, shape(x)[1])
+        # As much room as the learner needed, at once: to grow takes as long as to learn so few.
+        model._grow_for(learner._state.store.entered.size, shape(x)[1])
         predicted = label_runs.learn(model, rows, labels, weights, numbers, model._diagonal(rows))
         wrong = np.array([a != b for a, b in zip(predicted, labels, strict=True)])
         if (n_wrong := int((wrong & is_new).sum())) < least:
