@@ -115,7 +115,7 @@ class LASVMClassifier(KernelLearner):
     gamma
         The gamma of the RBF if `kernel` is None. "scale": 1 / (sum of the features' variances),
         computed again after 2, 4, 8, ... up to 1,024 examples. "auto", the default: 1, 4 or 16
-        times that. After 4, 16, 64, 256 and 1,024 examples each of these, with features scaled and
+        times that. After 4, 8, 16, ... up to 1,024 examples each of these, with features scaled and
         not, learns all examples so far anew; the learner goes on with the one that erred least on
         them (see `chosen`). ``scale=False, gamma="scale"`` tries nothing.
     seed

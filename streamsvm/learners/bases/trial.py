@@ -1,7 +1,7 @@
 """Scale and width of an RBF kernel by trial: six candidates, compared on the first examples.
 
 Rows are taken as they are, or each feature is divided by its standard deviation; gamma is 1, 4 or
-16 times the rule of `auto_gamma`. After 4, 16, 64, 256 and 1024 examples each candidate learns all
+16 times the rule of `auto_gamma`. After 4, 8, 16, ..., 1024 examples each candidate learns all
 examples so far anew, predicting each before it learns it. The learner goes on with the model of the
 one that erred least. So there is only one model between two trials, and after the last there is no
 cost; the examples are kept until then. As candidates learn rows that are scaled already, no row
@@ -159,8 +159,8 @@ class Trial:
 
 
 def is_due(n: int) -> bool:
-    """Tell whether the candidates are compared after n examples: at powers of four."""
-    return FIRST <= n <= LAST and n.bit_length() % 2 == 1
+    """Tell whether the candidates are compared after n examples, a power of two."""
+    return FIRST <= n <= LAST
 
 
 def decide(learner: Any, n: int) -> dict[str, Any]:
