@@ -14,7 +14,7 @@ from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.run.warm import KERNELS
 
 _KERNEL_OPTIONS = ("kernel", "gamma", "degree", "coef0")
-_ADDED_BY_HAND = ("kernel", "seed", "scale", "gamma")
+ADDED_BY_HAND = ("kernel", "seed", "scale", "gamma")
 """Parameters whose options are added by hand."""
 
 
@@ -37,7 +37,7 @@ def add_learner_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--degree", type=whole(1, 100), help="polynomial; default 3")
     group.add_argument("--coef0", type=float, help="polynomial; default 1")
-    add_options(group, parameters(_ADDED_BY_HAND))
+    add_options(group, parameters(ADDED_BY_HAND))
     group.add_argument(
         "--scale",
         action=argparse.BooleanOptionalAction,
@@ -135,7 +135,7 @@ def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
     classes: dict[str, Any] = {learner.name: learner.cls for learner in registered_learners()}
     cls = classes[options.learner]
     known = inspect.signature(cls).parameters.keys()
-    names = [parameter.name for parameter in parameters(_ADDED_BY_HAND)]
+    names = [parameter.name for parameter in parameters(ADDED_BY_HAND)]
     given = {name: getattr(options, name) for name in (*names, *_KERNEL_OPTIONS)}
     given = {name: value for name, value in given.items() if value is not None}
     unknown = given.keys() - known - (set(_KERNEL_OPTIONS) if "kernel" in known else set())
