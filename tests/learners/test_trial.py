@@ -1,13 +1,23 @@
 """Scale and width of kernel learners by trial on the first examples."""
 
 import pickle
+import re
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy import sparse as scipy_sparse
 
 import streamsvm
-from streamsvm import LaRankClassifier, LASVMClassifier, kernels
+from streamsvm import (
+    LaRankClassifier,
+    LASVMClassifier,
+    StandardScaler,
+    kernels,
+    predict_then_learn_many,
+)
+from streamsvm.cli.main import main
 from streamsvm.errors import ModelFileError, ParameterError
 from streamsvm.learners.bases import trial
 from streamsvm.model_files import codec
@@ -92,6 +102,15 @@ def test_only_one_of_the_two_is_tried():
     # Four features of variance 1, and one that is 0 or 1 with variance .21.
     assert scaled.kernel_.gamma == pytest.approx(1 / 4.21, rel=0.02)
     assert "best of 1 on" in scaled.chosen
+
+
+def test_behind_a_scaler_only_gamma_is_tried():
+    x, y = stream(1100, noise_scale=100.0)
+    model = StandardScaler() | LASVMClassifier()
+    predicted = predict_then_learn_many(model, x, y.tolist())
+    assert model["LASVMClassifier"].chosen.startswith("raw rows")
+    assert "best of 3 on the first 1,024" in model["LASVMClassifier"].chosen
+    assert np.mean(np.array(predicted) == y) > 0.8
 
 
 def test_zeros_and_ones_are_not_scaled_and_outliers_do_not_ruin_a_scale():
@@ -194,11 +213,16 @@ def test_files_that_contradict_themselves_are_refused(tmp_path):
             streamsvm.load(tmp_path / "wrong.svm")
 
 
-def test_the_command_scales_by_trial_instead_of_a_scaler(capsys):
-    from streamsvm.cli.main import main
+def test_the_command_scales_by_trial_instead_of_a_scaler(tmp_path, capsys):
+    x, y = stream(1100, noise_scale=100.0)
+    table = pa.table({**{f"x{c}": column for c, column in enumerate(x.T)}, "label": y})
+    pq.write_table(table, tmp_path / "data.parquet")
 
-    file = "examples/data/bananas.parquet"
-    assert main(["replay", file, "--target", "label", "--limit", "1100"]) == 0
-    assert "best of 6 on the first 1,024" in capsys.readouterr().out
-    assert main(["replay", file, "--target", "label", "--limit", "1100", "--scale"]) == 0
-    assert "best of 3 on the first 1,024" in capsys.readouterr().out
+    def chosen(*options):
+        assert main(["replay", str(tmp_path / "data.parquet"), "--target", "label", *options]) == 0
+        return re.search(r"scale and gamma +(.*)", capsys.readouterr().out).group(1)
+
+    assert re.match("scaled rows, gamma .* best of 6 on the first 1,024", chosen())
+    for scaler in (["--scale"], ["--clip", "8"]):
+        assert re.match("raw rows, gamma .* best of 3 on the first 1,024", chosen(*scaler))
+    assert "raw rows" in chosen("--no-scale")

@@ -41,6 +41,9 @@ LAST = auto_gamma.LAST_SET
 
 WIDTHS = (1.0, 4.0, 16.0)
 _CLIP = 10.0
+_ALIKE = 1.5
+"""Features whose standard deviations are within this factor are not scaled: gamma does as much."""
+
 _PREFIX = "first_"
 
 
@@ -191,8 +194,13 @@ def decide(learner: Any, n: int) -> dict[str, Any]:
     is_new = np.zeros(n, bool)
     is_new[np.unique(numbers, return_index=True)[1]] = True
     is_new &= weights > 0.0
-    candidates = [c for c in trial.candidates if not (c.is_scaled and learner._sparse)]
-    candidates = candidates or [Candidate(c.width, False) for c in trial.candidates]
+    candidates = trial.candidates
+    if learner._sparse:
+        candidates = [
+            Candidate(width, False) for width in dict.fromkeys(c.width for c in candidates)
+        ]
+    elif learner.scale == "auto" and have_one_scale(deviations):
+        candidates = [c for c in candidates if not c.is_scaled]
     least, best = n + 1, None
     for width, is_scaled in candidates:
         factors = factors_of(x, deviations) if is_scaled else None
@@ -271,6 +279,12 @@ def _deviations_of(x: np.ndarray) -> np.ndarray:
     statistics, is_flag = np.zeros((N_ROWS, x.shape[1])), np.ones(x.shape[1], bool)
     _learn_columns(x, statistics, is_flag, _CLIP)
     return np.where(is_flag, 0.0, np.sqrt(statistics[VARIANCE]))
+
+
+def have_one_scale(deviations: np.ndarray) -> bool:
+    """Tell whether features have about one scale, as behind a `StandardScaler`."""
+    given = deviations[deviations > 0.0]
+    return given.size == 0 or bool(given.max() <= _ALIKE * given.min())
 
 
 def factors_of(x: Rows, deviations: np.ndarray) -> np.ndarray | None:
