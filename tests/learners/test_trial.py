@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy import sparse as scipy_sparse
+from scipy.spatial.distance import cdist
 
 import streamsvm
 from streamsvm import (
@@ -19,8 +20,12 @@ from streamsvm import (
 )
 from streamsvm.cli.main import main
 from streamsvm.errors import ModelFileError, ParameterError
+from streamsvm.features.matrices import Matrix
 from streamsvm.learners.bases import trial
+from streamsvm.learners.bases.late_rows import LateRows
+from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.model_files import codec
+from tests.learners.test_lasvm import optimum
 
 LEARNERS = pytest.mark.parametrize("cls", [LASVMClassifier, LaRankClassifier])
 
@@ -226,3 +231,69 @@ def test_the_command_scales_by_trial_instead_of_a_scaler(tmp_path, capsys):
     for scaler in (["--scale"], ["--clip", "8"]):
         assert re.match("raw rows, gamma .* best of 3 on the first 1,024", chosen(*scaler))
     assert "raw rows" in chosen("--no-scale")
+
+
+def held(model):
+    """Return the rows of the reserve, scaled as the model's, and the numbers of their examples."""
+    x, facts = model._reserve.rows()
+    return x, facts["number"]
+
+
+@pytest.mark.parametrize("n", [60, 1100])
+@pytest.mark.parametrize("parameters", [{"reserve": 300}, {"window": 150}, {"reserve": 0}])
+def test_the_reserve_holds_rows_in_the_scale_of_the_model(n, parameters, tmp_path):
+    x, y = stream(n, noise_scale=100.0)
+    model = learnt(LASVMClassifier(scale=True, C=10.0, **parameters), x, y, parts=(7, 40))
+    rows, numbers = held(model)
+    assert len(numbers) == len(set(numbers))
+    assert (len(numbers) > 20) == (parameters != {"reserve": 0})
+    if len(numbers):
+        np.testing.assert_array_equal(rows, scaled_rows(x[numbers - 1], model._factors))
+    one = LASVMClassifier(scale=True, C=10.0, **parameters)
+    for row, label in zip(x.tolist(), y.tolist(), strict=True):
+        one.learn_one(dict(enumerate(row)), label)
+    model.save(tmp_path / "m.svm")
+    copies = [one, streamsvm.load(tmp_path / "m.svm"), pickle.loads(pickle.dumps(model))]
+    assert all(content(other) == content(model) for other in copies)
+    for other in (model, *copies):
+        other.finish()
+    assert all(content(other) == content(model) for other in copies)
+
+
+def test_with_all_rows_in_reserve_a_scaled_model_reaches_the_optimum_of_the_scaled_rows():
+    x, y = stream(1100, noise_scale=100.0)
+    y ^= np.random.default_rng(1).random(len(y)) < 0.1
+    model = learnt(LASVMClassifier(scale=True, C=10.0, reserve=1100), x, y)
+    before = model.dual
+    model.finish()
+    scaled, signs = scaled_rows(x, model._factors), np.where(y, 1.0, -1.0)
+    gram = np.exp(-model.kernel_.gamma * cdist(scaled, scaled, "sqeuclidean"))
+    assert model.dual == pytest.approx(optimum(scaled, y, gram, 10.0), rel=1e-3)
+    assert model.dual > 1.001 * before
+    margins = model.decision_function_many(x) - model.bias
+    found = model.support_vectors()
+    np.testing.assert_allclose(gram[:, found.entered - 1] @ found.coefficients, margins, atol=1e-2)
+    violations = model._violations(signs, margins)
+    others = ~np.isin(np.arange(1, 1101), model.kept_numbers())
+    assert violations[others].max() < 0.05
+
+
+@LEARNERS
+@pytest.mark.parametrize("n", [50, 1100])
+def test_rows_that_are_only_predicted_are_no_examples_of_a_trial(cls, n):
+    x, y = stream(n, noise_scale=100.0)
+    model, alone = cls(seed=1, window=200), cls(seed=1, window=200)
+    for other in (model, alone):
+        other.learn_many(x[:10], y[:10].tolist())
+    for start in range(10, n, 20):
+        part, labels = x[start : start + 20], y[start : start + 20].tolist()
+        alone.learn_many(part, labels)
+        # Each event is predicted, and learnt after all of them.
+        events = np.tile(np.arange(len(part)), 2)
+        late = LateRows(np.arange(len(events)) >= len(part), events, np.empty(len(part), object))
+        twice = Matrix(list(range(5)), part[events].astype(np.float64), None)
+        model.learn_batch(twice, [None] * len(part) + labels, late=late)
+    # Only to predict takes kernel values, too.
+    found, expected = content(model), content(alone)
+    assert found[0]["info"].pop("n_values") >= expected[0]["info"].pop("n_values")
+    assert found == expected
