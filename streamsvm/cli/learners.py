@@ -14,7 +14,7 @@ from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.run.warm import KERNELS
 
 _KERNEL_OPTIONS = ("kernel", "gamma", "degree", "coef0")
-_ADDED_BY_HAND = ("kernel", "max_classes", "seed")
+ADDED_BY_HAND = ("kernel", "max_classes", "seed", "scale", "gamma")
 """Parameters whose options are added by hand."""
 
 
@@ -37,27 +37,28 @@ def add_learner_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--degree", type=whole(1, 100), help="polynomial; default 3")
     group.add_argument("--coef0", type=float, help="polynomial; default 1")
-    add_options(group, parameters(_ADDED_BY_HAND))
+    add_options(group, parameters(ADDED_BY_HAND))
     group.add_argument(
         "--scale",
         action=argparse.BooleanOptionalAction,
-        default=True,
-        help="standardise numeric features online; default on",
+        help="standardise numeric features online; default: on, but for rbf without --gamma, where "
+        "the learner itself scales the rows if that errs less on the first 1,024 examples",
     )
     group.add_argument(
         "--clip",
         type=limit,
         metavar="N",
-        default=StandardScaler().clip,
-        help="with --scale: scaled values lie within -N .. N, and a value far outside of what was "
-        "seen hardly changes the scale; none: no limit; default 10",
+        default=argparse.SUPPRESS,
+        help="implies --scale: scaled values lie within -N .. N, and a value far outside of what "
+        "was seen hardly changes the scale; none: no limit; default 10",
     )
     group.add_argument(
         "--reject",
         type=limit,
         metavar="N",
-        help="with --scale: an example with a value more than N standard deviations from its mean "
-        "is a bad example (see --on-error); default none",
+        default=argparse.SUPPRESS,
+        help="implies --scale: an example with a value more than N standard deviations from its "
+        "mean is a bad example (see --on-error); default none",
     )
 
 
@@ -96,6 +97,21 @@ def kernel_from(options: argparse.Namespace) -> Any:
     return None if options.gamma is None else kernels.RBF(gamma=options.gamma)
 
 
+def _scaler_from(options: argparse.Namespace, scales_itself: bool) -> StandardScaler | None:
+    """Return the scaler of the options, if there is one.
+
+    `scales_itself` is whether the learner scales rows unless it is told otherwise.
+    """
+    given = {name: getattr(options, name) for name in ("clip", "reject") if name in options}
+    if options.scale is False or (options.scale is None and not given and scales_itself):
+        for name in given:
+            raise ParameterError(
+                f"--{name}: not with --no-scale, as no means are known; leave it out"
+            )
+        return None
+    return StandardScaler(**given)
+
+
 def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
     """Return the learner of the options, and the model: the learner, or a scaler and the learner.
 
@@ -116,12 +132,10 @@ def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
 
     """
     options.learner = options.learner or "lasvm"
-    if options.reject is not None and not options.scale:
-        raise ParameterError("--reject: not with --no-scale, as no means are known; leave it out")
     classes: dict[str, Any] = {learner.name: learner.cls for learner in registered_learners()}
     cls = classes[options.learner]
     known = inspect.signature(cls).parameters.keys()
-    names = [parameter.name for parameter in parameters(_ADDED_BY_HAND)]
+    names = [parameter.name for parameter in parameters(ADDED_BY_HAND)]
     given = {name: getattr(options, name) for name in (*names, *_KERNEL_OPTIONS)}
     given = {name: value for name, value in given.items() if value is not None}
     unknown = given.keys() - known - (set(_KERNEL_OPTIONS) if "kernel" in known else set())
@@ -135,7 +149,10 @@ def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
         given["seed"] = options.seed
     if "max_classes" in known and getattr(options, "max_classes", None) is not None:
         given["max_classes"] = options.max_classes
+    scales_itself = "scale" in known and given["kernel"] is None
+    scaler = _scaler_from(options, scales_itself)
+    if scales_itself and (scaler is not None or options.scale is False):
+        # Rows are scaled already, or shall not be: only gamma is on trial.
+        given["scale"] = False
     learner = cls(**given)
-    if not options.scale:
-        return learner, learner
-    return learner, StandardScaler(clip=options.clip, reject=options.reject) | learner
+    return learner, learner if scaler is None else scaler | learner

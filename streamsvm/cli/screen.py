@@ -208,6 +208,8 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
         ),
         ("balanced accuracy", f"{report.balanced_accuracy:.2%}  (mean over the classes)"),
     ]
+    if report.chosen is not None:
+        rows.append(("scale and gamma", report.chosen))
     if report.n_support_vectors is not None:
         rows.append(("support vectors", f"{report.n_support_vectors:,}"))
     if report.dual is not None:

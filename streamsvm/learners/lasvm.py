@@ -53,9 +53,8 @@ class LASVMClassifier(ReserveLearner):
     Parameters
     ----------
     kernel
-        A kernel of `streamsvm.kernels`. None, the default, is an RBF whose gamma follows the data:
-        1 / (sum of the features' variances), computed again after 2, 4, 8, ... up to 1024 examples
-        (see the attribute `kernel_`). Features should have one scale (`streamsvm.StandardScaler`).
+        A kernel of `streamsvm.kernels`. None, the default, is an RBF whose gamma, and whether
+        features are scaled, is found on the first 1,024 examples: see `gamma` and `scale`.
     C
         Positive: the cost of a margin error, and the largest coefficient. 1 by default.
     tau
@@ -108,6 +107,17 @@ class LASVMClassifier(ReserveLearner):
     n_jobs
         Threads that compute the kernel values of large batches: None, the default, is 1; -1 is one
         per core. The model and its predictions are the same, to the last bit, for any number.
+    scale
+        Whether each feature is divided by its standard deviation over the first examples, at most
+        1,024, so that all have one scale. Features of only zeros and ones are left as they are, and
+        so are sparse rows and features that come later. "auto", the default: tried, as `gamma` is.
+        With a `kernel` of your own: False, which "auto" is then, too.
+    gamma
+        The gamma of the RBF if `kernel` is None. "scale": 1 / (sum of the features' variances),
+        computed again after 2, 4, 8, ... up to 1,024 examples. "auto", the default: 1, 4 or 16
+        times that. After 4, 8, 16, ... up to 1,024 examples each of these, with features scaled and
+        not, learns all examples so far anew; the learner goes on with the one that erred least on
+        them (see `chosen`). ``scale=False, gamma="scale"`` tries nothing.
     seed
         Without effect on the model, which needs no random numbers; taken because all learners take
         it. (The looks of `certificate` always start from the same constant.)
@@ -163,10 +173,14 @@ class LASVMClassifier(ReserveLearner):
         max_features: int = LIMIT,
         cache_mb: float = 200.0,
         n_jobs: int | None = None,
+        scale: bool | str = "auto",
+        gamma: str = "auto",
         seed: int | None = None,
         reserve: int | None = None,
     ) -> None:
-        super().__init__(kernel, C, class_weight, sparse, hashing, max_features, cache_mb, n_jobs)
+        super().__init__(
+            kernel, C, class_weight, sparse, hashing, max_features, cache_mb, n_jobs, scale, gamma
+        )
         self.tau = tau
         self.reprocess = reprocess
         self.delta_max = delta_max

@@ -128,6 +128,8 @@ def to_file(part: Any) -> Content:
         if hasattr(part, "kernel_"):
             content["kernel_"] = kernel_as_json(part.kernel_)
             arrays["moments"] = part._moments
+            records, own = part._trial_content()
+            content, arrays = content | records, arrays | own
         if part._state is not None:
             records, own = as_arrays(part._state, _sizes(part))
             content, arrays = content | records, arrays | own
@@ -212,6 +214,7 @@ def _read_kernel(part: Any, content: dict[str, Any], arrays: NamedArrays) -> Non
     if n_known > len(part._schema):
         raise ValueError("moments are of more features than there are")
     part._moments = arrays.take("moments", Field((2, n_known)), {})
+    part._read_trial(content, arrays)
 
 
 def _read_state(

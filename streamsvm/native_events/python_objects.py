@@ -38,6 +38,10 @@ hash_of: Any = of_python("PyObject_Hash", types.int64, _OBJECT)
 compare_text: Any = of_python("PyUnicode_Compare", types.int32, _OBJECT, _OBJECT)
 """compare_text(a, b): below 0 if string a sorts before b, 0 if they are equal, else above 0."""
 
+_find: Any = of_python(
+    "PyUnicode_FindChar", types.int64, _OBJECT, types.uint32, types.int64, types.int64, types.int32
+)
+
 list_size: Any = of_python("PyList_Size", types.int64, _OBJECT)
 """list_size(list)."""
 
@@ -68,6 +72,7 @@ _whole_of: Any = of_python("PyLong_AsLongLongAndOverflow", types.int64, _OBJECT,
 _clear: Any = of_python("PyErr_Clear", types.void)
 
 _TEXT_OFFSET = "".__sizeof__() - 1
+_END = 2**63 - 1
 
 _KINDS = (float, np.float64, np.float32, int, bool, str, dict, Counter, defaultdict)
 FLOAT, FLOAT64, FLOAT32, INT, BOOL, STR, DICT, COUNTER, DEFAULTDICT = range(len(_KINDS))
@@ -162,6 +167,12 @@ def are_equal(a, b, kinds):
     first, first_fits = whole_number(a, kinds)
     second, second_fits = whole_number(b, kinds)
     return first == second and first_fits and second_fits
+
+
+@compiled_within
+def contains(text, character):
+    """Tell whether a string contains a character, given by its code point."""
+    return _find(text, character, 0, _END, 1) >= 0
 
 
 @compiled_within

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compile import address_of, array_at, compiled, compiled_for_c
+from streamsvm._compile import address_of, array_at, compiled, compiled_for_c, compiled_within
 from streamsvm.errors import StaleAddressError
 from streamsvm.features.schema import Schema
 from streamsvm.native_events import availability
 from streamsvm.native_events import event_reader as reader
 from streamsvm.native_events import python_objects as py
-from streamsvm.native_events.event_reader import LONGEST, column_in_order, fields_at, reader_of
+from streamsvm.native_events.event_reader import LONGEST, fields_at, reader_of
 from streamsvm.native_events.fast_path import (
     GENERATION,
     N_HEAD,
@@ -28,6 +28,7 @@ from streamsvm.native_events.fast_path import (
     table_at,
 )
 from streamsvm.native_events.python_methods import methods_of, new_reference
+from streamsvm.native_events.vocabulary import column_of, hash_of
 from streamsvm.support.feature_statistics import N_ROWS, is_far, learn_value, scaled
 from streamsvm.support.rows import LARGEST
 
@@ -42,27 +43,59 @@ CLIP, REJECT = range(2)
 refused; infinite if there is no such limit."""
 
 
-@compiled
-def _list_event(address, d, x):
-    """Write columns and values of an event without new features; return how many it has.
+ONE_HOT, UNKNOWN = -1, -2
+"""In place of a column: a one-hot feature, which is not scaled; a feature not learnt yet."""
 
-    Return -1 to fall back.
+_UNREADABLE = -3
+_EQUALS_SIGN = ord("=")
+
+
+@compiled_within
+def _column(fields, key, t, d):
+    """Return the column of a name, below d; or `ONE_HOT`, `UNKNOWN`, `_UNREADABLE`.
+
+    The name stands at position t of the event. The column that was found last for this position is
+    tried first; unlike in `column_in_order`, t may be d or more, as one-hot names have no column.
+    """
+    guess = array_at(fields[reader.COLUMN_GUESS], (LONGEST,), np.int64)
+    order = array_at(fields[reader.NAME_ORDER], (d,), np.int64)
+    if guess[t] < d and key == order[guess[t]]:
+        return guess[t]
+    if not py.is_name(key, fields):
+        return np.int64(_UNREADABLE)
+    if py.kind_of(key) == fields[py.STR] and py.contains(key, _EQUALS_SIGN):
+        return np.int64(ONE_HOT)
+    column = np.int64(column_of(fields[reader.VOCABULARY], key, hash_of(key), fields))
+    if not 0 <= column < d:
+        return np.int64(UNKNOWN)
+    guess[t] = column
+    return column
+
+
+@compiled
+def _list_event(address, d, x, learns):
+    """Write names, columns and values of an event; return how many it has, -1 to fall back.
+
+    An event to be learnt falls back if it has a new feature.
     """
     fields = fields_at(address)
     # The reader and the statistics cover all names of the schema.
     if fields[reader.N_ORDERED] != d or py.list_size(fields[reader.NAME_LIST]) != d:
         return -1
-    if not py.is_plain(x, fields) or py.dict_size(x) > d:
+    if not py.is_plain(x, fields) or py.dict_size(x) > LONGEST:
         return -1
+    lowest = ONE_HOT if learns else UNKNOWN
+    keys = array_at(fields[reader.KEYS], (LONGEST,), np.int64)
     columns = array_at(fields[reader.COLUMNS], (LONGEST,), np.int32)
     given = array_at(fields[reader.NUMBERS], (LONGEST,), np.float64)
     at = address + 8 * reader.POSITION
     fields[reader.POSITION] = n = 0
     while py.dict_next(x, at, at + 8, at + 16) != 0:
-        columns[n] = column_in_order(fields, fields[reader.KEY], n, d)
+        keys[n] = fields[reader.KEY]
+        columns[n] = _column(fields, keys[n], n, d)
         given[n] = py.number(fields[reader.VALUE], fields)
         # Not `>`: NaN must fall back, too.
-        if columns[n] < 0 or not abs(given[n]) <= LARGEST:
+        if columns[n] < lowest or not abs(given[n]) <= LARGEST:
             return -1
         n += 1
     return n
@@ -73,7 +106,7 @@ def learn(owner, x):
     """Learn an event; return the object `_LEARNT` or `_FALL_BACK`."""
     table = table_at(owner, _N)
     d = table[_N_FEATURES]
-    n = _list_event(table[READER], d, x) if is_open(owner, table) else -1
+    n = _list_event(table[READER], d, x, True) if is_open(owner, table) else -1
     if n < 0:
         return new_reference(table[_FALL_BACK])
     fields = fields_at(table[READER])
@@ -84,10 +117,12 @@ def learn(owner, x):
     if limits[REJECT] < np.inf:
         # The general path says which feature is too far.
         for t in range(n):
-            if is_far(statistics, columns[t], given[t], limits[REJECT]):
+            c = columns[t]
+            if c >= 0 and is_far(statistics, c, given[t], limits[REJECT]):
                 return new_reference(table[_FALL_BACK])
     for t in range(n):
-        learn_value(statistics, columns[t], given[t], limits[CLIP])
+        if columns[t] >= 0:
+            learn_value(statistics, columns[t], given[t], limits[CLIP])
     return new_reference(table[_LEARNT])
 
 
@@ -99,17 +134,21 @@ def transform(owner, x):
     # use the scaler.
     event = py.new_dict()
     d = table[_N_FEATURES]
-    n = _list_event(table[READER], d, x) if event != 0 and is_open(owner, table) else -1
+    n = _list_event(table[READER], d, x, False) if event != 0 and is_open(owner, table) else -1
     if n >= 0:
         fields = fields_at(table[READER])
         statistics = array_at(table[_STATISTICS], (N_ROWS, d), np.float64)
         clip = array_at(table[_LIMITS], (2,), np.float64)[CLIP]
-        order = array_at(fields[reader.NAME_ORDER], (d,), np.int64)
+        keys = array_at(fields[reader.KEYS], (LONGEST,), np.int64)
         columns = array_at(fields[reader.COLUMNS], (LONGEST,), np.int32)
         given = array_at(fields[reader.NUMBERS], (LONGEST,), np.float64)
         for t in range(n):
             c = columns[t]
-            if not py.put_number(event, order[c], scaled(statistics, c, given[t], clip)):
+            value = given[t] if c == ONE_HOT else 0.0
+            if c >= 0:
+                value = scaled(statistics, c, given[t], clip)
+            # The event holds its names during the call: no other Python code runs meanwhile.
+            if not py.put_number(event, keys[t], value):
                 n = -1
                 break
     if n < 0:
@@ -133,8 +172,6 @@ class ScalerFastPath:
     ----------
     schema
         The names of the features, at most `LONGEST`.
-    room
-        The largest number of features.
     lock
         The scaler's RLock, held while statistics are changed elsewhere.
     generation
@@ -145,11 +182,11 @@ class ScalerFastPath:
     """
 
     def __init__(
-        self, schema: Schema, room: int, lock: Any, generation: Generation, limits: np.ndarray
+        self, schema: Schema, lock: Any, generation: Generation, limits: np.ndarray
     ) -> None:
-        self._schema, self._room, self._generation = schema, room, generation
+        self._schema, self._generation = schema, generation
         self._limits = limits
-        self._reader = reader_of(schema, room, True)
+        self._reader = reader_of(schema, LONGEST, True)
         self._table = np.zeros(_N, np.int64)
         self._table[:N_HEAD] = head_of(generation, address_of(self._reader.fields))
         # Methods of a closed table return these, too.
@@ -172,7 +209,7 @@ class ScalerFastPath:
 
     def is_for(self, schema: Schema) -> bool:
         """Tell whether the path can be bound to statistics of that schema's features."""
-        return schema is self._schema and len(schema) <= self._room
+        return schema is self._schema and len(schema) <= LONGEST
 
     def release(self) -> None:
         """Drop the reference to the statistics of a closed path; the caller holds the lock."""

@@ -91,14 +91,15 @@ class ScaledFeatures(Locked):
         if self._is_learning or (path is not None and path.is_bound_to(self._fitted())):
             # Learning binds it afterwards: this may be a signal handler in the middle of that.
             return
-        if not availability.is_on() or not schema.are_simple or not 0 < len(schema) <= LONGEST:
+        # Compiled code knows one-hot names by "=" only.
+        is_readable = self.one_hot is None and schema.are_simple and len(schema) <= LONGEST
+        if not availability.is_on() or not is_readable:
             if path is not None:
                 self._generation.advance()
                 self._set_fast_path(None)
             return
         if path is None or not path.is_for(schema):
-            room = min(LONGEST, 2 * len(schema))
-            new = ScalerFastPath(schema, room, self._lock, self._generation, self._limits)
+            new = ScalerFastPath(schema, self._lock, self._generation, self._limits)
             self._set_fast_path(new)
         self._fitted()
         # `bind` fails if other code uses the scaler after this, a signal handler for example.

@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.native_events.scaler_path import CLIP, REJECT
+from streamsvm.native_events.scaler_path import CLIP, ONE_HOT, REJECT
 from streamsvm.support.feature_statistics import is_far, learn_value, scaled
 from streamsvm.support.rows import LARGEST
-
-ONE_HOT, UNKNOWN = -1, -2
-"""In place of a column: a one-hot feature, which is not scaled; a feature not learnt yet."""
 
 
 @compiled

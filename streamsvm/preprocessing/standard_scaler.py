@@ -17,12 +17,10 @@ from streamsvm.features.matrices import SparseMatrix
 from streamsvm.features.names import Name, is_long
 from streamsvm.model_files.codec import Content, register
 from streamsvm.model_files.container import register_pipeline
-from streamsvm.native_events.scaler_path import CLIP, REJECT
+from streamsvm.native_events.scaler_path import CLIP, ONE_HOT, REJECT, UNKNOWN
 from streamsvm.preprocessing.layouts import Layout, values_of
 from streamsvm.preprocessing.scaled_features import ScaledFeatures
 from streamsvm.preprocessing.scaling import (
-    ONE_HOT,
-    UNKNOWN,
     learn_and_scale,
     learn_event,
     scale_event,

@@ -80,6 +80,7 @@ class RunReport:
     n_support_vectors: int | None = None
     delta: float | None = None
     dual: float | None = None
+    chosen: str | None = None  # scale and gamma, if the learner has tried several
     memory_bytes: int = 0
     memory_parts: dict[str, int] = field(default_factory=dict)  # of the model, in bytes
     peak_bytes: int | None = None  # of the whole process; None: the system does not tell

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamsvm.cli import history, running
+from streamsvm.cli.learners import ADDED_BY_HAND
 from streamsvm.cli.main import main
 from streamsvm.cli.parameters import parameters
 from streamsvm.cli.values import path as reads_path
@@ -21,7 +22,7 @@ from tests.cli.write_reference import subcommands
 NUMBERS = ("0", "-1", "nan", "inf", "1e400", str(10**20), "text", "")
 PATHS = ("", ".", "folder", "/dev/null", "/proc/x", "nowhere/x", "data.parquet/x", "a\0b")
 COMMANDS = subcommands()
-LEARNERS = {found.name: next(iter(found.texts)) for found in parameters(("kernel", "seed"))}
+LEARNERS = {found.name: next(iter(found.texts)) for found in parameters(ADDED_BY_HAND)}
 NEEDED = {"shuffle_buffer": ["--seed", "1"], "speed": ["--timestamp", "a"]}
 
 

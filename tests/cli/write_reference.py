@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from streamsvm.cli.learners import ADDED_BY_HAND
 from streamsvm.cli.main import parser
 from streamsvm.cli.parameters import parameters
 
@@ -69,7 +70,7 @@ def _title(group: argparse._ArgumentGroup) -> str:
 def _table(title: str, actions: list[argparse.Action]) -> Iterator[str]:
     yield f"| {title} | meaning |"
     yield "|---|---|"
-    of_learners = {found.name: found for found in parameters(("kernel", "seed"))}
+    of_learners = {found.name: found for found in parameters(ADDED_BY_HAND)}
     for action in actions:
         required = "Required: " if action.option_strings and action.required else ""
         meaning = required + _plain(action.help or "", not required)

@@ -149,7 +149,8 @@ def test_with_values_within_the_limit_the_statistics_are_the_plain_ones():
 LEARNERS = {
     "lasvm": lambda: LASVMClassifier(max_support_vectors=200),
     "tracking": lambda: TrackingSVMClassifier(window=300, K=3, seed=1),
-    "larank": lambda: LaRankClassifier(max_support_vectors=200, seed=1),
+    # With so few patterns and so much noise its accuracy depends on gamma more than on the outlier.
+    "larank": lambda: LaRankClassifier(max_support_vectors=200, scale=False, gamma="scale", seed=1),
     "sgd": SVMSGDClassifier,
     "sgdqn": SGDQNClassifier,
 }

@@ -171,7 +171,8 @@ def test_plain_events_of_known_features_take_the_fast_path():
         assert before == scaler.transform_one(x)
         assert path.learn(x) is True
     assert scaler.statistics["a"][0] == 3
-    assert path.transform({"unknown": 1.0}) is path.learn({"a": 1.0, "unknown": 1.0}) is None
+    assert path.transform({"unknown": 1.0}) == {"unknown": 0.0}
+    assert path.learn({"a": 1.0, "unknown": 1.0}) is None
     for bad in (float("nan"), float("inf"), "1", None, 10**400):
         assert path.transform({"b": 1.0, "a": bad}) is path.learn({"b": 1.0, "a": bad}) is None
     assert scaler.statistics["b"][0] == 2
@@ -180,6 +181,32 @@ def test_plain_events_of_known_features_take_the_fast_path():
         assert scaler.transform_one({"a": 1.0}).keys() == {"a"}
     scaler.learn_one({"d": 1.0})
     assert scaler._fast_path is path and path.learn({"d": 2.0}) is True
+
+
+@pytest.mark.skipif(not is_on(), reason="native events are off")
+@pytest.mark.parametrize("numeric", [{}, {"age": 3.0, "hours": 40}])
+def test_one_hot_events_of_changing_names_take_the_fast_path(numeric):
+    fast, general = StandardScaler(), GeneralPath()
+    for scaler in (fast, general):
+        scaler.learn_one(numeric | {"job=none": 1.0})
+    path = fast._fast_path
+    for i in range(40):
+        # One-hot names come first, so that numeric ones stand behind the last column.
+        x = {f"job={i}": 1.0, f"größe={i % 3}": 2, "=": 0.5} | {
+            n: v + i for n, v in numeric.items()
+        }
+        general.learn_one(x)
+        assert path.learn(x) is True
+        scaled = path.transform(x)
+        assert scaled == general.transform_one(x) and list(scaled) == list(x)
+    assert fast.statistics == general.statistics
+    wide = {f"n={i}": float(i) for i in range(LONGEST + 1)}
+    assert path.learn(wide) is path.transform(wide) is None
+    assert fast.transform_one(wide) == wide
+    wide.popitem()
+    assert path.learn(wide) is True and path.transform(wide) == wide
+    for bad in (float("nan"), "1"):
+        assert path.learn({"job=a": bad}) is path.transform({"job=a": bad}) is None
 
 
 @pytest.mark.parametrize(

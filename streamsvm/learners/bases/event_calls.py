@@ -18,6 +18,7 @@ from streamsvm.labels.calibration import (
     update_temperature_one,
     update_thinned_one,
 )
+from streamsvm.learners.bases.scaled_rows import scaled_value
 from streamsvm.solvers.registry import learn_event, margins_of_event
 from streamsvm.support.rows import SparseRows
 
@@ -33,6 +34,8 @@ _FIELDS = (
     "event_values",  # float64 (room,): the values of the event, written by Python
     "row_values",  # float32 (room,): the values of the row; if it is sparse, sorted by column
     "last_values",  # float32 (room,): the values of the row that was predicted last
+    "factors",  # float32 (room,): what features are multiplied by; (0,): rows are taken as they are
+    "scaled_values",  # float32 (room,): the values of a row, multiplied
     "columns",  # int32 (4, room): columns of sparse events, see `EVENT_COLUMNS`
     "sort_keys",  # uint32 (room,): scratch of `list_event`
     "start",  # int64 (2,): `start` of a sparse row
@@ -118,12 +121,32 @@ def _learn(args, x, is_last, sign, box, weight):
 
 
 @compiled
+def _scaled(args, values, d):
+    """Return the first d values, multiplied by the factors, if there are any."""
+    if args.factors.size == 0:
+        return values[:d]
+    for c in range(d):
+        args.scaled_values[c] = scaled_value(values[c], args.factors[c])
+    return args.scaled_values[:d]
+
+
+@compiled
+def _scaled_listed(args, x):
+    """Return a sparse row, multiplied by the factors, if there are any."""
+    if args.factors.size == 0:
+        return x
+    for t in range(x.start[1]):
+        args.scaled_values[t] = scaled_value(x.values[t], args.factors[x.columns[t]])
+    return SparseRows(x.start, x.columns, args.scaled_values, x.d)
+
+
+@compiled
 def predict_dense(args, turn, d):
     """Predict a dense event of d features; return the index of the label, or -1."""
     args.numbers[LAST_LENGTH] = -1
     if args.numbers[TURN] != turn or not narrow(args.event_values[:d], args.last_values[:d]):
         return -1
-    row = args.last_values[:d].reshape(1, d)
+    row = _scaled(args, args.last_values, d).reshape(1, d)
     margins_of_event(borrowed(args.state), args.kernel, args.schedule, row, args.margins)
     args.numbers[LAST_LENGTH] = d
     return _label_index(args.margins[0])
@@ -137,7 +160,8 @@ def learn_dense(args, turn, d, sign, box, weight):
     is_last = args.numbers[LAST_LENGTH] == d
     for c in range(d):
         is_last &= args.row_values[c] == args.last_values[c]
-    return _learn(args, args.row_values[:d].reshape(1, d), is_last, sign, box, weight)
+    row = _scaled(args, args.row_values, d).reshape(1, d)
+    return _learn(args, row, is_last, sign, box, weight)
 
 
 @compiled
@@ -170,7 +194,8 @@ def predict_sparse(args, turn, n, d, is_hashed):
     x = _sparse_row(args, n, d, is_hashed)
     if x.start[1] < 0:
         return -1
-    margins_of_event(borrowed(args.state), args.kernel, args.schedule, x, args.margins)
+    row = _scaled_listed(args, x)
+    margins_of_event(borrowed(args.state), args.kernel, args.schedule, row, args.margins)
     args.numbers[LAST_LENGTH] = x.start[1]
     for t in range(x.start[1]):
         args.columns[LAST_COLUMNS, t], args.last_values[t] = x.columns[t], x.values[t]
@@ -191,4 +216,4 @@ def learn_sparse(args, turn, n, d, is_hashed, sign, box, weight):
             is_last &= (
                 args.columns[LAST_COLUMNS, t] == x.columns[t] and args.last_values[t] == x.values[t]
             )
-    return _learn(args, x, is_last, sign, box, weight)
+    return _learn(args, _scaled_listed(args, x), is_last, sign, box, weight)

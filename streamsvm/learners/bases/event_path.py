@@ -26,6 +26,7 @@ from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
 from streamsvm.learners.bases import event_calls
 from streamsvm.learners.bases.event_calls import EVENT_COLUMNS, SORTED_COLUMNS, TURN, Arguments
+from streamsvm.learners.bases.scaled_rows import padded
 from streamsvm.solvers.registry import solver_for
 from streamsvm.support import dense_store
 from streamsvm.support.rows import Rows, SparseRows
@@ -58,6 +59,8 @@ class EventPath:
         Number of features that the state has room for.
     is_sparse
         Whether rows are sparse.
+    factors
+        float32: what features are multiplied by; None: rows are taken as they are.
 
     Attributes
     ----------
@@ -75,6 +78,7 @@ class EventPath:
         n_outputs: int,
         room: int,
         is_sparse: bool,
+        factors: np.ndarray | None = None,
     ) -> None:
         self.bound, self.room, self.is_sparse = bound, room, is_sparse
         state, _, schedule, calibration, _ = bound
@@ -105,6 +109,8 @@ class EventPath:
             _row_store(state, room),
             event_values,
             self._row_values,
+            np.zeros(n, np.float32),
+            np.zeros(0, np.float32) if factors is None else padded(factors, room),
             np.zeros(n, np.float32),
             self._columns,
             np.zeros(n if is_sparse else 1, np.uint32),

@@ -53,7 +53,8 @@ def _path_for(learner: Any, event: Event) -> EventPath | None:
         room, kernel = learner._room_for_features(), learner._bound_kernel(learner._state)
         n_learnt = learner._n_learnt
         schema = learner._schema
-        path = EventPath(bound, kernel, schema, n_learnt, n_outputs, room, learner._sparse)
+        factors = getattr(learner, "_factors", None)
+        path = EventPath(bound, kernel, schema, n_learnt, n_outputs, room, learner._sparse, factors)
         learner._event_path = path
     return path if d <= path.room else None
 

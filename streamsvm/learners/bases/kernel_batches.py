@@ -9,6 +9,7 @@ import numpy as np
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import auto_gamma, threads
 from streamsvm.learners.bases.late_rows import row_after, rows_where
+from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support import states, stores
 from streamsvm.support.fresh_block import BLOCK
 from streamsvm.support.rows import Rows, cut, shape, sparse
@@ -64,12 +65,17 @@ def learn_rows(
         if learner._sparse:
             # The learner may have become sparse after the batch was read.
             fresh = sparse(fresh)
-        rows = (fresh, y[part], box, w[part], numbers[part], diagonal[part])
+        scaled = scaled_rows(fresh, learner._factors)
+        rows = (scaled, y[part], box, w[part], numbers[part], diagonal[part])
         learn_part(learner, rows, margins[part])
-        learner._note(fresh, y[part], w[part], numbers[part], margins[part], seen)
-        if learner.kernel is None and seen < auto_gamma.LAST_SET:
+        learner._note(scaled, y[part], w[part], numbers[part], margins[part], seen)
+        if learner.kernel is None and seen < auto_gamma.LAST_SET and len(learnt):
             examples = rows_where(fresh, is_example[part])
             learner._moments = auto_gamma.updated(learner._moments, seen, examples)
+            if learner._trial is not None:
+                classes = learner._places_of(labels[part].take(learnt))
+                targets = classes, w[part][learnt], numbers[part][learnt]
+                learner._trial.add(examples, *targets)
         start, seen = stop, seen + len(learnt)
         if seen == due:
             learner._adapt(seen)
@@ -134,7 +140,7 @@ def margins_of(learner: Any, x: Rows) -> np.ndarray:
     learner
         A `KernelLearner`; the caller holds its lock.
     x
-        n rows over the features of its schema.
+        n rows over the features of its schema, scaled as those that it keeps.
 
     Returns
     -------

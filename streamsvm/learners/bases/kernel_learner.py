@@ -18,21 +18,20 @@ from streamsvm.errors import FeatureError
 from streamsvm.features import density
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases import auto_gamma, kernel_batches, threads
+from streamsvm.learners.bases import auto_gamma, kernel_batches, threads, trial
 from streamsvm.learners.bases.event_path import Bound, EventPath
-from streamsvm.learners.bases.learner import Learner
-from streamsvm.learners.bases.support_vectors import SupportVectors, as_matrix, in_order
+from streamsvm.learners.bases.kernel_inspection import KernelInspection
+from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.support import kernel_diagonal, states, stores
 from streamsvm.support.bound_kernels import bound
+from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.kernel_diagonal import LARGEST_DIAGONAL
 from streamsvm.support.rows import Rows, SparseRows, dense, shape
 from streamsvm.support.sparse_store import SparseStore
 
-_CACHED = ("cached_rows_hit", "cached_rows_missed", "cached_rows_extended")
 
-
-class KernelLearner(Learner):
+class KernelLearner(KernelInspection):
     """A classifier whose decision function is a kernel expansion; a subclass adds the solver.
 
     `_state` holds the arrays of the solver. It is None before the first example, so that clones are
@@ -49,6 +48,8 @@ class KernelLearner(Learner):
         max_features: int,
         cache_mb: float,
         n_jobs: int | None,
+        scale: bool | str = False,
+        gamma: str = "scale",
     ) -> None:
         limit = check_size("max_features", max_features) or LIMIT
         super().__init__(limit, check_size("hashing", hashing))
@@ -69,6 +70,14 @@ class KernelLearner(Learner):
         self._cache_bytes = int(check_number("cache_mb", cache_mb, 0) * 1e6)
         check_class_weight(class_weight)
         self._moments = auto_gamma.new_moments(0)
+        self.scale = scale
+        self.gamma = gamma
+        candidates = trial.candidates_of(scale, gamma, kernel)
+        # The first examples, while scale and width are on trial.
+        self._trial = trial.Trial(candidates) if candidates else None
+        self._choice: trial.Choice | None = None
+        # float32: what each feature is multiplied by; None: rows are taken as they are.
+        self._factors: np.ndarray | None = None
 
     # To be defined by a subclass
 
@@ -79,18 +88,14 @@ class KernelLearner(Learner):
     def _solve(self, state: Any, rows: tuple[Any, ...], margins: np.ndarray) -> int:
         """Learn (x, y, box, weight, numbers, diagonal); return how many fitted into the state."""
 
-    @abc.abstractmethod
-    def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
-        """Return rows, coefficients and example numbers of the slots in use."""
-
     _schedule: Any
     """The schedule of the solver; it is replaced when a parameter in it changes."""
 
     _solver: Any
     """The module of the solver, with the functions `learn_rows` and `fill_block`."""
 
-    _more_counts: ClassVar[dict[str, str]] = {}
-    """Further counters of a subclass: {name: the field of `info` that holds it}."""
+    _of_state: ClassVar[tuple[str, ...]] = ()
+    """Attributes that belong to the state: they are replaced with it."""
 
     @abc.abstractmethod
     def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
@@ -117,7 +122,10 @@ class KernelLearner(Learner):
         margins: np.ndarray,
         seen: int,
     ) -> None:
-        """Take note of rows that were learnt after `seen` examples; for learners with a reserve."""
+        """Take note of rows that were learnt after `seen` examples; for learners with a reserve.
+
+        The rows are scaled as those that the learner keeps; rows of number 0 are no examples.
+        """
 
     # Learning
 
@@ -142,10 +150,20 @@ class KernelLearner(Learner):
     def _after_event(self, path: EventPath, sign: float, box: float) -> None:
         n = self._n_learnt.item()
         if self.kernel is None and n <= auto_gamma.LAST_SET:
-            self._moments = auto_gamma.updated(self._moments, n - 1, path.row())
+            row = path.row()
+            self._moments = auto_gamma.updated(self._moments, n - 1, row)
+            if self._trial is not None:
+                labels = LabelColumn.of([self._labels.label_of_sign(sign)])
+                weights, numbers = np.array([path.weight]), np.array([n])
+                self._trial.add(row, self._places_of(labels), weights, numbers)
         # At powers of two, as in `kernel_batches.learn_rows`.
         if n & (n - 1) == 0:
             self._adapt(n)
+
+    def _places_of(self, labels: LabelColumn) -> np.ndarray:
+        """Return the index of each label among those seen; a batch may list later ones, too."""
+        place_of = {label: i for i, label in enumerate(self._labels.seen)}
+        return labels.numbers(lambda label: place_of.get(label, 0))
 
     def _learn_rows(
         self,
@@ -159,7 +177,7 @@ class KernelLearner(Learner):
         return kernel_batches.learn_rows(self, x, y, labels, w, numbers, diagonal)
 
     def _margins(self, x: Rows) -> np.ndarray:
-        return kernel_batches.margins_of(self, x)
+        return kernel_batches.margins_of(self, scaled_rows(x, self._factors))
 
     def _state_for(self, n_features: int) -> Any:
         """Return the state, created or grown to hold so many features."""
@@ -173,6 +191,12 @@ class KernelLearner(Learner):
             if kernels.product_of(type(self.kernel_)) == "vectors":
                 self._rebuild()
         return self._state
+
+    def _grow_for(self, n: int, n_features: int) -> None:
+        """Make room for n slots."""
+        self._state_for(n_features)
+        if n > self._state.store.entered.size:
+            self._grow(n, states.n_columns(self._state))
 
     def _grow(self, capacity: int, n_features: int) -> None:
         self._state = states.grown(self._state, capacity, n_features, self._cache_bytes)
@@ -241,7 +265,8 @@ class KernelLearner(Learner):
 
     def _adapt(self, n: int) -> None:
         """Update gamma, class weights and the kind of rows after n examples, a power of two."""
-        if self.kernel is None and n <= auto_gamma.LAST_SET:
+        follows = self.kernel is None and (self._trial is None or n < trial.FIRST)
+        if follows and self._choice is None and n <= auto_gamma.LAST_SET:
             moments = auto_gamma.moments_of(self._moments, n) if self._sparse else self._moments
             gamma = auto_gamma.gamma_of(moments, n)
             if auto_gamma.is_worth_it(self.kernel_.gamma, gamma):
@@ -252,6 +277,10 @@ class KernelLearner(Learner):
             rows = self._expansion()[0]
             if density.are_sparse(dense(rows)):
                 self._become_sparse_after(n)
+        # Last, when it is known whether rows are sparse.
+        if self._trial is not None and trial.is_due(n):
+            # In one step, so that an interruption leaves no half of a model.
+            self.__dict__.update(trial.decide(self, n))
 
     def _become_sparse_if_large(self, n_features: int, seen: int) -> None:
         """Become sparse if dense rows of so many features would fill the memory with zeros."""
@@ -264,61 +293,13 @@ class KernelLearner(Learner):
             ):
                 self._become_sparse_after(seen)
 
-    # Inspection
+    def _trial_content(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what a file holds of the trial of scale and width: JSON values and arrays."""
+        return trial.content_of(self)
 
-    @property
-    def description(self) -> str:
-        """The parameters in use that matter most: kernel, C, class weights."""
-        weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
-        return f"{self.kernel_!r}, C={self.C:g}{weights}"
-
-    @property
-    def n_support_vectors(self) -> int:
-        """Number of examples with a nonzero coefficient."""
-        return 0 if self._state is None else int(np.count_nonzero(self._state.alpha))
-
-    @property
-    def memory_usage(self) -> int:
-        """Bytes of all arrays, including cached kernel rows and scratch, and of the names."""
-        return sum(self.memory_parts.values())
-
-    @property
-    def memory_parts(self) -> dict[str, int]:
-        """Bytes of ``support_vectors``, the kernel row ``cache``, ``scratch`` and ``names``."""
-        return states.memory_parts(self._state) | {"names": self._schema.nbytes}
-
-    def support_vectors(self) -> SupportVectors:
-        """Return the support vectors, in the order in which they entered the model.
-
-        Returns
-        -------
-        Copies of rows, coefficients, labels and example numbers.
-
-        """
-        if self._state is None:
-            empty = np.zeros(0)
-            rows = as_matrix(np.zeros((0, len(self._schema)), np.float32))
-            return SupportVectors(self.feature_names, rows, empty, [], empty.astype(np.int64))
-        rows, alpha, entered = self._expansion()
-        return in_order(self.feature_names, rows, alpha, entered, self._labels.label)
-
-    @property
-    def kappa(self) -> float:
-        """The share of operations that changed nothing; 0 before the first operation."""
-        counts = self.counters
-        calls = counts["steps"] + counts["null_steps"]
-        return counts["null_steps"] / calls if calls else 0.0
-
-    @property
-    def counters(self) -> dict[str, int]:
-        """Counts since the first example: steps, kernel values, hits and misses of the cache."""
-        fields = {"steps": "n_steps", "null_steps": "n_null"} | self._more_counts
-        if self._state is None:
-            return dict.fromkeys((*fields, "kernel_values", *_CACHED), 0) | self._ignored()
-        info, cache = self._state.info[0], self._state.cache.counts.tolist()
-        counts = {name: int(info[field]) for name, field in fields.items()}
-        counts["kernel_values"] = int(info.n_values) + cache[3]
-        return counts | dict(zip(_CACHED, cache[:3], strict=True)) | self._ignored()
+    def _read_trial(self, content: dict[str, Any], arrays: NamedArrays) -> None:
+        """Set what `_trial_content` returned; older files have nothing of it."""
+        trial.read_content(self, content, arrays)
 
     # Copies
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.dual_kernel_learner import DualKernelLearner
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.reserve import FACTS, Reserve
+from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.learners.bases.second_looks import SecondLooks
 from streamsvm.support.rows import Rows
 
@@ -46,8 +47,13 @@ def new_reserve(reserve: Any, window: int | None, max_support_vectors: int | Non
 
 
 class ReserveLearner(DualKernelLearner):
-    """A binary kernel learner that keeps rows which it passed by; a subclass sets `_reserve`."""
+    """A binary kernel learner that keeps rows which it passed by; a subclass sets `_reserve`.
 
+    The rows are scaled as those that the learner keeps. While scale and width are on trial, each
+    candidate fills a reserve of its own, and the learner goes on with that of the best.
+    """
+
+    _of_state: ClassVar[tuple[str, ...]] = ("_reserve",)
     _reserve: Reserve
 
     def _violations(self, signs: np.ndarray, f: np.ndarray) -> np.ndarray:
@@ -71,17 +77,20 @@ class ReserveLearner(DualKernelLearner):
             return
         facts = np.empty(len(signs), FACTS)
         facts["number"], facts["sign"], facts["weight"] = numbers, signs, weights
-        facts["arrived"] = np.arange(seen + 1, seen + 1 + len(signs))
+        # Rows of number 0 are only predicted.
+        facts["arrived"] = seen + np.cumsum(numbers > 0)
         facts["margin"] = signs * margins
         self._reserve.add(x, facts)
 
     def _after_event(self, path: EventPath, sign: float, box: float) -> None:
-        # `super()` would take as long as what is called.
-        DualKernelLearner._after_event(self, path, sign, box)
+        # First: a trial of scale and width replaces the reserve by one that has this row already.
         reserve, margin, n = self._reserve, sign * path.margin, self._n_learnt.item()
         if margin < reserve.threshold:
-            reserve.add_one(path.row(), (n, n, sign, path.weight, margin))
+            row = scaled_rows(path.row(), self._factors)
+            reserve.add_one(row, (n, n, sign, path.weight, margin))
         reserve.now = n
+        # `super()` would take as long as what is called.
+        DualKernelLearner._after_event(self, path, sign, box)
 
     def _look_again(self, finish: Callable[[], None]) -> None:
         """Call `finish`, then learn rows of the reserve that violate optimality, until none does.

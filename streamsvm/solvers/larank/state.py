@@ -301,6 +301,8 @@ def squeeze(state):
     for s in range(n_kept, info.n):
         state.box[s] = 0.0
         state.n_own[s] = 0
+        # So that a model from a file, which holds no slots beyond n, stays the same to the byte.
+        state.own[s] = 0
     info.n = n_kept
 
 

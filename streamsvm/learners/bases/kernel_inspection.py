@@ -1,0 +1,111 @@
+"""What every kernel learner can be asked without learning: support vectors, dual, counts."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamsvm.learners.bases.learner import Learner
+from streamsvm.learners.bases.scaled_rows import unscaled_rows
+from streamsvm.learners.bases.support_vectors import SupportVectors, as_matrix, in_order
+from streamsvm.learners.bases.trial import Choice, Trial
+from streamsvm.support import states
+from streamsvm.support.rows import Rows
+
+_CACHED = ("cached_rows_hit", "cached_rows_missed", "cached_rows_extended")
+
+
+class KernelInspection(Learner):
+    """The methods and properties of kernel learners that only read the model.
+
+    `KernelLearner` sets the attributes below.
+    """
+
+    kernel_: Any
+    C: float
+    class_weight: Any
+    _C: float
+    _trial: Trial | None
+    _choice: Choice | None
+    _factors: np.ndarray | None
+
+    _more_counts: ClassVar[dict[str, str]] = {}
+    """Further counters of a subclass: {name: the field of `info` that holds it}."""
+
+    @abc.abstractmethod
+    def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
+        """Return rows, coefficients and example numbers of the slots in use."""
+
+    def _unscaled_expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
+        """Return what `_expansion` does, with rows as they came."""
+        rows, coefficients, entered = self._expansion()
+        return unscaled_rows(rows, self._factors), coefficients, entered
+
+    @property
+    def description(self) -> str:
+        """The parameters in use that matter most: kernel, C, class weights."""
+        weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
+        choice = "" if self._choice is None else f" ({self.chosen})"
+        return f"{self.kernel_!r}, C={self.C:g}{weights}{choice}"
+
+    @property
+    def chosen(self) -> str | None:
+        """Scale and gamma in words, and of how many they were the best; None: no trial yet."""
+        if self._choice is None:
+            return None
+        n, first = self._choice
+        rows = "raw rows" if self._factors is None else "scaled rows"
+        return f"{rows}, gamma {self.kernel_.gamma:.2g}: best of {n} on the first {first:,}"
+
+    @property
+    def n_support_vectors(self) -> int:
+        """Number of examples with a nonzero coefficient."""
+        return 0 if self._state is None else int(np.count_nonzero(self._state.alpha))
+
+    @property
+    def memory_usage(self) -> int:
+        """Bytes of all arrays, including cached kernel rows and scratch, and of the names."""
+        return sum(self.memory_parts.values())
+
+    @property
+    def memory_parts(self) -> dict[str, int]:
+        """Bytes of ``support_vectors``, the kernel row ``cache``, ``scratch`` and ``names``."""
+        parts = states.memory_parts(self._state) | {"names": self._schema.nbytes}
+        if self._trial is not None:
+            parts["scratch"] += self._trial.nbytes
+        return parts
+
+    def support_vectors(self) -> SupportVectors:
+        """Return the support vectors, in the order in which they entered the model.
+
+        Returns
+        -------
+        Copies of rows, coefficients, labels and example numbers.
+
+        """
+        if self._state is None:
+            empty = np.zeros(0)
+            rows = as_matrix(np.zeros((0, len(self._schema)), np.float32))
+            return SupportVectors(self.feature_names, rows, empty, [], empty.astype(np.int64))
+        rows, alpha, entered = self._unscaled_expansion()
+        return in_order(self.feature_names, rows, alpha, entered, self._labels.label)
+
+    @property
+    def kappa(self) -> float:
+        """The share of operations that changed nothing; 0 before the first operation."""
+        counts = self.counters
+        calls = counts["steps"] + counts["null_steps"]
+        return counts["null_steps"] / calls if calls else 0.0
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Counts since the first example: steps, kernel values, hits and misses of the cache."""
+        fields = {"steps": "n_steps", "null_steps": "n_null"} | self._more_counts
+        if self._state is None:
+            return dict.fromkeys((*fields, "kernel_values", *_CACHED), 0) | self._ignored()
+        info, cache = self._state.info[0], self._state.cache.counts.tolist()
+        counts = {name: int(info[field]) for name, field in fields.items()}
+        counts["kernel_values"] = int(info.n_values) + cache[3]
+        return counts | dict(zip(_CACHED, cache[:3], strict=True)) | self._ignored()

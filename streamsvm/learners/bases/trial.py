@@ -1,0 +1,301 @@
+"""Scale and width of an RBF kernel by trial: six candidates, compared on the first examples.
+
+Rows are taken as they are, or each feature is divided by its standard deviation; gamma is 1, 4 or
+16 times the rule of `auto_gamma`. After 4, 8, 16, ..., 1024 examples each candidate learns all
+examples so far anew, predicting each before it learns it. The learner goes on with the model of the
+one that erred least. So there is only one model between two trials, and after the last there is no
+cost; the examples are kept until then. As candidates learn rows that are scaled already, no row
+that was kept is ever scaled otherwise than the rows that come. All errors count alike: weights that
+grow with time chose worse on our streams (`tests.benchmarks.default_streams`).
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm import kernels
+from streamsvm._compile import compiled
+from streamsvm.errors import ParameterError
+from streamsvm.labels.label_column import LabelColumn
+from streamsvm.learners.bases import auto_gamma, label_runs
+from streamsvm.learners.bases.scaled_rows import scaled_rows
+from streamsvm.support.declaration import (
+    NOT_NEGATIVE,
+    Field,
+    NamedArrays,
+    Range,
+    as_int,
+    rows_as_arrays,
+)
+from streamsvm.support.feature_statistics import N_ROWS, VARIANCE, learn_value
+from streamsvm.support.rows import Rows, SparseRows, joined, shape, sparse, taken
+
+FIRST = 4
+"""The number of examples at the first trial; before, the learner follows the rule."""
+
+LAST = auto_gamma.LAST_SET
+"""The number of examples at the last trial."""
+
+WIDTHS = (1.0, 4.0, 16.0)
+_CLIP = 10.0
+_ALIKE = 1.5
+"""Features whose standard deviations are within this factor are not scaled: gamma does as much."""
+
+_PREFIX = "first_"
+
+
+class Candidate(NamedTuple):
+    """What is tried."""
+
+    width: float  # gamma divided by that of the rule
+    is_scaled: bool  # whether features are divided by their standard deviations
+
+
+class Choice(NamedTuple):
+    """What was chosen, for reports."""
+
+    n_candidates: int
+    n_examples: int
+
+
+def candidates_of(scale: Any, gamma: Any, kernel: Any) -> list[Candidate]:
+    """Return the candidates that the parameters of a learner allow, ties going to the first.
+
+    Parameters
+    ----------
+    scale, gamma, kernel
+        The learner's parameters.
+
+    Returns
+    -------
+    No candidates if the learner follows the rule on rows as they are, or has a kernel of its own.
+
+    Raises
+    ------
+    ParameterError
+        A parameter is none of the accepted values, or does not go with the kernel.
+
+    """
+    if not (isinstance(scale, bool) or scale == "auto"):
+        raise ParameterError(f"scale={scale!r}: use 'auto', True or False")
+    if gamma not in ("auto", "scale"):
+        raise ParameterError(
+            f"gamma={gamma!r}: use 'auto' or 'scale'; for a number, kernel=kernels.RBF(gamma=...)"
+        )
+    if kernel is not None:
+        if scale is True:
+            raise ParameterError(
+                "scale=True: only without `kernel`, whose gamma is for rows as they are; leave "
+                "one out, or put a StandardScaler in front"
+            )
+        return []
+    widths = WIDTHS if gamma == "auto" else (1.0,)
+    scales = (True, False) if scale == "auto" else (scale,)
+    found = [Candidate(*pair) for pair in itertools.product(widths, scales)]
+    return [] if found == [Candidate(1.0, False)] else found
+
+
+class Trial:
+    """The first examples of a stream, and the candidates that learn them.
+
+    Parameters
+    ----------
+    candidates
+        At least one.
+
+    """
+
+    def __init__(self, candidates: list[Candidate]) -> None:
+        self.candidates = candidates
+        self._blocks: list[Rows] = []
+        # For each block: classes (int64, as indices of the labels seen), weights and numbers.
+        self._targets: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the examples kept."""
+        parts = [*self._blocks, *self._targets]
+        arrays = [part if isinstance(part, tuple) else (part,) for part in parts]
+        return sum(a.nbytes for a in itertools.chain(*arrays) if isinstance(a, np.ndarray))
+
+    def add(self, x: Rows, classes: np.ndarray, weights: np.ndarray, numbers: np.ndarray) -> None:
+        """Keep examples.
+
+        Parameters
+        ----------
+        x
+            n rows; copied if they may be overwritten.
+        classes, weights, numbers
+            int64, float64 and int64 (n,): indices of the labels seen, weights, example numbers.
+
+        """
+        own = taken(x, np.arange(shape(x)[0])) if isinstance(x, SparseRows) else np.copy(x)
+        targets = classes.astype(np.int64), np.copy(weights), numbers.astype(np.int64)
+        self._blocks, self._targets = [*self._blocks, own], [*self._targets, targets]
+
+    def examples(self, d: int) -> tuple[Rows, np.ndarray, np.ndarray, np.ndarray]:
+        """Return rows over d features, classes, weights and numbers of all examples."""
+        classes, weights, numbers = map(np.concatenate, zip(*self._targets, strict=True))
+        rows = joined(self._blocks, d)
+        self._blocks, self._targets = [rows], [(classes, weights, numbers)]
+        return rows, classes, weights, numbers
+
+    def as_arrays(self, d: int) -> dict[str, np.ndarray]:
+        """Return the examples as arrays for a file; none before the first example."""
+        if not self._blocks:
+            return {}
+        rows, classes, weights, numbers = self.examples(d)
+        arrays = rows_as_arrays(rows) | {"y": classes, "weight": weights, "entered": numbers}
+        return {_PREFIX + name: array for name, array in arrays.items()}
+
+    def read(self, arrays: NamedArrays, n: int, d: int, n_classes: int) -> None:
+        """Set the n examples from the arrays of a file; raise ValueError if they do not fit."""
+        rows = arrays.take_rows(n, d, _PREFIX)
+        of_class = Field((n,), np.int64, range=Range(0, n_classes - 1))
+        classes = arrays.take(_PREFIX + "y", of_class, {})
+        weights = arrays.take(_PREFIX + "weight", Field((n,), range=NOT_NEGATIVE), {})
+        numbers = arrays.take(_PREFIX + "entered", Field((n,), np.int64, range=Range(1)), {})
+        self._blocks, self._targets = [rows], [(classes, weights, numbers)]
+
+
+def is_due(n: int) -> bool:
+    """Tell whether the candidates are compared after n examples, a power of two."""
+    return FIRST <= n <= LAST
+
+
+def decide(learner: Any, n: int) -> dict[str, Any]:
+    """Compare the candidates on the first n examples of a learner.
+
+    Parameters
+    ----------
+    learner
+        A `KernelLearner`, which is not changed; the caller holds its lock.
+    n
+        The number of examples that it has learnt.
+
+    Returns
+    -------
+    The attributes of the learner that change, with their new values.
+
+    """
+    trial: Trial = learner._trial
+    x, classes, weights, numbers = trial.examples(len(learner._schema))
+    if learner._sparse:
+        x = sparse(x)
+    labels = LabelColumn(classes, list(learner._labels.seen))
+    deviations = np.zeros(0) if isinstance(x, SparseRows) else _deviations_of(x)
+    moments = auto_gamma.moments_of(learner._moments, n) if learner._sparse else learner._moments
+    total = float(moments[1].sum()) / n
+    # Rows that come again, in further epochs, are not counted: all candidates know them.
+    is_new = np.zeros(n, bool)
+    is_new[np.unique(numbers, return_index=True)[1]] = True
+    is_new &= weights > 0.0
+    candidates = trial.candidates
+    if learner._sparse:
+        candidates = [
+            Candidate(width, False) for width in dict.fromkeys(c.width for c in candidates)
+        ]
+    elif learner.scale == "auto" and have_one_scale(deviations):
+        candidates = [c for c in candidates if not c.is_scaled]
+    least, best = n + 1, None
+    for width, is_scaled in candidates:
+        factors = factors_of(x, deviations) if is_scaled else None
+        variance = total if factors is None else _total(x, deviations, factors)
+        gamma = width * (1.0 / variance if variance > 1e-12 else 1.0 / max(1, shape(x)[1]))
+        model = _learner_like(learner, gamma)
+        rows = scaled_rows(x, factors)
+        # As much room as the learner needed, at once: to grow takes as long as to learn so few.
+        model._grow_for(learner._state.store.entered.size, shape(x)[1])
+        predicted = label_runs.learn(model, rows, labels, weights, numbers, model._diagonal(rows))
+        wrong = np.array([a != b for a, b in zip(predicted, labels, strict=True)])
+        if (n_wrong := int((wrong & is_new).sum())) < least:
+            least, best = n_wrong, (model, factors)
+    assert best is not None
+    model, factors = best
+    own = {name: model.__dict__[name] for name in ("_state", "kernel_", *learner._of_state)}
+    choice = Choice(len(candidates), n)
+    return own | {"_factors": factors, "_choice": choice, "_trial": None if n == LAST else trial}
+
+
+def content_of(learner: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return what a file of a learner holds of its trial: JSON values and arrays."""
+    choice, factors = learner._choice, learner._factors
+    content = {} if choice is None else {"trial": list(choice)}
+    arrays = {} if factors is None else {"factors": factors}
+    if learner._trial is not None:
+        arrays |= learner._trial.as_arrays(len(learner._schema))
+    return content, arrays
+
+
+def read_content(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> None:
+    """Set what `content_of` returned; raise ValueError if it does not fit."""
+    n, d, classes = learner._n_examples, len(learner._schema), learner._labels.seen
+    if "trial" in content:
+        values = content["trial"]
+        if not isinstance(values, list) or len(values) != 2:
+            raise ValueError("trial is no list of two numbers")
+        learner._choice = Choice(*(as_int("trial", value, 1) for value in values))
+    if "factors" in arrays:
+        n_factors = arrays.length_of("factors", 0)
+        if n_factors > d:
+            raise ValueError("factors are of more features than there are")
+        field = Field((n_factors,), np.float32, range=Range(1e-38, 1e31))
+        learner._factors = arrays.take("factors", field, {})
+    if _PREFIX + "y" in arrays and learner._trial is not None and 0 < n < LAST:
+        learner._trial.read(arrays, n, d, len(classes))
+    elif n > 0:
+        # The trial is over, or the file is older, and holds none of the first examples.
+        learner._trial = None
+
+
+def _learner_like(learner: Any, gamma: float) -> Any:
+    """Return a learner with the parameters of another one, and this gamma."""
+    parameters = {name: getattr(learner, name) for name in learner._get_params()}
+    kernel = kernels.RBF(gamma=gamma)
+    given = {"kernel": kernel, "sparse": learner._sparse, "scale": False, "gamma": "scale"}
+    model = type(learner)(**parameters | given)
+    model._schema, model._is_rehearsal_copy = learner._schema, True
+    return model
+
+
+@compiled
+def _learn_columns(x, statistics, is_flag, clip):
+    for r in range(x.shape[0]):
+        for c in range(x.shape[1]):
+            value = np.float64(x[r, c])
+            is_flag[c] &= value == 0.0 or value == 1.0
+            learn_value(statistics, c, value, clip)
+
+
+def _deviations_of(x: np.ndarray) -> np.ndarray:
+    """Return the standard deviation of each feature, of which single values cannot ruin one.
+
+    That of a feature of only zeros and ones, as one-hot features are, is given as 0.
+    """
+    statistics, is_flag = np.zeros((N_ROWS, x.shape[1])), np.ones(x.shape[1], bool)
+    _learn_columns(x, statistics, is_flag, _CLIP)
+    return np.where(is_flag, 0.0, np.sqrt(statistics[VARIANCE]))
+
+
+def have_one_scale(deviations: np.ndarray) -> bool:
+    """Tell whether features have about one scale, as behind a `StandardScaler`."""
+    given = deviations[deviations > 0.0]
+    return given.size == 0 or bool(given.max() <= _ALIKE * given.min())
+
+
+def factors_of(x: Rows, deviations: np.ndarray) -> np.ndarray | None:
+    """Return what each feature is multiplied by, float32 (d,); None if rows are sparse."""
+    if isinstance(x, SparseRows):
+        return None
+    has_scale = deviations > 1e-30
+    factors = np.where(has_scale, 1.0 / np.where(has_scale, deviations, 1.0), 1.0)
+    return np.minimum(factors, 1e30).astype(np.float32)
+
+
+def _total(x: Any, deviations: np.ndarray, factors: np.ndarray) -> float:
+    """Return the sum of the variances of scaled features."""
+    is_flag = factors == 1.0
+    return float((~is_flag).sum() + x[:, is_flag].var(axis=0, dtype=np.float64).sum())

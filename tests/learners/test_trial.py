@@ -1,0 +1,299 @@
+"""Scale and width of kernel learners by trial on the first examples."""
+
+import pickle
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy import sparse as scipy_sparse
+from scipy.spatial.distance import cdist
+
+import streamsvm
+from streamsvm import (
+    LaRankClassifier,
+    LASVMClassifier,
+    StandardScaler,
+    kernels,
+    predict_then_learn_many,
+)
+from streamsvm.cli.main import main
+from streamsvm.errors import ModelFileError, ParameterError
+from streamsvm.features.matrices import Matrix
+from streamsvm.learners.bases import trial
+from streamsvm.learners.bases.late_rows import LateRows
+from streamsvm.learners.bases.scaled_rows import scaled_rows
+from streamsvm.model_files import codec
+from tests.learners.test_lasvm import optimum
+
+LEARNERS = pytest.mark.parametrize("cls", [LASVMClassifier, LaRankClassifier])
+
+
+def stream(n, seed=0, noise_scale=1.0):
+    """Return rows of five features and labels: two matter, a circle; the fifth is 0 or 1."""
+    draws = np.random.default_rng(seed)
+    x = draws.normal(size=(n, 5))
+    y = x[:, 0] ** 2 + x[:, 1] ** 2 < 1.4
+    x[:, 2:4] *= noise_scale
+    x[:, 4] = draws.random(n) < 0.3
+    return x.astype(np.float32), y
+
+
+def learnt(model, x, y, parts=(700, 1300)):
+    for part in np.split(np.arange(len(x)), parts):
+        if len(part):
+            model.learn_many(x[part], y[part].tolist())
+    return model
+
+
+def content(model):
+    values, arrays = codec.to_file(model)
+    arrays.pop("cache_counts", None)
+    return values, {name: array.tobytes() for name, array in arrays.items()}
+
+
+@LEARNERS
+@pytest.mark.parametrize("n", [3, 4, 700, 1024, 1100])
+def test_events_and_batches_give_the_same_model(cls, n):
+    x, y = stream(n, noise_scale=30.0)
+    many = learnt(cls(seed=1), x, y, parts=(5, 300))
+    one = cls(seed=1)
+    predicted = []
+    for row, label in zip(x.tolist(), y.tolist(), strict=True):
+        predicted.append(one.predict_one(dict(enumerate(row))))
+        one.learn_one(dict(enumerate(row)), label)
+    assert content(one) == content(many)
+    again = cls(seed=1)
+    assert again.predict_then_learn_many(x, y.tolist()) == predicted
+    # Scaled rows are predicted by events as by batches.
+    for row in x[:20]:
+        event = dict(enumerate(row.tolist()))
+        expected = many.decision_function_many(row.reshape(1, -1))[0].tolist()
+        got = one.decision_function_one(event)
+        assert (list(got.values()) if isinstance(got, dict) else got) == expected
+
+
+@LEARNERS
+def test_the_scale_that_errs_least_is_chosen(cls):
+    far, y = stream(1500, noise_scale=1e4)
+    model = learnt(cls(seed=1), far, y)
+    rule = learnt(cls(seed=1, scale=False, gamma="scale"), far, y)
+    near = far * np.float32([1, 1, 1e-4, 1e-4, 1])
+    assert model.chosen.startswith("scaled rows, gamma ")
+    assert model.chosen.endswith(": best of 6 on the first 1,024") and rule.chosen is None
+    test, labels = stream(500, seed=1, noise_scale=1e4)
+    right = np.mean(np.array(model.predict_many(test)) == labels)
+    assert right > 0.85 > 0.7 > np.mean(np.array(rule.predict_many(test)) == labels)
+    # What matters more because it is larger is left so: here raw rows are better.
+    near[:, :2] *= 5.0
+    assert learnt(cls(seed=1), near, y).chosen.startswith("raw rows, gamma ")
+
+
+def test_the_rule_is_the_learner_without_a_trial():
+    x, y = stream(1200)
+    rule = learnt(LASVMClassifier(scale=False, gamma="scale"), x, y)
+    assert rule._trial is None and rule._choice is None
+    total = x[:1024].var(axis=0, dtype=np.float64).sum()
+    assert rule.kernel_.gamma == pytest.approx(1 / total, rel=0.05)
+
+
+def test_only_one_of_the_two_is_tried():
+    x, y = stream(1100, noise_scale=100.0)
+    assert "best of 3 on the first 1,024" in learnt(LASVMClassifier(scale=False), x, y).chosen
+    both = learnt(LASVMClassifier(gamma="scale"), x, y)
+    assert both.chosen.startswith("scaled rows") and "best of 2" in both.chosen
+    scaled = learnt(LASVMClassifier(scale=True, gamma="scale"), x, y)
+    # Four features of variance 1, and one that is 0 or 1 with variance .21.
+    assert scaled.kernel_.gamma == pytest.approx(1 / 4.21, rel=0.02)
+    assert "best of 1 on" in scaled.chosen
+
+
+def test_behind_a_scaler_only_gamma_is_tried():
+    x, y = stream(1100, noise_scale=100.0)
+    model = StandardScaler() | LASVMClassifier()
+    predicted = predict_then_learn_many(model, x, y.tolist())
+    assert model["LASVMClassifier"].chosen.startswith("raw rows")
+    assert "best of 3 on the first 1,024" in model["LASVMClassifier"].chosen
+    assert np.mean(np.array(predicted) == y) > 0.8
+
+
+def test_zeros_and_ones_are_not_scaled_and_outliers_do_not_ruin_a_scale():
+    x, y = stream(1100, noise_scale=100.0)
+    x[500, 0] = 1e6
+    model = learnt(LASVMClassifier(scale=True), x, y)
+    assert model._factors[4] == 1.0
+    assert model._factors[0] > 0.4 and model._factors[2] == pytest.approx(0.01, rel=0.1)
+
+
+@LEARNERS
+def test_support_vectors_are_rows_as_they_came(cls):
+    x, y = stream(1100, noise_scale=100.0)
+    model = learnt(cls(scale=True, seed=1), x, y)
+    rows = model.support_vectors().rows
+    distance = np.abs(rows[:, None] - x[None]).max(axis=2).min(axis=1)
+    assert distance.max() < 1e-4
+
+
+@LEARNERS
+@pytest.mark.parametrize("n", [50, 1024, 1100])
+def test_copies_and_files_go_on_as_the_model_does(cls, n, tmp_path):
+    x, y = stream(1400, noise_scale=100.0)
+    model = learnt(cls(seed=1), x[:n], y[:n])
+    model.save(tmp_path / "m.svm")
+    copies = [streamsvm.load(tmp_path / "m.svm"), pickle.loads(pickle.dumps(model))]
+    for other in copies:
+        assert content(other) == content(model) and other.chosen == model.chosen
+    for other in (model, *copies):
+        learnt(other, x[n:], y[n:], parts=(100,))
+        assert (other._trial is None) and "on the first 1,024" in other.chosen
+    assert content(copies[0]) == content(copies[1]) == content(model)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_labels_and_features_that_come_later(n_classes):
+    x, y = stream(1100, noise_scale=100.0)
+    cls = LASVMClassifier if n_classes == 2 else LaRankClassifier
+    one, many = cls(seed=1), cls(seed=1)
+    labels = [f"class {int(v) + (i > 200) * (n_classes - 2)}" for i, v in enumerate(y)]
+    labels[:20] = ["class 1"] * 20
+    for i, (row, label) in enumerate(zip(x.tolist(), labels, strict=True)):
+        width = 3 if i < 600 else 5
+        one.learn_one(dict(enumerate(row[:width])), label, w=0.5 + i % 3)
+    w = [0.5 + i % 3 for i in range(1100)]
+    many.learn_many(x[:600, :3], labels[:600], w=w[:600])
+    many.learn_many(x[600:], labels[600:], w=w[600:])
+    assert content(one) == content(many) and len(many._factors) == 5
+
+
+def test_sparse_rows_are_not_scaled():
+    draws = np.random.default_rng(0)
+    x = scipy_sparse.random(1100, 400, 0.02, format="csr", random_state=0, dtype=np.float32)
+    y = np.asarray(x[:, :200].sum(axis=1)).ravel() > np.asarray(x[:, 200:].sum(axis=1)).ravel()
+    model = LASVMClassifier()
+    model.learn_many(x, y.tolist())
+    assert model._factors is None and "best of 3 on" in model.chosen
+    # Dense rows of mostly zeros become sparse while they are on trial.
+    dense = np.zeros((1100, 600), np.float32)
+    dense[np.arange(1100), draws.integers(0, 600, 1100)] = 5.0 * draws.normal(size=1100)
+    later = learnt(LASVMClassifier(), dense, dense.sum(axis=1) > 0)
+    assert later._sparse and later._factors is None
+
+
+def test_further_epochs_of_the_same_rows_are_not_counted():
+    x, y = stream(300)
+    noise = np.random.default_rng(1).random(300) < 0.25
+    once, epochs = LASVMClassifier(), LASVMClassifier()
+    ids = np.arange(1, 301)
+    once.learn_many(x, (y ^ noise).tolist(), ids=ids)
+    for _ in range(4):
+        epochs.learn_many(x, (y ^ noise).tolist(), ids=ids)
+    # Narrow kernels know all rows of earlier epochs by heart.
+    assert epochs.kernel_.gamma < 8.0 / x.var(axis=0).sum()
+
+
+@LEARNERS
+def test_parameters_are_checked(cls):
+    for wrong in ({"scale": "yes"}, {"scale": 1}, {"gamma": 0.5}, {"gamma": "rule"}):
+        with pytest.raises(ParameterError, match="use 'auto'"):
+            cls(**wrong)
+    with pytest.raises(ParameterError, match="only without `kernel`"):
+        cls(kernel=kernels.RBF(gamma=1.0), scale=True)
+    assert cls(kernel=kernels.RBF(gamma=1.0))._trial is None
+
+
+def test_files_that_contradict_themselves_are_refused(tmp_path):
+    x, y = stream(50, noise_scale=100.0)
+    model = learnt(LASVMClassifier(scale=True), x, y)
+    for change in (
+        {"_factors": np.ones(9, np.float32)},
+        {"_factors": np.full(5, np.nan, np.float32)},
+        {"_choice": trial.Choice(0, 1)},
+        {"_n_learnt": np.array([40])},
+    ):
+        wrong = pickle.loads(pickle.dumps(model))
+        wrong.__dict__.update(change)
+        wrong.save(tmp_path / "wrong.svm")
+        with pytest.raises(ModelFileError):
+            streamsvm.load(tmp_path / "wrong.svm")
+
+
+def test_the_command_scales_by_trial_instead_of_a_scaler(tmp_path, capsys):
+    x, y = stream(1100, noise_scale=100.0)
+    table = pa.table({**{f"x{c}": column for c, column in enumerate(x.T)}, "label": y})
+    pq.write_table(table, tmp_path / "data.parquet")
+
+    def chosen(*options):
+        assert main(["replay", str(tmp_path / "data.parquet"), "--target", "label", *options]) == 0
+        return re.search(r"scale and gamma +(.*)", capsys.readouterr().out).group(1)
+
+    assert re.match("scaled rows, gamma .* best of 6 on the first 1,024", chosen())
+    for scaler in (["--scale"], ["--clip", "8"]):
+        assert re.match("raw rows, gamma .* best of 3 on the first 1,024", chosen(*scaler))
+    assert "raw rows" in chosen("--no-scale")
+
+
+def held(model):
+    """Return the rows of the reserve, scaled as the model's, and the numbers of their examples."""
+    x, facts = model._reserve.rows()
+    return x, facts["number"]
+
+
+@pytest.mark.parametrize("n", [60, 1100])
+@pytest.mark.parametrize("parameters", [{"reserve": 300}, {"window": 150}, {"reserve": 0}])
+def test_the_reserve_holds_rows_in_the_scale_of_the_model(n, parameters, tmp_path):
+    x, y = stream(n, noise_scale=100.0)
+    model = learnt(LASVMClassifier(scale=True, C=10.0, **parameters), x, y, parts=(7, 40))
+    rows, numbers = held(model)
+    assert len(numbers) == len(set(numbers))
+    assert (len(numbers) > 20) == (parameters != {"reserve": 0})
+    if len(numbers):
+        np.testing.assert_array_equal(rows, scaled_rows(x[numbers - 1], model._factors))
+    one = LASVMClassifier(scale=True, C=10.0, **parameters)
+    for row, label in zip(x.tolist(), y.tolist(), strict=True):
+        one.learn_one(dict(enumerate(row)), label)
+    model.save(tmp_path / "m.svm")
+    copies = [one, streamsvm.load(tmp_path / "m.svm"), pickle.loads(pickle.dumps(model))]
+    assert all(content(other) == content(model) for other in copies)
+    for other in (model, *copies):
+        other.finish()
+    assert all(content(other) == content(model) for other in copies)
+
+
+def test_with_all_rows_in_reserve_a_scaled_model_reaches_the_optimum_of_the_scaled_rows():
+    x, y = stream(1100, noise_scale=100.0)
+    y ^= np.random.default_rng(1).random(len(y)) < 0.1
+    model = learnt(LASVMClassifier(scale=True, C=10.0, reserve=1100), x, y)
+    before = model.dual
+    model.finish()
+    scaled, signs = scaled_rows(x, model._factors), np.where(y, 1.0, -1.0)
+    gram = np.exp(-model.kernel_.gamma * cdist(scaled, scaled, "sqeuclidean"))
+    assert model.dual == pytest.approx(optimum(scaled, y, gram, 10.0), rel=1e-3)
+    assert model.dual > 1.001 * before
+    margins = model.decision_function_many(x) - model.bias
+    found = model.support_vectors()
+    np.testing.assert_allclose(gram[:, found.entered - 1] @ found.coefficients, margins, atol=1e-2)
+    violations = model._violations(signs, margins)
+    others = ~np.isin(np.arange(1, 1101), model.kept_numbers())
+    assert violations[others].max() < 0.05
+
+
+@LEARNERS
+@pytest.mark.parametrize("n", [50, 1100])
+def test_rows_that_are_only_predicted_are_no_examples_of_a_trial(cls, n):
+    x, y = stream(n, noise_scale=100.0)
+    model, alone = cls(seed=1, window=200), cls(seed=1, window=200)
+    for other in (model, alone):
+        other.learn_many(x[:10], y[:10].tolist())
+    for start in range(10, n, 20):
+        part, labels = x[start : start + 20], y[start : start + 20].tolist()
+        alone.learn_many(part, labels)
+        # Each event is predicted, and learnt after all of them.
+        events = np.tile(np.arange(len(part)), 2)
+        late = LateRows(np.arange(len(events)) >= len(part), events, np.empty(len(part), object))
+        twice = Matrix(list(range(5)), part[events].astype(np.float64), None)
+        model.learn_batch(twice, [None] * len(part) + labels, late=late)
+    # Only to predict takes kernel values, too.
+    found, expected = content(model), content(alone)
+    assert found[0]["info"].pop("n_values") >= expected[0]["info"].pop("n_values")
+    assert found == expected
