@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from streamsvm.labels import calibration as platt
+from streamsvm.support import calibration as platt
 from streamsvm.labels.class_labels import BinaryLabels, ClassLabels
 from streamsvm.labels.growing_labels import GrowingLabels
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm._compile import array_at, compiled_for_c, compiled_within
-from streamsvm.labels.calibration import update_temperature_one, update_thinned_one
+from streamsvm.support.calibration import update_temperature_one, update_thinned_one
 from streamsvm.native_events import python_objects as py
 from streamsvm.native_events.event_block import keep, room_of
 from streamsvm.native_events.event_rows import read_any, read_dense, read_known

@@ -7,7 +7,7 @@ vector never writes a column into the lines of others.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -173,20 +173,26 @@ def kernel_row(cache, kernel, store, slot, n, d):
     return line
 
 
+@compiled_within
+def _begun(cache, slot):
+    """Return the line of a slot, a new one if it has none, as the most recently used one."""
+    line = np.int64(cache.line_of[slot])
+    if line == NONE:
+        cache.counts[MISSES] += 1
+        return take_line(cache, slot)
+    cache.counts[EXTENDED] += 1
+    touch(cache, line)
+    return line
+
+
 @compiled
-def _completed(cache, kernel, store, slot, n, d):
+def _completed_panels(cache, kernel, store, slot, n, d):
     """Return the line of a slot after adding the values that it lacks.
 
     A panel of values is copied from the lines of the other slots if all of them are cached (the
     matrix is symmetric to the last bit); else it is computed.
     """
-    line = np.int64(cache.line_of[slot])
-    if line == NONE:
-        cache.counts[MISSES] += 1
-        line = take_line(cache, slot)
-    else:
-        cache.counts[EXTENDED] += 1
-        touch(cache, line)
+    line = _begun(cache, slot)
     x = stores.row_of(store, slot, cache.row, d)
     values = cache.values[line : line + 1]
     start = cache.length[line]
@@ -205,6 +211,40 @@ def _completed(cache, kernel, store, slot, n, d):
         start = stop
     cache.length[line] = n
     return line
+
+
+@compiled_within
+def _has_column(cache, s, slot):
+    """Tell whether the line of slot s has a value for `slot`."""
+    line = cache.line_of[s]
+    return line != NONE and cache.length[line] > slot
+
+
+@compiled
+def _completed_members(cache, kernel, store, slot, n, d):
+    """Do the same for a `MemberStore`: each value is copied if another line has it."""
+    line = _begun(cache, slot)
+    values = cache.values[line : line + 1]
+    s = cache.length[line]
+    while s < n:
+        if _has_column(cache, s, slot):
+            values[0, s] = cache.values[cache.line_of[s], slot]
+            s += 1
+            continue
+        stop = s + 1
+        while stop < n and not _has_column(cache, stop, slot):
+            stop += 1
+        x = stores.row_of(store, slot, cache.row, d)
+        stores.values(kernel, store, x, np.int64(1), d, s, stop, values)
+        cache.counts[COMPUTED] += stop - s
+        s = stop
+    cache.length[line] = n
+    return line
+
+
+_completed: Any = stores.of_store(
+    2, _completed_panels, _completed_panels, members=_completed_members
+)
 
 
 @compiled_within

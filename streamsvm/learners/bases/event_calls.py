@@ -13,7 +13,7 @@ from numba.experimental import structref
 
 from streamsvm._compile import JIT, borrowed, compiled
 from streamsvm.features.packing import list_event, narrow
-from streamsvm.labels.calibration import (
+from streamsvm.support.calibration import (
     update_one,
     update_temperature_one,
     update_thinned_one,
@@ -28,7 +28,7 @@ _FIELDS = (
     "state",
     "kernel",
     "schedule",
-    "calibration",  # float64: see `labels.calibration`
+    "calibration",  # float64: see `support.calibration`
     "row_store",  # scratch: a store of one row
     "event_values",  # float64 (room,): the values of the event, written by Python
     "row_values",  # float32 (room,): the values of the row; if it is sparse, sorted by column

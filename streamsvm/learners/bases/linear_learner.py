@@ -13,7 +13,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.features import density
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
-from streamsvm.labels.calibration import new_temperature
+from streamsvm.support.calibration import new_temperature
 from streamsvm.labels.growing_labels import GrowingLabels
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import linear_classes, linear_native, rate_search
