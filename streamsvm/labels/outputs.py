@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from streamsvm.support import calibration as platt
 from streamsvm.labels.class_labels import BinaryLabels, ClassLabels
 from streamsvm.labels.growing_labels import GrowingLabels
+from streamsvm.support import calibration as platt
 
 
 class Output(Protocol):

@@ -13,12 +13,12 @@ from numba.experimental import structref
 
 from streamsvm._compile import JIT, borrowed, compiled
 from streamsvm.features.packing import list_event, narrow
+from streamsvm.solvers.registry import learn_event, margins_of_event
 from streamsvm.support.calibration import (
     update_one,
     update_temperature_one,
     update_thinned_one,
 )
-from streamsvm.solvers.registry import learn_event, margins_of_event
 from streamsvm.support.rows import SparseRows
 
 _THINNED_SIZE = 6

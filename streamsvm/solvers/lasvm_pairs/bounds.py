@@ -40,7 +40,7 @@ def forget(state, kernel, slot, projects, d):
     """Remove the example in a slot from all problems, and so from the store."""
     of = state.problems
     for p in range(of.table.size):
-        start = of.table[p].start
+        start = of.segments[p].start
         for s in range(of.table[p].n):
             at = start + s
             if of.slot[at] == slot and of.lower[at] != of.upper[at]:
@@ -63,8 +63,8 @@ def _cheapest(state, smallest):
     of, cost = state.problems, state.cost
     cost[: state.info[0].n] = 0.0
     for p in range(of.table.size):
-        b, own = bias_of(of, p), of.table[p]
-        for at in range(own.start, own.start + own.n):
+        b, start = bias_of(of, p), of.segments[p].start
+        for at in range(start, start + of.table[p].n):
             if of.lower[at] == of.upper[at]:
                 continue
             a = abs(of.alpha[at])

@@ -59,7 +59,7 @@ def with_classes(
 
 
 def _least_rooms(problems: Any) -> np.ndarray:
-    return np.maximum(problems.table["room"], PANEL)
+    return np.maximum(problems.segments["room"], PANEL)
 
 
 def _width(state: Any) -> int:
@@ -70,14 +70,14 @@ def _width(state: Any) -> int:
 def _seed(state, kernel, p, d):
     """Give a problem without members the oldest examples in the store that are of its classes."""
     own, info = problem(state, p), state.info[0]
-    table = own.info[0]
+    table, side = own.info[0], state.problems.segments[p]
     scratch = np.zeros((1, d), np.float32)
     last = np.int64(0)
     while table.n < SEEDS:
         slot = np.int64(-1)
         for s in range(info.n):
-            is_own = state.y[s] == table.negative or table.negative < 0
-            if state.wanted[s] > 0 and (is_own or state.y[s] == table.positive):
+            is_own = state.y[s] == side.negative or side.negative < 0
+            if state.wanted[s] > 0 and (is_own or state.y[s] == side.positive):
                 age = abs(state.store.entered[s])
                 if age > last and (slot < 0 or age < abs(state.store.entered[slot])):
                     slot = np.int64(s)
@@ -89,7 +89,7 @@ def _seed(state, kernel, p, d):
         row = state.problems.row
         for s in range(table.n):
             row[s] = state.block[0, own.store.slot[s]]
-        y = 1.0 if state.y[slot] == table.positive else -1.0
+        y = 1.0 if state.y[slot] == side.positive else -1.0
         state.fresh[0] = slot
         weight, number = state.store.weight[slot], state.store.entered[slot]
         insert(own, x, y, state.box[slot], weight, number, y, state.diagonal[slot], row)
@@ -141,7 +141,7 @@ def from_two(
 def _take_over(state: PairsState, two: LASVMState, p: int, sign: float) -> None:
     """Make the examples of a LASVM of two classes the members of a problem."""
     of, n = state.problems, int(two.info[0].n)
-    start = int(of.table[p].start)
+    start = int(of.segments[p].start)
     own = slice(start, start + n)
     of.slot[own], of.entered[own] = np.arange(n), two.store.entered[:n]
     of.weight[own], of.diagonal[own] = two.store.weight[:n], two.diagonal[:n]

@@ -42,17 +42,17 @@ def _heavy_member(state):
         p = np.int64(uniform(draws) * of.table.size)
         s = np.int64(uniform(draws) * info.most_members)
         u = uniform(draws) * info.box_most
-        at = of.table[p].start + s
+        at = of.segments[p].start + s
         if s < of.table[p].n and u < of.upper[at] - of.lower[at]:
             return p, at
     # One example outweighs all others, or the largest C_s is not known.
     total = 0.0
-    for own in of.table:
-        for at in range(own.start, own.start + own.n):
+    for q in range(of.table.size):
+        for at in range(of.segments[q].start, of.segments[q].start + of.table[q].n):
             total += of.upper[at] - of.lower[at]
     left = uniform(draws) * total
     for q in range(of.table.size):
-        for at in range(of.table[q].start, of.table[q].start + of.table[q].n):
+        for at in range(of.segments[q].start, of.segments[q].start + of.table[q].n):
             left -= of.upper[at] - of.lower[at]
             if left < 0.0:
                 return np.int64(q), np.int64(at)

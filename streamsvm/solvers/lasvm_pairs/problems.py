@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_within
-from streamsvm.support.calibration import new_calibration
 from streamsvm.solvers.lasvm.state import INFO, bias
+from streamsvm.support.calibration import new_calibration
 from streamsvm.support.row_cache import MIN_LINES, NONE
 from streamsvm.support.tiles import PANEL
 
-TABLE = np.dtype(
+SEGMENT = np.dtype(
     [
-        *((name, INFO[name]) for name in INFO.names or ()),  # those of a LASVM with two classes
         ("positive", np.int64),  # class of the members with y = +1
         ("negative", np.int64),  # class of those with y = -1, or REST
         ("start", np.int64),  # first entry of its segment
@@ -29,7 +28,7 @@ TABLE = np.dtype(
         ("first_value", np.int64),  # where the values of its lines begin
     ]
 )
-"""The scalars of one problem."""
+"""The classes of one problem, and its places in the common arrays."""
 
 REST = -1
 """Stands for all classes but the positive one."""
@@ -38,7 +37,8 @@ REST = -1
 class Problems(NamedTuple):
     """The binary problems; entries between a problem's members and its room are 0."""
 
-    table: Any  # record array (problems,) of TABLE
+    table: Any  # record array (problems,) of the INFO of a LASVM of two classes
+    segments: Any  # record array (problems,) of SEGMENT
     problem_of: np.ndarray  # int32 (classes, classes) the problem of two classes, or -1
     calibration: np.ndarray  # float64 (problems, 5), see `support.calibration`
     slot: np.ndarray  # int64 (entries,) the slot of a member in the store
@@ -84,12 +84,14 @@ SCRATCH = ("feature_row", "row", "margins", "lanes", "groups")
 
 def none(n_classes: int, n_features: int) -> Problems:
     """Return no problems yet, with room for so many classes."""
-    table: Any = np.zeros(0, TABLE).view(np.recarray)
+    table: Any = np.zeros(0, INFO).view(np.recarray)
+    segments: Any = np.zeros(0, SEGMENT).view(np.recarray)
     arrays = {name: np.zeros(0) for name in MEMBERS}
     arrays["slot"], arrays["entered"] = np.zeros(0, np.int64), np.zeros(0, np.int64)
     arrays["diagonal"] = np.zeros(0, np.float32)
     empty = Problems(
         table=table,
+        segments=segments,
         problem_of=np.full((n_classes, n_classes), NONE, np.int32),
         calibration=np.zeros((0, 5)),
         **arrays,
@@ -123,15 +125,16 @@ def with_problems(old: Problems, sides: list[tuple[int, int]], n_classes: int) -
 
     """
     n, more = len(old.table), len(sides)
-    table: Any = np.zeros(n + more, TABLE).view(np.recarray)
-    table[:n] = old.table
+    table: Any = np.zeros(n + more, INFO).view(np.recarray)
+    segments: Any = np.zeros(n + more, SEGMENT).view(np.recarray)
+    table[:n], segments[:n] = old.table, old.segments
     table["i"][n:] = table["j"][n:] = NONE
     table["g_max"][n:], table["g_min"][n:] = -np.inf, np.inf
     problem_of = np.full((n_classes, n_classes), NONE, np.int32)
     k = len(old.problem_of)
     problem_of[:k, :k] = old.problem_of
     for p, (positive, negative) in enumerate(sides, n):
-        table[p].positive, table[p].negative = positive, negative
+        segments[p].positive, segments[p].negative = positive, negative
         if negative == REST:
             problem_of[positive, positive] = p
         else:
@@ -139,7 +142,11 @@ def with_problems(old: Problems, sides: list[tuple[int, int]], n_classes: int) -
     calibration = np.concatenate([old.calibration, np.tile(new_calibration(), (more, 1))])
     margins = np.zeros(n + more)
     return old._replace(
-        table=table, problem_of=problem_of, calibration=calibration, margins=margins
+        table=table,
+        segments=segments,
+        problem_of=problem_of,
+        calibration=calibration,
+        margins=margins,
     )
 
 
@@ -147,12 +154,12 @@ def members_of(problems: Problems) -> np.ndarray:
     """Return the entries of all members, int64, problem after problem."""
     n = problems.table["n"]
     within = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n)
-    return np.repeat(problems.table["start"], n) + within
+    return np.repeat(problems.segments["start"], n) + within
 
 
 def rooms_for(problems: Problems) -> np.ndarray:
     """Return larger rooms: twice that of each problem whose segment is more than half full."""
-    n, room = problems.table["n"], problems.table["room"]
+    n, room = problems.table["n"], problems.segments["room"]
     return np.where(2 * n > room, 2 * room, np.maximum(room, PANEL))
 
 
@@ -171,24 +178,24 @@ def laid_out(old: Problems, room: np.ndarray, cache_bytes: int, n_features: int)
         The number of features that the store has room for.
 
     """
-    table = old.table.copy()
-    table["room"], table["start"] = room, np.cumsum(room) - room
+    segments = old.segments.copy()
+    segments["room"], segments["start"] = room, np.cumsum(room) - room
     share = min(1.0, cache_bytes / max(1.0, 4.0 * float((room.astype(float) ** 2).sum())))
     n_lines = np.minimum(room, np.maximum(MIN_LINES, (share * room).astype(np.int64)))
     if cache_bytes < 0:
         n_lines[:] = 0
     size = n_lines * room
-    table["n_lines"], table["first_value"] = n_lines, np.cumsum(size) - size
-    table["first_line"] = np.cumsum(n_lines + 1) - (n_lines + 1)
+    segments["n_lines"], segments["first_value"] = n_lines, np.cumsum(size) - size
+    segments["first_line"] = np.cumsum(n_lines + 1) - (n_lines + 1)
     total, n_chained = int(room.sum()), int((n_lines + 1).sum())
-    new = old._replace(table=table)
+    new = old._replace(segments=segments)
     source, target = members_of(old), members_of(new)
     moved = {}
     for name in MEMBERS:
         array = getattr(old, name)
         moved[name] = np.zeros(total, array.dtype)
         moved[name][target] = array[source]
-    chain = np.arange(n_chained, dtype=np.int64) - np.repeat(table["first_line"], n_lines + 1)
+    chain = np.arange(n_chained, dtype=np.int64) - np.repeat(segments["first_line"], n_lines + 1)
     last = np.repeat(n_lines, n_lines + 1)
     new = new._replace(
         **moved,
@@ -209,9 +216,9 @@ def laid_out(old: Problems, room: np.ndarray, cache_bytes: int, n_features: int)
 def _copy_lines(old, new):
     """Copy as many lines as there is room for, of the first members of each problem."""
     for p in range(old.table.size):
-        before, now = old.table[p], new.table[p]
+        before, now = old.segments[p], new.segments[p]
         line = 0
-        for s in range(before.n):
+        for s in range(old.table[p].n):
             at = old.line_of[before.start + s] if old.line_of.size > 0 else NONE
             if at == NONE or line == now.n_lines:
                 continue

@@ -39,8 +39,7 @@ def write_margins(state, row, out):
     """Write the margin of each problem into out, float64 (>= problems,)."""
     of = state.problems
     for p in range(of.table.size):
-        own = of.table[p]
-        f = _gathered(of.alpha, of.slot, row, own.start, own.n)
+        f = _gathered(of.alpha, of.slot, row, of.segments[p].start, of.table[p].n)
         out[p] = f + bias_of(of, p)
 
 
@@ -49,7 +48,7 @@ def _couple(state, margins, k, out):
     """Write the scores, and into out[k:] what 1 / P(a) is before the division."""
     of = state.problems
     for p in range(of.table.size):
-        f, a, b = margins[p], of.table[p].positive, of.table[p].negative
+        f, a, b = margins[p], of.segments[p].positive, of.segments[p].negative
         r = min(1.0 - _LEAST, max(_LEAST, probability(of.calibration[p], f)))
         if b == REST:
             out[a] = f
@@ -61,7 +60,7 @@ def _couple(state, margins, k, out):
         # Each class has 1 less than the sum for each but one of its problems.
         out[k + a] += 1.0 / r - 1.0
         out[k + b] += 1.0 / (1.0 - r) - 1.0
-    if of.table.size > 0 and of.table[0].negative != REST:
+    if of.table.size > 0 and of.segments[0].negative != REST:
         for c in range(k):
             out[k + c] += 1.0
 

@@ -64,7 +64,7 @@ def _grown_problems(problems: Any, sizes: Any, sparse: bool, cache_bytes: int) -
     width = 1 if sparse else sizes["features"]
     is_stripped = problems.values.size == 0
     if is_stripped or problems.feature_row.shape[1] != max(1, width):
-        room = problems.table["room"]
+        room = problems.segments["room"]
         return of_problems.laid_out(problems, room, cache_bytes, width)
     return problems
 
@@ -88,8 +88,8 @@ PROBLEMS = Part(
     stripped=_stripped_problems,
     for_thread=_problems_for_thread,
     made_sparse=lambda problems, sizes, cache_bytes: of_problems.laid_out(
-        of_problems.laid_out(problems, problems.table["room"], -1, 1),
-        problems.table["room"],
+        of_problems.laid_out(problems, problems.segments["room"], -1, 1),
+        problems.segments["room"],
         cache_bytes,
         1,
     ),
@@ -140,7 +140,7 @@ def new_state(
 def problem(state, p):
     """Return a problem as a `LASVMState`, a view of the common arrays."""
     of = state.problems
-    own = of.table[p]
+    own = of.segments[p]
     a, b = own.start, own.start + own.room
     first, stop = own.first_line, own.first_line + own.n_lines
     values = of.values[own.first_value : own.first_value + own.n_lines * own.room]
@@ -184,8 +184,8 @@ def squeeze(state):
         state.store.entered[s] = 0
         state.box[s] = 0.0
     for p in range(of.table.size):
-        own = of.table[p]
-        for at in range(own.start, own.start + own.n):
+        start = of.segments[p].start
+        for at in range(start, start + of.table[p].n):
             # That of a dead member may be beyond all slots by now.
             of.slot[at] = place[of.slot[at]] if of.lower[at] != of.upper[at] else 0
     info.n = n_kept

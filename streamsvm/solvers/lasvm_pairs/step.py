@@ -42,13 +42,13 @@ def _has_room(state, y):
     """
     of = state.problems
     for p in range(of.table.size):
-        own = of.table[p]
-        if own.negative != REST and own.positive != y and own.negative != y:
+        own, side = of.table[p], of.segments[p]
+        if side.negative != REST and side.positive != y and side.negative != y:
             continue
         # As for two classes: not by the room, which is another one after loading.
         if own.n_dead > max(16, own.n // 8):
             squeeze_problem(problem(state, p))
-        if own.n == own.room:
+        if own.n == side.room:
             return False
     return True
 
@@ -79,7 +79,7 @@ def learn_example(state, kernel, x, y, box, weight, number, row, diagonal, sched
         if state.store.entered[s] == number:
             state.fresh[0] = s
     for p in range(of.table.size):
-        own = of.table[p]
+        own = of.segments[p]
         if own.positive == y:
             _learn_in(state, p, kernel, x, 1.0, box, weight, number, row, diagonal, schedule)
         elif own.negative == y or own.negative == REST:

@@ -52,7 +52,7 @@ def learnt(x, y, plan, k=4, rest=False, cache=CACHE, blocks=None, is_sparse=Fals
 def members(own, p):
     """Return {number: (alpha, gradient)} of the members of a problem."""
     of = own.problems
-    at = np.arange(of.table[p].start, of.table[p].start + of.table[p].n)
+    at = np.arange(of.segments[p].start, of.segments[p].start + of.table[p].n)
     at = at[of.lower[at] != of.upper[at]]
     return {
         n: (a, g) for n, a, g in zip(of.entered[at], of.alpha[at], of.gradient[at], strict=True)
@@ -78,16 +78,16 @@ def binary(x, y, numbers, plan):
 def test_each_problem_is_the_lasvm_of_its_examples_to_the_bit(rest, plan):
     x, y = examples()
     own, _ = learnt(x, y, plan, rest=rest)
-    for p, scalars in enumerate(own.problems.table):
-        mine = (y == scalars.positive) | (y == scalars.negative) | (scalars.negative == REST)
-        signs = np.where(y[mine] == scalars.positive, 1.0, -1.0)
+    for p, side in enumerate(own.problems.segments):
+        mine = (y == side.positive) | (y == side.negative) | (side.negative == REST)
+        signs = np.where(y[mine] == side.positive, 1.0, -1.0)
         two, _ = binary(x[mine], signs, np.flatnonzero(mine) + 1, plan)
         n = int(two.info[0].n)
         kept = two.lower[:n] != two.upper[:n]
         numbers, a, g = two.store.entered[:n][kept], two.alpha[:n][kept], two.gradient[:n][kept]
         assert members(own, p) == {k: (u, v) for k, u, v in zip(numbers, a, g, strict=True)}
         for name in ("n_steps", "dual", "g_max", "g_min"):
-            assert scalars[name] == two.info[0][name]
+            assert own.problems.table[p][name] == two.info[0][name]
 
 
 @pytest.mark.parametrize("plan", [schedule(), schedule(bounds=Window(60.0))])
@@ -115,13 +115,13 @@ def test_a_vector_is_kept_once_and_as_long_as_a_problem_wants_it(limit):
     entered = own.store.entered[:n][own.wanted[:n] > 0]
     assert len(set(entered)) == len(entered) == n - own.info[0].n_dead
     wanted = np.zeros(n, int)
-    for p, scalars in enumerate(of.table):
+    for p, side in enumerate(of.segments):
         found = members(own, p)
         assert abs(sum(a for a, _ in found.values())) < 1e-9
         for number in found:
             slot = int(np.flatnonzero(own.store.entered[:n] == number)[0])
             wanted[slot] += 1
-            assert y[number - 1] == own.y[slot] and own.y[slot] in tuple(scalars)[-7:-5]
+            assert y[number - 1] == own.y[slot] and own.y[slot] in (side.positive, side.negative)
     assert (wanted == own.wanted[:n]).all()
     assert limit is None or len(entered) <= limit
 
@@ -131,11 +131,11 @@ def test_gradients_are_those_of_the_coefficients_within_bounds():
     gram = np.exp(-((x[:, None] - x[None]).astype(float) ** 2).sum(axis=2))
     for plan in (schedule(bounds=Window(90.0)), schedule(bounds=bounds_of(150, 40))):
         own, _ = learnt(x, y, plan)
-        for p, scalars in enumerate(own.problems.table):
+        for p, side in enumerate(own.problems.segments):
             found = members(own, p)
             at = np.array(sorted(found)) - 1
             a = np.array([found[i + 1][0] for i in at])
-            sign = np.where(y[at] == scalars.positive, 1.0, -1.0)
+            sign = np.where(y[at] == side.positive, 1.0, -1.0)
             wanted = sign - gram[np.ix_(at, at)] @ a
             assert [found[i + 1][1] for i in at] == pytest.approx(wanted, abs=1e-4)
             assert (at + 1 > 400 - plan.bounds[0 if isinstance(plan.bounds, Window) else 2]).all()
@@ -150,8 +150,8 @@ def test_votes_are_decided_by_margins_and_probabilities_are_coupled():
     step.margins_of(own, kernel, x, out)
     f = np.zeros((300, 3, 3))
     r = np.full((300, 3, 3), 0.5)
-    for p, scalars in enumerate(own.problems.table):
-        a, b, (slope, offset) = scalars.positive, scalars.negative, own.problems.calibration[p, :2]
+    for p, side in enumerate(own.problems.segments):
+        a, b, (slope, offset) = side.positive, side.negative, own.problems.calibration[p, :2]
         f[:, a, b], f[:, b, a] = margins[:, p], -margins[:, p]
         r[:, a, b] = 1 / (1 + np.exp(-(slope * margins[:, p] + offset)))
         r[:, b, a] = 1 - r[:, a, b]
