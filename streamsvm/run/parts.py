@@ -65,11 +65,12 @@ def check_target(
     classes = [label for label, _ in labels.present()]
     if may_have_errors and not _have_more_classes(labels):
         return
-    if learner is not None and learner.most_classes is not None and len(classes) > 2:
+    most = None if learner is None else learner.most_classes
+    if most is not None and len(classes) > most:
         shown = ", ".join(repr(y) for y in classes[:5]) + (", ..." if len(classes) > 5 else "")
         raise LabelError(
             f"the target has {len(classes)} classes in its first {len(labels)} rows ({shown}): "
-            f"{type(learner).__name__} learns two; use LaRankClassifier (--learner larank), or "
+            f"{type(learner).__name__} learns {most}; use LaRankClassifier (--learner larank), or "
             "name one of them with positive= (--positive) to learn it against the rest"
         )
 

@@ -48,14 +48,19 @@ def with_classes(
     """
     known = int(state.info[0].n_classes)
     of, n_before = state.problems, len(state.problems.table)
-    later = range(known, n_classes)
-    sides = [(c, REST) for c in later] if rest else [(a, b) for b in later for a in range(b)]
+    sides = sides_of(known, n_classes, rest)
     of = with_problems(of, sides, max(n_classes, len(of.problem_of)))
     state = state._replace(problems=laid_out(of, _least_rooms(of), cache_bytes, _width(state)))
     for p in range(n_before, len(state.problems.table)):
         _seed(state, kernel, p, d)
     state.info[0].n_classes = n_classes
     return state
+
+
+def sides_of(known: int, n_classes: int, rest: bool) -> list[tuple[int, int]]:
+    """Return the two sides of each problem that the classes from number `known` on begin."""
+    later = range(known, n_classes)
+    return [(c, REST) for c in later] if rest else [(a, b) for b in later for a in range(b)]
 
 
 def _least_rooms(problems: Any) -> np.ndarray:
@@ -126,7 +131,7 @@ def from_two(
         state.info[0][name] = two.info[0][name]
     state.info[0].box_most, state.info[0].box_least = two.info[0].box_most, two.info[0].box_least
     state.look_draws[:] = two.look_draws
-    sides = [(0, REST), (1, REST)] if rest else [(0, 1)]
+    sides = sides_of(0, 2, rest)
     of = with_problems(state.problems, sides, 2)
     room = np.full(len(sides), max(PANEL, -(-2 * n // PANEL) * PANEL))
     state = state._replace(problems=laid_out(of, room, cache_bytes, _width(state)))

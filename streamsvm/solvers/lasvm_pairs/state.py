@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_within
-from streamsvm.solvers.lasvm.state import BLOCK, LASVMState
+from streamsvm.solvers.lasvm.state import BLOCK as BLOCK
+from streamsvm.solvers.lasvm.state import LASVMState
 from streamsvm.solvers.lasvm_pairs import problems as of_problems
 from streamsvm.solvers.lasvm_pairs.problems import Problems
 from streamsvm.support import looks, states, stores
@@ -144,11 +145,12 @@ def problem(state, p):
     a, b = own.start, own.start + own.room
     first, stop = own.first_line, own.first_line + own.n_lines
     values = of.values[own.first_value : own.first_value + own.n_lines * own.room]
+    store: Any = MemberStore(
+        of.entered[a:b], of.weight[a:b], of.slot[a:b], state.store, state.wanted, state.fresh,
+        state.info,
+    )  # fmt: skip
     return LASVMState(
-        MemberStore(
-            of.entered[a:b], of.weight[a:b], of.slot[a:b], state.store, state.wanted, state.fresh,
-            state.info,
-        ),
+        store,
         RowCache(
             values.reshape(own.n_lines, own.room), of.length[first:stop], of.line_of[a:b],
             of.slot_of[first:stop], of.older[first : stop + 1], of.newer[first : stop + 1],
