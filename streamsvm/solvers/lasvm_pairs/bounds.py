@@ -63,7 +63,7 @@ def _cheapest(state, smallest):
     of, cost = state.problems, state.cost
     cost[: state.info[0].n] = 0.0
     for p in range(of.table.size):
-        b, start = bias_of(of, p), of.segments[p].start
+        b, start = bias_of(of.table[p]), of.segments[p].start
         for at in range(start, start + of.table[p].n):
             if of.lower[at] == of.upper[at]:
                 continue

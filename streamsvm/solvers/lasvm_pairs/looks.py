@@ -68,7 +68,7 @@ def look(state):
     p, at = _heavy_member(state)
     if at < 0:
         return
-    b = bias_of(of, p)
+    b = bias_of(of.table[p])
     g, box = of.gradient[at] - b, of.upper[at] - of.lower[at]
     z = max(0.0, max(0.0, of.y[at] * g) - of.alpha[at] / box * g)
     # Not above the bound by rounding.

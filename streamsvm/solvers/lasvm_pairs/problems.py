@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_within
-from streamsvm.solvers.lasvm.state import INFO, bias
+from streamsvm.solvers.lasvm.state import INFO
 from streamsvm.support.calibration import new_calibration
 from streamsvm.support.row_cache import MIN_LINES, NONE
 from streamsvm.support.tiles import PANEL
@@ -64,16 +64,14 @@ class Problems(NamedTuple):
     groups: np.ndarray  # scratch of `extreme_lanes`
 
 
-class _Scalars(NamedTuple):
-    """What `bias` reads of a state."""
-
-    info: Any
-
-
 @compiled_within
-def bias_of(problems, p):
-    """Return the bias of a problem."""
-    return bias(_Scalars(problems.table[p : p + 1]))
+def bias_of(scalars):
+    """Return the bias of a problem, as `bias` does, given its scalars."""
+    if scalars.i >= 0 and scalars.j >= 0:
+        return 0.5 * (scalars.g_max + scalars.g_min)
+    if scalars.i >= 0:
+        return scalars.g_max
+    return scalars.g_min if scalars.j >= 0 else 0.0
 
 
 MEMBERS = ("slot", "entered", "weight", "alpha", "gradient", "lower", "upper", "y", "diagonal")

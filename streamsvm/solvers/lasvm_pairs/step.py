@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled
+from streamsvm._compile import borrowed, compiled, compiled_within
 from streamsvm.solvers.lasvm.state import bias
 from streamsvm.solvers.lasvm.state import squeeze as squeeze_problem
 from streamsvm.solvers.lasvm.step import Schedule as Schedule  # the same as for two classes
-from streamsvm.solvers.lasvm.step import process, reprocess_some
+from streamsvm.solvers.lasvm.step import contains, process, reprocess_some
 from streamsvm.solvers.lasvm_pairs.bounds import slide, stay_within
 from streamsvm.solvers.lasvm_pairs.looks import look, note_problem
 from streamsvm.solvers.lasvm_pairs.problems import REST
@@ -53,14 +53,14 @@ def _has_room(state, y):
     return True
 
 
-@compiled
+@compiled_within
 def _learn_in(state, p, kernel, x, y, box, weight, number, row, diagonal, schedule):
     """Let a problem learn an example with the sign y; `row` is that of the whole store."""
     own, members = problem(state, p), state.problems.row
     info = own.info[0]
     slot, n = own.store.slot, info.n
     for s in range(n):
-        members[s] = row[slot[s]]
+        members[s] = row[np.uint64(slot[s])]
     f = expansion(own.alpha, members, n)
     if info.i >= 0 and info.j >= 0:
         update_one(state.problems.calibration[p], f + bias(own), y)
@@ -70,20 +70,26 @@ def _learn_in(state, p, kernel, x, y, box, weight, number, row, diagonal, schedu
     note_problem(state.info[0], own)
 
 
-@compiled
+@compiled_within
+def _slot_of(state, number):
+    """Return the slot of an example that is in the store, or -1."""
+    if contains(state.store.entered, number, state.info[0].n):
+        for s in range(state.info[0].n):
+            if state.store.entered[s] == number:
+                return np.int64(s)
+    return np.int64(-1)
+
+
+@compiled_within
 def learn_example(state, kernel, x, y, box, weight, number, row, diagonal, schedule):
     """Let all problems that an example of class y concerns learn it."""
     info, of = state.info[0], state.problems
-    state.fresh[0] = -1
-    for s in range(info.n):
-        if state.store.entered[s] == number:
-            state.fresh[0] = s
+    state.fresh[0] = _slot_of(state, number)
     for p in range(of.table.size):
-        own = of.segments[p]
-        if own.positive == y:
-            _learn_in(state, p, kernel, x, 1.0, box, weight, number, row, diagonal, schedule)
-        elif own.negative == y or own.negative == REST:
-            _learn_in(state, p, kernel, x, -1.0, box, weight, number, row, diagonal, schedule)
+        side = of.segments[p]
+        if side.positive == y or side.negative == y or side.negative == REST:
+            sign = 1.0 if side.positive == y else -1.0
+            _learn_in(state, p, kernel, x, sign, box, weight, number, row, diagonal, schedule)
     s = state.fresh[0]
     if s >= 0 and state.wanted[s] > 0:
         state.store.entered[s] = number
