@@ -100,14 +100,20 @@ def _oldest(cache):
 
 
 @compiled_within
+def _unlink(cache, line):
+    """Take a line out of the list."""
+    before, after = cache.newer[line], cache.older[line]
+    cache.older[before] = after
+    cache.newer[after] = before
+
+
+@compiled_within
 def touch(cache, line):
     """Make a line the most recently used one."""
     head = cache.length.size
     if cache.older[head] == line:
         return
-    before, after = cache.newer[line], cache.older[line]
-    cache.older[before] = after
-    cache.newer[after] = before
+    _unlink(cache, line)
     first = cache.older[head]
     cache.older[line] = first
     cache.newer[first] = line
@@ -117,12 +123,19 @@ def touch(cache, line):
 
 @compiled_within
 def free(cache, slot):
-    """Invalidate the line of a slot; it keeps its position in the list until it is reused."""
+    """Invalidate the line of a slot, and make it the one to be used next."""
     line = cache.line_of[slot]
     if line != NONE:
         cache.slot_of[line] = NONE
         cache.line_of[slot] = NONE
         cache.length[line] = 0
+        _unlink(cache, line)
+        head = cache.length.size
+        last = cache.newer[head]
+        cache.older[last] = line
+        cache.newer[line] = last
+        cache.older[line] = head
+        cache.newer[head] = line
 
 
 @compiled_within

@@ -156,9 +156,13 @@ def members_of(problems: Problems) -> np.ndarray:
 
 
 def rooms_for(problems: Problems) -> np.ndarray:
-    """Return larger rooms: twice that of each problem whose segment is more than half full."""
+    """Return larger rooms for all problems whose segments are more than two thirds full.
+
+    They grow by a half: kernel rows take the square of the room, and all of them should fit.
+    """
     n, room = problems.table["n"], problems.segments["room"]
-    return np.where(2 * n > room, 2 * room, np.maximum(room, PANEL))
+    larger = -(-(n + n // 2) // PANEL) * PANEL
+    return np.where(3 * n > 2 * room, np.maximum(larger, room + PANEL), np.maximum(room, PANEL))
 
 
 def laid_out(old: Problems, room: np.ndarray, cache_bytes: int, n_features: int) -> Problems:
