@@ -7,7 +7,7 @@ vector never writes a column into the lines of others.
 Many rows are never needed again after the step with which their example entered. So a new row is on
 trial: of these the last `MOST_ON_TRIAL` are kept, and one is admitted when it is needed after
 another row came. The system provides memory when it is first written, which takes as long as
-computing the values: beyond `_AT_ONCE_BYTES`, a line that was never used is put to use only for a
+computing the values: beyond `AT_ONCE_BYTES`, a line that was never used is put to use only for a
 row that is needed and missing.
 """
 
@@ -28,7 +28,7 @@ MIN_LINES = 8
 MOST_ON_TRIAL = 64
 """The number of rows on trial; fewer if there are fewer than twice as many lines."""
 
-_AT_ONCE_BYTES = 64_000_000
+AT_ONCE_BYTES = 64_000_000
 """Bytes of lines that are put to use for rows on trial, too."""
 
 _VALUES_PER_CACHE_LINE = 16
@@ -73,7 +73,7 @@ def new_cache(capacity: int, n_features: int, budget: int) -> RowCache:
 def _empty_cache(values: np.ndarray, n_features: int) -> RowCache:
     """Return an empty cache that keeps its lines in `values`."""
     n_lines, capacity = values.shape
-    at_once = min(n_lines, max(MIN_LINES, _AT_ONCE_BYTES // (4 * capacity)))
+    at_once = min(n_lines, max(MIN_LINES, AT_ONCE_BYTES // (4 * capacity)))
     return RowCache(
         values=values,
         length=np.zeros(n_lines, np.int64),

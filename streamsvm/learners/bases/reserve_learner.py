@@ -15,14 +15,6 @@ from streamsvm.learners.bases.reserve import FACTS, Reserve
 from streamsvm.learners.bases.second_looks import SecondLooks
 from streamsvm.support.rows import Rows
 
-IN_FILES: dict[str, Any] = {
-    "more": lambda learner: learner._reserve.as_file(),
-    "read_more": lambda learner, content, arrays: learner._reserve.read(
-        content, arrays, len(learner._schema)
-    ),
-}
-"""What `register_learner` is told of a reserve."""
-
 
 def new_reserve(reserve: Any, window: int | None, max_support_vectors: int | None) -> Reserve:
     """Return an empty reserve for these parameters of a learner, which are checked.
@@ -46,7 +38,7 @@ def new_reserve(reserve: Any, window: int | None, max_support_vectors: int | Non
 
 
 class ReserveLearner(DualKernelLearner):
-    """A binary kernel learner that keeps rows which it passed by; a subclass sets `_reserve`."""
+    """A kernel learner that keeps rows which it passed by; a subclass sets `_reserve`."""
 
     _reserve: Reserve
 
@@ -72,16 +64,23 @@ class ReserveLearner(DualKernelLearner):
         facts = np.empty(len(signs), FACTS)
         facts["number"], facts["sign"], facts["weight"] = numbers, signs, weights
         facts["arrived"] = np.arange(seen + 1, seen + 1 + len(signs))
-        facts["margin"] = signs * margins
+        # Of several classes the last column is the least margin of the row's class.
+        facts["margin"] = signs * margins if margins.ndim == 1 else margins[:, -1]
         self._reserve.add(x, facts)
 
     def _after_event(self, path: EventPath, sign: float, box: float) -> None:
         # `super()` would take as long as what is called.
         DualKernelLearner._after_event(self, path, sign, box)
-        reserve, margin, n = self._reserve, sign * path.margin, self._n_learnt.item()
+        reserve, margin, n = self._reserve, path.margins.item(-1), self._n_learnt.item()
+        if path.margins.size == 1:
+            margin *= sign
         if margin < reserve.threshold:
             reserve.add_one(path.row(), (n, n, sign, path.weight, margin))
         reserve.now = n
+
+    def _second_looks(self) -> SecondLooks:
+        """Return the rows of the reserve, to be looked at again."""
+        return SecondLooks(self)
 
     def _look_again(self, finish: Callable[[], None]) -> None:
         """Call `finish`, then learn rows of the reserve that violate optimality, until none does.
@@ -94,7 +93,7 @@ class ReserveLearner(DualKernelLearner):
 
         """
         with self._lock:
-            second_looks = SecondLooks(self)
+            second_looks = self._second_looks()
         is_over = False
         while not is_over:
             finish()
