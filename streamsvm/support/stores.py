@@ -21,9 +21,6 @@ from streamsvm.support.tiles import PANEL
 
 Store = DenseStore | SparseStore
 
-_MEMBERS = 32
-"""Number of rows of a `MemberStore` that are copied together, to compute values with them."""
-
 
 def of_store(argument: int, dense: Any, sparse: Any, row: Any = None, members: Any = None) -> Any:
     """Return an operation on a store, given the function for each kind of store."""
@@ -169,19 +166,23 @@ def _values_unbound(kernel, store, x, n_rows, d, first, stop, out):
 
 @compiled
 def _values_of_members(kernel, store, x, n_rows, d, first, stop, out):
-    """Compute the values with members first .. stop-1 only, not with whole panels."""
-    # A kernel value does not depend on which of the two rows is in a store.
-    fresh = of_rows(spare_of(store.rows, n_rows, d), x)
-    size = min(np.int64(_MEMBERS), max(np.int64(0), stop - first))
-    found = np.empty((size, (n_rows + PANEL - 1) // PANEL * PANEL), np.float32)
+    """Compute the values with members first .. stop-1 only, in the panels that they are in.
+
+    Members that entered one after the other are in the same panel, or in one of the next.
+    """
+    slot = store.slot
+    found = np.empty((n_rows, store.rows.entered.size), np.float32)
     while first < stop:
-        n = min(size, stop - first)
-        members = gather(store.rows, store.slot[first : first + n], n, d)
-        values(kernel.kernel, fresh, members, n, d, np.int64(0), n_rows, found)
-        for s in range(n):
-            for r in range(n_rows):
-                out[r, first + s] = found[s, r]
-        first += n
+        start = slot[first] // PANEL * PANEL
+        end, s = start + PANEL, first + 1
+        while s < stop and start <= slot[s] < end + PANEL:
+            end = max(end, slot[s] // PANEL * PANEL + PANEL)
+            s += 1
+        values(kernel.kernel, store.rows, x, n_rows, d, start, end, found)
+        for r in range(n_rows):
+            for at in range(first, s):
+                out[r, at] = found[r, slot[at]]
+        first = s
 
 
 def _bound_type(kernel_type: type) -> type | None:

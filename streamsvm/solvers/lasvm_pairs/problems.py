@@ -243,6 +243,8 @@ def _empty_lines(n_lines: np.ndarray, room: np.ndarray) -> dict[str, np.ndarray]
     state = np.zeros((len(n_lines), 4), np.int64)
     at_once = AT_ONCE_BYTES // max(1, 4 * int(room.sum()))
     state[:, AT_ONCE] = np.minimum(n_lines, np.maximum(MIN_LINES, at_once))
+    # Where all rows fit, none is worth a trial: that of a new member has values for all others.
+    state[n_lines == room, AT_ONCE] = 0
     return {
         "line_of": np.full(int(room.sum()), NONE, np.int32),
         "values": np.zeros(int((n_lines * room).sum()), np.float32),
