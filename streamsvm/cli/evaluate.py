@@ -42,7 +42,7 @@ def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray, np.nd
             matrix = take(matrix, kept)
         if scaler is not None:
             matrix = scaler.transform_matrix(matrix)
-        known = learner.decision_function_many(matrix)
+        known = learner.margins_many(matrix)
         values = np.full((len(usable), *known.shape[1:]), np.nan)
         values[kept] = known
         yield batch, usable, values

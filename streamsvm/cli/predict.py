@@ -120,11 +120,11 @@ def _words(kind: str | None) -> str:
 def _table(batch: Any, usable: np.ndarray, values: np.ndarray, learner: Any) -> pa.Table:
     rows = values.tolist()
     predicted = [learner.label_of(m) if u else None for m, u in zip(rows, usable, strict=True)]
-    own, score = np.zeros(len(rows)), np.zeros(len(rows))
+    own, score, k = np.zeros(len(rows)), np.zeros(len(rows)), len(learner.classes)
     for i in np.flatnonzero(usable).tolist():
         own[i] = learner.probabilities_of(rows[i]).get(predicted[i], 0.0)
         # With several classes: the score of the predicted class.
-        score[i] = max(rows[i], default=0.0) if values.ndim > 1 else rows[i]
+        score[i] = max(rows[i][:k], default=0.0) if values.ndim > 1 else rows[i]
     table = pa.table(
         {
             "file": pa.array([batch.file] * len(batch), pa.string()),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.errors import LabelError
 from streamsvm.labels.class_labels import BinaryLabels, check_present
 from streamsvm.labels.label_column import LabelColumn
 
@@ -39,10 +40,16 @@ class GrowingLabels(BinaryLabels):
         Raises
         ------
         LabelError
-            A label is missing.
+            A label is missing, or there are more than `most`.
 
         """
         check_present(labels)
+        new = [label for label, _ in labels.present() if label not in self.seen]
+        if self.most is not None and len(self.seen) + len(new) > self.most:
+            raise LabelError(
+                f"more than {self.most} classes ({new[-1]!r} would be one more): is the label a "
+                "class? If so, raise max_classes, or use LaRankClassifier or SVMSGDClassifier"
+            )
         return labels
 
     def add(self, label: Any) -> bool:
@@ -75,7 +82,8 @@ class GrowingLabels(BinaryLabels):
         """Return the predicted label of each margin, or row of scores: see `BinaryLabels`."""
         if self.is_binary:
             return super().predicted(margins, n_known)
-        codes = margins.argmax(axis=1).astype(np.int64)
+        # Further columns hold the probabilities of some learners.
+        codes = margins[:, : len(self.seen)].argmax(axis=1).astype(np.int64)
         if n_known is not None:
             codes[0] = margins[0, :n_known].argmax()
         return LabelColumn(codes, self.seen)

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from streamsvm.labels import calibration as platt
 from streamsvm.labels.class_labels import BinaryLabels, ClassLabels
 from streamsvm.labels.growing_labels import GrowingLabels
+from streamsvm.support import calibration as platt
 
 
 class Output(Protocol):
@@ -34,6 +34,9 @@ class Output(Protocol):
 
     def decision(self, labels: Any, margin: Any) -> Any:
         """Return the result of `decision_function_one` for a margin, or for a list of scores."""
+
+    def decisions(self, labels: Any, margins: np.ndarray) -> np.ndarray:
+        """Return the result of `decision_function_many` for the margins of n rows."""
 
     def probabilities(
         self, calibration: np.ndarray, labels: Any, margin: Any, n_examples: int
@@ -73,6 +76,10 @@ class BinaryOutput:
     def decision(self, labels: Any, margin: Any) -> Any:
         """Return the margin."""
         return float(margin)
+
+    def decisions(self, labels: Any, margins: np.ndarray) -> np.ndarray:
+        """Return the margins."""
+        return margins
 
     def probabilities(
         self, calibration: np.ndarray, labels: Any, margin: Any, n_examples: int
@@ -120,6 +127,10 @@ class MulticlassOutput:
     def decision(self, labels: Any, margin: Any) -> Any:
         """Return {label: score}."""
         return dict(zip(labels.seen, margin, strict=True))
+
+    def decisions(self, labels: Any, margins: np.ndarray) -> np.ndarray:
+        """Return the margins."""
+        return margins
 
     def probabilities(
         self, calibration: np.ndarray, labels: Any, margin: Any, n_examples: int
@@ -175,6 +186,10 @@ class GrowingOutput:
         """Return the margin, or {label: score}."""
         return _of(labels).decision(labels, margin)
 
+    def decisions(self, labels: Any, margins: np.ndarray) -> np.ndarray:
+        """Return the margins."""
+        return margins
+
     def probabilities(
         self, calibration: np.ndarray, labels: Any, margin: Any, n_examples: int
     ) -> dict[Any, float]:
@@ -192,9 +207,70 @@ class GrowingOutput:
         return (BINARY if margins.ndim == 1 else MULTICLASS).losses(signs, margins)
 
 
+class ProblemsOutput(GrowingOutput):
+    """One margin while there are up to two labels, then the scores and probabilities of labels.
+
+    Of several labels a row has their scores, then the logarithms of their probabilities, which
+    the solver computes from the margins of its binary problems, and calibrates; and last the least
+    margin of its own label, if it was learnt.
+    """
+
+    def new_calibration(self, labels: Any) -> np.ndarray:
+        """Return the calibration of one margin; an empty one for several labels."""
+        return platt.new_calibration() if labels.is_binary else np.zeros(0)
+
+    def calibrate(
+        self, calibration: np.ndarray, labels: Any, margins: np.ndarray, signs: np.ndarray
+    ) -> None:
+        """Update the calibration by margins of two labels; the solver does it for several."""
+        if labels.is_binary:
+            BINARY.calibrate(calibration, labels, margins, signs)
+
+    def zeros(self, labels: Any, n: int) -> np.ndarray:
+        """Return the margins of n rows, all 0."""
+        return np.zeros(n) if labels.is_binary else np.zeros((n, 2 * len(labels.seen) + 1))
+
+    def decision(self, labels: Any, margin: Any) -> Any:
+        """Return the margin, or {label: score}."""
+        if labels.is_binary:
+            return BINARY.decision(labels, margin)
+        return dict(zip(labels.seen, margin[: len(labels.seen)], strict=True))
+
+    def decisions(self, labels: Any, margins: np.ndarray) -> np.ndarray:
+        """Return the margins, without probabilities."""
+        return margins if labels.is_binary else margins[:, : len(labels.seen)]
+
+    def probabilities(
+        self, calibration: np.ndarray, labels: Any, margin: Any, n_examples: int
+    ) -> dict[Any, float]:
+        """Return {label: probability}."""
+        if labels.is_binary:
+            return BINARY.probabilities(calibration, labels, margin, n_examples)
+        k = len(labels.seen)
+        p = np.exp(np.asarray(margin[k : 2 * k], np.float64))
+        return dict(zip(labels.seen, (p / p.sum()).tolist(), strict=True))
+
+    def probability_columns(
+        self, calibration: np.ndarray, labels: Any, margins: np.ndarray, n_examples: int
+    ) -> dict[Any, np.ndarray]:
+        """Return {label: float64 (n,)} of the margins of n rows."""
+        if labels.is_binary:
+            return BINARY.probability_columns(calibration, labels, margins, n_examples)
+        k = len(labels.seen)
+        p = np.exp(margins[:, k : 2 * k])
+        return dict(zip(labels.seen, (p / p.sum(axis=1, keepdims=True)).T.copy(), strict=True))
+
+    def losses(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return the hinge loss of each margin; of several labels, of the best and own scores."""
+        if margins.ndim == 1:
+            return BINARY.losses(signs, margins)
+        return MULTICLASS.losses(signs, margins[:, : margins.shape[1] // 2])
+
+
 BINARY = BinaryOutput()
 MULTICLASS = MulticlassOutput()
 GROWING = GrowingOutput()
+PROBLEMS = ProblemsOutput()
 
 
 def _of(labels: Any) -> BinaryOutput | MulticlassOutput:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,31 +9,25 @@ import numpy as np
 
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_number, check_positive, check_size
+from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
-from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases.bounds import covered_by, policy_of
-from streamsvm.learners.bases.event_path import EventPath
+from streamsvm.learners.bases import lasvm_model
+from streamsvm.learners.bases.bounds import policy_of
+from streamsvm.learners.bases.lasvm_model import LASVMModel
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.learners.bases.reserve_learner import IN_FILES, ReserveLearner, new_reserve
-from streamsvm.monitor.certificate import Certificate, Looks
+from streamsvm.learners.bases.reserve_learner import new_reserve
 from streamsvm.solvers.bounds import bounds_of
-from streamsvm.solvers.gap import KeptGap
-from streamsvm.solvers.lasvm import boxes
-from streamsvm.solvers.lasvm import events as events  # registers the solver
 from streamsvm.solvers.lasvm import finish as lasvm_finish
-from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
-from streamsvm.solvers.lasvm.gap import lasvm_gap
-from streamsvm.solvers.lasvm.state import LASVMState
-from streamsvm.support import stores
+from streamsvm.solvers.lasvm_pairs import finish as pairs_finish
+from streamsvm.solvers.lasvm_pairs.state import PairsState
 from streamsvm.support.declaration import NOT_NEGATIVE, Field
-from streamsvm.support.rows import Rows
 
 _FINISH_STEPS = 20_000
 """Number of steps of `finish` between two reports of progress."""
 
 
-class LASVMClassifier(ReserveLearner):
+class LASVMClassifier(LASVMModel):
     """Online soft-margin SVM with kernels and a bias: as accurate as a batch SVM after one pass.
 
     Every example is tried once as a support vector (PROCESS); then the coefficients of pairs of
@@ -44,6 +37,10 @@ class LASVMClassifier(ReserveLearner):
     ``0 <= a_s y_s <= C``. On noisy data the number of support vectors grows with the stream (to
     about twice the error rate times the number of examples), and memory with it: set
     `max_support_vectors` or `window` for streams without end.
+
+    Two classes are one such problem. When a third one appears, there is a problem for each two
+    classes, or for each class against the rest (`multiclass`). All problems share one store of
+    examples; the class with the most votes is predicted.
 
     Before the first label `predict_one` returns False; with one class so far, that class.
     A feature missing from an event counts as 0, and in a prediction so does a feature that was
@@ -74,22 +71,29 @@ class LASVMClassifier(ReserveLearner):
         fewer steps; False: by the gradient, as in the papers.
     class_weight
         None, a dict {label: factor of C} (1 for labels not named), or "balanced":
-        n / (2 n_label) with the counts so far; the factors of all support vectors are updated
-        after 2, 4, 8, ... examples and by `finish`.
+        n / (n_classes n_label) with the counts so far; the factors of all support vectors are
+        updated after 2, 4, 8, ... examples and by `finish`.
     window
         Keep only the last `window` examples, at least 1; older support vectors are removed, and
         their coefficients are given to others. None, the default: no example is removed because of
         its age.
     max_support_vectors
-        Keep at most this many support vectors, at least 2. None, the default: no limit; memory and
-        time then grow with the stream.
+        Keep at most this many examples as support vectors, at least 2. None, the default: no limit;
+        memory and time then grow with the stream.
     budget
         How a support vector is saved when there are more than `max_support_vectors`. "merge": two
         near vectors of one label are replaced by one vector between them. "project": one vector is
         removed, and its coefficient and C_i are added to those of its nearest neighbour of the same
         label. "remove": the vector whose removal costs the dual least is removed. "smallest": the
         vector with the smallest coefficient is removed (for comparison). None, the default, is
-        "merge", by far the most accurate in our measurements.
+        "merge", by far the most accurate in our measurements. With three or more classes "merge" is
+        as "project", in each of the problems.
+    multiclass
+        With three or more classes: "ovo", the default, one problem for each two classes; "ovr", one
+        for each class against the rest.
+    max_classes
+        The largest number of classes, at least 2; 200 by default. K classes are up to K (K - 1) / 2
+        problems: 19,900 for 200. A label beyond them is refused.
     sparse
         True: rows are stored as their nonzero features (text, one-hot); False: as dense rows.
         None, the default: dense until mostly zeros are found, which is checked after 1, 2, 4, 8,
@@ -177,6 +181,8 @@ class LASVMClassifier(ReserveLearner):
         gamma: str = "auto",
         seed: int | None = None,
         reserve: int | None = None,
+        multiclass: str = "ovo",
+        max_classes: int = 200,
     ) -> None:
         super().__init__(
             kernel, C, class_weight, sparse, hashing, max_features, cache_mb, n_jobs, scale, gamma
@@ -204,8 +210,11 @@ class LASVMClassifier(ReserveLearner):
         )
         self.reserve = reserve
         self._reserve = new_reserve(reserve, window, max_support_vectors)
-        # The number of examples of the negative and the positive class.
-        self._counts = np.zeros(2)
+        self.multiclass = multiclass
+        self.max_classes = max_classes
+        if multiclass not in ("ovo", "ovr"):
+            raise ParameterError(f"multiclass={multiclass!r}: use 'ovo' or 'ovr'")
+        self._labels.most = check_size("max_classes", max_classes, 2)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -214,88 +223,7 @@ class LASVMClassifier(ReserveLearner):
         yield {"kernel": kernels.Linear(), "C": 0.1, "class_weight": "balanced", "seed": 42}
         yield {"max_support_vectors": 50, "seed": 42}
         yield {"window": 200, "seed": 42}
-
-    # The solver
-
-    _states = lasvm_state
-    _solver = lasvm
-
-    def _new_state(self, n_features: int) -> LASVMState:
-        return lasvm_state.new_state(n_features, self._cache_bytes, sparse=self._sparse)
-
-    def _solve(self, state: LASVMState, rows: tuple[Any, ...], margins: np.ndarray) -> int:
-        kernel = self._bound_kernel(state)
-        done: int = lasvm.learn_rows(state, kernel, *rows, self._schedule, margins)  # type: ignore[call-arg]
-        return done
-
-    def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
-        store, n = self._state.store, int(self._state.info[0].n)
-        rows = stores.rows_of(store, n, len(self._schema))
-        return rows, self._state.alpha[:n], store.entered[:n]
-
-    def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
-        lasvm.margins_of(state, self._bound_kernel(state), x, out)
-
-    def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
-        state = copy.deepcopy(self._state)
-        if state is not None:
-            boxes.exchange_classes(state)
-        reserve = self._reserve.with_signs_exchanged()
-        changed = {"_state": state, "_counts": self._counts[::-1].copy(), "_reserve": reserve}
-        return changed, np.negative
-
-    # Class weights
-
-    def _costs_of(self, y: np.ndarray, labels: LabelColumn) -> np.ndarray:
-        """Return C times the class weight of each row; "balanced" weights count the rows first."""
-        if self.class_weight != "balanced":
-            return super()._costs_of(y, labels)
-        positive = np.cumsum(y > 0.0) + self._counts[1]
-        negative = np.cumsum(y < 0.0) + self._counts[0]
-        self._counts = np.array([negative[-1], positive[-1]])
-        own = np.where(y > 0.0, positive, negative)
-        return self._C * (positive + negative) / (2.0 * own)
-
-    def _box_of(self, label: Any, sign: float) -> float:
-        if self.class_weight is None:
-            # Without another call: each event asks for it.
-            return self._C
-        if self.class_weight != "balanced":
-            return super()._box_of(label, sign)
-        counts = self._counts + np.array([sign < 0.0, sign > 0.0])
-        return float(self._C * counts.sum() / (2.0 * counts[int(sign > 0.0)]))
-
-    def _after_event(self, path: EventPath, sign: float, box: float) -> None:
-        if self.class_weight == "balanced":
-            self._counts[int(sign > 0.0)] += 1.0
-        # `super()` would take as long as what is called.
-        ReserveLearner._after_event(self, path, sign, box)
-
-    def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the C_i that examples of these signs and weights would have now.
-
-        Parameters
-        ----------
-        signs
-            float64 (n,): +1 or -1; for several classes their numbers 0, 1, ...
-        weights
-            float64 (n,): example weights, at least 0.
-
-        Returns
-        -------
-        float64 (n,): C times class weight times example weight.
-
-        """
-        if self.class_weight != "balanced":
-            return super().boxes_now(signs, weights)
-        c = self._C * self._counts.sum() / (2.0 * np.maximum(self._counts, 1.0))
-        return np.where(signs > 0.0, c[1], c[0]) * weights
-
-    def _rebalance(self) -> None:
-        if self.class_weight != "balanced" or self._state is None or self._counts.min() == 0:
-            return
-        c = self._C * self._counts.sum() / (2.0 * self._counts)
-        boxes.set_boxes(self._state, self._bound_kernel(self._state), c[0], c[1], len(self._schema))
+        yield {"multiclass": "ovr", "class_weight": "balanced", "seed": 42}
 
     def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
         """Run REPROCESS until delta <= tau: the optimum over the examples kept and the reserve.
@@ -323,74 +251,27 @@ class LASVMClassifier(ReserveLearner):
 
         self._look_again(finish)
 
+    @property
+    def _multiclass(self) -> bool:
+        # River asks this.
+        return self.max_classes > 2
+
     def _finish_some(self, schedule: Any) -> bool:
         """Make at most `_FINISH_STEPS` steps; return whether the optimum is reached."""
         with self._lock:
             if self._state is None:
                 return True
-            d = len(self._schema)
-            is_over: bool = lasvm_finish.finish_some(
-                self._state, self._bound_kernel(self._state), schedule, d, _FINISH_STEPS
-            )
-            return is_over
-
-    # Inspection
-
-    @property
-    def bias(self) -> float:
-        """The constant b of the decision function."""
-        return 0.0 if self._state is None else float(lasvm_state.bias(self._state))
-
-    @property
-    def delta(self) -> float:
-        """The gradient gap of the worst pair, the uncertainty of b; at the optimum at most tau."""
-        return 0.0 if self._state is None else float(lasvm.delta(self._state))
-
-    @property
-    def looks(self) -> Looks:
-        """The sums of looks so far, which estimate and bound the mean gap on the examples kept."""
-        return Looks() if self._state is None else Looks.of(self._state.info[0])
-
-    @property
-    def certificate(self) -> Certificate:
-        """A bound on the mean gap, of the examples kept at each moment, with 95 % probability."""
-        value = self.looks.bound()
-        if value is None:
-            return Certificate(None, "no example was looked at yet")
-        return Certificate(value, "of the examples kept at each moment")
-
-    @property
-    def covers(self) -> str:
-        """What the gap is about: "kept" examples, the "stream", its "window", or "merged" ones."""
-        return covered_by(self.window, self.max_support_vectors, self.budget)
-
-    def kept_gap(self) -> KeptGap:
-        """Return the measured duality gap on the examples kept.
-
-        Returns
-        -------
-        The gap, not normalised. The learner has learnt an example.
-
-        """
-        return lasvm_gap(self._state, self.bias)
-
-    def at_bound(self) -> np.ndarray:
-        """Return whether each nonzero coefficient is at its upper bound C_i.
-
-        Returns
-        -------
-        bool, one value for each nonzero coefficient. The learner has learnt an example.
-
-        """
-        alpha = self._state.alpha
-        at_bound = (alpha == self._state.lower) | (alpha == self._state.upper)
-        return at_bound[alpha != 0.0]
+            is_several = isinstance(self._state, PairsState)
+            finish_some: Any = (pairs_finish if is_several else lasvm_finish).finish_some
+            kernel, d = self._bound_kernel(self._state), len(self._schema)
+            return bool(finish_some(self._state, kernel, schedule, d, _FINISH_STEPS))
 
 
 register_learner(
     LASVMClassifier,
     "lasvm",
     variants=({}, {"class_weight": "balanced", "max_support_vectors": 100}),
-    attributes={"counts": ("_counts", Field((2,), range=NOT_NEGATIVE))},
-    **IN_FILES,
+    attributes={"counts": ("_counts", Field(("sides",), range=NOT_NEGATIVE))},
+    more=lasvm_model.as_file,
+    read_more=lasvm_model.read,
 )

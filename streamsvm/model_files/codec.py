@@ -49,7 +49,7 @@ class FileClass(NamedTuple):
     attributes: Mapping[str, tuple[str, Field]] = {}
     """Arrays that the class keeps beside its state: {name in the file: (attribute, declaration)}.
 
-    Axes of the declaration may be "features" and "classes".
+    Axes of the declaration may be "features", "classes", and "sides": classes, but at least 2.
     """
     renamed: Mapping[str, str] = {}
     """Renamed parameters: {name in older files: name}."""
@@ -181,7 +181,7 @@ def _sizes(part: Any) -> dict[str, int]:
     if not hasattr(part, "_schema"):
         return {}
     labels = part._labels.seen if hasattr(part, "_labels") else ()
-    return {"features": len(part._schema), "classes": len(labels)}
+    return {"features": len(part._schema), "classes": len(labels), "sides": max(2, len(labels))}
 
 
 def _read_learner(

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from streamsvm._compile import array_at, compiled_for_c, compiled_within
-from streamsvm.labels.calibration import update_temperature_one, update_thinned_one
 from streamsvm.native_events import python_objects as py
 from streamsvm.native_events.event_block import keep, room_of
 from streamsvm.native_events.event_rows import read_any, read_dense, read_known
@@ -22,6 +21,7 @@ from streamsvm.native_events.fast_path import N_HEAD, READER, is_open, table_at
 from streamsvm.native_events.python_methods import argument, methods_of, new_reference
 from streamsvm.solvers.linear import sgd, sgdqn
 from streamsvm.solvers.linear.state import N_INFO, LinearState, Schedule, margin_of, sign_of
+from streamsvm.support.calibration import update_temperature_one, update_thinned_one
 
 # The fields of the table, int64 (N_TABLE,), after those that all tables begin with. The address of
 # the numbers, float64 (9,): the schedule, then 0 for SGD or 1 for SGD-QN. The addresses of the

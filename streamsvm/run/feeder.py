@@ -235,7 +235,7 @@ class Feeder:
         return matrix
 
     def _usable_labels(self, labels: LabelColumn) -> np.ndarray:
-        """Return which labels are neither missing nor a third class."""
+        """Return which labels are neither missing nor of a class beyond the most."""
         assert self.learner is not None
         known, most = set(self.learner.classes), self.learner.most_classes
         for label, _ in labels.present():

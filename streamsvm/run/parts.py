@@ -80,7 +80,7 @@ def check_target(
         shown = ", ".join(repr(y) for y in classes[:5]) + (", ..." if len(classes) > 5 else "")
         raise LabelError(
             f"the target has {len(classes)} classes in its first {len(labels)} rows ({shown}): "
-            f"{type(learner).__name__} learns two; use LaRankClassifier (--learner larank), or "
+            f"{type(learner).__name__} learns {most}; use LaRankClassifier (--learner larank), or "
             "name one of them with positive= (--positive) to learn it against the rest"
         )
 

@@ -7,7 +7,7 @@ vector never writes a column into the lines of others.
 Many rows are never needed again after the step with which their example entered. So a new row is on
 trial: of these the last `MOST_ON_TRIAL` are kept, and one is admitted when it is needed after
 another row came. The system provides memory when it is first written, which takes as long as
-computing the values: beyond `_AT_ONCE_BYTES`, a line that was never used is put to use only for a
+computing the values: beyond `AT_ONCE_BYTES`, a line that was never used is put to use only for a
 row that is needed and missing.
 """
 
@@ -28,7 +28,7 @@ MIN_LINES = 8
 MOST_ON_TRIAL = 64
 """The number of rows on trial; fewer if there are fewer than twice as many lines."""
 
-_AT_ONCE_BYTES = 64_000_000
+AT_ONCE_BYTES = 64_000_000
 """Bytes of lines that are put to use for rows on trial, too."""
 
 _VALUES_PER_CACHE_LINE = 16
@@ -40,7 +40,7 @@ HITS, MISSES, EXTENDED, COMPUTED = range(4)
 
 ON_TRIAL, KEPT, USED, AT_ONCE = range(4)
 """Indices of `state`: lines on trial; calls of `keep`; lines that were used, from the last one; how
-many may be used for rows on trial, too."""
+many may be used for rows on trial, too, or 0: no row is put on trial."""
 
 
 class RowCache(NamedTuple):
@@ -73,7 +73,7 @@ def new_cache(capacity: int, n_features: int, budget: int) -> RowCache:
 def _empty_cache(values: np.ndarray, n_features: int) -> RowCache:
     """Return an empty cache that keeps its lines in `values`."""
     n_lines, capacity = values.shape
-    at_once = min(n_lines, max(MIN_LINES, _AT_ONCE_BYTES // (4 * capacity)))
+    at_once = min(n_lines, max(MIN_LINES, AT_ONCE_BYTES // (4 * capacity)))
     return RowCache(
         values=values,
         length=np.zeros(n_lines, np.int64),
@@ -208,8 +208,11 @@ def _line_on_trial(cache):
 def keep(cache, slot, values, n):
     """Store values[:n], float32, as the line of a slot that has no line; it is on trial."""
     cache.state[KEPT] += 1
-    line = _line_on_trial(cache)
-    _give(cache, line, slot)
+    if cache.state[AT_ONCE] == 0:
+        line = take_line(cache, slot)
+    else:
+        line = _line_on_trial(cache)
+        _give(cache, line, slot)
     for s in range(n):
         cache.values[line, s] = values[s]
     cache.length[line] = n
@@ -243,11 +246,7 @@ def kernel_row(cache, kernel, store, slot, n, d):
 
 @compiled
 def _completed(cache, kernel, store, slot, n, d):
-    """Return the line of a slot after adding the values that it lacks.
-
-    A panel of values is copied from the lines of the other slots if all of them are cached (the
-    matrix is symmetric to the last bit); else it is computed.
-    """
+    """Return the line of a slot after adding the values that it lacks."""
     line = np.int64(cache.line_of[slot])
     if line == NONE:
         cache.counts[MISSES] += 1
@@ -255,6 +254,17 @@ def _completed(cache, kernel, store, slot, n, d):
     else:
         cache.counts[EXTENDED] += 1
         touch(cache, line)
+    _complete(cache, kernel, store, slot, line, n, d)
+    cache.length[line] = n
+    return line
+
+
+@compiled
+def _complete_by_panels(cache, kernel, store, slot, line, n, d):
+    """Copy each panel of values from the lines of the other slots, or compute it.
+
+    It is copied if all of them are cached (the matrix is symmetric to the last bit).
+    """
     x = stores.row_of(store, slot, cache.row, d)
     values = cache.values[line : line + 1]
     start = cache.length[line]
@@ -271,8 +281,40 @@ def _completed(cache, kernel, store, slot, n, d):
             stores.values(kernel, store, x, np.int64(1), d, panel, stop, values)
             cache.counts[COMPUTED] += min(stop, n) - start
         start = stop
-    cache.length[line] = n
-    return line
+
+
+@compiled_within
+def _is_cached(cache, slot, other):
+    line = cache.line_of[other]
+    return line != NONE and cache.length[line] > slot
+
+
+@compiled
+def _complete_by_members(cache, kernel, store, slot, line, n, d):
+    """Copy each value that the line of the other slot has, and compute the others.
+
+    Those with members of a problem take far longer to compute than to copy: see `MemberStore`.
+    """
+    values = cache.values[line : line + 1]
+    start = cache.length[line]
+    while start < n:
+        stop = start
+        while stop < n and not _is_cached(cache, slot, stop):
+            stop += 1
+        if stop > start:
+            x = stores.row_of(store, slot, cache.row, d)
+            stores.values(kernel, store, x, np.int64(1), d, start, stop, values)
+            cache.counts[COMPUTED] += stop - start
+        while stop < n and _is_cached(cache, slot, stop):
+            values[0, stop] = cache.values[cache.line_of[stop], slot]
+            stop += 1
+        start = stop
+
+
+_complete = stores.of_store(
+    2, _complete_by_panels, _complete_by_panels, _complete_by_panels, _complete_by_members
+)
+"""_complete(cache, kernel, store, slot, line, n, d): write the values that a line lacks."""
 
 
 @compiled_within

@@ -13,6 +13,7 @@ from streamsvm._compile import chosen_by, compiled
 from streamsvm.support import dense_store, kernel_values, row_store, sparse_store, sparse_values
 from streamsvm.support.bound_kernels import DenseKernel, SparseKernel, values_dense, values_sparse
 from streamsvm.support.dense_store import DenseStore
+from streamsvm.support.member_store import MemberKernel, MemberStore
 from streamsvm.support.row_store import RowStore
 from streamsvm.support.rows import Rows, SparseRows, sparse
 from streamsvm.support.sparse_store import SparseStore
@@ -21,8 +22,10 @@ from streamsvm.support.tiles import PANEL
 Store = DenseStore | SparseStore
 
 
-def _of_store(argument: int, dense: Any, sparse: Any, row: Any = None) -> Any:
-    return chosen_by(argument, {DenseStore: dense, SparseStore: sparse, RowStore: row})
+def of_store(argument: int, dense: Any, sparse: Any, row: Any = None, members: Any = None) -> Any:
+    """Return an operation on a store, given the function for each kind of store."""
+    kinds = {DenseStore: dense, SparseStore: sparse, RowStore: row, MemberStore: members}
+    return chosen_by(argument, kinds)
 
 
 @compiled
@@ -75,40 +78,85 @@ def _spare_sparse(store, n, d):
     return store
 
 
-put = _of_store(0, _put_dense, sparse_store.put, row_store.put)
+@compiled
+def _put_member(store, s, x):
+    info, slot = store.info[0], store.fresh[0]
+    if slot < 0:
+        slot = info.n
+        info.n += 1
+        info.n_dead += 1
+        store.fresh[0] = slot
+    if store.wanted[slot] == 0:
+        # It is new, or the only problem that had it as a member has removed it again.
+        info.n_dead -= 1
+        put(store.rows, slot, x)
+    store.wanted[slot] += 1
+    store.slot[s] = slot
+
+
+@compiled
+def _release_member(store, s):
+    slot = store.slot[s]
+    store.wanted[slot] -= 1
+    if store.wanted[slot] == 0:
+        store.info[0].n_dead += 1
+        store.rows.entered[slot] = 0
+        release(store.rows, slot)
+
+
+@compiled
+def _row_of_member(store, s, scratch, d):
+    return row_of(store.rows, store.slot[s], scratch, d)
+
+
+@compiled
+def _gather_members(store, members, n, d):
+    return gather(store.rows, store.slot[members[:n]], n, d)
+
+
+@compiled
+def _reorder_members(store, order, n_kept):
+    slot, entered, weight = store.slot.copy(), store.entered.copy(), store.weight.copy()
+    for s in range(n_kept):
+        store.slot[s] = slot[order[s]]
+        store.entered[s] = entered[order[s]]
+        store.weight[s] = weight[order[s]]
+
+
+put = of_store(0, _put_dense, sparse_store.put, row_store.put, _put_member)
 """put(store, slot, x): write row 0 of x into a slot; the store must have room for it."""
 
-has_room = _of_store(0, _has_room_dense, sparse_store.has_room, _has_room_dense)
+has_room = of_store(0, _has_room_dense, sparse_store.has_room, _has_room_dense)
 """has_room(store, x): whether a free slot can take row 0 of x; if not, call `grown` first."""
 
-release = _of_store(0, _release_dense, sparse_store.release, _release_dense)
+release = of_store(0, _release_dense, sparse_store.release, _release_dense, _release_member)
 """release(store, slot): remove the row in a slot."""
 
-row_of = _of_store(0, _row_of_dense, sparse_store.row_of)
+row_of = of_store(0, _row_of_dense, sparse_store.row_of, members=_row_of_member)
 """row_of(store, slot, scratch, d): the row in a slot as a block of one; valid until the next put.
 
 A dense row is written to `scratch`, float32 (1, d).
 """
 
-gather = _of_store(0, dense_store.gather, sparse_store.gather)
+gather = of_store(0, dense_store.gather, sparse_store.gather, members=_gather_members)
 """gather(store, slots, n, d): copies of the rows in the first n of `slots`, as one block."""
 
-of_rows = _of_store(0, _of_rows_dense, sparse_store.of_rows)
+of_rows = of_store(0, _of_rows_dense, sparse_store.of_rows)
 """of_rows(spare, x): a store of all rows of x, which uses the memory of the store `spare`.
 
 `spare` must have at least as many slots.
 """
 
-reorder = _of_store(0, dense_store.reorder, sparse_store.reorder)
+reorder = of_store(0, dense_store.reorder, sparse_store.reorder, members=_reorder_members)
 """reorder(store, order, n_kept): move the row in slot order[s] to slot s, for s < n_kept."""
 
-spare_of = _of_store(0, _spare_dense, _spare_sparse)
+spare_of = of_store(0, _spare_dense, _spare_sparse)
 """spare_of(store, n, d): a store of n slots that can be the `spare` of `of_rows`."""
 
-between = _of_store(0, _between_dense, sparse_store.between)
+between = of_store(0, _between_dense, sparse_store.between)
 """between(store, i, j, h, d): h x_i + (1 - h) x_j as a block of one row."""
 
-_own_values = _of_store(1, kernel_values.kernel_values, sparse_values.kernel_values)
+_own_values = of_store(1, kernel_values.kernel_values, sparse_values.kernel_values)
 
 
 @compiled
@@ -116,18 +164,45 @@ def _values_unbound(kernel, store, x, n_rows, d, first, stop, out):
     _own_values(kernel, store, x, n_rows, d, first, stop, out)
 
 
+@compiled
+def _values_of_members(kernel, store, x, n_rows, d, first, stop, out):
+    """Compute the values with members first .. stop-1 only, in the panels that they are in.
+
+    Members that entered one after the other are in the same panel, or in one of the next.
+    """
+    slot = store.slot
+    found = np.empty((n_rows, store.rows.entered.size), np.float32)
+    while first < stop:
+        start = slot[first] // PANEL * PANEL
+        end, s = start + PANEL, first + 1
+        while s < stop and start <= slot[s] < end + PANEL:
+            end = max(end, slot[s] // PANEL * PANEL + PANEL)
+            s += 1
+        values(kernel.kernel, store.rows, x, n_rows, d, start, end, found)
+        for r in range(n_rows):
+            for at in range(first, s):
+                out[r, at] = found[r, slot[at]]
+        first = s
+
+
 def _bound_type(kernel_type: type) -> type | None:
-    return kernel_type if kernel_type in (DenseKernel, SparseKernel) else None
+    kinds = (DenseKernel, SparseKernel, MemberKernel)
+    return kernel_type if kernel_type in kinds else None
 
 
 values = chosen_by(
     0,
-    {DenseKernel: values_dense, SparseKernel: values_sparse, None: _values_unbound},
+    {
+        DenseKernel: values_dense,
+        SparseKernel: values_sparse,
+        MemberKernel: _values_of_members,
+        None: _values_unbound,
+    },
     _bound_type,
 )
 """values(kernel, store, x, n_rows, d, first, stop, out): see `kernel_values.kernel_values`.
 
-The kernel may be bound to this kind of store.
+The kernel may be bound to this kind of store; that for a `MemberStore` is a `MemberKernel`.
 """
 
 

@@ -16,12 +16,12 @@ from sklearn.svm import LinearSVC
 
 from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier, TrackingMonitor, load
 from streamsvm.errors import FeatureError, LabelError, ParameterError
-from streamsvm.labels import calibration
 from streamsvm.learners.bases import rate_search
 from streamsvm.model_files import codec
 from streamsvm.native_events import is_on
 from streamsvm.solvers.linear import sgd
 from streamsvm.solvers.linear import state as linear_state
+from streamsvm.support import calibration
 from streamsvm.support.rows import sparse as rows_of
 
 SETTINGS = [

@@ -63,7 +63,7 @@ class Script(MemorySource):
 
 
 def run_script(items, late=None, **options):
-    learner = LASVMClassifier()
+    learner = LASVMClassifier(max_classes=2)
     late = late or LateLabels()
     report = Run(Script(items), learner, late=late, **options).execute()
     return learner, report

@@ -34,11 +34,11 @@ from streamsvm.support.rows import dense, sparse
 RBF = kernels.RBF(gamma=0.4)
 
 MODELS = {
-    "lasvm": lambda: LASVMClassifier(RBF, max_support_vectors=12),
-    "scaled": lambda: StandardScaler(reject=20.0) | LASVMClassifier(RBF),
-    "balanced": lambda: LASVMClassifier(RBF, class_weight="balanced", window=25),
-    "linear kernel": lambda: StandardScaler() | LASVMClassifier(kernels.Linear()),
-    "sparse": lambda: LASVMClassifier(RBF, sparse=True),
+    "lasvm": lambda: LASVMClassifier(RBF, max_classes=2, max_support_vectors=12),
+    "scaled": lambda: StandardScaler(reject=20.0) | LASVMClassifier(RBF, max_classes=2),
+    "balanced": lambda: LASVMClassifier(RBF, max_classes=2, class_weight="balanced", window=25),
+    "linear kernel": lambda: StandardScaler() | LASVMClassifier(kernels.Linear(), max_classes=2),
+    "sparse": lambda: LASVMClassifier(RBF, max_classes=2, sparse=True),
     "larank": lambda: StandardScaler() | LaRankClassifier(RBF, reprocess=1, seed=1),
     "tracking": lambda: StandardScaler() | TrackingSVMClassifier(RBF, seed=1, window=20),
     "tracking, linear": lambda: TrackingSVMClassifier(kernels.Linear(), seed=1),

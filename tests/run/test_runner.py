@@ -35,7 +35,7 @@ def table(n=2500, seed=0):
 
 
 def pipeline(**parameters):
-    return StandardScaler() | LASVMClassifier(**parameters)
+    return StandardScaler() | LASVMClassifier(**({"max_classes": 2} | parameters))
 
 
 def by_hand(source, scaler, learner):
@@ -291,7 +291,9 @@ def test_odd_labels_among_messages_do_not_end_a_stream_of_two_classes():
     odd = [i + 0.5 for i in range(1200)]
     source = stream_of_labels(*good, *odd, *good)
     report = Run(
-        source, LASVMClassifier(max_support_vectors=50), bad_events=BadEvents("skip", most=1.0)
+        source,
+        LASVMClassifier(max_support_vectors=50, max_classes=2),
+        bad_events=BadEvents("skip", most=1.0),
     )
     assert report.execute().bad == {"third class": 1200}
 

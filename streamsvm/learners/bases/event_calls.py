@@ -13,13 +13,13 @@ from numba.experimental import structref
 
 from streamsvm._compile import JIT, borrowed, compiled
 from streamsvm.features.packing import list_event, narrow
-from streamsvm.labels.calibration import (
+from streamsvm.learners.bases.scaled_rows import scaled_value
+from streamsvm.solvers.registry import learn_event, margins_of_event
+from streamsvm.support.calibration import (
     update_one,
     update_temperature_one,
     update_thinned_one,
 )
-from streamsvm.learners.bases.scaled_rows import scaled_value
-from streamsvm.solvers.registry import learn_event, margins_of_event
 from streamsvm.support.rows import SparseRows
 
 _THINNED_SIZE = 6
@@ -29,7 +29,7 @@ _FIELDS = (
     "state",
     "kernel",
     "schedule",
-    "calibration",  # float64: see `labels.calibration`
+    "calibration",  # float64: see `support.calibration`
     "row_store",  # scratch: a store of one row
     "event_values",  # float64 (room,): the values of the event, written by Python
     "row_values",  # float32 (room,): the values of the row; if it is sparse, sorted by column
@@ -86,12 +86,14 @@ else:
 
 
 @compiled
-def _label_index(margins):
+def _label_index(margins, calibration):
     """Return the index of the label that margins, float64 (outputs,), predict."""
     if margins.size == 1:
         return 1 if margins[0] > 0.0 else 0
     best = 0
-    for o in range(1, margins.size):
+    # Without a calibration, the second half are probabilities: see `outputs.ProblemsOutput`.
+    n_scores = margins.size if calibration.size > 0 else margins.size // 2
+    for o in range(1, n_scores):
         if margins[o] > margins[best]:
             best = o
     return best
@@ -112,12 +114,13 @@ def _learn(args, x, is_last, sign, box, weight):
     # Here, not in Python, where a signal handler may run first, and raise an error or learn.
     args.n_learnt[0] += 1
     if margins.size > 1:
-        update_temperature_one(args.calibration, margins[0], np.int64(sign))
+        if args.calibration.size > 0:
+            update_temperature_one(args.calibration, margins[0], np.int64(sign))
     elif args.calibration.size == _THINNED_SIZE:
         update_thinned_one(args.calibration, margins[0, 0], sign)
     else:
         update_one(args.calibration, margins[0, 0], sign)
-    return _label_index(margins[0])
+    return _label_index(margins[0], args.calibration)
 
 
 @compiled
@@ -149,7 +152,7 @@ def predict_dense(args, turn, d):
     row = _scaled(args, args.last_values, d).reshape(1, d)
     margins_of_event(borrowed(args.state), args.kernel, args.schedule, row, args.margins)
     args.numbers[LAST_LENGTH] = d
-    return _label_index(args.margins[0])
+    return _label_index(args.margins[0], args.calibration)
 
 
 @compiled
@@ -199,7 +202,7 @@ def predict_sparse(args, turn, n, d, is_hashed):
     args.numbers[LAST_LENGTH] = x.start[1]
     for t in range(x.start[1]):
         args.columns[LAST_COLUMNS, t], args.last_values[t] = x.columns[t], x.values[t]
-    return _label_index(args.margins[0])
+    return _label_index(args.margins[0], args.calibration)
 
 
 @compiled

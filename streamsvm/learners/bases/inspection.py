@@ -43,6 +43,10 @@ class Inspection(abc.ABC):
     def _margins(self, x: Rows) -> np.ndarray:
         """Return the margins of rows."""
 
+    @abc.abstractmethod
+    def _margins_many(self, X: Any) -> np.ndarray:
+        """Return the margins of the rows of a batch; the caller holds the lock."""
+
     @property
     def most_features(self) -> float:
         """How many features an event may have at most; infinity if their names are hashed."""
@@ -157,6 +161,22 @@ class Inspection(abc.ABC):
 
         """
         return self._margins(x)
+
+    def margins_many(self, X: Any) -> np.ndarray:
+        """Return the margins of the rows of a batch, as `labels_of` and others take them.
+
+        Parameters
+        ----------
+        X
+            A batch as in `learn_many`.
+
+        Returns
+        -------
+        As `decision_function_many`; several classes may have further columns.
+
+        """
+        with self._lock:
+            return self._margins_many(X)
 
     def losses_of(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Return the hinge loss of each example.

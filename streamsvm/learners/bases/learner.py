@@ -323,7 +323,7 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
 
         """
         with self._lock:
-            return self._margins_many(X)
+            return self._output.decisions(self._labels, self._margins_many(X))
 
     def predict_proba_many(self, X: Any) -> Any:
         """Return the calibrated probabilities of the rows of a batch, one column per label.

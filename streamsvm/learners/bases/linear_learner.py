@@ -13,7 +13,6 @@ from streamsvm.errors import ParameterError
 from streamsvm.features import density
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
-from streamsvm.labels.calibration import new_temperature
 from streamsvm.labels.growing_labels import GrowingLabels
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import linear_classes, linear_native, rate_search
@@ -28,6 +27,7 @@ from streamsvm.native_events.linear_path import NoFastPath
 from streamsvm.solvers.linear import state as linear_state
 from streamsvm.solvers.linear.events import Step
 from streamsvm.solvers.linear.state import LinearState, Schedule
+from streamsvm.support.calibration import new_temperature
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import Rows, cut, dense, shape, sparse
 

@@ -8,6 +8,7 @@ stream has the same share of it, since margins of early rows are those of a mode
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from streamsvm.support.declaration import (
     NOT_NEGATIVE,
     Field,
     NamedArrays,
-    Range,
     as_int,
     rows_as_arrays,
 )
@@ -41,14 +41,14 @@ FACTS = np.dtype(
     [
         ("number", np.int64),  # the example's
         ("arrived", np.int64),  # how many examples had come with it
-        ("sign", np.float64),  # +1 or -1
+        ("sign", np.float64),  # +1 or -1; for several classes the number of its class
         ("weight", np.float64),  # the example weight
-        ("margin", np.float64),  # y f(x) when it came
+        ("margin", np.float64),  # y f(x) when it came; the least one if there are several problems
     ]
 )
 """What is known of a row."""
 
-_RANGES = {"sign": Range(-1.0, 1.0), "weight": NOT_NEGATIVE, "margin": FINITE}
+_RANGES = {"sign": FINITE, "weight": NOT_NEGATIVE, "margin": FINITE}
 _FILE = "reserve_"
 
 
@@ -211,15 +211,15 @@ class Reserve:
         kept = np.sort(len(facts) - 1 - last)
         return (x, facts) if len(kept) == len(facts) else (_some(x, kept), facts[kept])
 
-    def with_signs_exchanged(self) -> Reserve:
-        """Return the same rows with +1 and -1 exchanged."""
+    def with_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> Reserve:
+        """Return the same rows with the signs that a function returns for theirs."""
         self._settle()
         new = Reserve(self.most, self.window)
         new.now = self.now
         for x, facts in self._blocks:
-            exchanged = facts.copy()
-            exchanged["sign"] = -facts["sign"]
-            new._append(x, exchanged)
+            changed = facts.copy()
+            changed["sign"] = change(facts["sign"])
+            new._append(x, changed)
         return new
 
     def rescaled(self, ratio: np.ndarray) -> Reserve:
@@ -249,7 +249,9 @@ class Reserve:
         arrays |= {_FILE + name: array for name, array in rows_as_arrays(x).items()}
         return {"reserve": {"rows": len(facts), "features": shape(x)[1]}}, arrays
 
-    def read(self, content: dict[str, Any], arrays: NamedArrays, n_features: int) -> None:
+    def read(
+        self, content: dict[str, Any], arrays: NamedArrays, n_features: int, signs: Sequence[float]
+    ) -> None:
         """Take over what `as_file` returned; an older file has nothing.
 
         Parameters
@@ -258,6 +260,8 @@ class Reserve:
             The JSON values and arrays of a file, not trusted.
         n_features
             The number of features of the learner.
+        signs
+            The signs of its labels, or the numbers of its classes.
 
         Raises
         ------
@@ -276,7 +280,7 @@ class Reserve:
         for name in FACTS.names or ():
             declared = Field((n,), FACTS[name], range=_RANGES.get(name, COUNT))
             facts[name] = arrays.take(_FILE + name, declared, {})
-        if (np.diff(facts["arrived"]) < 0).any() or (np.abs(facts["sign"]) != 1.0).any():
+        if (np.diff(facts["arrived"]) < 0).any() or not np.isin(facts["sign"], signs).all():
             raise ValueError("reserve: the examples are not in their order, or have no sign")
         self._set(arrays.take_rows(n, d, _FILE), facts, np.arange(n))
         self.now = int(facts["arrived"][-1])

@@ -16,14 +16,6 @@ from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.learners.bases.second_looks import SecondLooks
 from streamsvm.support.rows import Rows
 
-IN_FILES: dict[str, Any] = {
-    "more": lambda learner: learner._reserve.as_file(),
-    "read_more": lambda learner, content, arrays: learner._reserve.read(
-        content, arrays, len(learner._schema)
-    ),
-}
-"""What `register_learner` is told of a reserve."""
-
 
 def new_reserve(reserve: Any, window: int | None, max_support_vectors: int | None) -> Reserve:
     """Return an empty reserve for these parameters of a learner, which are checked.
@@ -47,7 +39,7 @@ def new_reserve(reserve: Any, window: int | None, max_support_vectors: int | Non
 
 
 class ReserveLearner(DualKernelLearner):
-    """A binary kernel learner that keeps rows which it passed by; a subclass sets `_reserve`.
+    """A kernel learner that keeps rows which it passed by; a subclass sets `_reserve`.
 
     The rows are scaled as those that the learner keeps. While scale and width are on trial, each
     candidate fills a reserve of its own, and the learner goes on with that of the best.
@@ -79,12 +71,15 @@ class ReserveLearner(DualKernelLearner):
         facts["number"], facts["sign"], facts["weight"] = numbers, signs, weights
         # Rows of number 0 are only predicted.
         facts["arrived"] = seen + np.cumsum(numbers > 0)
-        facts["margin"] = signs * margins
+        # Of several classes the last column is the least margin of the row's class.
+        facts["margin"] = signs * margins if margins.ndim == 1 else margins[:, -1]
         self._reserve.add(x, facts)
 
     def _after_event(self, path: EventPath, sign: float, box: float) -> None:
         # First: a trial of scale and width replaces the reserve by one that has this row already.
-        reserve, margin, n = self._reserve, sign * path.margin, self._n_learnt.item()
+        reserve, margin, n = self._reserve, path.margins.item(-1), self._n_learnt.item()
+        if path.margins.size == 1:
+            margin *= sign
         if margin < reserve.threshold:
             row = scaled_rows(path.row(), self._factors)
             reserve.add_one(row, (n, n, sign, path.weight, margin))
@@ -94,6 +89,10 @@ class ReserveLearner(DualKernelLearner):
 
     def _rescaled(self, ratio: np.ndarray) -> dict[str, Any]:
         return {"_reserve": self._reserve.rescaled(ratio)}
+
+    def _second_looks(self) -> SecondLooks:
+        """Return the rows of the reserve, to be looked at again."""
+        return SecondLooks(self)
 
     def _look_again(self, finish: Callable[[], None]) -> None:
         """Call `finish`, then learn rows of the reserve that violate optimality, until none does.
@@ -106,7 +105,7 @@ class ReserveLearner(DualKernelLearner):
 
         """
         with self._lock:
-            second_looks = SecondLooks(self)
+            second_looks = self._second_looks()
         is_over = False
         while not is_over:
             finish()

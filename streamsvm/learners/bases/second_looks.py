@@ -40,20 +40,20 @@ class SecondLooks:
     Parameters
     ----------
     learner
-        A binary `KernelLearner` with a reserve; the caller holds its lock here and in each call.
+        A `ReserveLearner` of two classes; the caller holds its lock here and in each call.
 
     """
 
     def __init__(self, learner: Any) -> None:
-        self._learner = learner
+        self._learner, self._n_classes = learner, len(learner._labels.seen)
         x, self._facts = learner._reserve.rows()
         self._x: Rows = sparse(x) if learner._sparse else x
         n = len(self._facts)
         self._f = np.zeros(n)
         self._is_near = np.zeros(n, np.bool_)
         # The expansion of which f is, for near rows and for others; None: f was not computed.
-        self._near_at: _Expansion | None = None
-        self._far_at: _Expansion | None = None
+        self._near_at: Any = None
+        self._far_at: Any = None
 
     def learn_violating(self) -> bool:
         """Learn the rows that violate optimality again.
@@ -63,7 +63,11 @@ class SecondLooks:
         Whether there were any, and learning them has changed the model.
 
         """
-        if self._learner._state is None or not len(self._facts):
+        learner = self._learner
+        if learner._state is None or not len(self._facts):
+            return False
+        if len(learner._labels.seen) != self._n_classes:
+            # Another thread has learnt a class meanwhile: the signs here are those from before.
             return False
         now = self._expansion()
         if self._near_at is not None:
@@ -75,28 +79,31 @@ class SecondLooks:
             violating = self._violating(np.ones(len(self._f), np.bool_), now)
         return violating.size > 0 and self._learn(violating)
 
-    def _expansion(self) -> _Expansion:
+    def _expansion(self) -> Any:
         rows, alpha, numbers = self._learner._expansion()
         return _Expansion(rows, alpha.copy(), numbers.copy())
 
-    def _violating(self, among: np.ndarray, now: _Expansion) -> np.ndarray:
+    def _violating(self, among: np.ndarray, now: Any) -> np.ndarray:
         """Return the indices of rows that are not kept and violate optimality."""
         rows = np.flatnonzero(among)
-        wrong = self._learner._violations(self._facts["sign"][rows], self._f[rows])
-        rows = rows[wrong > self._learner.tau]
+        rows = rows[self._wrong(rows, now) > self._learner.tau]
         return rows[~np.isin(self._facts["number"][rows], now.numbers)]
 
-    def _update_all(self, now: _Expansion) -> None:
+    def _wrong(self, rows: np.ndarray, now: Any) -> np.ndarray:
+        """Return by how much rows, given by indices, would violate optimality."""
+        wrong: np.ndarray = self._learner._violations(self._facts["sign"][rows], self._f[rows])
+        return wrong
+
+    def _update_all(self, now: Any) -> None:
         """Compute f of rows that are not near; then find out which are."""
         if self._far_at is None:
             self._compute(now)
         else:
             self._add_changes(~self._is_near, self._far_at, now)
         self._near_at = self._far_at = now
-        wrong = self._learner._violations(self._facts["sign"], self._f)
-        self._is_near = wrong > -_NEAR
+        self._is_near = self._wrong(np.arange(len(self._facts)), now) > -_NEAR
 
-    def _compute(self, now: _Expansion) -> None:
+    def _compute(self, now: Any) -> None:
         """Compute f of all rows; of those kept it is known by their gradients."""
         learner, state = self._learner, self._learner._state
         slots = np.argsort(now.numbers, kind="stable")
@@ -105,10 +112,10 @@ class SecondLooks:
         is_kept = now.numbers[slot] == self._facts["number"]
         self._f[is_kept] = state.y[slot[is_kept]] - state.gradient[slot[is_kept]]
         others = np.flatnonzero(~is_kept)
-        margins = kernel_batches.margins_of(learner, _some(self._x, others))
+        margins = kernel_batches.margins_of(learner, some_rows(self._x, others))
         self._f[others] = margins - learner.bias
 
-    def _add_changes(self, among: np.ndarray, before: _Expansion, now: _Expansion) -> None:
+    def _add_changes(self, among: np.ndarray, before: Any, now: Any) -> None:
         """Add to f of some rows what the expansion has changed by."""
         numbers = np.union1d(before.numbers, now.numbers)
         numbers = numbers[numbers != 0]
@@ -117,11 +124,11 @@ class SecondLooks:
         indices = np.flatnonzero(among)
         if not len(numbers) or not len(indices):
             return
-        x = _some(self._x, indices)
+        x = some_rows(self._x, indices)
         for expansion in (now, before):
             of_these = np.flatnonzero(np.isin(expansion.numbers, numbers))
             alpha = changes[np.searchsorted(numbers, expansion.numbers[of_these])]
-            self._f[indices] += self._sums(x, _some(expansion.rows, of_these), alpha)
+            self._f[indices] += self._sums(x, some_rows(expansion.rows, of_these), alpha)
             # What is left has gone from the expansion, and is in the one before.
             left = ~np.isin(numbers, expansion.numbers)
             numbers, changes = numbers[left], changes[left]
@@ -141,8 +148,8 @@ class SecondLooks:
     def _learn(self, violating: np.ndarray) -> bool:
         """Learn rows again; return whether that made a step."""
         learner, facts = self._learner, self._facts[violating]
-        state, x = learner._state, _some(self._x, violating)
-        steps = int(state.info[0].n_steps)
+        state, x = learner._state, some_rows(self._x, violating)
+        steps = learner.counters["steps"]
         looked = [state.info[0][name] for name in _OF_LOOKS]
         draws = state.look_draws.copy()
         signs, weights, numbers = (
@@ -156,8 +163,9 @@ class SecondLooks:
         for name, value in zip(_OF_LOOKS, looked, strict=True):
             state.info[0][name] = value
         state.look_draws[:] = draws
-        return int(state.info[0].n_steps) > steps
+        return bool(learner.counters["steps"] > steps)
 
 
-def _some(x: Rows, kept: np.ndarray) -> Rows:
+def some_rows(x: Rows, kept: np.ndarray) -> Rows:
+    """Return copies of the rows with these indices."""
     return taken(x, kept) if isinstance(x, SparseRows) else x[kept]

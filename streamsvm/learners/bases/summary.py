@@ -80,7 +80,9 @@ def table(learner: Any) -> str:
 
 def _shown(value: Any) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{label}: {_shown(v)}" for label, v in value.items())
+        more = ", ..." if len(value) > _MOST_LISTED else ""
+        shown = list(value.items())[:_MOST_LISTED]
+        return ", ".join(f"{label}: {_shown(v)}" for label, v in shown) + more
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 

@@ -47,6 +47,17 @@ class SupportPatterns(NamedTuple):
     classes: list[Any]
 
 
+class ProblemVectors(NamedTuple):
+    """The support vectors of a `LASVMClassifier` of three or more classes."""
+
+    features: list[Name]  # names of the columns of `rows`
+    rows: Any  # float32 (n, d); a scipy.sparse.csr_array if the learner's rows are sparse
+    coefficients: np.ndarray  # float64 (n, problems), positive for the problem's first label
+    labels: list[Any]  # label of each
+    entered: np.ndarray  # int64 (n,): the number of the example, from 1, or the id given with it
+    problems: list[tuple[Any, Any]]  # the two labels of each problem; None: all other labels
+
+
 def in_order(
     features: list[Name],
     rows: Rows,

@@ -147,7 +147,7 @@ def _projection_scores(row, diagonal, y, y_i, lower, upper, n, out):
 
 
 @compiled
-def _nearest(state, row, i):
+def nearest(state, row, i):
     """Return the slot of the same label with the largest k_ij^2 / k_jj, k_ij > 0, or -1."""
     n = state.info[0].n
     scores = np.empty(n, np.float32)
@@ -181,7 +181,7 @@ def cheapest_pair(state, kernel, first, d):
                 continue
         line = row_cache.kernel_row(state.cache, kernel, state.store, i, info.n, d)
         row = state.cache.values[line]
-        j = _nearest(state, row, i)
+        j = nearest(state, row, i)
         if j == NONE:
             continue
         cost = pair_cost(state.alpha, state.diagonal, i, j, row[j])
@@ -200,7 +200,7 @@ def _widen_box(state, j, i):
 
 
 @compiled
-def _project(state, kernel, i, j, d):
+def project(state, kernel, i, j, d):
     """Give the coefficient and the box of i to j."""
     _widen_box(state, j, i)
     step = abs(state.alpha[i])
@@ -293,7 +293,7 @@ def make_room(state, kernel, policy, d):
         remove(state, kernel, i, d)
         return j
     if policy == PROJECT:
-        _project(state, kernel, i, j, d)
+        project(state, kernel, i, j, d)
         return np.int64(NONE)
     _merge(state, kernel, i, j, policy, d)
     return j

@@ -8,6 +8,28 @@ from streamsvm.support.looks import note_box
 
 
 @compiled
+def set_box(state, s, box):
+    """Set the box of an example, and clip its coefficient."""
+    note_box(state.info[0], box)
+    state.upper[s] = box if state.y[s] > 0.0 else 0.0
+    state.lower[s] = -box if state.y[s] < 0.0 else 0.0
+    state.alpha[s] = min(state.upper[s], max(state.lower[s], state.alpha[s]))
+
+
+@compiled
+def restore_sum(state, rising, falling):
+    """Scale down the positive coefficients, of sum `rising`, or the negative ones, of -`falling`.
+
+    So that the sum of all is 0 again.
+    """
+    for s in range(state.info[0].n):
+        if state.alpha[s] > 0.0 and rising > falling:
+            state.alpha[s] *= falling / rising
+        elif state.alpha[s] < 0.0 and falling > rising:
+            state.alpha[s] *= rising / falling
+
+
+@compiled
 def set_boxes(state, kernel, c_negative, c_positive, d):
     """Set the box of every example kept to C_y times its weight, with one C_y per class.
 
@@ -37,20 +59,13 @@ def set_boxes(state, kernel, c_negative, c_positive, d):
         c = c_positive if state.y[s] > 0.0 else c_negative
         box = c * state.store.weight[s]
         old = state.upper[s] - state.lower[s]
-        note_box(state.info[0], box)
         changed |= abs(box - old) > 1e-9 * old
-        state.upper[s] = box if state.y[s] > 0.0 else 0.0
-        state.lower[s] = -box if state.y[s] < 0.0 else 0.0
-        state.alpha[s] = min(state.upper[s], max(state.lower[s], state.alpha[s]))
+        set_box(state, s, box)
         rising += max(0.0, state.alpha[s])
         falling -= min(0.0, state.alpha[s])
     if not changed:
         return False
-    for s in range(state.info[0].n):
-        if state.alpha[s] > 0.0 and rising > falling:
-            state.alpha[s] *= falling / rising
-        elif state.alpha[s] < 0.0 and falling > rising:
-            state.alpha[s] *= rising / falling
+    restore_sum(state, rising, falling)
     rebuild(state, kernel, d)
     return True
 

@@ -1,0 +1,146 @@
+"""Second looks of LASVM for several classes: at each row in each binary problem of its class.
+
+As in `second_looks`, with f(x) for each problem that learns the row. A row is learnt again if it
+violates optimality in one that does not have it as a member.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm.learners.bases.second_looks import SecondLooks, some_rows
+from streamsvm.solvers.lasvm_pairs import step
+from streamsvm.solvers.lasvm_pairs.problems import NONE, REST, members_of
+from streamsvm.solvers.lasvm_pairs.state import BLOCK, new_state
+from streamsvm.support import stores
+from streamsvm.support.rows import Rows
+
+
+class _Expansions(NamedTuple):
+    """The expansions of all problems at some moment, and their members."""
+
+    rows: Rows
+    numbers: np.ndarray  # of the examples in all slots; 0 for a row that has left
+    member: np.ndarray  # the number of the example of each member
+    problem: np.ndarray  # its problem
+    alpha: np.ndarray  # its coefficient
+
+
+class SecondLooksOfClasses(SecondLooks):
+    """The rows of a reserve, with f(x) of each problem kept up to date while the learner finishes.
+
+    `_f` has a column for each problem of the row's class: one against one that of the problem with
+    class number ``column``, one against the rest that of the problem of this class.
+
+    Parameters
+    ----------
+    learner
+        A `ReserveLearner` of several classes; the caller holds its lock here and in each call.
+
+    """
+
+    def __init__(self, learner: Any) -> None:
+        super().__init__(learner)
+        of = learner._state.problems
+        self._class_of = self._facts["sign"].astype(np.int64)
+        k = self._n_classes
+        # The problem of each class and column, NONE on the diagonal of one against one.
+        self._problem = of.problem_of[:k, :k].astype(np.int64)
+        if of.segments["negative"][0] == REST:
+            self._problem = np.tile(np.diag(self._problem), (k, 1))
+        self._positive = of.segments["positive"].copy()
+        self._negative = of.segments["negative"].copy()
+        self._f = np.zeros((len(self._facts), k))
+        self._in_order = np.argsort(self._facts["number"])
+
+    def _expansion(self) -> _Expansions:
+        state, learner = self._learner._state, self._learner
+        of, n = state.problems, int(state.info[0].n)
+        at, owner = members_of(of), np.repeat(np.arange(len(of.table)), of.table["n"])
+        is_live = of.lower[at] != of.upper[at]
+        at, owner = at[is_live], owner[is_live]
+        rows = stores.rows_of(state.store, n, len(learner._schema))
+        return _Expansions(
+            rows, state.store.entered[:n].copy(), of.entered[at], owner, of.alpha[at]
+        )
+
+    def _violating(self, among: np.ndarray, now: _Expansions) -> np.ndarray:
+        rows = np.flatnonzero(among)
+        return rows[self._wrong(rows, now) > self._learner.tau]
+
+    def _wrong(self, rows: np.ndarray, now: _Expansions) -> np.ndarray:
+        """Return the worst violation of each row, in problems that it is no member of."""
+        problem = self._problem[self._class_of[rows]]
+        is_positive = self._positive[problem] == self._class_of[rows][:, None]
+        table = self._learner._state.problems.table
+        is_started = (table["i"] >= 0) & (table["j"] >= 0)
+        low = np.where(is_started, table["g_min"], 0.0)
+        high = np.where(is_started, table["g_max"], 0.0)
+        g = np.where(is_positive, 1.0, -1.0) - self._f[rows]
+        wrong = np.where(is_positive, g - low[problem], high[problem] - g)
+        looked_at = is_started[problem] & (problem != NONE) & ~self._is_member(now)[rows]
+        return np.where(looked_at, wrong, -np.inf).max(axis=1, initial=-np.inf)
+
+    def _is_member(self, now: _Expansions) -> np.ndarray:
+        """Return which rows are members of the problem of each column."""
+        numbers = self._facts["number"][self._in_order]
+        at = np.minimum(np.searchsorted(numbers, now.member), len(numbers) - 1)
+        is_here = numbers[at] == now.member
+        row, problem = self._in_order[at[is_here]], now.problem[is_here]
+        positive, negative = self._positive[problem], self._negative[problem]
+        is_other = (negative != REST) & (positive == self._class_of[row])
+        found = np.zeros(self._f.shape, np.bool_)
+        found[row, np.where(is_other, negative, positive)] = True
+        return found
+
+    def _compute(self, now: _Expansions) -> None:
+        nothing = now._replace(member=now.member[:0], problem=now.problem[:0], alpha=now.alpha[:0])
+        self._f[:] = 0.0
+        self._add_changes(np.ones(len(self._f), np.bool_), nothing, now)
+
+    def _add_changes(self, among: np.ndarray, before: _Expansions, now: _Expansions) -> None:
+        member, problem, change = _changes(before, now)
+        for c in range(self._n_classes):
+            rows = np.flatnonzero(among & (self._class_of == c))
+            column = np.full(len(self._positive), NONE)
+            own = self._problem[c] != NONE
+            column[self._problem[c][own]] = np.flatnonzero(own)
+            mine = column[problem] != NONE
+            if not rows.size or not mine.any():
+                continue
+            numbers, at = np.unique(member[mine], return_inverse=True)
+            changes = np.zeros((len(numbers), self._n_classes))
+            changes[at, column[problem[mine]]] = change[mine]
+            for expansions in (now, before):
+                slots = np.flatnonzero(np.isin(expansions.numbers, numbers))
+                those = changes[np.searchsorted(numbers, expansions.numbers[slots])]
+                self._add(rows, some_rows(expansions.rows, slots), those)
+                left = ~np.isin(numbers, expansions.numbers)
+                numbers, changes = numbers[left], changes[left]
+
+    def _add(self, indices: np.ndarray, vectors: Rows, changes: np.ndarray) -> None:
+        """Add sum_s changes[s] k(vector_s, x) to f of rows, given by indices."""
+        learner, m, d = self._learner, len(changes), len(self._learner._schema)
+        if not m:
+            return
+        state = new_state(d, 0, m, learner._sparse)
+        state = state._replace(store=stores.filled(state.store, vectors))
+        kernel = learner._bound_kernel(state)
+        for start in range(0, len(indices), BLOCK):
+            some = indices[start : start + BLOCK]
+            step.fill_block(state, kernel, some_rows(self._x, some), 0, m)
+            self._f[some] += state.block[: len(some), :m] @ changes
+
+
+def _changes(before: _Expansions, now: _Expansions) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return example numbers, problems and changes of the coefficients that have changed."""
+    member = np.concatenate([now.member, before.member])
+    problem = np.concatenate([now.problem, before.problem])
+    numbers, at = np.unique(member, return_inverse=True)
+    n_problems = int(problem.max(initial=0)) + 1
+    keys, which = np.unique(at * n_problems + problem, return_inverse=True)
+    change = np.bincount(which, np.concatenate([now.alpha, -before.alpha]), len(keys))
+    keys, change = keys[change != 0.0], change[change != 0.0]
+    return numbers[keys // n_problems], keys % n_problems, change

@@ -1,0 +1,175 @@
+"""Growth of the state of LASVM for several classes: more classes, vectors, members, features.
+
+When a class appears, a problem begins for it and each earlier class, and, one against the rest, one
+problem. A problem that begins has a few examples of the earlier classes as members, the oldest ones
+in the store, as a LASVM of two classes has that has learnt only one of them so far.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsvm._compile import compiled
+from streamsvm.solvers.lasvm.state import LASVMState, refresh_extremes
+from streamsvm.solvers.lasvm.state import squeeze as squeeze_problem
+from streamsvm.solvers.lasvm.step import SEEDS, insert
+from streamsvm.solvers.lasvm_pairs.problems import (
+    REST,
+    laid_out,
+    rooms_for,
+    with_problems,
+)
+from streamsvm.solvers.lasvm_pairs.state import PairsState, new_state, problem
+from streamsvm.support import states, stores
+from streamsvm.support.sparse_store import SparseStore
+from streamsvm.support.tiles import PANEL
+
+
+def with_classes(
+    state: PairsState, kernel: Any, n_classes: int, rest: bool, cache_bytes: int, d: int
+) -> PairsState:
+    """Return a state with problems for so many classes.
+
+    Parameters
+    ----------
+    state, kernel
+        The state, which may be overwritten, and its kernel.
+    n_classes
+        The number of classes, at least as many as the state has problems for.
+    rest
+        Whether each class is learnt against the rest; else each against each other.
+    cache_bytes
+        The memory for cached kernel rows.
+    d
+        Number of features.
+
+    """
+    known = int(state.info[0].n_classes)
+    of, n_before = state.problems, len(state.problems.table)
+    sides = sides_of(known, n_classes, rest)
+    of = with_problems(of, sides, max(n_classes, len(of.problem_of)))
+    state = state._replace(problems=laid_out(of, _least_rooms(of), cache_bytes, _width(state)))
+    for p in range(n_before, len(state.problems.table)):
+        _seed(state, kernel, p, d)
+    state.info[0].n_classes = n_classes
+    return state
+
+
+def sides_of(known: int, n_classes: int, rest: bool) -> list[tuple[int, int]]:
+    """Return the two sides of each problem that the classes from number `known` on begin."""
+    later = range(known, n_classes)
+    return [(c, REST) for c in later] if rest else [(a, b) for b in later for a in range(b)]
+
+
+def _least_rooms(problems: Any) -> np.ndarray:
+    return np.maximum(problems.segments["room"], PANEL)
+
+
+def _width(state: Any) -> int:
+    return 1 if isinstance(state.store, SparseStore) else states.n_columns(state)
+
+
+@compiled
+def _seed(state, kernel, p, d):
+    """Give a problem without members the oldest examples in the store that are of its classes."""
+    own, info = problem(state, p), state.info[0]
+    table, side = own.info[0], state.problems.segments[p]
+    scratch = np.zeros((1, d), np.float32)
+    last = np.int64(0)
+    while table.n < SEEDS:
+        slot = np.int64(-1)
+        for s in range(info.n):
+            is_own = state.y[s] == side.negative or side.negative < 0
+            if state.wanted[s] > 0 and (is_own or state.y[s] == side.positive):
+                age = abs(state.store.entered[s])
+                if age > last and (slot < 0 or age < abs(state.store.entered[slot])):
+                    slot = np.int64(s)
+        if slot < 0:
+            break
+        last = abs(state.store.entered[slot])
+        x = stores.row_of(state.store, slot, scratch, d)
+        stores.values(kernel, state.store, x, np.int64(1), d, np.int64(0), info.n, state.block)
+        row = state.problems.row
+        for s in range(table.n):
+            row[s] = state.block[0, own.store.slot[s]]
+        y = 1.0 if state.y[slot] == side.positive else -1.0
+        state.fresh[0] = slot
+        weight, number = state.store.weight[slot], state.store.entered[slot]
+        insert(own, x, y, state.box[slot], weight, number, y, state.diagonal[slot], row)
+    refresh_extremes(own)
+
+
+def from_two(
+    two: LASVMState, kernel: Any, positive: int, rest: bool, cache_bytes: int, d: int
+) -> PairsState:
+    """Return the state of a LASVM of two classes as a state for several, with their problems.
+
+    Parameters
+    ----------
+    two
+        The state; its dead slots are removed.
+    kernel
+        Its kernel.
+    positive
+        The class of the examples with y = +1: 0 or 1.
+    rest, cache_bytes, d
+        As for `with_classes`.
+
+    """
+    squeeze_problem(two)
+    n, width = int(two.info[0].n), states.n_columns(two)
+    is_sparse = isinstance(two.store, SparseStore)
+    state = new_state(width, 2, len(two.alpha), is_sparse)
+    state = state._replace(store=stores.filled(state.store, stores.rows_of(two.store, n, width)))
+    state.store.entered[:n], state.store.weight[:n] = two.store.entered[:n], two.store.weight[:n]
+    state.y[:n] = np.where(two.y[:n] > 0.0, positive, 1 - positive)
+    state.box[:n] = two.upper[:n] - two.lower[:n]
+    state.diagonal[:n] = two.diagonal[:n]
+    for name in ("n", "n_values", "n_looked", "look_sum", "look_squares", "look_most"):
+        state.info[0][name] = two.info[0][name]
+    state.info[0].box_most, state.info[0].box_least = two.info[0].box_most, two.info[0].box_least
+    state.look_draws[:] = two.look_draws
+    sides = sides_of(0, 2, rest)
+    of = with_problems(state.problems, sides, 2)
+    room = np.full(len(sides), max(PANEL, -(-2 * n // PANEL) * PANEL))
+    state = state._replace(problems=laid_out(of, room, cache_bytes, _width(state)))
+    state.wanted[:n] = len(sides)
+    for p, side in enumerate(sides):
+        _take_over(state, two, p, 1.0 if side[0] == positive else -1.0)
+        refresh_extremes(problem(state, p))
+    state.info[0].n_classes, state.info[0].most_members = 2, n
+    return state
+
+
+def _take_over(state: PairsState, two: LASVMState, p: int, sign: float) -> None:
+    """Make the examples of a LASVM of two classes the members of a problem."""
+    of, n = state.problems, int(two.info[0].n)
+    start = int(of.segments[p].start)
+    own = slice(start, start + n)
+    of.slot[own], of.entered[own] = np.arange(n), two.store.entered[:n]
+    of.weight[own], of.diagonal[own] = two.store.weight[:n], two.diagonal[:n]
+    of.alpha[own], of.gradient[own] = sign * two.alpha[:n], sign * two.gradient[:n]
+    of.y[own] = sign * two.y[:n]
+    lower, upper = sign * two.lower[:n], sign * two.upper[:n]
+    of.lower[own], of.upper[own] = np.minimum(lower, upper), np.maximum(lower, upper)
+    for name in two.info.dtype.names or ():
+        if name not in ("i", "j", "g_max", "g_min", "ready"):
+            of.table[p][name] = two.info[0][name]
+
+
+def grown(state: PairsState, cache_bytes: int) -> PairsState:
+    """Return the state with more room for what `learn_rows` found no room for."""
+    info, of = state.info[0], state.problems
+    n_columns, capacity = states.n_columns(state), states.capacity_of(state)
+    if stores.wants_pairs(state.store):
+        return _with_capacity(state, capacity, n_columns, cache_bytes)
+    if info.n == capacity:
+        return _with_capacity(state, 2 * capacity, n_columns, cache_bytes)
+    return state._replace(problems=laid_out(of, rooms_for(of), cache_bytes, _width(state)))
+
+
+def _with_capacity(state: Any, capacity: int, d: int, cache_bytes: int) -> PairsState:
+    larger: PairsState = states.grown(state, capacity, d, cache_bytes)
+    return larger

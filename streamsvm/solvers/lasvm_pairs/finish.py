@@ -1,0 +1,78 @@
+"""What LASVM for several classes does with all members of its problems, one after the other."""
+
+from __future__ import annotations
+
+from streamsvm._compile import borrowed, compiled
+from streamsvm.solvers.lasvm import boxes as two_boxes
+from streamsvm.solvers.lasvm import finish as two_finish
+from streamsvm.solvers.lasvm import state as two_state
+from streamsvm.solvers.lasvm_pairs.state import problem
+from streamsvm.support.member_store import MemberKernel
+
+
+@compiled
+def finish_some(state, kernel, schedule, d, max_steps):
+    """Make up to `max_steps` REPROCESS steps; return True when delta <= tau in all problems.
+
+    Parameters
+    ----------
+    state, kernel
+        The state and its kernel.
+    schedule
+        A `Schedule`.
+    d
+        Number of features.
+    max_steps
+        Return after so many steps, with a consistent state, so that the caller can report progress.
+
+    """
+    state = borrowed(state)
+    state.info[0].ready = 0
+    left = max_steps
+    for p in range(state.problems.table.size):
+        own = problem(state, p)
+        before = own.info[0].n_steps
+        if not two_finish.finish_some(own, MemberKernel(kernel), schedule, d, left):
+            return False
+        left -= own.info[0].n_steps - before
+        if left <= 0:
+            return False
+    return True
+
+
+@compiled
+def rebuild(state, kernel, d):
+    """Recompute gradients, diagonal and dual of all problems, after a change of the kernel."""
+    for p in range(state.problems.table.size):
+        own = problem(state, p)
+        # Without dead members there are at most as many as slots, for which there is scratch.
+        two_state.squeeze(own)
+        two_state.rebuild(own, MemberKernel(kernel), d)
+        for s in range(own.info[0].n):
+            state.diagonal[own.store.slot[s]] = own.diagonal[s]
+
+
+@compiled
+def set_boxes(state, kernel, costs, d):
+    """Set C_s of every example to costs[class], float64 (classes,), times its weight."""
+    of = state.problems
+    for s in range(state.info[0].n):
+        if state.wanted[s] > 0:
+            state.box[s] = costs[state.y[s]] * state.store.weight[s]
+    for p in range(of.table.size):
+        own = problem(state, p)
+        two_state.squeeze(own)
+        _set_boxes_of(own, state.box)
+        two_state.rebuild(own, MemberKernel(kernel), d)
+
+
+@compiled
+def _set_boxes_of(own, box):
+    """Clip the coefficients of a problem to new boxes, box[slot]; gradients are not updated."""
+    rising, falling = 0.0, 0.0
+    for s in range(own.info[0].n):
+        size = box[own.store.slot[s]]
+        two_boxes.set_box(own, s, size)
+        rising += max(0.0, own.alpha[s])
+        falling -= min(0.0, own.alpha[s])
+    two_boxes.restore_sum(own, rising, falling)

@@ -1,0 +1,110 @@
+"""Scores and probabilities of classes from the margins of binary problems.
+
+One against one: the problem of classes a and b votes for the class that its margin says. The score
+of a class is the number of its votes, plus the sum of its margins, each clipped to -1 .. 1, divided
+by twice the number of classes: so margins decide between classes of equally many votes. Its
+probability is that of the coupling of Price, Knerr, Personnaz and Dreyfus (1995),
+
+    P(a) = 1 / (sum_b 1 / r_ab - (K_a - 1)),      r_ab = P(a | a or b),  K_a classes b,
+
+where r_ab is the calibrated probability of the problem, and the P(a) are then divided by their sum.
+
+One against the rest: the score of a class is the margin of its problem, its probability the
+calibrated one divided by the sum over all classes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamsvm._compile import compiled, compiled_leaf, compiled_within
+from streamsvm.solvers.lasvm_pairs.problems import (
+    NONE,
+    REST,
+    bias_of,
+    n_turns,
+    problem_of_turn,
+)
+from streamsvm.support.calibration import probability
+
+_LEAST = 1e-9
+"""The least probability of a problem, and of a class."""
+
+
+@compiled_leaf
+def _gathered(alpha, slot, row, n):
+    """Return sum_s alpha_s row[slot_s] over s < n: float64, int64, float32."""
+    total = 0.0
+    for s in range(n):
+        # Unsigned, since an index that may be negative takes nearly twice the time.
+        total += alpha[s] * np.float64(row[np.uint64(slot[s])])
+    return total
+
+
+@compiled
+def write_margins(state, row, out):
+    """Write the margin of each problem into out, float64 (>= problems,)."""
+    of = state.problems
+    for p in range(of.table.size):
+        a, n = of.segments[p].start, of.table[p].n
+        f = _gathered(of.alpha[a : a + n], of.slot[a : a + n], row, n)
+        out[p] = f + bias_of(of.table[p])
+
+
+@compiled
+def least_margin(state, margins, y):
+    """Return the least margin y f(x) of the problems of class y, given f(x) of all problems."""
+    of, least = state.problems, np.inf
+    for turn in range(n_turns(of)):
+        p = problem_of_turn(of, y, turn)
+        if p != NONE:
+            least = min(least, margins[p] if of.segments[p].positive == y else -margins[p])
+    return least
+
+
+@compiled_within
+def _couple(state, margins, k, out):
+    """Write the scores, and into out[k:] what 1 / P(a) is before the division."""
+    of = state.problems
+    for p in range(of.table.size):
+        f, a, b = margins[p], of.segments[p].positive, of.segments[p].negative
+        r = min(1.0 - _LEAST, max(_LEAST, probability(of.calibration[p], f)))
+        if b == REST:
+            out[a] = f
+            out[k + a] = 1.0 / r
+            continue
+        near = min(1.0, max(-1.0, f)) / (2.0 * k)
+        out[a] += near + (1.0 if f > 0.0 else 0.0)
+        out[b] += (1.0 if f < 0.0 else 0.0) - near
+        # Each class has 1 less than the sum for each but one of its problems.
+        out[k + a] += 1.0 / r - 1.0
+        out[k + b] += 1.0 / (1.0 - r) - 1.0
+    if of.table.size > 0 and of.segments[0].negative != REST:
+        for c in range(k):
+            out[k + c] += 1.0
+
+
+@compiled
+def write_scores(state, margins, out):
+    """Write the scores of all classes, and then their probabilities' logarithms.
+
+    Parameters
+    ----------
+    state
+        The state.
+    margins
+        float64 (>= problems,): the margin of each problem.
+    out
+        float64 (2 classes,), written, or with one value more, which is set to 0.
+
+    """
+    k = out.size // 2
+    for c in range(out.size):
+        out[c] = 0.0
+    _couple(state, margins, k, out)
+    total = 0.0
+    for c in range(k):
+        out[k + c] = 1.0 / max(out[k + c], 1.0)
+        total += out[k + c]
+    for c in range(k):
+        out[k + c] = np.log(max(_LEAST, out[k + c] / total))

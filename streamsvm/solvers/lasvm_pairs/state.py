@@ -1,0 +1,187 @@
+"""The state of LASVM for several classes: one store of examples, and binary problems over it.
+
+Each problem is a LASVM of two classes, or of one class against the rest. A vector of the store is
+kept once, and is a member of each problem that wants it. `problem` returns a problem as a
+`LASVMState` whose arrays are parts of common ones, so that the functions of `solvers.lasvm` work on
+it. Its kernel is a `MemberKernel`.
+
+Arguments that functions of this solver share: `state`, a `PairsState`; `kernel`, bound or not (see
+`support.bound_kernels`); `p`, the index of a problem; d, the number of features; `row`, float32
+(capacity,), the kernel values of one example with all slots.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import compiled, compiled_within
+from streamsvm.solvers.lasvm.state import BLOCK as BLOCK
+from streamsvm.solvers.lasvm.state import LASVMState
+from streamsvm.solvers.lasvm_pairs import problems as of_problems
+from streamsvm.solvers.lasvm_pairs.problems import Problems, cache_of
+from streamsvm.support import looks, states, stores
+from streamsvm.support.declaration import NOT_NEGATIVE, Field, Record, count_of, index_of
+from streamsvm.support.member_store import MemberStore
+from streamsvm.support.state_parts import STORE, Part
+from streamsvm.support.states import declare
+from streamsvm.support.stores import Store
+from streamsvm.support.tiles import PANEL
+
+INFO = np.dtype(
+    [
+        ("n", np.int64),  # slots in use, dead ones included
+        ("n_dead", np.int64),  # slots that no problem wants, not yet squeezed out
+        ("n_classes", np.int64),  # classes that have problems
+        ("most_members", np.int64),  # most members that a problem had, dead ones included
+        ("n_values", np.int64),  # kernel values computed for fresh examples
+        ("lost", np.float64),  # by how much the dual of problems fell when they were rebuilt
+        ("ready", np.int64),  # n or -n: the scratch has the kernel values of rows with n slots
+        *looks.SCALARS,
+    ]
+)
+
+
+class PairsState(NamedTuple):
+    """The arrays of LASVM for several classes; a slot is a position in those of `capacity`."""
+
+    store: Store
+    y: np.ndarray  # class of the example
+    box: np.ndarray  # its C_s
+    diagonal: np.ndarray  # k(x_s, x_s)
+    wanted: np.ndarray  # number of problems that it is a member of; 0 marks dead and unused slots
+    problems: Problems
+    look_draws: np.ndarray  # state of the generator of looks, see `support.draws`
+    info: Any  # record array (1,) of INFO
+    block: np.ndarray  # scratch: kernel values of fresh rows
+    order: np.ndarray  # scratch: a permutation of slots, or of members
+    cost: np.ndarray  # scratch: what removing each slot costs
+    fresh: np.ndarray  # scratch: see `MemberStore`
+
+
+def _grown_problems(problems: Any, sizes: Any, sparse: bool, cache_bytes: int) -> Any:
+    width = 1 if sparse else sizes["features"]
+    is_stripped = problems.values.size == 0
+    if is_stripped or problems.feature_row.shape[1] != max(1, width):
+        room = problems.segments["room"]
+        return of_problems.laid_out(problems, room, cache_bytes, width)
+    return problems
+
+
+def _stripped_problems(problems: Any, sizes: Any, sparse: bool) -> Any:
+    # Without lines, and without room that no member uses yet.
+    n = problems.table["n"]
+    return of_problems.laid_out(problems, -(-n // PANEL) * PANEL, -1, 1)
+
+
+def _problems_for_thread(problems: Any, block: bool) -> Any:
+    own = {name: np.zeros_like(getattr(problems, name)) for name in of_problems.SCRATCH}
+    return problems._replace(**own)
+
+
+PROBLEMS = Part(
+    new=lambda sizes, sparse, _: of_problems.none(
+        sizes["classes"], 1 if sparse else sizes["features"]
+    ),
+    grown=_grown_problems,
+    stripped=_stripped_problems,
+    for_thread=_problems_for_thread,
+    made_sparse=lambda problems, sizes, cache_bytes: of_problems.laid_out(
+        of_problems.laid_out(problems, problems.segments["room"], -1, 1),
+        problems.segments["room"],
+        cache_bytes,
+        1,
+    ),
+)
+
+declare(
+    PairsState,
+    {
+        "store": STORE,
+        "y": Field(("slots",), np.int64, range=index_of("classes")),
+        "box": Field(("slots",), range=NOT_NEGATIVE),
+        "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
+        "wanted": Field(("slots",), np.int64, range=NOT_NEGATIVE),
+        "problems": PROBLEMS,
+        "look_draws": looks.DRAWS,
+        "info": Record(
+            INFO,
+            ranges={"n_dead": count_of("slots"), "n_classes": count_of("classes")},
+            reset=("ready",),
+        ),
+        "block": Field((BLOCK, "slots"), np.float32, scratch=True),
+        "order": Field(("slots",), np.int64, scratch=True),
+        "cost": Field(("slots",), scratch=True),
+        "fresh": Field((1,), np.int64, scratch=True),
+    },
+)
+
+
+def new_state(
+    n_features: int, n_classes: int, capacity: int = 2 * PANEL, sparse: bool = False
+) -> PairsState:
+    """Return an empty state, without problems.
+
+    Parameters
+    ----------
+    n_features, n_classes, capacity
+        Numbers of features, classes and slots that there is room for.
+    sparse
+        Whether rows are stored as their nonzero features.
+
+    """
+    sizes = {"slots": capacity, "features": n_features, "classes": n_classes}
+    state: PairsState = states.new(PairsState, sizes, sparse=sparse)
+    return state
+
+
+@compiled_within
+def problem(state, p):
+    """Return a problem as a `LASVMState`, a view of the common arrays."""
+    of = state.problems
+    own = of.segments[p]
+    a, b = own.start, own.start + own.room
+    store: Any = MemberStore(
+        of.entered[a:b], of.weight[a:b], of.slot[a:b], state.store, state.wanted, state.fresh,
+        state.info,
+    )  # fmt: skip
+    return LASVMState(
+        store,
+        cache_of(of, p),
+        of.alpha[a:b], of.gradient[a:b], of.lower[a:b], of.upper[a:b], of.y[a:b],
+        of.diagonal[a:b], state.look_draws, of.table[p : p + 1], state.block, state.order,
+        of.lanes, of.groups,
+    )  # fmt: skip
+
+
+@compiled
+def squeeze(state):
+    """Remove dead slots by moving the others up; `state.order` has the old slot of each new one."""
+    info, of = state.info[0], state.problems
+    place = np.zeros(info.n, np.int64)
+    n_kept = np.int64(0)
+    for s in range(info.n):
+        if state.wanted[s] > 0:
+            state.order[n_kept] = s
+            place[s] = n_kept
+            n_kept += 1
+    stores.reorder(state.store, state.order, n_kept)
+    # In place: order[s] >= s, so that no slot is read after it was written.
+    for s in range(n_kept):
+        old = state.order[s]
+        state.y[s] = state.y[old]
+        state.box[s] = state.box[old]
+        state.diagonal[s] = state.diagonal[old]
+        state.wanted[s] = state.wanted[old]
+    for s in range(n_kept, info.n):
+        state.wanted[s] = 0
+        state.store.entered[s] = 0
+        state.box[s] = 0.0
+    for p in range(of.table.size):
+        start = of.segments[p].start
+        for at in range(start, start + of.table[p].n):
+            # That of a dead member may be beyond all slots by now.
+            of.slot[at] = place[of.slot[at]] if of.lower[at] != of.upper[at] else 0
+    info.n = n_kept
+    info.n_dead = 0

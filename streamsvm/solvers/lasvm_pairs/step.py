@@ -1,0 +1,200 @@
+"""LASVM for any number of classes, as binary problems over one store of examples.
+
+One against one: a problem for each two classes, which learns the examples of these two. One against
+the rest: a problem for each class, which learns all examples. Each problem is LASVM as in
+`solvers.lasvm.step`, whose functions work on it. Input: examples (x, y), y a class 0 .. classes -
+1, each with its own C_s.
+
+The kernel values of an example with all vectors of the store are computed once. Each problem that
+learns it takes those of its own members, PROCESSes the example and REPROCESSes. A vector leaves the
+store when no problem has it as a member.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamsvm._compile import borrowed, compiled, compiled_within
+from streamsvm.solvers.lasvm.state import bias
+from streamsvm.solvers.lasvm.state import squeeze as squeeze_problem
+from streamsvm.solvers.lasvm.step import Schedule as Schedule  # the same as for two classes
+from streamsvm.solvers.lasvm.step import contains, process, reprocess_some
+from streamsvm.solvers.lasvm_pairs.bounds import slide, stay_within
+from streamsvm.solvers.lasvm_pairs.looks import look, note_problem
+from streamsvm.solvers.lasvm_pairs.problems import NONE, n_turns, problem_of_turn
+from streamsvm.solvers.lasvm_pairs.scores import least_margin, write_margins, write_scores
+from streamsvm.solvers.lasvm_pairs.state import BLOCK, problem, squeeze
+from streamsvm.support import stores
+from streamsvm.support.calibration import update_one
+from streamsvm.support.fresh_block import fill_block as fill_block  # called by kernel_batches
+from streamsvm.support.fresh_block import squeezed
+from streamsvm.support.kernel_values import expansion
+from streamsvm.support.looks import note_box
+from streamsvm.support.member_store import MemberKernel
+from streamsvm.support.rows import count, part, width
+
+
+@compiled
+def _has_room(state, y):
+    """Tell whether each problem that learns an example of class y has room for a member more.
+
+    Dead members are removed first, if there are many.
+    """
+    of = state.problems
+    for turn in range(n_turns(of)):
+        p = problem_of_turn(of, y, turn)
+        if p == NONE:
+            continue
+        # As for two classes: not by the room, which is another one after loading.
+        if of.table[p].n_dead > max(16, of.table[p].n // 8):
+            squeeze_problem(problem(state, p))
+        if of.table[p].n == of.segments[p].room:
+            return False
+    return True
+
+
+@compiled_within
+def _learn_in(state, p, kernel, x, y, box, weight, number, row, diagonal, schedule):
+    """Let a problem learn an example with the sign y; `row` is that of the whole store."""
+    own, members = problem(state, p), state.problems.row
+    info = own.info[0]
+    slot, n = own.store.slot, info.n
+    for s in range(n):
+        members[s] = row[np.uint64(slot[s])]
+    f = expansion(own.alpha, members, n)
+    if info.i >= 0 and info.j >= 0:
+        update_one(state.problems.calibration[p], f + bias(own), y)
+    shared = MemberKernel(kernel)
+    process(own, shared, x, y, box, weight, number, members, f, diagonal, schedule)
+    reprocess_some(own, shared, schedule, width(x))
+    note_problem(state.info[0], own)
+
+
+@compiled_within
+def _slot_of(state, number):
+    """Return the slot of an example that is in the store, or -1."""
+    if contains(state.store.entered, number, state.info[0].n):
+        for s in range(state.info[0].n):
+            if state.store.entered[s] == number:
+                return np.int64(s)
+    return np.int64(-1)
+
+
+@compiled_within
+def learn_example(state, kernel, x, y, box, weight, number, row, diagonal, schedule):
+    """Let all problems that an example of class y concerns learn it."""
+    info, of = state.info[0], state.problems
+    state.fresh[0] = _slot_of(state, number)
+    for turn in range(n_turns(of)):
+        p = problem_of_turn(of, y, turn)
+        if p != NONE:
+            sign = 1.0 if of.segments[p].positive == y else -1.0
+            _learn_in(state, p, kernel, x, sign, box, weight, number, row, diagonal, schedule)
+    s = state.fresh[0]
+    if s >= 0 and state.wanted[s] > 0:
+        state.store.entered[s] = number
+        state.store.weight[s] = weight
+        state.y[s], state.box[s], state.diagonal[s] = y, box, diagonal
+        note_box(info, box)
+
+
+@compiled
+def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
+    """Learn rows one after the other, with the kernel values of a block computed together.
+
+    Parameters
+    ----------
+    state, kernel
+        The state and its kernel.
+    x
+        n rows: float32 (n, d), finite, or `SparseRows`.
+    y, box, weight
+        float64 (n,): classes, whole numbers below how many there are; C_s; example weights.
+    numbers
+        int64 (n,), positive: a problem does nothing for a number that it has as a member.
+    diagonal, schedule
+        float32 (n,): k(x, x) of each row; a `Schedule`.
+    margins
+        float64 (n, 2 classes + 1), written: of each row before it was learnt the scores, the
+        logarithms of probabilities, and the least margin of its class. Without columns, nothing is
+        written.
+
+    Returns
+    -------
+    How many rows were learnt; fewer than n when the state is full and must grow first.
+
+    """
+    state = borrowed(state)
+    n_rows, d = count(x), width(x)
+    start = 0
+    while start < n_rows:
+        size = min(BLOCK, n_rows - start)
+        info = state.info[0]
+        n_block = info.n
+        rows = part(x, start, start + size)
+        # Unless they were computed before: see `ready` of `state.INFO`.
+        if not (n_rows == size and info.ready == -n_block < 0):
+            stores.values(kernel, state.store, rows, size, d, np.int64(0), n_block, state.block)
+        info.ready = 0
+        for r in range(size):
+            at = start + r
+            if info.n_dead > max(16, info.n // 8):
+                squeeze(state)
+                n_block = squeezed(state.block, state.order, r, n_block, info.n)
+            n, own_class = info.n, np.int64(y[at])
+            fresh = part(x, at, at + 1)
+            is_full = n == state.y.size or not stores.has_room(state.store, fresh)
+            if is_full or not _has_room(state, own_class):
+                return at
+            row, out = state.block[r], state.block[r : r + 1]
+            stores.values(kernel, state.store, fresh, np.int64(1), d, n_block, n, out)
+            info.n_values += n
+            if margins.shape[1] > 0:
+                write_margins(state, row, state.problems.margins)
+                write_scores(state, state.problems.margins, margins[at])
+                margins[at, -1] = least_margin(state, state.problems.margins, own_class)
+            slide(schedule.bounds, state, kernel, numbers[at], d)
+            # An example of weight 0 is not processed.
+            if box[at] > 0.0:
+                learn_example(
+                    state, kernel, fresh, own_class, box[at], weight[at], numbers[at], row,
+                    diagonal[at], schedule,
+                )  # fmt: skip
+                stay_within(schedule.bounds, state, kernel, d)
+                look(state)
+        start += size
+    return n_rows
+
+
+@compiled
+def _write(state, kernel, x, by_problem, out):
+    state = borrowed(state)
+    n_rows, d = count(x), width(x)
+    n, start = state.info[0].n, 0
+    state.info[0].ready = 0
+    while start < n_rows:
+        size = min(BLOCK, n_rows - start)
+        rows = part(x, start, start + size)
+        stores.values(kernel, state.store, rows, size, d, np.int64(0), n, state.block)
+        for r in range(size):
+            if by_problem:
+                write_margins(state, state.block[r], out[start + r])
+            else:
+                write_margins(state, state.block[r], state.problems.margins)
+                write_scores(state, state.problems.margins, out[start + r])
+        start += size
+
+
+@compiled
+def margins_of(state, kernel, x, out):
+    """Write what `learn_rows` writes of rows x into out, without the last column.
+
+    It overwrites the state's scratch: two threads must not call it with the same state.
+    """
+    _write(state, kernel, x, False, out)
+
+
+@compiled
+def problem_margins_of(state, kernel, x, out):
+    """Write the margin of each problem for rows x into out, float64 (n, problems)."""
+    _write(state, kernel, x, True, out)

@@ -1,0 +1,220 @@
+"""LASVM for several classes: against twins and scikit-learn, and what must always hold."""
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+
+import streamsvm
+from streamsvm import LASVMClassifier, TrackingMonitor, kernels
+from streamsvm.errors import LabelError, ParameterError
+from tests.reference.slow_lasvm_pairs import SlowPairs
+
+RBF = kernels.RBF(gamma=2.0)
+PLAIN = {"kernel": RBF, "delta_max": None}
+
+
+def rows(n, k=4, seed=0, noise=0.1):
+    """Return rows and classes 0 .. k - 1, the first k of which are those of the first k rows."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, (n, 3)).astype(np.float32)
+    y = (np.floor(2 * x[:, 0] + 2 * x[:, 1] ** 2) % k).astype(int)
+    y = np.where(rng.random(n) < noise, rng.integers(0, k, n), y)
+    y[:k] = range(k)
+    return x, y
+
+
+def gram_of(x, gamma=RBF.gamma):
+    return np.exp(-gamma * ((x[:, None] - x[None]).astype(float) ** 2).sum(axis=2))
+
+
+def members(model, pair):
+    """Return numbers, coefficients and gradients of the members of a problem."""
+    of = model._state.problems
+    p = model._problem_labels().index(pair)
+    start, n = of.segments[p].start, of.table[p].n
+    at = np.arange(start, start + n)
+    at = at[of.lower[at] != of.upper[at]]
+    at = at[np.argsort(of.entered[at])]
+    return of.entered[at], of.alpha[at], of.gradient[at]
+
+
+def pairs(k):
+    return [(a, b) for b in range(k) for a in range(b)]
+
+
+@pytest.mark.parametrize("second_order", [False, True])
+def test_the_decisions_are_those_of_a_slow_lasvm_for_each_pair(second_order):
+    x, y = rows(160, seed=3)
+    slow = SlowPairs(gram_of(x), y, np.full(160, 2.0), 1e-3, second_order)
+    model = LASVMClassifier(**PLAIN, C=2.0, second_order=second_order)
+    # The classes are known from the start to the twin.
+    model.learn_many(x[:4], y[:4])
+    for i in range(4):
+        slow.learn(i)
+    for i in range(4, 160):
+        slow.learn(i)
+        model.learn_one(dict(enumerate(x[i].tolist())), int(y[i]))
+    assert not any(own.ambiguous for own in slow.pairs.values())
+    for pair, own in slow.pairs.items():
+        number, alpha, gradient = members(model, pair)
+        assert sorted(own.S) == (number - 1).tolist()
+        np.testing.assert_allclose(alpha, own.alpha[number - 1], atol=1e-4)
+        np.testing.assert_allclose(gradient, own.g[number - 1], atol=1e-4)
+    np.testing.assert_allclose(model.decision_function_many(x), slow.scores(), atol=1e-3)
+    assert model.dual == pytest.approx(slow.dual, rel=1e-5)
+
+
+def optimum(x, y, C, rest, weights=None):
+    """Return the sum of the dual optima of the binary problems, by scikit-learn."""
+    total, k = 0.0, int(y.max()) + 1
+    for a, b in [(c, None) for c in range(k)] if rest else pairs(k):
+        own = np.ones(len(y), bool) if b is None else (y == a) | (y == b)
+        w = None if weights is None else weights[own]
+        svc = SVC(C=C, gamma=RBF.gamma, tol=1e-5).fit(x[own], y[own] == a, w)
+        alpha, vectors = svc.dual_coef_[0], svc.support_vectors_
+        total += np.abs(alpha).sum() - 0.5 * alpha @ gram_of(vectors) @ alpha
+    return total
+
+
+@pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_one_pass_and_second_looks_reach_the_optimum_of_all_problems(multiclass, is_sparse):
+    x, y = rows(400, seed=5, noise=0.3)
+    w = np.random.default_rng(1).uniform(0.2, 3.0, 400)
+    best = optimum(x, y, 10.0, multiclass == "ovr", w)
+    parameters = {"kernel": RBF, "C": 10.0, "multiclass": multiclass, "sparse": is_sparse}
+    model, without = (LASVMClassifier(**parameters, reserve=n) for n in (400, 0))
+    for learner in (model, without):
+        learner.learn_many(x, y, w=w)
+        looks = learner.looks
+        learner.finish()
+        assert learner.looks == looks
+    assert model.dual == pytest.approx(best, rel=1e-4)
+    assert abs(without.dual / best - 1.0) > 1e-4
+    assert model.delta <= model.tau and model.duality_gap() < 1e-3
+
+
+def test_f_of_the_reserve_is_up_to_date():
+    x, y = rows(300, seed=1, noise=0.4)
+    model = LASVMClassifier(kernel=RBF, C=20.0, reserve=300)
+    model.learn_many(x, y)
+    looks, goes_on = model._second_looks(), True
+    while goes_on:
+        while not model._finish_some(model._schedule):
+            pass
+        goes_on = looks.learn_violating()
+    sides, bias = model._problem_labels(), model.bias
+    for r, (number, own) in enumerate(zip(looks._facts["number"], looks._class_of, strict=True)):
+        f = model.pair_margins_one(dict(enumerate(x[number - 1].tolist())))
+        for a, b in sides:
+            if own in (a, b):
+                column = b if own == a else a
+                assert looks._f[r, column] == pytest.approx(f[a, b] - bias[a, b], abs=1e-3)
+
+
+def test_a_late_class_leaves_the_problem_of_the_first_two_as_it_was():
+    x, y = rows(300, 2, seed=2)
+    model, two = LASVMClassifier(kernel=RBF), LASVMClassifier(kernel=RBF)
+    model.learn_many(x[:200], y[:200])
+    two.learn_many(x, y)
+    extra = np.array([[0.9, 0.9, 0.9]], np.float32)
+    model.learn_many(extra, [7])
+    assert model.classes == [0, 1, 7] and model.predict_many(extra) == [7]
+    # Number 201 is that of the third class's example.
+    numbers = np.concatenate([np.arange(201, 301)])
+    model.learn_many(x[200:], y[200:], ids=numbers + 1)
+    pair = model._problem_labels()[0]
+    number, alpha, gradient = members(model, pair)
+    n = int(two._state.info[0].n)
+    kept = np.flatnonzero(two._state.lower[:n] != two._state.upper[:n])
+    kept = kept[np.argsort(two._state.store.entered[kept])]
+    sign = 1.0 if pair == (two._labels.positive, two._labels.negative) else -1.0
+    np.testing.assert_array_equal(alpha, sign * two._state.alpha[kept])
+    np.testing.assert_array_equal(gradient, sign * two._state.gradient[kept])
+    assert (number - (number > 201) == two._state.store.entered[kept]).all()
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"reserve": 50, "window": 90}, {"max_support_vectors": 40}, {"multiclass": "ovr"}],
+)
+def test_batches_equal_events_and_files_continue(parameters, tmp_path):
+    x, y = rows(300, seed=4)
+    y[100:][y[100:] == 3] = 4  # a class that appears in the middle
+    one, many = (LASVMClassifier(**parameters) for _ in range(2))
+    predicted = []
+    for r in range(300):
+        event = dict(enumerate(x[r].tolist()))
+        predicted.append(one.predict_one(event))
+        one.learn_one(event, int(y[r]))
+    for part in (slice(0, 130), slice(130, 300)):
+        many.learn_many(x[part], y[part])
+        many.save(tmp_path / "model.svm")
+        many = streamsvm.load(tmp_path / "model.svm")
+    np.testing.assert_array_equal(one.decision_function_many(x), many.decision_function_many(x))
+    for model in (one, many):
+        model.finish()
+    np.testing.assert_array_equal(one.decision_function_many(x), many.decision_function_many(x))
+    assert one.dual == many.dual and one.certificate == many.certificate
+    assert np.mean(np.array(predicted)[100:] == y[100:]) > 0.5
+
+
+def test_every_problem_is_feasible_and_its_gradients_are_fresh():
+    x, y = rows(400, seed=6)
+    gram = gram_of(x)
+    model = LASVMClassifier(kernel=RBF, C=3.0, max_support_vectors=60)
+    model.learn_many(x, y)
+    assert model.n_support_vectors <= 60
+    for a, b in model._problem_labels():
+        number, alpha, gradient = members(model, (a, b))
+        at, sign = number - 1, np.where(y[number - 1] == a, 1.0, -1.0)
+        assert set(y[at]) <= {a, b} and abs(alpha.sum()) < 1e-9
+        assert (alpha * sign >= 0.0).all()
+        np.testing.assert_allclose(gradient, sign - gram[np.ix_(at, at)] @ alpha, atol=1e-4)
+
+
+def test_gap_and_certificate_are_sums_over_the_problems():
+    x, y = rows(500, 3, seed=7)
+    model = LASVMClassifier(kernel=RBF)
+    monitor = TrackingMonitor(model, every=100)
+    monitor.learn_many(x, y)
+    gram, total = gram_of(x), 0.0
+    for a, b in model._problem_labels():
+        number, alpha, _ = members(model, (a, b))
+        at, sign = number - 1, np.where(y[number - 1] == a, 1.0, -1.0)
+        f = gram[np.ix_(at, at)] @ alpha
+        loss = np.maximum(0.0, 1.0 - sign * (f + model.bias[a, b])).sum()
+        total += alpha @ f + loss - alpha @ sign
+    assert model.kept_gap().total == pytest.approx(total, rel=1e-3)
+    assert model.certificate.value > 0.0
+    now = monitor.get()
+    assert now["certificate"] >= now["averaged_gap"]
+
+
+def test_probabilities_follow_the_scores_and_are_calibrated():
+    x, y = rows(3000, seed=8, noise=0.2)
+    model = LASVMClassifier(kernel=RBF)
+    model.learn_many(x[:2000], y[:2000])
+    p = model.predict_proba_many(x[2000:])
+    p = np.column_stack([p[c] for c in model.classes])
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-6)
+    right = np.array(model.classes)[p.argmax(axis=1)] == y[2000:]
+    assert abs(p.max(axis=1).mean() - right.mean()) < 0.06
+    event = dict(enumerate(x[0].tolist()))
+    assert set(model.decision_function_one(event)) == set(model.classes)
+    assert len(model.pair_margins_one(event)) == 6
+    assert sum(model.predict_proba_one(event).values()) == pytest.approx(1.0)
+
+
+def test_many_classes_and_their_limit():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(100), 4)
+    x = np.column_stack([np.cos(y * 0.0628), np.sin(y * 0.0628)]) + rng.normal(0, 1e-3, (400, 2))
+    order = rng.permutation(400)
+    model = LASVMClassifier(kernel=kernels.RBF(gamma=500.0), C=10.0, cache_mb=20)
+    model.learn_many(x[order].astype(np.float32), y[order])
+    assert np.mean(model.predict_many(x.astype(np.float32)) == y) > 0.95
+    with pytest.raises(LabelError, match="more than 5 classes.*raise max_classes"):
+        LASVMClassifier(max_classes=5).learn_many(x.astype(np.float32), y)
+    with pytest.raises(ParameterError, match="multiclass='all': use 'ovo' or 'ovr'"):
+        LASVMClassifier(multiclass="all")

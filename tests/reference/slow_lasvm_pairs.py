@@ -1,0 +1,52 @@
+"""LASVM for several classes as a LASVM of its own for each two classes, which share nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.reference.slow_lasvm import SlowLASVM
+
+
+class SlowPairs:
+    """Given the whole Gram matrix, float64; examples are named by their index in it."""
+
+    def __init__(self, gram, y, box, tau, second_order=False):
+        k = int(y.max()) + 1
+        self.K, self.y, self.n_classes = gram, y, k
+        self.pairs = {
+            (a, b): SlowLASVM(gram, np.where(y == a, 1.0, -1.0), box, tau, second_order)
+            for b in range(k)
+            for a in range(b)
+        }
+
+    def learn(self, i):
+        for pair, own in self.pairs.items():
+            if self.y[i] in pair:
+                own.learn(i)
+
+    def finish(self, reserve=()):
+        for pair, own in self.pairs.items():
+            own.finish([i for i in reserve if self.y[i] in pair])
+
+    @property
+    def dual(self):
+        return sum(own.dual for own in self.pairs.values())
+
+    def margins(self, pair):
+        """Return f(x) of all examples, with b."""
+        own = self.pairs[pair]
+        i, j = own._extremes()
+        known = [own.g[s] for s in (i, j) if s is not None]
+        b = float(np.mean(known)) if known else 0.0
+        return self.K[:, own.S] @ own.alpha[own.S] + b
+
+    def scores(self):
+        """Return votes, and clipped margins between classes of equally many votes."""
+        k = self.n_classes
+        scores = np.zeros((len(self.y), k))
+        for a, b in self.pairs:
+            f = self.margins((a, b))
+            near = np.clip(f, -1.0, 1.0) / (2 * k)
+            scores[:, a] += (f > 0.0) + near
+            scores[:, b] += (f < 0.0) - near
+        return scores
