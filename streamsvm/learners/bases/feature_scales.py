@@ -85,9 +85,12 @@ class FeatureScales:
         return np.clip(factors, _SMALLEST, _LARGEST).astype(np.float32)
 
     def are_alike(self) -> bool:
-        """Tell whether features have about one scale, as behind a `StandardScaler`."""
-        given = self._deviations[self._deviations > 0.0]
-        return given.size == 0 or bool(given.max() <= _ALIKE * given.min())
+        """Tell whether features have about one scale, as behind a `StandardScaler`.
+
+        Those of only zeros and ones have the scale 1, which they keep.
+        """
+        factors = self.factors()[self.statistics[VARIANCE] > 0.0]
+        return factors.size == 0 or not differ(factors / factors[0])
 
     @property
     def nbytes(self) -> int:
@@ -121,5 +124,5 @@ def stride(n_before: int) -> int:
 
 
 def differ(ratio: np.ndarray) -> bool:
-    """Tell whether two scales differ, given the ratio of their factors."""
-    return bool((np.maximum(ratio, 1.0 / ratio) > _ALIKE).any())
+    """Tell whether scales differ, given the ratios of their factors."""
+    return bool(max(1.0, ratio.max()) > _ALIKE * min(1.0, ratio.min()))
