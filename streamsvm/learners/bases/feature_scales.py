@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.support.declaration import Field, NamedArrays
+from streamsvm.support.declaration import Field, NamedArrays, Range
 from streamsvm.support.feature_statistics import COUNT, N_ROWS, VARIANCE, learn_value
 from streamsvm.support.rows import Rows, SparseRows, shape
 
@@ -101,7 +101,7 @@ class FeatureScales:
 
     def as_arrays(self) -> dict[str, np.ndarray]:
         """Return the statistics as arrays for a file."""
-        return {"scales": self.statistics, "is_flag": self.is_flag}
+        return {"scales": self.statistics, "is_flag": self.is_flag.astype(np.int32)}
 
     @classmethod
     def read(cls, arrays: NamedArrays, d: int) -> FeatureScales | None:
@@ -112,7 +112,7 @@ class FeatureScales:
         if n > d:
             raise ValueError("scales are of more features than there are")
         scales.statistics = arrays.take("scales", Field((N_ROWS, n)), {})
-        scales.is_flag = arrays.take("is_flag", Field((n,), np.bool_), {})
+        scales.is_flag = arrays.take("is_flag", Field((n,), np.int32, range=Range(0, 1)), {}) == 1
         if (scales.statistics[[COUNT, VARIANCE]] < 0.0).any():
             raise ValueError("scales: a count or a variance is below 0")
         return scales

@@ -225,6 +225,7 @@ def decide(learner: Any, n: int) -> dict[str, Any]:
     changes = {name: model.__dict__[name] for name in ("_state", "kernel_", *learner._of_state)}
     changes |= {"_factors": factors, "_choice": Choice(len(candidates), n)}
     if n == LAST:
+        scales.begin_half()
         changes |= {"_trial": None, "_scales": None if factors is None else scales}
     return changes
 
