@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.support.declaration import Field, NamedArrays
+from streamsvm.support.declaration import Field, NamedArrays, Range
 from streamsvm.support.feature_statistics import COUNT, N_ROWS, VARIANCE, learn_value
 from streamsvm.support.rows import Rows, SparseRows, shape
 
@@ -85,9 +85,12 @@ class FeatureScales:
         return np.clip(factors, _SMALLEST, _LARGEST).astype(np.float32)
 
     def are_alike(self) -> bool:
-        """Tell whether features have about one scale, as behind a `StandardScaler`."""
-        given = self._deviations[self._deviations > 0.0]
-        return given.size == 0 or bool(given.max() <= _ALIKE * given.min())
+        """Tell whether features have about one scale, as behind a `StandardScaler`.
+
+        Those of only zeros and ones have the scale 1, which they keep.
+        """
+        factors = self.factors()[self.statistics[VARIANCE] > 0.0]
+        return factors.size == 0 or not differ(factors / factors[0])
 
     @property
     def nbytes(self) -> int:
@@ -98,7 +101,7 @@ class FeatureScales:
 
     def as_arrays(self) -> dict[str, np.ndarray]:
         """Return the statistics as arrays for a file."""
-        return {"scales": self.statistics, "is_flag": self.is_flag}
+        return {"scales": self.statistics, "is_flag": self.is_flag.astype(np.int32)}
 
     @classmethod
     def read(cls, arrays: NamedArrays, d: int) -> FeatureScales | None:
@@ -109,7 +112,7 @@ class FeatureScales:
         if n > d:
             raise ValueError("scales are of more features than there are")
         scales.statistics = arrays.take("scales", Field((N_ROWS, n)), {})
-        scales.is_flag = arrays.take("is_flag", Field((n,), np.bool_), {})
+        scales.is_flag = arrays.take("is_flag", Field((n,), np.int32, range=Range(0, 1)), {}) == 1
         if (scales.statistics[[COUNT, VARIANCE]] < 0.0).any():
             raise ValueError("scales: a count or a variance is below 0")
         return scales
@@ -121,5 +124,5 @@ def stride(n_before: int) -> int:
 
 
 def differ(ratio: np.ndarray) -> bool:
-    """Tell whether two scales differ, given the ratio of their factors."""
-    return bool((np.maximum(ratio, 1.0 / ratio) > _ALIKE).any())
+    """Tell whether scales differ, given the ratios of their factors."""
+    return bool(max(1.0, ratio.max()) > _ALIKE * min(1.0, ratio.min()))

@@ -3,8 +3,9 @@
 Rows are taken as they are, or each feature is divided by its standard deviation; gamma is 1, 4 or
 16 times the rule of `auto_gamma`. After 4, 8, 16, ..., 1024 examples each candidate learns all
 examples so far anew, predicting each before it learns it. The learner goes on with the model of the
-one that erred least. So there is only one model between two trials, and after the last there is no
-cost; the examples are kept until then. As candidates learn rows that are scaled already, no row
+one that erred least; a narrower kernel must err less by more than chance, or be surer, too
+(`progressive_errors`). So there is only one model between two trials, and after the last there is
+no cost; the examples are kept until then. As candidates learn rows that are scaled already, no row
 that was kept is ever scaled otherwise than the rows that come (later: `rescaling`). All errors
 count alike: weights that grow with time chose worse on our streams
 (`tests.benchmarks.default_streams`).
@@ -13,7 +14,6 @@ count alike: weights that grow with time chose worse on our streams
 from __future__ import annotations
 
 import itertools
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import auto_gamma, label_runs
 from streamsvm.learners.bases.feature_scales import FeatureScales
+from streamsvm.learners.bases.progressive_errors import ProgressiveErrors
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support.declaration import (
     NOT_NEGATIVE,
@@ -42,9 +43,6 @@ LAST = auto_gamma.LAST_SET
 
 WIDTHS = (1.0, 4.0, 16.0)
 
-_BEYOND_CHANCE = 2.0
-"""With a limit of support vectors, a narrower kernel must err less by so many standard deviations
-of the difference, if it were chance: of overlapping classes it needs more support vectors."""
 _PREFIX = "first_"
 
 
@@ -202,7 +200,6 @@ def decide(learner: Any, n: int) -> dict[str, Any]:
         ]
     elif learner.scale == "auto" and scales.are_alike():
         candidates = [c for c in candidates if not c.is_scaled]
-    is_bounded = getattr(learner, "max_support_vectors", None) is not None
     best: Any = None
     for width, is_scaled in candidates:
         factors = scales.factors() if is_scaled else None
@@ -212,32 +209,25 @@ def decide(learner: Any, n: int) -> dict[str, Any]:
         rows = scaled_rows(x, factors)
         # As much room as the learner needed, at once: to grow takes as long as to learn so few.
         model._grow_for(learner._state.store.entered.size, shape(x)[1])
-        predicted = label_runs.learn(model, rows, labels, weights, numbers, model._diagonal(rows))
-        wrong = is_new & np.array([a != b for a, b in zip(predicted, labels, strict=True)])
-        needed = _BEYOND_CHANCE if is_bounded and best is not None and width > best[0] else 0.0
-        if best is None or _errs_less(wrong, best[1], needed):
-            best = width, wrong, model, factors
+        errors = model.observer = ProgressiveErrors(model.losses_of)
+        label_runs.learn(model, rows, labels, weights, numbers, model._diagonal(rows))
+        errors.settle(is_new)
+        if best is None:
+            is_better = True
+        elif width == best[0]:
+            is_better = errors.are_fewer(best[1])
+        else:
+            # A narrower kernel needs more support vectors, and more examples if classes overlap.
+            is_better = errors.are_clearly_fewer(best[1])
+        if is_better:
+            best = width, errors, model, factors
     _, _, model, factors = best
     changes = {name: model.__dict__[name] for name in ("_state", "kernel_", *learner._of_state)}
     changes |= {"_factors": factors, "_choice": Choice(len(candidates), n)}
     if n == LAST:
+        scales.begin_half()
         changes |= {"_trial": None, "_scales": None if factors is None else scales}
     return changes
-
-
-def _errs_less(wrong: np.ndarray, others: np.ndarray, needed: float) -> bool:
-    """Tell whether there are fewer errors, by so many standard deviations of a sign test.
-
-    Parameters
-    ----------
-    wrong, others
-        bool (n,): whether each example was predicted wrongly, and whether the other model did.
-    needed
-        With 0, one error less is enough.
-
-    """
-    fewer, more = int((others & ~wrong).sum()), int((wrong & ~others).sum())
-    return fewer - more > needed * math.sqrt(fewer + more)
 
 
 def content_of(learner: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
