@@ -101,7 +101,7 @@ def test_nothing_is_compiled_late_after_warm():
 def rehearsed(monkeypatch):
     seen = []
     monkeypatch.setattr(label_runs, "rehearsal", rehearsal)
-    monkeypatch.setattr(rehearsal, "rehearse_events", seen.append)
+    monkeypatch.setattr(rehearsal, "rehearse_events", lambda model, several: seen.append(model))
     return seen
 
 

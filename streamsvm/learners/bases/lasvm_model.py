@@ -46,6 +46,7 @@ class LASVMModel(ReserveLearner):
     """Base class of `LASVMClassifier`: its states, labels and class weights, and what they say."""
 
     _output = outputs.PROBLEMS
+    compiles_classes_apart = True
 
     multiclass: str
     max_classes: int
