@@ -3,14 +3,16 @@
 One epoch, then predictions of the test rows, then `finish`, which looks again at the reserve.
 Printed: test errors in %, seconds of the processor (learn, finish), rows predicted a second, and
 support vectors. ``--svc`` adds scikit-learn's SVC, or that of scikit-learn-intelex if installed;
-``--events`` compares events, each predicted and then learnt, on streams of River.
+``--events`` compares events, each predicted and then learnt; ``--streams`` the progressive errors of
+streams by the defaults of the command, with C 1 and 10.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,13 @@ import pyarrow.parquet as pq
 from river import datasets
 from sklearn.svm import SVC
 
-from streamsvm import LaRankClassifier, LASVMClassifier, StandardScaler, kernels
+from streamsvm import (
+    LaRankClassifier,
+    LASVMClassifier,
+    StandardScaler,
+    kernels,
+    predict_then_learn_many,
+)
 from tests.golden import problems
 from tests.golden.problems import FOLDER, Problem
 
@@ -105,20 +113,56 @@ def of_events() -> None:
             )
 
 
+STREAMS = ("usps_train", "covtype_sample10k", "chessboard", "ocr_letters_train", "letter_train")
+_MOST_ROWS = 10_000
+
+
+def stream(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first rows of a file."""
+    table = pq.read_table(FOLDER / f"{name}.parquet").slice(0, _MOST_ROWS)
+    without = ("label", "word_id", "position")
+    names = [column for column in table.column_names if column not in without]
+    x = np.stack([table.column(name).to_numpy().astype(np.float32) for name in names], axis=1)
+    return x, np.array(table.column("label").to_pylist())
+
+
+def of_streams(names: Sequence[str]) -> None:
+    """Print progressive errors and seconds, by the defaults but for C."""
+    print("| data | C | LASVM | s | LaRank | s |")
+    print("|---|---|---|---|---|---|", flush=True)
+    for name in names:
+        x, y = stream(name)
+        for C in (1.0, 10.0):
+            cells = []
+            for cls in (LASVMClassifier, LaRankClassifier):
+                few = StandardScaler() | cls(C=C, seed=1)
+                predict_then_learn_many(few, x[:500], y[:500].tolist())
+                model = StandardScaler() | cls(C=C, seed=1)
+                call = partial(predict_then_learn_many, model, x, y.tolist())
+                predicted, seconds = seconds_of(call)
+                error = 100 * np.mean(np.array(predicted, object) != y)
+                cells += [f"{error:.2f}", f"{seconds:.1f}"]
+            print(f"| {name} | {C:g} | {' | '.join(cells)} |", flush=True)
+
+
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", default=NAMES)
+    parser.add_argument("names", nargs="*")
     parser.add_argument("--svc", action="store_true")
     parser.add_argument("--events", action="store_true")
+    parser.add_argument("--streams", action="store_true")
     parser.add_argument("--only", help="a learner of the table")
     options = parser.parse_args()
     if options.events:
         of_events()
         return
+    if options.streams:
+        of_streams(options.names or STREAMS)
+        return
     print("| data | learner | error | learn, s | finished | finish, s | rows predicted, 1/s | SV |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
-    for name in options.names:
+    for name in options.names or NAMES:
         problem = covtype() if name == "covtype" else getattr(problems, name)()
         for label, model in learners(problem.kernel, problem.C).items():
             if options.only not in (None, label):
