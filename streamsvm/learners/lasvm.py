@@ -40,7 +40,8 @@ class LASVMClassifier(LASVMModel):
 
     Two classes are one such problem. When a third one appears, there is a problem for each two
     classes, or for each class against the rest (`multiclass`). All problems share one store of
-    examples; the class with the most votes is predicted.
+    examples. "ovo" predicts the class with the most votes; margins decide between equally many.
+    A budget is of the examples in the store, and projects where two classes merge.
 
     Before the first label `predict_one` returns False; with one class so far, that class.
     A feature missing from an event counts as 0, and in a prediction so does a feature that was
@@ -131,7 +132,15 @@ class LASVMClassifier(LASVMModel):
         so that one pass ends at the optimum of a batch SVM; 0: none. Those with the smallest
         margins y f(x) when they came are kept, the same number from each stretch of the stream.
         None, the default: as many as fit into 64 MB, with margins below 2.5; none with
-        `max_support_vectors`.
+        `max_support_vectors`. Of three or more classes it is the least margin of the row's
+        problems.
+    multiclass
+        What three or more classes are learnt as: "ovo", the default, one problem for each two
+        classes; or "ovr", one for each class against the rest, of which the largest margin wins.
+        "ovo" is faster, as each problem has the examples of two classes only.
+    max_classes
+        At least 2, 200 by default: one more class is refused. "ovo" has a problem for each two
+        classes, 19,900 for 200 of them. With 2 a third class is refused.
 
     Attributes
     ----------

@@ -182,7 +182,7 @@ def _exercise(model: Any) -> None:
     if isinstance(model, (StandardScaler, RandomFourierFeatures)):
         _exercise_transformer(model.clone(), x)
         return
-    rehearse_events(rehearsal_copy(model))
+    rehearse_events(rehearsal_copy(model), model.most_classes != 2)
     watched = rehearsal_copy(model)
     monitor = TrackingMonitor(watched)
     watched.learn_many(x, labels)

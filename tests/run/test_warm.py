@@ -101,7 +101,7 @@ def test_nothing_is_compiled_late_after_warm():
 def rehearsed(monkeypatch):
     seen = []
     monkeypatch.setattr(label_runs, "rehearsal", rehearsal)
-    monkeypatch.setattr(rehearsal, "rehearse_events", seen.append)
+    monkeypatch.setattr(rehearsal, "rehearse_events", lambda model, several: seen.append(model))
     return seen
 
 
@@ -127,7 +127,7 @@ def test_an_event_that_compiles_nothing_rehearses_nothing(rehearsed):
 
 
 def test_a_rehearsal_that_fails_is_no_reason_to_fail(monkeypatch):
-    def fail(model):
+    def fail(model, several):
         raise ValueError("no made-up events")
 
     monkeypatch.setattr(rehearsal, "rehearse_events", fail)

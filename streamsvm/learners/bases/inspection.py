@@ -30,6 +30,9 @@ class Inspection(abc.ABC):
     _n_learnt: np.ndarray
     _lock: Any
 
+    compiles_classes_apart = False
+    """Whether three or more classes run other compiled code than two."""
+
     @property
     def _n_examples(self) -> int:
         n: int = self._n_learnt.item()

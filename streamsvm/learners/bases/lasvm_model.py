@@ -46,6 +46,7 @@ class LASVMModel(ReserveLearner):
     """Base class of `LASVMClassifier`: its states, labels and class weights, and what they say."""
 
     _output = outputs.PROBLEMS
+    compiles_classes_apart = True
 
     multiclass: str
     max_classes: int
@@ -128,6 +129,9 @@ class LASVMModel(ReserveLearner):
 
     def _add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
         """Add a class; return the function that converts earlier signs, None if they stay."""
+        if label in self._labels.seen:
+            # A batch may also be cut before an example of a class that is known.
+            return None
         labels = GrowingLabels(self._labels.seen)
         labels.most = self._labels.most
         is_turned, k = labels.add(label), len(labels.seen)

@@ -55,7 +55,15 @@ def compile_ahead(model: Any) -> None:
     if not hasattr(model, "_is_rehearsal_copy"):
         # A learner that fails on made-up events (its own kernel, for example) compiles later.
         with contextlib.suppress(Exception):
-            rehearse_events(rehearsal_copy(model))
+            rehearse_events(rehearsal_copy(model), _expects_several(model))
+
+
+def _expects_several(model: Any) -> bool:
+    """Tell whether to compile for three or more classes, as well."""
+    if model.compiles_classes_apart:
+        # Most streams have two, and would wait twice as long for their first predictions.
+        return len(model.classes) > 2
+    return bool(model.most_classes != 2)
 
 
 def made_up(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -65,13 +73,15 @@ def made_up(n: int) -> tuple[np.ndarray, np.ndarray]:
     return x, (x[:, 0] * x[:, 1] > 0) ^ (rng.random(n) < 0.2)
 
 
-def rehearse_events(model: Any) -> None:
+def rehearse_events(model: Any, several: bool) -> None:
     """Predict and learn made-up events, including new features, weights and new classes.
 
     Parameters
     ----------
     model
         A `rehearsal_copy`, which has learnt nothing yet; it is of no use afterwards.
+    several
+        Whether to learn a third and a fourth class, too.
 
     """
     x, labels = made_up(N_EVENTS)
@@ -88,7 +98,7 @@ def rehearse_events(model: Any) -> None:
         model.predict_one(wider)
         model.learn_one(wider, i == 1, w=2.0)
     model.learn_one({f"at once {i}": 1.0 for i in range(40)}, True)
-    if model.most_classes != 2:
+    if several:
         for label in ("third", "fourth", True):
             model.learn_one(event, label)
             model.predict_one(event)

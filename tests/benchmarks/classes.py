@@ -1,0 +1,179 @@
+"""Several classes: LASVM, LaRank and SVC side by side: ``python -m tests.benchmarks.classes``.
+
+One epoch, then predictions of the test rows, then `finish`, which looks again at the reserve.
+Printed: test errors in %, seconds of the processor (learn, finish), rows predicted a second, and
+support vectors. ``--svc`` adds scikit-learn's SVC, or that of scikit-learn-intelex if installed;
+``--events`` compares events, each predicted and then learnt; ``--streams`` the progressive errors of
+streams by the defaults of the command, with C 1 and 10.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from river import datasets
+from sklearn.svm import SVC
+
+from streamsvm import (
+    LaRankClassifier,
+    LASVMClassifier,
+    StandardScaler,
+    kernels,
+    predict_then_learn_many,
+)
+from tests.golden import problems
+from tests.golden.problems import FOLDER, Problem
+
+NAMES = ("usps_10", "letter", "covtype", "mnist_10")
+
+
+def covtype() -> Problem:
+    """Return seven classes: 15,000 rows, standardised, and 5,000 to test on."""
+    table = pq.read_table(FOLDER / "covtype_first20k.parquet")
+    y = np.array(table.column("label").to_pylist())
+    names = [name for name in table.column_names if name != "label"]
+    x = np.stack([table.column(name).to_numpy().astype(float) for name in names], axis=1)
+    order = np.random.default_rng(0).permutation(len(y))
+    x, y = x[order], y[order]
+    deviation = x[:15_000].std(axis=0)
+    x = (x - x[:15_000].mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0)
+    x = x.astype(np.float32)
+    return Problem(x[:15_000], y[:15_000], x[15_000:], y[15_000:], kernels.RBF(gamma=0.05), 10.0)
+
+
+def seconds_of(call: Callable[[], Any]) -> tuple[Any, float]:
+    """Return a result, and the seconds of the processor that it took."""
+    start = time.process_time()
+    result = call()
+    return result, time.process_time() - start
+
+
+def row_of(name: str, model: Any, problem: Problem) -> str:
+    """Learn, predict, finish; return a row of the table."""
+    _, learn = seconds_of(lambda: model.learn_many(problem.x, problem.y))
+    predicted, predict = seconds_of(lambda: np.array(model.predict_many(problem.x_test)))
+    rate = len(predicted) / predict
+    error = 100 * np.mean(predicted != problem.y_test)
+    n = model.n_support_vectors
+    _, finish = seconds_of(model.finish)
+    finished = 100 * np.mean(np.array(model.predict_many(problem.x_test)) != problem.y_test)
+    figures = f"{error:.2f} | {learn:.2f} | {finished:.2f} | {finish:.2f} | {rate:,.0f} | {n:,}"
+    return f"{name} | {figures} |"
+
+
+def svc_row(problem: Problem) -> str:
+    """Return the row of scikit-learn's SVC, or of its extension's."""
+    name, svc_class = "SVC", SVC
+    try:
+        from sklearnex import svm
+
+        name, svc_class = "SVC, intelex", svm.SVC
+    except ImportError:
+        pass
+    x, x_test = problem.x.astype(float), problem.x_test.astype(float)
+    svc = svc_class(C=problem.C, gamma=problem.kernel.gamma, cache_size=500)
+    _, learn = seconds_of(lambda: svc.fit(x, problem.y))
+    predicted, predict = seconds_of(lambda: svc.predict(x_test))
+    error = 100 * np.mean(predicted != problem.y_test)
+    rate = len(predicted) / predict
+    return f"{name} | {error:.2f} | {learn:.2f} | | | {rate:,.0f} | {len(svc.support_):,} |"
+
+
+def learners(kernel: Any, C: float, seed: int = 1) -> dict[str, Any]:
+    """Return new learners by name."""
+    return {
+        "LASVM, ovo": LASVMClassifier(kernel, C=C, cache_mb=500),
+        "LASVM, ovr": LASVMClassifier(kernel, C=C, cache_mb=500, multiclass="ovr"),
+        "LaRank": LaRankClassifier(kernel, C=C, cache_mb=500, seed=seed),
+    }
+
+
+def of_events() -> None:
+    """Print microseconds an event and progressive errors on River's ImageSegments."""
+    events = list(datasets.ImageSegments())
+    for bound in (None, 500):
+        for name, cls in (("LASVM", LASVMClassifier), ("LaRank", LaRankClassifier)):
+            for _ in range(2):  # the first time it may compile
+                model = StandardScaler() | cls(C=10.0, max_support_vectors=bound, seed=1)
+                wrong, start = 0, time.process_time()
+                for x, y in events:
+                    wrong += model.predict_one(x) != y
+                    model.learn_one(x, y)
+                seconds = time.process_time() - start
+            print(
+                f"ImageSegments, max_support_vectors={bound}: {name} "
+                f"{1e6 * seconds / len(events):.1f} us, {100 * wrong / len(events):.2f} %",
+                flush=True,
+            )
+
+
+STREAMS = ("usps_train", "covtype_sample10k", "chessboard", "ocr_letters_train", "letter_train")
+_MOST_ROWS = 10_000
+
+
+def stream(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first rows of a file."""
+    table = pq.read_table(FOLDER / f"{name}.parquet").slice(0, _MOST_ROWS)
+    without = ("label", "word_id", "position")
+    names = [column for column in table.column_names if column not in without]
+    x = np.stack([table.column(name).to_numpy().astype(np.float32) for name in names], axis=1)
+    return x, np.array(table.column("label").to_pylist())
+
+
+def of_streams(names: Sequence[str]) -> None:
+    """Print progressive errors and seconds, by the defaults but for C."""
+    print("| data | C | LASVM | s | LaRank | s |")
+    print("|---|---|---|---|---|---|", flush=True)
+    for name in names:
+        x, y = stream(name)
+        for C in (1.0, 10.0):
+            cells = []
+            for cls in (LASVMClassifier, LaRankClassifier):
+                few = StandardScaler() | cls(C=C, seed=1)
+                predict_then_learn_many(few, x[:500], y[:500].tolist())
+                model = StandardScaler() | cls(C=C, seed=1)
+                call = partial(predict_then_learn_many, model, x, y.tolist())
+                predicted, seconds = seconds_of(call)
+                error = 100 * np.mean(np.array(predicted, object) != y)
+                cells += [f"{error:.2f}", f"{seconds:.1f}"]
+            print(f"| {name} | {C:g} | {' | '.join(cells)} |", flush=True)
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--svc", action="store_true")
+    parser.add_argument("--events", action="store_true")
+    parser.add_argument("--streams", action="store_true")
+    parser.add_argument("--only", help="a learner of the table")
+    options = parser.parse_args()
+    if options.events:
+        of_events()
+        return
+    if options.streams:
+        of_streams(options.names or STREAMS)
+        return
+    print("| data | learner | error | learn, s | finished | finish, s | rows predicted, 1/s | SV |")
+    print("|---|---|---|---|---|---|---|---|", flush=True)
+    for name in options.names or NAMES:
+        problem = covtype() if name == "covtype" else getattr(problems, name)()
+        for label, model in learners(problem.kernel, problem.C).items():
+            if options.only not in (None, label):
+                continue
+            # Compiled code is loaded before the clock runs.
+            few = problem._replace(x=problem.x[:500], y=problem.y[:500])
+            row_of(label, learners(problem.kernel, problem.C)[label], few)
+            print(f"| {name} {row_of(label, model, problem)}", flush=True)
+        if options.svc:
+            print(f"| {name} {svc_row(problem)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
