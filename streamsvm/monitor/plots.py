@@ -35,9 +35,10 @@ _OPTIMUM = {
     "kept": "the optimum",
     "merged": "the optimum of the vectors kept",
     "stream": "the batch optimum",
+    "since": "the optimum since it is watched",
     "window": "the optimum of the window",
 }
-"""What the model is compared with, by `DualLearner.covers`."""
+"""What the model is compared with, by `TrackingMonitor.covers`."""
 
 
 def write(monitor: Any, folder: Path) -> list[Path]:
@@ -121,7 +122,7 @@ def _set_log(axes: Any) -> None:
 
 def _gap(monitor: Any, folder: Path) -> Path:
     """Plot the gap, its mean and the certificate over the examples, on log axes."""
-    covers = monitor.learner.covers
+    covers = monitor.covers
     figure, axes = _axes(f"How far the model is from {_OPTIMUM[covers]}", "normalised duality gap")
     t, low = _series(monitor, "gap_low")
     high = monitor.history.column("gap_high")

@@ -49,9 +49,11 @@ ABOUT = {
     "kept": "excess over the optimum of the examples kept, at most",
     "merged": "excess over the optimum of the vectors kept, at most",
     "stream": "excess over the batch optimum, at most",
+    "since": "excess over the optimum of the examples since the monitor was attached, and those "
+    "kept from before, at most",
     "window": "excess over the optimum of the window, at most",
 }
-"""What the gap is about, by `DualLearner.covers`."""
+"""What the gap is about, by `TrackingMonitor.covers`."""
 
 
 def shown(value: Any) -> str:
@@ -110,9 +112,8 @@ def panel(monitor: Any, values: Mapping[str, Any]) -> Table:
             chance = f"with {monitor.confidence:.0%} probability"
             meaning = reason if value is None else f"{meaning} {chance}: {reason}"
         if name == "gap":
-            covers = getattr(monitor.learner, "covers", "stream")
             meaning = (
-                f"measured normalised gap now: {ABOUT[covers]}"
+                f"measured normalised gap now: {ABOUT[monitor.covers]}"
                 if value is not None
                 else ("not known of the stream, as vectors were merged; the objective, at most")
             )

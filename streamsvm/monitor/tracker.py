@@ -144,6 +144,9 @@ class TrackingMonitor(Presentation):
         self._last: dict[str, Any] = {}
         self._is_thorough = False
         self._attach()
+        if self._n_before:
+            # So that `last` has values of a model that was loaded, and may only predict.
+            self._measured(self.sample)
 
     # Learning through the monitor
 
@@ -359,7 +362,8 @@ class TrackingMonitor(Presentation):
         Returns
         -------
         dict[str, Any]
-            The record, with the names of `get`; empty before the first one.
+            The record, with the names of `get`; empty before the first one, which is made after
+            `every` examples, or at once around a model that has learnt.
 
         """
         return dict(self._last)
