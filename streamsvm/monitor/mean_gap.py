@@ -86,15 +86,11 @@ class SeenGap:
         self.start, self.marks = Looks(*start), [Looks(*older), Looks(*newer)]
 
 
-_FIRST = 64
-
-
 class MeanGap:
     """The mean of the measured gap over a stream, from measurements at times of its own.
 
-    After n examples the next measurement is due n / 4 examples later (n, in the first 64), and
-    between two of them the gap is taken to be linear: so the mean does not depend on how often a
-    monitor makes records.
+    After n examples the next measurement is due n / 4 examples later, and between two of them the
+    gap is taken to be linear: so the mean does not depend on how often a monitor makes records.
 
     Attributes
     ----------
@@ -111,8 +107,7 @@ class MeanGap:
         """Take a measurement of the gap after n examples."""
         self._sum += (n - self._at) * (0.5 * (gap + self._last) if self._at else gap)
         self._at, self._last = n, gap
-        # The first examples soon count little in the mean, and each measurement costs the same.
-        self.due = n + (n if n < _FIRST else n // 4)
+        self.due = n + max(1, n // 4)
         # A learner may choose another gamma at a power of two: a moment like no other.
         self.due += self.due > n + 1 and self.due & (self.due - 1) == 0
 
