@@ -19,6 +19,8 @@ MEANINGS = {
     "n_bounded": "of them at C: margin errors",
     "dual": "dual objective now",
     "objective": "regularisation plus mean loss, on a sample of the stream: what is minimised",
+    "objective_low": "objective, lower end of the sample's 95 % interval",
+    "objective_high": "objective, upper end",
     "seen_gap": "mean of kept_gap so far, estimated from examples looked at after the steps",
     "certificate": "upper bound of the mean of kept_gap, at all moments",
     "seen_gap_recent": "the same estimate as seen_gap, of late",
