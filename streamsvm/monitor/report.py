@@ -113,6 +113,8 @@ def panel(monitor: Any, values: Mapping[str, Any]) -> Table:
             reason = monitor.certificate_reason
             chance = f"with {monitor.confidence:.0%} probability"
             meaning = reason if value is None else f"{meaning} {chance}: {reason}"
+        if name == "certificate_papers" and value is None:
+            meaning = _no_papers(monitor)
         if name == "gap":
             meaning = (
                 f"measured normalised gap now: {ABOUT[monitor.covers]}"
@@ -121,6 +123,16 @@ def panel(monitor: Any, values: Mapping[str, Any]) -> Table:
             )
         table.add_row(name, shown(value), escape(meaning))
     return table
+
+
+def _no_papers(monitor: Any) -> str:
+    """Say why there is no bound in the papers' form."""
+    bound = getattr(monitor.learner, "papers_certificate", None)
+    if bound is None:
+        return "none: the papers' bound needs K uniform steps after each example"
+    if bound.value is not None:
+        return "none: the papers' bound is about the time before the monitor, too"
+    return f"none: {bound.reason}"
 
 
 def text(monitor: Any) -> str:

@@ -63,3 +63,22 @@ def test_the_gap_says_which_examples_the_monitor_knows(data, tmp_path):
     assert "batch optimum" not in words
     assert (tmp_path / "gap.png") in monitor.plot(tmp_path)
     assert TrackingMonitor(TrackingSVMClassifier()).covers == "kept"
+
+
+def test_without_the_papers_bound_the_report_says_why(data):
+    x, y = data
+
+    def words(model):
+        monitor = TrackingMonitor(model)
+        monitor.learn_many(x[300:], y[300:])
+        return " ".join(monitor.report().split())
+
+    late = TrackingSVMClassifier(seed=1)
+    late.learn_many(x[:300], y[:300])
+    assert "none: the papers' bound is about the time before the monitor, too" in words(late)
+    assert "none: the papers' bound needs K uniform steps after each example" in words(
+        LASVMClassifier()
+    )
+    weighted = TrackingSVMClassifier(class_weight={True: 2.0}, seed=1)
+    assert "none: the papers' bound is for equal C_i" in words(weighted)
+    assert "none: the papers' bound" not in words(TrackingSVMClassifier(seed=1))
