@@ -396,5 +396,7 @@ register_learner(
     LaRankClassifier,
     "larank",
     renamed={"max_support_patterns": "max_support_vectors"},
+    # There was no limit before it had a name: files of more than 1,000 classes load.
+    older={"max_classes": None},
     attributes={"draws": ("_draws", Field((1,), np.uint64, range=Range(1)))},
 )
