@@ -1,4 +1,4 @@
-"""What the first messages of a stream decide: the type of labels, and which features are numbers."""
+"""What the first messages decide: the type of labels, and which features are numbers."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ class FirstMessages:
     Parameters
     ----------
     vote_of, numbers_of
-        As in `LabelType`; an event that has no label because it comes apart has the type `NO_LABEL`.
+        As in `LabelType`; of an event whose label comes apart, the type is `NO_LABEL`.
     answers
         The topic of labels; None: events have their labels.
 
@@ -70,7 +70,7 @@ class FirstMessages:
         yield from self._labels.decide()
 
     def drop(self, places: Iterable[str]) -> dict[str, int]:
-        """Drop what is held of partitions; return the offset of the first message dropped of each."""
+        """Drop what is held of partitions; return the first offset dropped of each."""
         return {p: n for place in places for p, n in self._of(place).drop([place]).items()}
 
     def snapshot(self) -> dict[str, Any]:
