@@ -223,13 +223,13 @@ class KafkaSource(Closing):
                 if is_idle or self._poller.is_over:
                     yield from self._noted(self._reader.end())
                     return
-            is_holding = self._reader.label_type.is_holding and self._poller.may_wait
+            is_holding = self._reader.first.is_holding and self._poller.may_wait
             if not by_place or is_holding:
                 yield batch_of([], np.zeros(0, np.int64), None)
 
     def _fresh(self, place: str, messages: list[Message]) -> list[Message]:
         """Return messages without those that come a second time, as after a rebalance."""
-        start = self._reader.label_type.next_offset(place) or self._offsets.get(place, 0)
+        start = self._reader.first.next_offset(place) or self._offsets.get(place, 0)
         fresh = [message for message in messages if message.offset >= start]
         self.passed_over += len(messages) - len(fresh)
         if fresh:
@@ -257,8 +257,7 @@ class KafkaSource(Closing):
 
         """
         found: Snapshot = {"source": "KafkaSource", "offsets": dict(self._offsets)}
-        found |= {"labels": self._reader.label_type.known, "settings": dict(self._settings)}
-        found["numbers"] = sorted(self._reader.label_type.numeric)
+        found |= {"settings": dict(self._settings)} | self._reader.first.snapshot()
         return found | ({"jumped": self.jumped} if self.jumped else {})
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
@@ -279,7 +278,7 @@ class KafkaSource(Closing):
             raise SnapshotError(f"not a snapshot of a KafkaSource: {dict(snapshot)!r:.200}")
         # Snapshots of older releases have no settings.
         check_settings(snapshot.get("settings", {}), self._settings)
-        self._reader.label_type.resume(snapshot.get("labels"), snapshot.get("numbers", ()))
+        self._reader.first.resume(snapshot)
         self._offsets.clear()
         self._offsets.update(snapshot["offsets"])
         self._expected, self.jumped = dict(self._offsets), snapshot.get("jumped", 0)
@@ -364,7 +363,7 @@ class KafkaSource(Closing):
 
     def _drop_held(self, partitions: Collection[Any]) -> None:
         """Drop what is held of partitions: it is read again, here or by another member."""
-        for place, first in self._reader.label_type.drop(map(place_of, partitions)).items():
+        for place, first in self._reader.first.drop(map(place_of, partitions)).items():
             self._offsets.setdefault(place, first)
 
     def _forget_reading(self, partitions: Collection[Any]) -> None:

@@ -217,8 +217,7 @@ class LaRankClassifier(DualKernelLearner):
         if n_classes > state.n_vectors.size:
             capacity, d = state.box.size, states.n_columns(state)
             room = max(n_classes, min(2 * n_classes, self.max_classes or _ANY))
-            state = states.grown(state, capacity, d, self._cache_bytes, room)
-            self._state = state
+            state = self._state = states.grown(state, capacity, d, self._cache_bytes, room)
         state.info[0].n_classes = n_classes
         return state
 
@@ -398,5 +397,6 @@ register_learner(
     LaRankClassifier,
     "larank",
     renamed={"max_support_patterns": "max_support_vectors"},
+    older={"max_classes": None},  # there was no limit
     attributes={"draws": ("_draws", Field((1,), np.uint64, range=Range(1)))},
 )
