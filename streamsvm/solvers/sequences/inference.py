@@ -20,10 +20,10 @@ from streamsvm.solvers.sequences import (
     sentence_patterns,
     token_patterns,
 )
-from streamsvm.solvers.sequences.exact import Scratch, new_scratch
 from streamsvm.solvers.sequences.model import Model, Schedule
 from streamsvm.solvers.sequences.sentence_patterns import SentencePatterns
 from streamsvm.solvers.sequences.token_patterns import TokenPatterns
+from streamsvm.solvers.sequences.worst_labels import Scratch, new_scratch
 from streamsvm.support.rows import SparseRows
 
 Keep = Callable[[Any], None]
