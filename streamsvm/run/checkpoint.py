@@ -25,7 +25,6 @@ from streamsvm.errors import (
     ParameterError,
     StreamSVMError,
 )
-from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files import codec, replacing
 from streamsvm.model_files import container as model_file
 from streamsvm.model_files.json_values import as_json, checked
@@ -344,7 +343,7 @@ def _adopt(own: Any, kept: Any) -> None:
     """Replace the attributes of `own` by those of `kept`, except its observer."""
     observer = getattr(own, "observer", None)
     own.__dict__.update(kept.__dict__)
-    if isinstance(own, Learner):
+    if hasattr(own, "observer"):
         own.observer = observer
 
 
