@@ -12,8 +12,8 @@ from streamsvm.errors import ParameterError
 from streamsvm.monitor.certificate import Looks
 from streamsvm.solvers.sequences import looks
 from streamsvm.solvers.sequences.worst_labels import new_scratch
-from tests.learners.test_sequence_learners import Y, chunks, flat
 from tests.learners.test_sequence_learners import X as SENTENCES
+from tests.learners.test_sequence_learners import Y, chunks, flat
 
 both = pytest.mark.parametrize("inference", ["greedy", "exact"])
 
