@@ -328,9 +328,7 @@ class LaRankClassifier(DualKernelLearner):
         """The bound in the papers' form, in expectation: several times as large, for equal C_i."""
         is_covered = self.K is not None and not self.max_support_vectors and self._state is not None
         value = papers_bound(self._state.info[0], blocks=True) if is_covered else None
-        return Certificate(
-            value, "the papers' bound is for uniform steps (K), without a budget, and equal C_i"
-        )
+        return Certificate(value, "the papers' bound is for uniform steps (K), no budget, one C_i")
 
     @property
     def squared_norm(self) -> float:
