@@ -1,0 +1,43 @@
+"""Make the faults, and print the table of ``docs/faults.md``: ``python -m tests.benchmarks.faults``.
+
+Each line is printed when its trial has shown that it holds; one that does not is marked, and the
+command then ends with exit code 1. A word as argument: only the lines that hold it. It takes a few
+minutes; `tests.benchmarks.kills` is about processes that are killed at random.
+"""
+
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+from tests.benchmarks.faults import messages
+from tests.benchmarks.faults.trial import FAULTS
+
+MODULES = (messages,)
+"""They add their faults to the list as they are imported."""
+
+
+def main() -> int:
+    """Run as the command says; return the exit code."""
+    words, failed, start = sys.argv[1:], 0, time.perf_counter()
+    print("| what goes wrong | what happens |\n|---|---|")
+    for fault in FAULTS:
+        if not all(word in fault.line for word in words):
+            continue
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                fault.trial(Path(folder))
+            except Exception as error:
+                failed += 1
+                print(f"{fault.line} <- DOES NOT HOLD: {type(error).__name__}: {error}", flush=True)
+            else:
+                print(fault.line, flush=True)
+    seconds = time.perf_counter() - start
+    print(f"{len(FAULTS)} faults, {failed} do not hold; {seconds:.0f} s", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
