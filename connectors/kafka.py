@@ -13,6 +13,7 @@ from connectors.client_errors import is_message, will_pass
 from connectors.errors import SnapshotError, SourceError
 from connectors.identity import check_settings, settings_of_stream
 from connectors.message_reader import MessageReader
+from connectors.message_sizes import size_of_poll
 from connectors.messages import Message, message_of, place_of, poller_of, shown
 from connectors.pairs import batch_of
 from connectors.payloads import Decoder, decoder_of, name_of
@@ -203,15 +204,15 @@ class KafkaSource(Closing):
 
         """
         most = self.batch_size if size is None else size
-        last = time.monotonic()
+        last, wanted = time.monotonic(), most
         while True:
             by_place: dict[str, list[Message]] = {}
             with contextlib.nullcontext() if self._handover is None else self._handover.polling():
-                polled = self._poller.poll(most, self.timeout)
-            for raw in polled:
-                if is_message(raw, self.name):
-                    message = message_of(raw)
-                    by_place.setdefault(message.place, []).append(message)
+                polled = self._poller.poll(wanted, self.timeout)
+            found = [message_of(raw) for raw in polled if is_message(raw, self.name)]
+            wanted = size_of_poll(most, found)
+            for message in found:
+                by_place.setdefault(message.place, []).append(message)
             for place, messages in by_place.items():
                 if fresh := self._fresh(place, messages):
                     last = time.monotonic()

@@ -19,6 +19,7 @@ from connectors.message_fields import (
     or_nan,
     seconds_of,
 )
+from connectors.message_sizes import parts_of
 from connectors.messages import Message
 from connectors.pairs import batch_of, encoded
 from connectors.payloads import Decoder, PayloadError, decoded, transformed
@@ -27,8 +28,7 @@ from connectors.source import Batch, Reject
 
 _MOST_KEYS = 100_000
 _MOST_CELLS = 2_000_000
-# The largest number that learners take, which is float32's.
-_LARGEST = float(np.finfo(np.float32).max)
+_LARGEST = float(np.finfo(np.float32).max)  # the largest number that learners take
 
 # A partition, a batch of it, and the offset after the batch's last message.
 _Found = tuple[str, Batch, int]
@@ -110,9 +110,10 @@ class MessageReader:
             A partition, a batch of it, and the offset after the batch's last message.
 
         """
-        read = [(message.offset, self._read(place, message)) for message in messages]
-        for file, ready in self.first.take(place, read):
-            yield from self._batches(file, ready)
+        for part in parts_of(messages):
+            read = [(message.offset, self._read(place, message)) for message in part]
+            for file, ready in self.first.take(place, read):
+                yield from self._batches(file, ready)
 
     def end(self) -> Iterator[_Found]:
         """Yield the events that are held, as no more come.
