@@ -20,6 +20,7 @@ from connectors.kafka import KafkaSource
 from connectors.memory import MemorySource
 from connectors.one_hot import one_hot
 from connectors.parquet import ParquetSource
+from connectors.sentences import SentenceSource
 from connectors.simulated import SimulatedStream
 from connectors.source import Batch, Event, Position, Reject, Source, TimedSource
 from connectors.tabular import TabularSource
@@ -43,6 +44,7 @@ __all__ = [
     "Position",
     "Reject",
     "SchemaChangedError",
+    "SentenceSource",
     "SimulatedStream",
     "SnapshotError",
     "Source",

@@ -5,13 +5,18 @@ from typing import Any
 
 from connectors.errors import SourceError
 
+_MOST_BYTES = 900_000
+"""Longer letters are cut: brokers and clients refuse messages of 1 MB unless they are told."""
+_MOST_SHOWN = 2000
+
 
 class LetterTopic:
     """A callable for ``BadEvents(on_error=...)`` that produces bad events to a topic.
 
     Each letter is a JSON object with ``position``, ``reason``, ``x`` and ``y``; its key is the
     position. A run that continues after being killed produces the letters since its last checkpoint
-    again: readers that want each letter once keep the last one of each key.
+    again: readers that want each letter once keep the last one of each key. Of a letter of more
+    than 900,000 bytes only the beginning is produced, as brokers refuse messages of 1 MB.
 
     Parameters
     ----------
@@ -46,6 +51,8 @@ class LetterTopic:
     def __call__(self, letter: dict[str, Any]) -> None:
         """Produce a letter; wait only while the producer's queue is full."""
         value = json.dumps(letter).encode()
+        if len(value) > _MOST_BYTES:
+            value = json.dumps(_cut(letter)).encode()
         key = "{file}:{row}".format(**letter["position"]).encode()
         try:
             self._produce(value, key)
@@ -81,3 +88,15 @@ class LetterTopic:
                 f"topic `{self.topic}`: {left:,} dead letters could not be delivered within "
                 f"{self.timeout:g} s"
             )
+
+
+def _cut(letter: dict[str, Any]) -> dict[str, Any]:
+    """Return a letter with the beginnings of its values, as texts."""
+    cut = {name: _beginning(str(value)) for name, value in letter.items() if name != "position"}
+    return letter | cut | {"x": {"features": cut["x"]}}
+
+
+def _beginning(text: str) -> str:
+    if len(text) <= _MOST_SHOWN:
+        return text
+    return f"{text[:_MOST_SHOWN]}... ({len(text):,} characters)"

@@ -13,6 +13,7 @@ from connectors.client_errors import is_message, will_pass
 from connectors.errors import SnapshotError, SourceError
 from connectors.identity import check_settings, settings_of_stream
 from connectors.message_reader import MessageReader
+from connectors.message_sizes import size_of_poll
 from connectors.messages import Message, message_of, place_of, poller_of, shown
 from connectors.pairs import batch_of
 from connectors.payloads import Decoder, decoder_of, name_of
@@ -203,15 +204,15 @@ class KafkaSource(Closing):
 
         """
         most = self.batch_size if size is None else size
-        last = time.monotonic()
+        last, wanted = time.monotonic(), most
         while True:
             by_place: dict[str, list[Message]] = {}
             with contextlib.nullcontext() if self._handover is None else self._handover.polling():
-                polled = self._poller.poll(most, self.timeout)
-            for raw in polled:
-                if is_message(raw, self.name):
-                    message = message_of(raw)
-                    by_place.setdefault(message.place, []).append(message)
+                polled = self._poller.poll(wanted, self.timeout)
+            found = [message_of(raw) for raw in polled if is_message(raw, self.name)]
+            wanted = size_of_poll(most, found)
+            for message in found:
+                by_place.setdefault(message.place, []).append(message)
             for place, messages in by_place.items():
                 if fresh := self._fresh(place, messages):
                     last = time.monotonic()
@@ -223,13 +224,13 @@ class KafkaSource(Closing):
                 if is_idle or self._poller.is_over:
                     yield from self._noted(self._reader.end())
                     return
-            is_holding = self._reader.label_type.is_holding and self._poller.may_wait
+            is_holding = self._reader.first.is_holding and self._poller.may_wait
             if not by_place or is_holding:
                 yield batch_of([], np.zeros(0, np.int64), None)
 
     def _fresh(self, place: str, messages: list[Message]) -> list[Message]:
         """Return messages without those that come a second time, as after a rebalance."""
-        start = self._reader.label_type.next_offset(place) or self._offsets.get(place, 0)
+        start = self._reader.first.next_offset(place) or self._offsets.get(place, 0)
         fresh = [message for message in messages if message.offset >= start]
         self.passed_over += len(messages) - len(fresh)
         if fresh:
@@ -257,8 +258,7 @@ class KafkaSource(Closing):
 
         """
         found: Snapshot = {"source": "KafkaSource", "offsets": dict(self._offsets)}
-        found |= {"labels": self._reader.label_type.known, "settings": dict(self._settings)}
-        found["numbers"] = sorted(self._reader.label_type.numeric)
+        found |= {"settings": dict(self._settings)} | self._reader.first.snapshot()
         return found | ({"jumped": self.jumped} if self.jumped else {})
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
@@ -279,7 +279,7 @@ class KafkaSource(Closing):
             raise SnapshotError(f"not a snapshot of a KafkaSource: {dict(snapshot)!r:.200}")
         # Snapshots of older releases have no settings.
         check_settings(snapshot.get("settings", {}), self._settings)
-        self._reader.label_type.resume(snapshot.get("labels"), snapshot.get("numbers", ()))
+        self._reader.first.resume(snapshot)
         self._offsets.clear()
         self._offsets.update(snapshot["offsets"])
         self._expected, self.jumped = dict(self._offsets), snapshot.get("jumped", 0)
@@ -364,7 +364,7 @@ class KafkaSource(Closing):
 
     def _drop_held(self, partitions: Collection[Any]) -> None:
         """Drop what is held of partitions: it is read again, here or by another member."""
-        for place, first in self._reader.label_type.drop(map(place_of, partitions)).items():
+        for place, first in self._reader.first.drop(map(place_of, partitions)).items():
             self._offsets.setdefault(place, first)
 
     def _forget_reading(self, partitions: Collection[Any]) -> None:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from connectors.first_messages import NO_LABEL, FirstMessages
 from connectors.kinds import kind_of, plain, plain_type
-from connectors.label_type import LabelType
 from connectors.message_fields import (
     HIGHEST,
     LOWEST,
@@ -19,6 +19,7 @@ from connectors.message_fields import (
     or_nan,
     seconds_of,
 )
+from connectors.message_sizes import parts_of
 from connectors.messages import Message
 from connectors.pairs import batch_of, encoded
 from connectors.payloads import Decoder, PayloadError, decoded, transformed
@@ -27,8 +28,7 @@ from connectors.source import Batch, Reject
 
 _MOST_KEYS = 100_000
 _MOST_CELLS = 2_000_000
-# The largest number that learners take, which is float32's.
-_LARGEST = float(np.finfo(np.float32).max)
+_LARGEST = float(np.finfo(np.float32).max)  # the largest number that learners take
 
 # A partition, a batch of it, and the offset after the batch's last message.
 _Found = tuple[str, Batch, int]
@@ -92,7 +92,7 @@ class MessageReader:
         self._others = {name for name in (target, key, timestamp) if name is not None}
         self._others |= set(exclude)
         self._decode, self._transform = decode, transform
-        self.label_type = LabelType(self._vote_of, _numbers_of)
+        self.first = FirstMessages(self._vote_of, _numbers_of, answers)
 
     def take(self, place: str, messages: list[Message]) -> Iterator[_Found]:
         """Yield events in batches: those of messages, and of earlier ones that were held.
@@ -110,9 +110,10 @@ class MessageReader:
             A partition, a batch of it, and the offset after the batch's last message.
 
         """
-        read = [(message.offset, self._read(place, message)) for message in messages]
-        for file, ready in self.label_type.take(place, read):
-            yield from self._batches(file, ready)
+        for part in parts_of(messages):
+            read = [(message.offset, self._read(place, message)) for message in part]
+            for file, ready in self.first.take(place, read):
+                yield from self._batches(file, ready)
 
     def end(self) -> Iterator[_Found]:
         """Yield the events that are held, as no more come.
@@ -123,7 +124,7 @@ class MessageReader:
             As `take`.
 
         """
-        for file, ready in self.label_type.decide():
+        for file, ready in self.first.end():
             yield from self._batches(file, ready)
 
     def _batches(self, place: str, ready: list[tuple[int, Any]]) -> Iterator[_Found]:
@@ -194,10 +195,13 @@ class MessageReader:
         """Return whether a message has a label, and its type if the message can be learnt."""
         kind = self._kind_of(one)
         if kind is None:
-            return False, None
+            if isinstance(one, Reject) or self.answers in (None, one.message.topic):
+                return False, None
+            kind = NO_LABEL
         try:
             make = self._of_tables if isinstance(one, _Table) else self._of_events
-            can_be_learnt = _can_be_learnt(make("", [(one.message.offset, one)]))
+            batch = make("", [(one.message.offset, one)])
+            can_be_learnt = _can_be_learnt(batch, kind != NO_LABEL)
         except Exception:
             can_be_learnt = False
         return True, kind if can_be_learnt else None
@@ -207,7 +211,7 @@ class MessageReader:
         if (name := self._text_for_a_number(one)) is not None:
             reason = f"feature `{name}` is a text; in most of the first messages it was a number"
             return reject_of(place, one.message, PayloadError(reason))
-        kind, known = self._kind_of(one), self.label_type.known
+        kind, known = self._kind_of(one), self.first.type_of_labels
         if kind is None or known is None or kind == known:
             return one
         what = f"is {one.y!r:.100}, a {kind}" if isinstance(one, _Read) else f"is a {kind}"
@@ -216,15 +220,15 @@ class MessageReader:
 
     def _text_for_a_number(self, one: Any) -> str | None:
         """Return the name of a feature that is a text, but was a number in the first messages."""
-        numeric = self.label_type.numeric
+        numeric = self.first.numeric
+        if isinstance(one, Reject) or one.message.topic == self.answers:
+            return None
         if isinstance(one, _Read):
             if not numeric or str not in map(type, one.x.values()):
                 return None
             texts = [name for name, value in one.x.items() if isinstance(value, str)]
-        elif isinstance(one, _Table):
-            texts = [field.name for field in one.rows.schema if kind_of(field.type) == "text"]
         else:
-            return None
+            texts = [field.name for field in one.rows.schema if kind_of(field.type) == "text"]
         return next((name for name in texts if name in numeric), None)
 
     def _is_used(self, name: str) -> bool:
@@ -352,9 +356,11 @@ class MessageReader:
         return [name for name in self.columns if name in names and name != self.target]
 
 
-def _can_be_learnt(batch: Batch) -> bool:
+def _can_be_learnt(batch: Batch, needs_label: bool) -> bool:
     """Tell whether a row of a batch has a label, its key, and no number that learners refuse."""
-    usable = batch.labels.is_valid().to_numpy(zero_copy_only=False)
+    usable = np.ones(len(batch), bool)
+    if needs_label:
+        usable = batch.labels.is_valid().to_numpy(zero_copy_only=False)
     for column in batch.features.columns:
         numbers = column.fill_null(0.0).to_numpy(zero_copy_only=False)
         usable = usable & (np.abs(numbers) <= _LARGEST)

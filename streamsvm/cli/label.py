@@ -7,16 +7,15 @@ import inspect
 import json
 import os
 import sys
-import time
-from collections.abc import Iterator
-from itertools import islice
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from connectors import ConllSource
+from connectors import ConllSource, SentenceSource
+from streamsvm import TrackingMonitor
 from streamsvm.cli.outputs import check_file
 from streamsvm.cli.parser import Parser
 from streamsvm.cli.values import path, positive, whole
@@ -27,13 +26,14 @@ from streamsvm.learners.sequence_pa import SequencePA
 from streamsvm.learners.sequence_perceptron import SequencePerceptron
 from streamsvm.model_files.container import load, save, steps_of
 from streamsvm.preprocessing.chain import Chain
-from streamsvm.structured.chunks import ChunkScore
+from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.sequence_run import SequenceRun
 
-_BATCH = 256
-_LEARNERS = {"larank": LaRankSequenceLabeler, "pa": SequencePA, "perceptron": SequencePerceptron}
-
-Sentence = tuple[list[Any], list[Any] | None]
-"""Tokens and labels; None: there are no labels."""
+LEARNERS: dict[str, type] = {
+    "larank": LaRankSequenceLabeler,
+    "pa": SequencePA,
+    "perceptron": SequencePerceptron,
+}
 
 
 def complete(parser: Parser) -> None:
@@ -71,7 +71,7 @@ def complete(parser: Parser) -> None:
         metavar="TEMPLATE",
         help="file of templates in the format of CRF++; default: a window of two tokens, and pairs",
     )
-    learner.add_argument("--learner", choices=tuple(_LEARNERS), help="default larank")
+    learner.add_argument("--learner", choices=tuple(LEARNERS), help="default larank")
     learner.add_argument("--inference", choices=("greedy", "exact"), help="default greedy")
     learner.add_argument("--order", type=whole(0), help="labels before a token that count")
     learner.add_argument("--C", type=positive, help="cost of a wrong label; default .1")
@@ -80,6 +80,35 @@ def complete(parser: Parser) -> None:
     output.add_argument("--save", type=path, metavar="MODEL", help="write the model at the end")
     output.add_argument(
         "-o", "--output", type=path, metavar="OUT.parquet", help="write the predicted labels"
+    )
+    output.add_argument(
+        "--monitor", action="store_true", help="report the duality gap and its certificate"
+    )
+    output.add_argument(
+        "--checkpoint",
+        type=path,
+        metavar="FILE",
+        help="keep the state of the run there; if the file is there already, go on from it",
+    )
+    output.add_argument(
+        "--checkpoint-every",
+        type=whole(1),
+        default=10_000,
+        metavar="N",
+        help="sentences between two checkpoints; default 10000",
+    )
+    output.add_argument(
+        "--on-error",
+        choices=("raise", "skip", "dead-letter"),
+        default="dead-letter",
+        help="sentences that cannot be used: stop, count, or keep in a file (default)",
+    )
+    output.add_argument(
+        "--dead-letters",
+        type=path,
+        metavar="FILE",
+        help="where they are kept; default dead_letters.jsonl, or with --checkpoint FILE "
+        "FILE.dead_letters.jsonl",
     )
     output.add_argument("--json", action="store_true", help="the report as one line of JSON")
 
@@ -91,16 +120,25 @@ def run(options: argparse.Namespace) -> int:
             check_file(option, file)
     if options.labels is None and options.model is None:
         raise ParameterError("there is nothing to learn without --labels: name them, or --model")
+    if options.checkpoint is not None and (options.output or options.labels is None):
+        raise ParameterError("--checkpoint is of a run that learns, without --output")
     model = _model(options)
-    score, started, interrupted = ChunkScore(), time.perf_counter(), False
-    predicted: list[list[Any]] = []
-    try:
-        for labels in _labelled(model, _sentences(options), score):
-            if options.output is not None:
-                predicted.append(labels)
-    except KeyboardInterrupt:
-        interrupted = True
-    report = _report(model, score, time.perf_counter() - started, options.labels is not None)
+    monitor = TrackingMonitor(model) if options.monitor else None
+    predicted: list[list[Any] | None] = []
+    bad = BadEvents(options.on_error, options.dead_letters, "half")
+    with closing(_source(options)) as source:
+        sequences = SequenceRun(
+            source,
+            monitor or model,
+            learn=options.labels is not None,
+            limit=options.limit,
+            bad_events=bad,
+            checkpoint=options.checkpoint,
+            every=options.checkpoint_every,
+            on_labels=predicted.append if options.output is not None else _ignored,
+        )
+        sequences.execute()
+    report = _report(model, sequences, monitor)
     if options.json:
         print(json.dumps(report))
     else:
@@ -110,7 +148,19 @@ def run(options: argparse.Namespace) -> int:
         _write(options.output, predicted)
     if options.save is not None:
         save(model, options.save)
-    return 130 if interrupted else 0
+    return 130 if sequences.interrupted else 0
+
+
+def label_file(model: str, file: str, tokens: str | None, output: str) -> int:
+    """Write the labels of the sentences of a file, for `streamsvm predict`."""
+    words = [file, "--model", model, "--output", output]
+    parser = Parser(prog="streamsvm predict")
+    complete(parser)
+    return run(parser.parse_args(words if tokens is None else [*words, "--tokens", tokens]))
+
+
+def _ignored(labels: list[Any] | None) -> None:
+    """Take labels that nobody asked for."""
 
 
 def _model(options: argparse.Namespace) -> Any:
@@ -126,7 +176,7 @@ def _model(options: argparse.Namespace) -> Any:
         if not fits or not isinstance(steps[1], SequenceLearner):
             raise ParameterError(f"{options.model} holds no model that `streamsvm label` saved")
         return model
-    cls = _LEARNERS[options.learner or "larank"]
+    cls = LEARNERS[options.learner or "larank"]
     for name in given:
         if name not in inspect.signature(cls).parameters:
             raise ParameterError(f"--{name}: {options.learner} does not take it")
@@ -138,14 +188,12 @@ def _model(options: argparse.Namespace) -> Any:
     return Chain(template) | cls(**given)
 
 
-def _sentences(options: argparse.Namespace) -> Iterator[Sentence]:
-    """Yield the sentences of the file, up to the limit."""
-    is_parquet = options.file.endswith(".parquet")
-    found = _of_parquet(options) if is_parquet else _of_text(options)
-    return islice(found, options.limit)
-
-
-def _of_text(options: argparse.Namespace) -> Iterator[Sentence]:
+def _source(options: argparse.Namespace) -> Any:
+    """Return the source of the file's sentences."""
+    if options.file.endswith(".parquet"):
+        if options.tokens is None:
+            raise ParameterError("--tokens: name the columns of the tokens")
+        return SentenceSource(options.file, options.tokens.split(","), options.labels)
     if options.tokens is not None:
         raise ParameterError("--tokens is for Parquet files: of a text file, all columns are used")
     label = None
@@ -156,57 +204,18 @@ def _of_text(options: argparse.Namespace) -> Iterator[Sentence]:
             raise ParameterError(
                 f"--labels {options.labels}: of a text file, use the number of a column, or -1"
             ) from error
-    with ConllSource(options.file, label) as source:
-        for tokens, labels, _ in source.events():
-            yield tokens, labels  # type: ignore[misc]
+    return ConllSource(options.file, label)
 
 
-def _of_parquet(options: argparse.Namespace) -> Iterator[Sentence]:
-    if options.tokens is None:
-        raise ParameterError("--tokens: name the columns of the tokens")
-    names = options.tokens.split(",")
-    with pq.ParquetFile(options.file) as file:
-        wanted = [*names, *([options.labels] if options.labels else [])]
-        for name in wanted:
-            if name not in file.schema_arrow.names:
-                known = ", ".join(file.schema_arrow.names)
-                raise ParameterError(f"no column {name!r} in {options.file}: it has {known}")
-            if not pa.types.is_list(file.schema_arrow.field(name).type):
-                raise ParameterError(f"column {name!r} of {options.file} holds no lists")
-        for batch in file.iter_batches(_BATCH, columns=wanted):
-            columns = [batch.column(name).to_pylist() for name in wanted]
-            for row in zip(*columns, strict=True):
-                tokens = list(zip(*row[: len(names)], strict=True))
-                yield tokens, row[-1] if options.labels else None
-
-
-def _labelled(model: Any, sentences: Iterator[Sentence], score: ChunkScore) -> Iterator[list[Any]]:
-    """Yield the labels predicted for each sentence, which is learnt afterwards."""
-    chain, learner = steps_of(model)
-    while some := list(islice(sentences, _BATCH)):
-        features = chain.transform_many([tokens for tokens, _ in some])
-        if some[0][1] is None:
-            for labels in learner.predict_many(features):
-                score.n_sentences += 1
-                score.n_tokens += len(labels)
-                yield labels
-            continue
-        true = [labels for _, labels in some]
-        predicted = learner.predict_then_learn_many(features, true)
-        for own, labels in zip(true, predicted, strict=True):
-            score.update(own or [], labels)
-            yield labels
-
-
-def _report(model: Any, score: ChunkScore, seconds: float, learns: bool) -> dict[str, Any]:
-    learner = steps_of(model)[-1]
+def _report(model: Any, sequences: SequenceRun, monitor: TrackingMonitor | None) -> dict[str, Any]:
+    learner, score, seconds = steps_of(model)[-1], sequences.score, sequences.seconds
     found: dict[str, Any] = {
         "sentences": score.n_sentences,
         "tokens": score.n_tokens,
         "seconds": f"{seconds:.3f}",
         "tokens a second": round(score.n_tokens / max(seconds, 1e-9)),
     }
-    if learns:
+    if sequences.learn:
         found["token accuracy"] = score.accuracy
         found["sentence accuracy"] = score.sentence_accuracy
         if score.n_true:
@@ -214,6 +223,14 @@ def _report(model: Any, score: ChunkScore, seconds: float, learns: bool) -> dict
     found |= {"labels": len(learner.classes), "features": learner.n_features}
     if isinstance(learner, LaRankSequenceLabeler):
         found["support patterns"] = learner.n_support_patterns
+    if monitor is not None:
+        values = monitor.get()
+        names = ("dual", "gap", "averaged_gap", "certificate", "kappa")
+        found |= {name: f"{values[name]:.4g}" for name in names if values[name] is not None}
+    if sequences.bad.total:
+        found["not usable"] = sequences.bad.total
+        if sequences.bad.file is not None:
+            found["dead letters"] = str(sequences.bad.file)
     return found
 
 
@@ -223,12 +240,13 @@ def _shown(value: Any) -> str:
     return f"{value:.2%}" if isinstance(value, float) else f"{value:,}"
 
 
-def _write(output: str, predicted: list[list[Any]]) -> None:
+def _write(output: str, predicted: list[list[Any] | None]) -> None:
     """Write the predicted labels, a sentence a row; the file appears when it is complete."""
     target = Path(output)
     partial = target.with_name(f".{target.name}.partial")
     try:
-        column = pa.array([[None if c is None else str(c) for c in row] for row in predicted])
+        texts = [row and [None if c is None else str(c) for c in row] for row in predicted]
+        column = pa.array(texts)
         pq.write_table(pa.table({"labels": column.cast(pa.list_(pa.string()))}), partial)
         os.replace(partial, target)
     finally:

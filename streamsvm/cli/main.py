@@ -45,6 +45,20 @@ def _complete(command: Parser) -> None:
     modules[command.prog.split()[-1]].complete(command)
 
 
+def _of_task(arguments: list[str]) -> list[str]:
+    """Return `replay --task sequence ...` as `label ...`, which has the options of sentences."""
+    if arguments[:1] != ["replay"]:
+        return arguments
+    joined = [*arguments]
+    if "--task" in joined[:-1]:
+        at = joined.index("--task")
+        joined[at : at + 2] = [f"--task={joined[at + 1]}"]
+    if "--task=sequence" not in joined:
+        return arguments
+    joined.remove("--task=sequence")
+    return ["label", *joined[1:]]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code.
 
@@ -59,7 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code.
 
     """
-    options = parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    options = parser().parse_args(_of_task(list(given)))
     from connectors import SourceError
 
     try:

@@ -11,13 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from streamsvm.cli import label
 from streamsvm.cli.evaluate import margins
 from streamsvm.cli.outputs import check_file
 from streamsvm.cli.parser import Parser
 from streamsvm.cli.sources import open_source
 from streamsvm.cli.values import path
 from streamsvm.errors import ParameterError
-from streamsvm.model_files.container import load
+from streamsvm.learners.bases.sequence_learner import SequenceLearner
+from streamsvm.model_files.container import load, steps_of
 from streamsvm.model_files.replacing import naming, replacement
 from streamsvm.run.parts import parts_of
 
@@ -36,6 +38,12 @@ def complete(parser: Parser) -> None:
         "--columns", metavar="A,B,...", help="features; default: all columns that the model knows"
     )
     parser.add_argument(
+        "--tokens",
+        metavar="A,B,...",
+        help="of a model that labels sentences: the columns with the lists of tokens; the output "
+        "is that of `streamsvm label`",
+    )
+    parser.add_argument(
         "--allow-mismatch",
         action="store_true",
         help="predict even if most of the model's columns are missing, or of another kind",
@@ -46,6 +54,10 @@ def run(options: argparse.Namespace) -> int:
     """Predict and write; return the exit code."""
     model = load(options.model)
     _, learner = parts_of(model)
+    if isinstance(steps_of(model)[-1], SequenceLearner):
+        return label.label_file(options.model, options.file, options.tokens, options.output)
+    if options.tokens is not None:
+        raise ParameterError("--tokens is for models that `streamsvm label` saved")
     if learner is None:
         raise ParameterError(f"{options.model} holds no learner that predicts")
     output = Path(options.output)

@@ -30,6 +30,13 @@ def complete(parser: Parser) -> None:
     )
     parser.set_defaults(run=run)
     parser.add_argument("file", type=path, help="Parquet file or folder, or .arrow/.feather file")
+    parser.add_argument(
+        "--task",
+        choices=("classification", "sequence"),
+        default="classification",
+        help="sequence: label the tokens of sentences, with the options of `streamsvm label`; "
+        "default classification",
+    )
     parser.add_argument("--target", required=True, metavar="COLUMN", help="column of the label")
     data = parser.add_argument_group("data")
     data.add_argument("--columns", metavar="A,B,...", help="features; default: all other columns")

@@ -311,7 +311,9 @@ def _gap_rows(monitor: dict[str, Any]) -> list[tuple[str, str]]:
     rows = []
     if monitor.get("objective") is not None:
         meaning = "regularisation plus mean loss, on a sample of the stream"
-        rows.append(("objective", f"{monitor['objective']:.4g}  ({meaning})"))
+        low, high = monitor.get("objective_low"), monitor.get("objective_high")
+        interval = "" if low is None else f", between {low:.4g} and {high:.4g}"
+        rows.append(("objective", f"{monitor['objective']:.4g}{interval}  ({meaning})"))
     if monitor.get("gap") is not None:
         gap, low, high = monitor["gap"], monitor["gap_low"], monitor["gap_high"]
         interval = "" if low == high else f", between {low:.4g} and {high:.4g}"

@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 
+from streamsvm.cli.label import LEARNERS
 from streamsvm.cli.parser import Parser
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.run.warm import KERNELS, WarmProgress, warm
@@ -22,7 +23,7 @@ def complete(parser: Parser) -> None:
     )
     parser.add_argument(
         "--learner",
-        choices=[learner.name for learner in registered_learners()],
+        choices=list(_known()),
         action="append",
         help="for this learner, and no others that are not named; default: all",
     )
@@ -35,13 +36,18 @@ def complete(parser: Parser) -> None:
     parser.set_defaults(run=run)
 
 
+def _known() -> dict[str, type]:
+    """Return the learners by name; those of `streamsvm label` begin with sequence."""
+    known = {learner.name: learner.cls for learner in registered_learners()}
+    return known | {f"sequence_{name}": cls for name, cls in LEARNERS.items()}
+
+
 def run(options: argparse.Namespace) -> int:
     """Compile what was asked for; return the exit code."""
     start = time.perf_counter()
     learners = None
     if options.learner:
-        known = {learner.name: learner.cls for learner in registered_learners()}
-        learners = [known[name] for name in options.learner]
+        learners = [_known()[name] for name in options.learner]
     n = warm(learners, options.kernel, progress=_Lines())
     print(f"done in {time.perf_counter() - start:.1f} s: {n} functions compiled", file=sys.stderr)
     return 0

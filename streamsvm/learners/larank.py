@@ -221,8 +221,7 @@ class LaRankClassifier(DualKernelLearner):
         if n_classes > state.n_vectors.size:
             capacity, d = state.box.size, states.n_columns(state)
             room = max(n_classes, min(2 * n_classes, self.max_classes or _ANY))
-            state = states.grown(state, capacity, d, self._cache_bytes, room)
-            self._state = state
+            state = self._state = states.grown(state, capacity, d, self._cache_bytes, room)
         state.info[0].n_classes = n_classes
         return state
 
@@ -327,7 +326,7 @@ class LaRankClassifier(DualKernelLearner):
         """The bound in the papers' form, in expectation: several times as large, for equal C_i."""
         is_covered = self.K is not None and not self.max_support_vectors and self._state is not None
         value = papers_bound(self._state.info[0], blocks=True) if is_covered else None
-        return Certificate(value, "for uniform steps, without a budget, and equal C_i")
+        return Certificate(value, "the papers' bound is for uniform steps (K), no budget, one C_i")
 
     @property
     def squared_norm(self) -> float:
@@ -394,5 +393,6 @@ register_learner(
     LaRankClassifier,
     "larank",
     renamed={"max_support_patterns": "max_support_vectors"},
+    older={"max_classes": None},  # there was no limit
     attributes={"draws": ("_draws", Field((1,), np.uint64, range=Range(1)))},
 )

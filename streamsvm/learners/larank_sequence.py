@@ -13,6 +13,8 @@ from streamsvm.learners.bases.sequence_batches import label_lists, read_labels, 
 from streamsvm.learners.bases.sequence_file import LARANK_FILE
 from streamsvm.learners.bases.sequence_learner import LIMIT, SequenceLearner
 from streamsvm.model_files.codec import register
+from streamsvm.monitor.certificate import Certificate, Looks
+from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.sequences import inference as sequence_inference
 from streamsvm.solvers.sequences.inference import Batch
 from streamsvm.solvers.sequences.model import LARANK, Schedule
@@ -163,23 +165,50 @@ class LaRankSequenceLabeler(SequenceLearner):
             )
             return self._solver.linear_part(self._patterns, self._model.cost) - 0.5 * square
 
-    def kept_gap(self) -> float:
+    def kept_gap(self) -> KeptGap:
         """Return the duality gap over the support patterns.
 
         Returns
         -------
-        By how much the objective is at most above the lowest possible one, over the patterns kept;
-        0 before the first.
+        ``total``: by how much the objective is at most above the lowest possible one, over the
+        patterns kept; and ``box``, the sum of their C_i. Both are 0 before the first.
 
         """
         with self._lock:
-            return self._kept_gap()
+            if not self._seen:
+                return KeptGap(0.0, 0.0, 0.0)
+            n = len(self._seen)
+            return KeptGap(*self._solver.kept_gap(self._model, self._patterns, self._order, n), 0.0)
 
-    def _kept_gap(self) -> float:
-        if not self._seen:
-            return 0.0
-        n = len(self._seen)
-        return self._solver.kept_gap(self._model, self._patterns, self._order, n)[0]
+    # What a monitor asks for: see `streamsvm.monitor.watched`.
+
+    has_dual = True
+    has_looks = True
+    covers = "kept"
+
+    def at_bound(self) -> np.ndarray:
+        """Return whether each nonzero coefficient is at its upper bound C_i.
+
+        Returns
+        -------
+        bool, one value for each nonzero coefficient.
+
+        """
+        with self._lock:
+            return self._solver.at_bound(self._patterns)
+
+    @property
+    def looks(self) -> Looks:
+        """The sums of looks so far, which estimate and bound the mean gap."""
+        return Looks.of(self._model.info[0])
+
+    @property
+    def certificate(self) -> Certificate:
+        """A bound on the mean normalised gap after the sentences, with 95 % probability."""
+        value = self.looks.bound()
+        if value is None:
+            return Certificate(None, "no support pattern was looked at yet")
+        return Certificate(value, "of the support patterns, after each sentence")
 
     def finish(
         self,
@@ -266,7 +295,7 @@ class LaRankSequenceLabeler(SequenceLearner):
         return sequence_inference.slots_of(self._patterns, n)
 
     def _gap_of(self, batch: Batch | None) -> float:
-        gap = self._kept_gap()
+        gap = self.kept_gap().total
         if batch is not None:
             gap += self._solver.other_gap(
                 self._model, self._patterns, self._order, batch, self._slots(batch), len(self._seen)

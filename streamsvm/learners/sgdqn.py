@@ -25,7 +25,8 @@ class SGDQNClassifier(LinearLearner):
     ----------
     loss
         "squared_hinge", the default, which has a curvature that B can be estimated from; or
-        "hinge", "log", "huber".
+        "hinge", "log", "huber". Steps of the squared hinge go no further than to a margin of 1, as
+        in `SVMSGDClassifier`.
     l2, C, n_expected, t0
         As in `SVMSGDClassifier`.
     power

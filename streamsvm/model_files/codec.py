@@ -53,6 +53,8 @@ class FileClass(NamedTuple):
     """
     renamed: Mapping[str, str] = {}
     """Renamed parameters: {name in older files: name}."""
+    older: Mapping[str, Any] = {}
+    """Parameters that older files lack: {name: value that stands for what the release did then}."""
     prepare: Callable[[Any], Any] = _nothing_to_do
     """Called with the object before it is written; the caller holds its lock."""
     more: Callable[[Any], Content] = _nothing_more
@@ -158,7 +160,7 @@ def from_file(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
 
     """
     how, left = _classes[content["class"]], NamedArrays(arrays)
-    part: Any = how.cls(**parameters_from_json(how.cls, content, how.renamed))
+    part: Any = how.cls(**dict(how.older) | parameters_from_json(how.cls, content, how.renamed))
     if hasattr(part, "_schema"):
         names = distinct(content.get("features"), "features")
         if hasattr(part, "_labels"):

@@ -16,10 +16,11 @@ from streamsvm.monitor.sample import PassedBy
 
 OF_STREAM = ("gap", "gap_kept", "gap_discarded", "gap_low", "gap_high")
 GAPS = (*OF_STREAM, "kept_gap")
+OBJECTIVES = ("objective", "objective_low", "objective_high")
 
 
 class Discarded(NamedTuple):
-    """The summed hinge losses of the examples left out, estimated from a sample of them."""
+    """The summed losses of examples, those left out for instance, estimated from a sample."""
 
     total: float
     low: float
@@ -175,7 +176,7 @@ def sampled_objective(learner: Any, sample: PassedBy) -> float | None:
 
 def stream_objective(
     learner: Any, sample: PassedBy, n_sampled: int, draws: random.Random
-) -> float | None:
+) -> dict[str, float | None]:
     """Return the primal objective over all examples of a stream, divided by the sum of their C_i.
 
     For models of merged vectors, which are no examples: their dual is no bound for the stream.
@@ -193,16 +194,25 @@ def stream_objective(
 
     Returns
     -------
-    float | None
-        Regularisation plus mean loss; None before the first example of the sample.
+    dict[str, float | None]
+        The values of `OBJECTIVES`: regularisation plus mean loss, and the 95 % interval of the
+        sample; None before the first example of the sample.
 
     """
+    n = sample.seen
+    if sample.window is not None:
+        sample.forget_old()
+        n = min(n, sample.window)
     x, signs, weights = sample.draw(
         n_sampled, len(learner.feature_names), np.zeros(0, np.int64), draws
     )
     boxes = learner.boxes_now(signs, weights)
     if not boxes.sum() > 0.0:
-        return None
-    losses = boxes * learner.losses_of(signs, learner.margins_of(x))
-    regularisation = learner.squared_norm / 2.0 / (sample.seen * boxes.mean())
-    return float(regularisation + losses.mean() / boxes.mean())
+        return dict.fromkeys(OBJECTIVES)
+    loss = discarded(boxes * learner.losses_of(signs, learner.margins_of(x)), boxes, n)
+    regularisation = learner.squared_norm / 2.0
+    totals = (loss.total, loss.low, loss.high)
+    return {
+        name: float(regularisation + total) / loss.box
+        for name, total in zip(OBJECTIVES, totals, strict=True)
+    }

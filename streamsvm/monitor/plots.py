@@ -35,9 +35,10 @@ _OPTIMUM = {
     "kept": "the optimum",
     "merged": "the optimum of the vectors kept",
     "stream": "the batch optimum",
+    "since": "the optimum since it is watched",
     "window": "the optimum of the window",
 }
-"""What the model is compared with, by `DualLearner.covers`."""
+"""What the model is compared with, by `TrackingMonitor.covers`."""
 
 
 def write(monitor: Any, folder: Path) -> list[Path]:
@@ -53,7 +54,7 @@ def write(monitor: Any, folder: Path) -> list[Path]:
     Returns
     -------
     list[Path]
-        The paths of the files: gap or objective, then those of the other plots that have values.
+        The paths of the files: gap, objective, or both, then the other plots that have values.
 
     Raises
     ------
@@ -67,7 +68,9 @@ def write(monitor: Any, folder: Path) -> list[Path]:
         raise ImportError("plots need matplotlib: pip install matplotlib") from error
     matplotlib.use("Agg")
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [_gap(monitor, folder) if monitor.learner.has_dual else _objective(monitor, folder)]
+    paths = [_gap(monitor, folder)] if monitor.learner.has_dual else []
+    if not monitor.learner.has_dual or _has_values(monitor, "objective"):
+        paths.append(_objective(monitor, folder))
     for name, (title, label, columns) in _PLOTS.items():
         given = [column for column in columns if _has_values(monitor, column)]
         if not given:
@@ -121,17 +124,21 @@ def _set_log(axes: Any) -> None:
 
 def _gap(monitor: Any, folder: Path) -> Path:
     """Plot the gap, its mean and the certificate over the examples, on log axes."""
-    covers = monitor.learner.covers
+    covers = monitor.covers
     figure, axes = _axes(f"How far the model is from {_OPTIMUM[covers]}", "normalised duality gap")
     t, low = _series(monitor, "gap_low")
     high = monitor.history.column("gap_high")
     now = "kept_gap" if covers == "merged" else "gap"
-    axes.plot(*_series(monitor, now), color="tab:blue", alpha=0.5, linewidth=1, label="gap now")
+    axes.plot(
+        *_series(monitor, now), color="tab:blue", alpha=0.5, linewidth=1, label="gap, measured"
+    )
     if (high > low).any():
         band = {"color": "tab:blue", "alpha": 0.15, "linewidth": 0}
         axes.fill_between(t, low, high, label="its 95 % interval, from a sample", **band)
     if _has_values(monitor, "averaged_gap"):
-        mean = {"color": "tab:blue", "label": "mean of the gap so far"}
+        # Where the gap is of the kept examples alone, it is the seen gap.
+        name = "seen gap: its mean so far, estimated" if covers == "kept" else "its mean so far"
+        mean = {"color": "tab:blue", "label": name}
         axes.plot(*_series(monitor, "averaged_gap"), **mean)
     if _has_values(monitor, "certificate"):
         bounded = "the mean"
@@ -140,7 +147,7 @@ def _gap(monitor: Any, folder: Path) -> Path:
             seen = {
                 "color": "tab:orange",
                 "linestyle": "--",
-                "label": "mean, of kept examples alone",
+                "label": "seen gap: mean, of kept examples alone",
             }
             axes.plot(*_series(monitor, "seen_gap"), **seen)
         bound = f"certificate: {bounded} is below, with {monitor.confidence:.0%}"
@@ -151,8 +158,14 @@ def _gap(monitor: Any, folder: Path) -> Path:
 
 
 def _objective(monitor: Any, folder: Path) -> Path:
-    """Plot the primal objective of a learner that has no dual, and so no gap."""
+    """Plot the primal objective over the stream of a learner that has no gap of the stream."""
     figure, axes = _axes("Objective", "regularisation plus mean loss, on a sample")
-    axes.plot(*_series(monitor, "objective"), color="tab:blue")
+    t, objective = _series(monitor, "objective")
+    axes.plot(t, objective, color="tab:blue", label="objective")
+    if _has_values(monitor, "objective_low"):
+        low, high = (monitor.history.column(f"objective_{end}") for end in ("low", "high"))
+        band = {"color": "tab:blue", "alpha": 0.15, "linewidth": 0}
+        axes.fill_between(t, low, high, label="its 95 % interval, from a sample", **band)
     _set_log(axes)
+    axes.legend(fontsize="small")
     return _write(figure, folder / "objective.png")

@@ -124,12 +124,18 @@ class Presentation(ABC):
         return reason
 
     @property
+    def covers(self) -> str:
+        """What the gap is about: as of the learner, or "since" the monitor was attached."""
+        covers: str = getattr(self.learner, "covers", "stream")
+        # Of examples before it, the monitor knows only those that the learner keeps.
+        return "since" if self._n_before and covers == "stream" else covers
+
+    @property
     def about(self) -> dict[str, Any]:
         """What the figures are about: `certificate_reason`, `covers` and `confidence` by name."""
-        covers = getattr(self.learner, "covers", "stream")
         return {
             "certificate_reason": self.certificate_reason,
-            "covers": covers,
+            "covers": self.covers,
             "confidence": self.confidence,
         }
 

@@ -43,7 +43,7 @@ def record_of(monitor: Any, n_sampled: int) -> dict[str, Any]:
         if learner.covers == "merged":
             # Merged vectors are no examples: of the stream's gap nothing is known.
             record |= dict.fromkeys(gap.OF_STREAM)
-            record["objective"] = gap.stream_objective(learner, sample, n_sampled, draws)
+            record |= gap.stream_objective(learner, sample, n_sampled, draws)
     else:
         record["objective"] = gap.sampled_objective(learner, sample)
     looks = looks_of(learner)

@@ -19,6 +19,8 @@ MEANINGS = {
     "n_bounded": "of them at C: margin errors",
     "dual": "dual objective now",
     "objective": "regularisation plus mean loss, on a sample of the stream: what is minimised",
+    "objective_low": "objective, lower end of the sample's 95 % interval",
+    "objective_high": "objective, upper end",
     "seen_gap": "mean of kept_gap so far, estimated from examples looked at after the steps",
     "certificate": "upper bound of the mean of kept_gap, at all moments",
     "seen_gap_recent": "the same estimate as seen_gap, of late",
@@ -49,9 +51,11 @@ ABOUT = {
     "kept": "excess over the optimum of the examples kept, at most",
     "merged": "excess over the optimum of the vectors kept, at most",
     "stream": "excess over the batch optimum, at most",
+    "since": "excess over the optimum of the examples since the monitor was attached, and those "
+    "kept from before, at most",
     "window": "excess over the optimum of the window, at most",
 }
-"""What the gap is about, by `DualLearner.covers`."""
+"""What the gap is about, by `TrackingMonitor.covers`."""
 
 
 def shown(value: Any) -> str:
@@ -109,15 +113,26 @@ def panel(monitor: Any, values: Mapping[str, Any]) -> Table:
             reason = monitor.certificate_reason
             chance = f"with {monitor.confidence:.0%} probability"
             meaning = reason if value is None else f"{meaning} {chance}: {reason}"
+        if name == "certificate_papers" and value is None:
+            meaning = _no_papers(monitor)
         if name == "gap":
-            covers = getattr(monitor.learner, "covers", "stream")
             meaning = (
-                f"measured normalised gap now: {ABOUT[covers]}"
+                f"measured normalised gap now: {ABOUT[monitor.covers]}"
                 if value is not None
                 else ("not known of the stream, as vectors were merged; the objective, at most")
             )
         table.add_row(name, shown(value), escape(meaning))
     return table
+
+
+def _no_papers(monitor: Any) -> str:
+    """Say why there is no bound in the papers' form."""
+    bound = getattr(monitor.learner, "papers_certificate", None)
+    if bound is None:
+        return "none: the papers' bound needs K uniform steps after each example"
+    if bound.value is not None:
+        return "none: the papers' bound is about the time before the monitor, too"
+    return f"none: {bound.reason}"
 
 
 def text(monitor: Any) -> str:

@@ -113,6 +113,11 @@ class TrackingMonitor(Presentation):
         self.history = History(most)
         self._rates = Rates()
         self._scores = Scores(metrics)
+        if self._scores.wants_probabilities and not hasattr(self.learner, "probabilities_of"):
+            raise ParameterError(
+                f"metrics: {type(self.learner).__name__} has no probabilities; use metrics of "
+                "labels (Accuracy, F1, ...)"
+            )
         # Public for the learner: probabilities must be computed before its calibration learns.
         self.asks_probabilities = self._scores.wants_probabilities
         self._has_dual = self.learner.has_dual
@@ -144,6 +149,9 @@ class TrackingMonitor(Presentation):
         self._last: dict[str, Any] = {}
         self._is_thorough = False
         self._attach()
+        if self._n_before:
+            # So that `last` has values of a model that was loaded, and may only predict.
+            self._measured(self.sample)
 
     # Learning through the monitor
 
@@ -342,7 +350,8 @@ class TrackingMonitor(Presentation):
         dict[str, Any]
             n_examples, n_support_vectors, n_free, n_bounded, dual, gap, gap_kept, gap_discarded,
             gap_low, gap_high, kept_gap, averaged_gap (linear learners by stochastic gradients have
-            objective in the place of the last eleven; learners whose vectors are merged have both),
+            objective in the place of the last eleven; learners whose vectors are merged have both,
+            and objective_low and objective_high),
             seen_gap, certificate, seen_gap_recent, certificate_recent, certificate_papers, kappa,
             delta, accuracy, accuracy_recent, balanced_accuracy, one key a metric,
             examples_per_second, latency_p50 and latency_p99 (seconds an example), kernel_values,
@@ -359,7 +368,8 @@ class TrackingMonitor(Presentation):
         Returns
         -------
         dict[str, Any]
-            The record, with the names of `get`; empty before the first one.
+            The record, with the names of `get`; empty before the first one, which is made after
+            `every` examples, or at once around a model that has learnt.
 
         """
         return dict(self._last)

@@ -196,7 +196,12 @@ def learner_of(model: Any) -> Any:
     """
     steps = getattr(model, "steps", None)
     learner = list(steps.values())[-1] if steps else model
-    if not (hasattr(learner, "observer") and hasattr(learner, "has_dual")):
+    if hasattr(learner, "observer") and not hasattr(learner, "has_dual"):
+        raise ParameterError(
+            f"{type(learner).__name__} keeps no examples, so that there is no gap to follow; use "
+            "LaRankSequenceLabeler, or metrics of the labels that it predicts"
+        )
+    if not hasattr(learner, "observer"):
         raise ParameterError(
             f"{type(learner).__name__} is no learner of ours, so that there is no gap to follow; "
             "use LASVMClassifier or TrackingSVMClassifier, or a pipeline that ends in one"

@@ -25,6 +25,7 @@ _LEAST_FOR_SHARE = 100
 _MOST_BITS = 10_000
 _LEAST_FOR_HALF = 1000
 _MOST_REASONS = 1000
+_MOST_CHARACTERS = 2000  # of a reason: the name of a feature may be as long as a message
 
 OnError = str | Callable[[dict[str, Any]], None]
 
@@ -164,6 +165,8 @@ class BadEvents:
             The policy is ``"raise"``, or there are more than `most` bad events.
 
         """
+        if len(reason) > _MOST_CHARACTERS:
+            reason = f"{reason[:_MOST_CHARACTERS]}... ({len(reason):,} characters)"
         self._count(event, kind, reason)
         self._keep(event, reason)
         if self._batch is not None:

@@ -25,7 +25,6 @@ from streamsvm.errors import (
     ParameterError,
     StreamSVMError,
 )
-from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files import codec, replacing
 from streamsvm.model_files import container as model_file
 from streamsvm.model_files.json_values import as_json, checked
@@ -214,7 +213,7 @@ class Checkpoint:
             self._writing.release()
 
     def _write(self, run: Any) -> None:
-        about: dict[str, Any] = {"run": _state_of(run), "settings": _settings_of(run)}
+        about: dict[str, Any] = {"run": _state_of(run), "settings": settings_of(run)}
         arrays: dict[str, Any] = {}
         if run.monitor is not None:
             about["monitor"], arrays = monitor_file.to_file(run.monitor)
@@ -250,18 +249,18 @@ class Checkpoint:
             raise CheckpointError(
                 f"{self.path} is a model, not a checkpoint: use another file, or load the model"
             )
-        with _as_damage(self.path):
+        with as_damage(self.path):
             self._check(run, model, about)
             place = Place(**about["run"]["place"])
         # Outside of the `with`: an error here is about the source, not about the file. Before the
         # model changes: a source that is not what it was is refused.
         if place.snapshot is not None:
             self._resume_source(run, place.snapshot)
-        with _as_damage(self.path):
+        with as_damage(self.path):
             for own, kept in zip(
                 model_file.steps_of(run.model), model_file.steps_of(model), strict=True
             ):
-                _adopt(own, kept)
+                adopt(own, kept)
             if run.monitor is not None:
                 monitor_file.fill(run.monitor, about["monitor"], arrays)
             if run.late is not None:
@@ -286,7 +285,7 @@ class Checkpoint:
 
     def _check(self, run: Any, model: Any, about: dict[str, Any]) -> None:
         """Refuse the state of another run."""
-        own = _settings_of(run)
+        own = settings_of(run)
         kept = _renamed(checked(about["settings"], dict, "the settings"), own)
         differing = [
             f"{name} {kept.get(name)} there, {own.get(name)} here"
@@ -305,7 +304,7 @@ class Checkpoint:
 
 
 @contextlib.contextmanager
-def _as_damage(path: Path) -> Iterator[None]:
+def as_damage(path: Path) -> Iterator[None]:
     """Turn errors from content of a wrong type into a `DamagedModelFileError`."""
     try:
         yield
@@ -326,7 +325,7 @@ def _renamed(kept: dict[str, str], own: dict[str, str]) -> dict[str, str]:
     return kept
 
 
-def _settings_of(run: Any) -> dict[str, str]:
+def settings_of(run: Any) -> dict[str, str]:
     """Return, as texts by name, the settings that a resumed run must have, too."""
     settings = {"positive": repr(run.positive)}
     if run.late is not None:
@@ -340,11 +339,11 @@ def _settings_of(run: Any) -> dict[str, str]:
     return settings
 
 
-def _adopt(own: Any, kept: Any) -> None:
+def adopt(own: Any, kept: Any) -> None:
     """Replace the attributes of `own` by those of `kept`, except its observer."""
     observer = getattr(own, "observer", None)
     own.__dict__.update(kept.__dict__)
-    if isinstance(own, Learner):
+    if hasattr(own, "observer"):
         own.observer = observer
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +16,13 @@ from streamsvm.errors import ParameterError
 from streamsvm.features.matrices import SparseMatrix
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.learners.bases.rehearsal import N_EVENTS, made_up, rehearsal_copy, rehearse_events
+from streamsvm.learners.bases.sequence_learner import SequenceLearner
+from streamsvm.learners.larank_sequence import LaRankSequenceLabeler
+from streamsvm.learners.sequence_pa import SequencePA
+from streamsvm.learners.sequence_perceptron import SequencePerceptron
+from streamsvm.model_files.container import load
 from streamsvm.monitor.tracker import TrackingMonitor
+from streamsvm.preprocessing.chain import Chain
 from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.support.rows import sparse
@@ -30,7 +38,9 @@ KERNELS: dict[str, Any] = {
 def _variants() -> dict[type, tuple[dict[str, Any], ...]]:
     """Return the parameters to compile each class with."""
     known = {learner.cls: learner.variants for learner in registered_learners()}
-    return known | {StandardScaler: ({},), RandomFourierFeatures: ({"gamma": 1.0},)}
+    known |= {StandardScaler: ({},), RandomFourierFeatures: ({"gamma": 1.0},)}
+    both = {"inference": "greedy"}, {"inference": "exact"}
+    return known | dict.fromkeys((LaRankSequenceLabeler, SequencePA, SequencePerceptron), both)
 
 
 class WarmProgress(NamedTuple):
@@ -162,6 +172,8 @@ def _by_rows(model: Any, sparse: bool | None) -> Iterator[tuple[str, Any]]:
     if "kernel" in inspect.signature(type(model)).parameters:
         kernel = model.kernel
         name += ", rbf" if kernel is None else f", {type(kernel).__name__.lower()}"
+    if hasattr(model, "inference"):
+        name += f", {model.inference}"
     if getattr(model, "max_support_vectors", None):
         name += ", bounded"
     if not hasattr(model, "sparse"):
@@ -179,6 +191,9 @@ def _by_rows(model: Any, sparse: bool | None) -> Iterator[tuple[str, Any]]:
 def _exercise(model: Any) -> None:
     """Compile a model by using it: learn, predict, finish and measure generated data."""
     x, labels = made_up(N_EVENTS)
+    if isinstance(model, SequenceLearner):
+        _exercise_sequences(rehearsal_copy(model))
+        return
     if isinstance(model, (StandardScaler, RandomFourierFeatures)):
         _exercise_transformer(model.clone(), x)
         return
@@ -208,3 +223,21 @@ def _exercise_transformer(model: StandardScaler | RandomFourierFeatures, x: np.n
     model.learn_many(x)
     model.transform_many(x)
     model.transform_matrix(SparseMatrix(range(x.shape[1]), sparse(x.astype(np.float32))))
+
+
+def _exercise_sequences(model: SequenceLearner) -> None:
+    """Compile a learner of label sequences, and the features that `Chain` makes."""
+    words = [[f"w{(3 * i + t) % 5}" for t in range(4)] for i in range(30)]
+    labels = [["a" if word < "w2" else "b" for word in sentence] for sentence in words]
+    X = Chain().transform_many(words)
+    model.learn_many(X, labels)
+    model.predict_many(X)
+    model.decision_function_one(words[0])
+    if isinstance(model, LaRankSequenceLabeler):
+        model.finish(gap=1e-9, max_passes=1)
+        if model.window is None and model.max_support_patterns is None:
+            model.finish(X, labels, gap=1e-9, max_passes=1)
+    with tempfile.TemporaryDirectory() as folder:
+        # Reading a file fills the patterns by compiled code, too.
+        model.save(Path(folder, "model.svm"))
+        load(Path(folder, "model.svm"))

@@ -2,7 +2,8 @@
 
 Each run is made with and without a `TrackingMonitor` at its defaults, in turns and in both orders;
 printed are the median time of an example without, and the medians of the paired ratios less one and
-of the differences.
+of the differences. A second table has the cost of a learner's looks, from which certificates are
+computed, as a share of learning in batches; no learner can do without them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ from streamsvm import (
     TrackingMonitor,
     TrackingSVMClassifier,
 )
+from streamsvm._compile import compiled
 from streamsvm.run.runner import Run
+from streamsvm.solvers.lasvm import looks as lasvm_looks
+from streamsvm.solvers.tracking import state as tracking_state
+from streamsvm.solvers.tracking import step as tracking_step
 from tests.golden import problems
 
 BANANAS = list(datasets.Bananas())
@@ -98,8 +103,53 @@ def timed(how, model) -> float:
     return time.process_time() - start
 
 
+@compiled
+def _looks_of_lasvm(state, n):
+    for _ in range(n):
+        lasvm_looks.look(state)
+
+
+@compiled
+def _looks_of_tracking(state, n):
+    """Make the looks of n examples at K = 10: nine at examples of steps, and one of their own."""
+    i = state.active.members[0]
+    for _ in range(n):
+        for _ in range(9):
+            tracking_state.look_at(state, i, state.f[i], 0.0)
+        tracking_step._look(state, 0.0)
+
+
+def print_looks(most: int = 1000) -> None:
+    """Print what the looks of an example cost."""
+    print(
+        "\n| learner after 3,000 examples | us an example | looks, us | share |\n|---|---|---|---|"
+    )
+    makers = {
+        "LASVM": (LASVMClassifier, _looks_of_lasvm),
+        "tracking, K 10": (
+            lambda kernel: TrackingSVMClassifier(kernel, seed=1),
+            _looks_of_tracking,
+        ),
+    }
+    for data, problem in (("Adult", problems.adult()), ("Banana", problems.banana())):
+        for name, (make, look) in makers.items():
+            model = make(problem.kernel)
+            model.learn_many(problem.x[:3000], problem.y[:3000])
+            start = time.process_time()
+            model.learn_many(problem.x[3000:4000], problem.y[3000:4000])
+            whole = (time.process_time() - start) / 1000
+            look(model._state, 10)
+            times = []
+            for _ in range(20):
+                start = time.process_time()
+                look(model._state, most)
+                times.append((time.process_time() - start) / most)
+            own = min(times)
+            print(f"| {data}, {name} | {1e6 * whole:.1f} | {1e6 * own:.2f} | {own / whole:.1%} |")
+
+
 def main() -> None:
-    """Print a table."""
+    """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=9)
     repeats = parser.parse_args().repeats
@@ -117,6 +167,7 @@ def main() -> None:
             found.append((times[False], times[True] / times[False] - 1, times[True] - times[False]))
         without, share, more = np.median(found, axis=0)
         print(f"| {name} | {1e6 * without / n:.2f} | {share:+.1%} | {1e6 * more / n:.2f} |")
+    print_looks()
 
 
 if __name__ == "__main__":

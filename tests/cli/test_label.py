@@ -74,8 +74,8 @@ def test_text_files_and_going_on(capsys):
         (["a.txt", "--labels", "-1", "--tokens", "a"], 2, "--tokens is for Parquet"),
         (["none.txt", "--labels", "-1"], 1, "none.txt: No such file"),
         (["a.parquet", "--labels", "chunk"], 2, "name the columns of the tokens"),
-        (["a.parquet", "--labels", "chunk", "--tokens", "x"], 2, "no column 'x'"),
-        (["a.parquet", "--labels", "chunk", "--tokens", "n"], 2, "holds no lists"),
+        (["a.parquet", "--labels", "chunk", "--tokens", "x"], 1, "`x` is not a column"),
+        (["a.parquet", "--labels", "chunk", "--tokens", "n"], 1, "a column of tokens holds lists"),
         (["a.txt", "--labels", "-1", "--learner", "perceptron", "--C", "1"], 2, "does not take it"),
         (["a.txt", "--labels", "-1", "--save", "."], 2, "is a folder"),
         (["a.txt", "--labels", "-1", "--order", "99"], 2, "at most 32"),
@@ -106,3 +106,85 @@ def test_an_interruption_reports_and_saves(capsys, monkeypatch):
     monkeypatch.setattr(streamsvm.LaRankSequenceLabeler, "predict_then_learn_many", interrupted)
     assert main(["label", "a.txt", "--labels", "-1", "--save", "m.svm"]) == 130
     assert calls and "sentences" in capsys.readouterr().out and Path("m.svm").exists()
+
+
+def test_replay_of_task_sequence_is_label(capsys):
+    assert main(["replay", "a.txt", "--task", "sequence", "--labels", "-1", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    expected = report(capsys, "a.txt", "--labels", "-1")
+    timed = {"seconds", "tokens a second"}
+    assert {k: v for k, v in found.items() if k not in timed} == {
+        k: v for k, v in expected.items() if k not in timed
+    }
+    assert main(["replay", "a.txt", "--task=sequence", "--labels", "-1"]) == 0
+    with pytest.raises(SystemExit):
+        main(["replay", "a.parquet", "--task", "parsing", "--target", "n"])
+    assert "unknown value 'parsing'" in capsys.readouterr().err
+
+
+def test_predict_writes_labels_of_sentences(capsys):
+    main(["label", "a.parquet", "--tokens", "word,tag", "--labels", "chunk", "--save", "m.svm"])
+    columns = ["--tokens", "word,tag"]
+    assert main(["predict", "m.svm", "a.parquet", *columns, "-o", "p.parquet"]) == 0
+    assert main(["label", "a.parquet", *columns, "--model", "m.svm", "-o", "l.parquet"]) == 0
+    assert pq.read_table("p.parquet") == pq.read_table("l.parquet")
+    capsys.readouterr()
+    assert main(["predict", "m.svm", "a.parquet", "-o", "p.parquet"]) == 2
+    assert "--tokens: name the columns" in capsys.readouterr().err
+
+
+def test_the_monitor_reports_the_gap(capsys):
+    found = report(capsys, "a.txt", "--labels", "-1", "--monitor")
+    assert float(found["gap"]) > 0.0 and float(found["certificate"]) > float(found["averaged_gap"])
+
+
+def test_sentences_that_cannot_be_used_are_kept_apart(capsys):
+    rows = {
+        "word": [["a"], ["a", "b"], None, ["b"], []],
+        "chunk": [["B"], ["B"], ["B"], [None], []],
+    }
+    pq.write_table(pa.table(rows), "bad.parquet")
+    arguments = ["bad.parquet", "--tokens", "word", "--labels", "chunk"]
+    found = report(capsys, *arguments)
+    assert found["sentences"] == 2 and found["tokens"] == 1 and found["not usable"] == 3
+    letters = [json.loads(line) for line in Path(found["dead letters"]).read_text().splitlines()]
+    assert [letter["position"]["row"] for letter in letters] == [1, 2, 3]
+    assert "unequal lengths" in letters[0]["reason"] and "missing" in letters[2]["reason"]
+    assert main(["label", *arguments, "--on-error", "raise"]) == 1
+    report(capsys, *arguments, "--on-error", "skip", "--save", "m.svm")
+    predict = ["label", "bad.parquet", "--tokens", "word", "--model", "m.svm", "-o", "o.parquet"]
+    assert main([*predict, "--on-error", "skip"]) == 0
+    lengths = [
+        None if row is None else len(row)
+        for row in pq.read_table("o.parquet")["labels"].to_pylist()
+    ]
+    assert lengths == [1, 2, None, 1, 0]
+
+
+@pytest.mark.parametrize("file", ["a.parquet", "a.txt"])
+@pytest.mark.parametrize("monitor", [[], ["--monitor"]])
+def test_a_run_goes_on_from_its_checkpoint(file, monitor, capsys):
+    columns = ["--tokens", "word,tag"] if file == "a.parquet" else []
+    labels = "chunk" if columns else "-1"
+    if not columns:
+        Path(file).write_text(Path(file).read_text() * 10)
+    arguments = [file, *columns, "--labels", labels, *monitor]
+    whole = report(capsys, *arguments, "--save", "whole.svm")
+    run = [*arguments, "--checkpoint", "c.ckpt", "--checkpoint-every", "7"]
+    for limit in ("10", "23"):
+        assert report(capsys, *run, "--limit", limit)["sentences"] == int(limit)
+    parts = report(capsys, *run, "--save", "parts.svm")
+    for name, value in whole.items():
+        if name not in ("seconds", "tokens a second", "features"):
+            # Sums of single precision are taken in another order after a file was read.
+            assert float(parts[name]) == pytest.approx(float(value), rel=1e-3), name
+    tokens = [list(zip(s, [w[0] for w in s], strict=True)) for s in WORDS]
+    models = [streamsvm.load(name) for name in ("whole.svm", "parts.svm")]
+    assert models[0].predict_many(tokens) == models[1].predict_many(tokens)
+    assert main(["label", *run, "--C", "2"]) == 1
+    assert "C 0.1 there, 2.0 here" in capsys.readouterr().err
+    Path("b.txt").write_text("x y B\n")
+    assert main(["label", "b.txt", "--labels", "-1", *monitor, "--checkpoint", "c.ckpt"]) == 1
+    assert "of another source" in capsys.readouterr().err
+    assert main(["label", *arguments, "--checkpoint", "parts.svm"]) == 1
+    assert "no checkpoint of a run of sentences" in capsys.readouterr().err

@@ -556,3 +556,23 @@ def test_no_payload_stops_the_stream(payloads, decode):
     places = sorted([row for _, row, *_ in found] + [r.position.row for r in rejects])
     # An Arrow stream of no rows is neither.
     assert decode == "arrow" or places == list(range(len(payloads)))
+
+
+def test_large_messages_are_read_a_few_at_a_time():
+    values = [json.dumps({"t": f"{i}" + "x" * 10**6, "y": i % 2 == 0}).encode() for i in range(90)]
+    asked = []
+
+    class Consumer:
+        next = 0
+
+        def consume(self, n, timeout):
+            asked.append(n)
+            first, self.next = self.next, min(self.next + min(n, 70), len(values))
+            return [Message("t", 0, i, None, values[i], None) for i in range(first, self.next)]
+
+    batches = list(KafkaSource(Consumer(), "y", timeout=0.01, idle=0.02).batches())
+    sizes = [len(batch) for batch in batches if len(batch)]
+    # 51 are held until the type of labels is known; in all others there are 8 MB at most.
+    assert (sum(sizes), sorted(sizes)[-2]) == (90, 7)
+    assert asked[:3] == [500, 7, 7]
+    assert [row for batch in batches for row in batch.rows.tolist()] == list(range(90))

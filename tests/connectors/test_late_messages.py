@@ -176,6 +176,28 @@ def test_dead_letters_go_to_a_topic():
     assert "JSON" in letter["reason"]
 
 
+def test_letters_of_large_messages_are_cut():
+    sent = []
+
+    class Producing(Producer):
+        def produce(self, topic, value, key, on_delivery):
+            assert len(value) < 1_000_000, "as librdkafka and brokers"
+            sent.append(json.loads(value))
+
+    wide = {f"feature {i}": 1.0 for i in range(40_000)} | {"a": math.nan, "y": True}
+    named = {"n" * 400_000: math.nan, "y": True}
+    good = [{"a": float(i % 7), "y": i % 7 > 3} for i in range(60)]
+    payloads = [json.dumps(value).encode() for value in [*good, wide, named]]
+    bad = BadEvents(LetterTopic(Producing(), "dead"))
+    report = Run(KafkaSource(payloads, "y"), LASVMClassifier(), bad_events=bad).execute()
+    assert (report.learnt, report.bad) == (60, {"bad feature": 2})
+    assert [letter["position"]["row"] for letter in sent] == [60, 61]
+    assert sent[0]["payload"].startswith('{"feature 0": 1.0, "feature 1"')
+    assert len(json.dumps(sent[0])) < 10_000
+    assert "characters)" in sent[1]["reason"]
+    assert len(bad.most_frequent) < 3000
+
+
 def test_letters_that_cannot_be_delivered_stop_the_run():
     with pytest.raises(SourceError, match="3 dead letters were refused: too large"):
         run_with_letters(Producer(refuses=True))

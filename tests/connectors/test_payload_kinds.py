@@ -9,6 +9,8 @@ from connectors import KafkaSource, MemorySource
 from connectors.messages import Message
 from streamsvm import LASVMClassifier, StandardScaler
 from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
 
 
@@ -86,3 +88,33 @@ def test_dead_letters_hold_the_payload_as_it_came():
     letters = []
     Run(MemorySource(events), LASVMClassifier(), bad_events=BadEvents(letters.append)).execute()
     assert "payload" not in letters[0]
+
+
+def two_topics(n=400, **at):
+    """Return events without labels, their labels from another topic, a little later."""
+    for i, message in enumerate(messages(n, **at)):
+        event = json.loads(message.value)
+        label = json.dumps({"y": event.pop("y"), "amount": "a text"}).encode()
+        key = b"%d" % i
+        yield message._replace(key=key, value=json.dumps(event).encode())
+        yield Message("labels", 0, i, key, label, None)
+
+
+@pytest.mark.parametrize("limit", [None, 70, 300])
+def test_events_whose_labels_come_in_another_topic_have_the_same_checks(limit, tmp_path):
+    odd = {"m0": {"amount": "1"}, "m200": {"amount": "12.50"}, "m300": {"at": "2026-01-01T00:00"}}
+    for n in {limit, None}:
+        letters = []
+        model = StandardScaler() | LASVMClassifier()
+        source = KafkaSource(two_topics(**odd), "y", labels="labels", batch_size=10)
+        report = Run(
+            source,
+            model,
+            bad_events=BadEvents(letters.append),
+            late=LateLabels(),
+            checkpoint=Checkpoint(tmp_path / "run.ckpt"),
+            limit=n,
+        ).execute()
+    assert (report.rows, report.learnt) == (400, 397)
+    assert sum(report.bad.values()) == 3
+    assert sorted(model["LASVMClassifier"].feature_names) == ["amount", "shop=a", "shop=b"]

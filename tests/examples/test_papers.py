@@ -13,7 +13,7 @@ import pytest
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "papers"
 SCRIPTS = sorted(FOLDER.glob("figure*.py"))
 THESIS = sorted(FOLDER.glob("thesis_*.py"))
-WITH_LIBSVM = ("4_1", "4_3", "5_2")
+WITH_LIBSVM = ("4_1", "4_9", "4_3", "5_2")
 PLOTS = {
     "thesis_figure_3_2": [
         f"thesis_figure_3_{i}_{name}_{across}"
@@ -26,6 +26,7 @@ PLOTS = {
         f"thesis_figure_4_3_{part}"
         for part in ("error", "seconds", "vectors", "seconds_by_vectors")
     ],
+    "thesis_figure_4_9": ["thesis_figure_4_9"],
     "thesis_figure_5_1": ["thesis_figure_5_1_letter", "thesis_figure_5_1_usps"],
     "thesis_table_4_1": [f"thesis_figure_4_{i}" for i in (5, 6, 7, 8)],
     "thesis_table_4_3": [],

@@ -102,7 +102,7 @@ def main() -> None:
             flush=True,
         )
         if isinstance(model, LaRankSequenceLabeler):
-            dual, gap = model.dual, model.kept_gap()
+            dual, gap = model.dual, model.kept_gap().total
             print(f"{'':20} dual {dual:.1f}, gap over {model.n_support_patterns} kept {gap:.1f}")
     words, letters = ocr("train")
     words_test, letters_test = ocr("test")

@@ -281,6 +281,18 @@ def test_one_class_too_many_is_refused_and_the_limit_can_be_raised():
         LaRankClassifier(max_classes=1)
 
 
+def test_a_file_from_before_there_was_a_limit_loads_with_its_classes():
+    model = LaRankClassifier(max_classes=None, seed=1)
+    model.learn_many(*many_classes(1100))
+    content, arrays = codec.to_file(model)
+    del content["parameters"]["max_classes"]
+    loaded = codec.from_file(content | {"class": "LaRankClassifier"}, arrays)
+    same(model, loaded)
+    for each in (model, loaded):
+        each.learn_one({0: 2000.0}, 2000)
+    same(model, loaded)
+
+
 def test_there_is_room_for_no_more_classes_than_the_limit():
     rooms = []
     for most in (None, 130):

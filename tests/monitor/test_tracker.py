@@ -354,26 +354,6 @@ def test_the_mean_gap_does_not_depend_on_the_records(data):
     assert len(set(found)) == 1 and found[0] > 0.0
 
 
-@pytest.mark.parametrize("learner", [LASVMClassifier, TrackingSVMClassifier])
-def test_a_monitor_of_a_model_that_has_learnt_starts_with_itself(data, learner):
-    x, y = data
-    model = learner(seed=1)
-    model.learn_many(x[:300], y[:300])
-    monitor = watched(model)
-    values = monitor.get()
-    assert values["n_examples"] == 0 and values["gap"] is not None
-    assert values["averaged_gap"] is values["certificate"] is values["accuracy"] is None
-    assert "since the monitor was attached, after 300 examples" in " ".join(
-        monitor.report().split()
-    )
-    before = model.looks
-    monitor.learn_many(x[300:], y[300:])
-    values, since = monitor.get(), model.looks.since(before)
-    assert values["n_examples"] == since.n == 400
-    assert values["seen_gap"] == since.mean and values["certificate"] == since.bound()
-    assert values["certificate_papers"] is None
-
-
 def test_what_is_recent_forgets(data):
     x, y = data
     monitor = watched(TrackingSVMClassifier(kernel=kernels.RBF(gamma=1.0), seed=1), horizon=100)

@@ -9,8 +9,11 @@ import pytest
 
 import streamsvm
 from streamsvm import (
+    LaRankSequenceLabeler,
     LASVMClassifier,
     RandomFourierFeatures,
+    SequencePA,
+    SequencePerceptron,
     StandardScaler,
     SVMSGDClassifier,
     _compile,
@@ -23,6 +26,7 @@ from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.run import warm as warming
 
 ROOT = Path(__file__).resolve().parents[2]
+SEQUENCES = (LaRankSequenceLabeler, SequencePA, SequencePerceptron)
 compiled = pytest.mark.skipif(not _compile.JIT, reason="compiled code is switched off")
 
 # Counts what is compiled or loaded: the cache may have it already, but not the process.
@@ -153,13 +157,15 @@ def used(monkeypatch):
 def test_warm_takes_all_configurations(used):
     moments = []
     assert streamsvm.warm(progress=moments.append) == 0
-    # Six learners with kernels and bounds, one without bounds, two linear ones, two transformers.
-    assert len(used) == 6 * (3 * 2 * 2) + 3 * 2 + 2 * 2 + 2
+    # Six learners with kernels and bounds, one without bounds, two linear ones, two transformers,
+    # three of label sequences with two kinds of inference.
+    assert len(used) == 6 * (3 * 2 * 2) + 3 * 2 + 2 * 2 + 2 + 3 * 2
     assert [now.done for now in moments] == list(range(len(used) + 1))
     assert {now.total for now in moments} == {len(used)}
     assert len({now.configuration for now in moments}) == len(used) + 1
     learners = {learner.cls for learner in registered_learners()}
-    assert {type(m) for m in used} == learners | {RandomFourierFeatures, StandardScaler}
+    others = {RandomFourierFeatures, StandardScaler, *SEQUENCES}
+    assert {type(m) for m in used} == learners | others
 
 
 def test_warm_keeps_what_a_learner_is(used):
@@ -203,3 +209,33 @@ print(streamsvm.warm(transformers, progress=seen.append) == seen[-1].functions >
 print(streamsvm.warm(transformers))
 """
     assert run(program, NUMBA_CACHE_DIR=str(tmp_path)) == ["True", "(2,", "2,", "'')", "0"]
+
+
+@compiled
+@pytest.mark.parametrize("inference", ["greedy", "exact"])
+def test_after_warm_sentences_compile_nothing(inference, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    program = f"""
+import streamsvm
+from streamsvm import Chain, LaRankSequenceLabeler, SequencePA, _compile
+learners = LaRankSequenceLabeler("{inference}"), SequencePA("{inference}")
+streamsvm.warm(list(learners))
+def specialisations():
+    return sum(len(f.overloads) for f in _compile._compiled if hasattr(f, "overloads"))
+before = specialisations()
+words = [[f"w{{(5 * i + t) % 7}}" for t in range(1 + i % 9)] for i in range(300)]
+labels = [[word > "w3" for word in sentence] for sentence in words]
+bounded = LaRankSequenceLabeler("{inference}", window=20, class_weight={{True: 2}})
+for learner in (*learners, bounded):
+    model = Chain() | learner
+    model.learn_many(words, labels)
+    model.learn_one(words[0], labels[0])
+    model.predict_many(words)
+    learner.decision_function_one(words[0])
+    streamsvm.save(model, "m.svm")
+    streamsvm.load("m.svm").learn_many(words, labels)
+    if hasattr(learner, "finish"):
+        learner.finish()
+print(specialisations() - before)
+"""
+    assert run(program)[-1] == "0"

@@ -95,6 +95,7 @@ def _rows_of(part: SequenceLearner) -> SparseRows:
 def _more_with_patterns(part: SequenceLearner) -> Content:
     """Return the same with the support patterns."""
     content, arrays = _more(part)
+    arrays["look_draws"] = part._model.look_draws
     patterns, rows = part._patterns, _rows_of(part)
     n = rows.start.size - 1
     record, active = as_arrays(patterns.active, {"features": 1})
@@ -178,6 +179,7 @@ def _read_with_patterns(
 ) -> None:
     """Set the same on a learner with support patterns."""
     _read_more(part, content, arrays)
+    part._model.look_draws[:] = arrays.take("look_draws", _DRAWS, {})
     n = arrays.length_of("place", 0)
     sizes = {"features": 1, "slots": max(1, n), "window": part._window()}
     empty = states.new(ActiveSet, sizes)

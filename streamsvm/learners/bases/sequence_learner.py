@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from river import base
 
+from streamsvm._compiling import working_time
 from streamsvm._parameter_checks import check_class_weight, check_size, weights_of
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.sequence_batches import (
@@ -17,6 +18,8 @@ from streamsvm.learners.bases.sequence_batches import (
     read_labels,
     sentences_in,
 )
+from streamsvm.learners.bases.sequence_monitoring import bytes_of, tell_of
+from streamsvm.learners.bases.training_observer import TrainingObserver
 from streamsvm.model_files import container
 from streamsvm.solvers.sequences.inference import Batch, Exact, Greedy
 from streamsvm.solvers.sequences.model import LANES, Model, Schedule
@@ -70,6 +73,7 @@ class SequenceLearner(Locked, base.Estimator):
         averaged: bool,
     ) -> None:
         super().__init__()
+        self.observer: TrainingObserver | None = None
         if inference not in ("greedy", "exact"):
             raise ParameterError(f"inference={inference!r}: use 'greedy' or 'exact'")
         most = _MOST_ORDER if inference == "greedy" else 1
@@ -201,19 +205,32 @@ class SequenceLearner(Locked, base.Estimator):
                 self._is_learning = False
 
     def _learn_batch(self, batch: Batch, n_seen: int, predicted: list[Any] | None) -> None:
-        """Learn a batch in parts; with `predicted`, each sentence is predicted first."""
-        n, size = batch.known.size, _PART if predicted is None else 1
+        """Learn a batch in parts; with `predicted`, each sentence is predicted first.
+
+        Also if a monitor observes, which is told of each sentence.
+        """
+        is_predicted = predicted is not None or self.observer is not None
+        n, size = batch.known.size, 1 if is_predicted else _PART
         for i in range(0, n, size):
-            stop = min(i + size, n)
+            stop, guessed = min(i + size, n), []
             part = batch._replace(
                 first=batch.first[i : stop + 1], known=batch.known[i:stop], box=batch.box[i:stop]
             )
-            if predicted is not None:
-                predicted.append(self._predicted(part, n_seen))
+            if is_predicted:
+                guessed = self._predicted(part, n_seen)
                 n_seen = int(part.known[0])
+            began = working_time()
             self._solver.learn(
                 self._model, self._patterns, self._schedule(), part, self._draws, self._keep
             )
+            if predicted is not None:
+                predicted.append(guessed)
+            if self.observer is not None:
+                tell_of(self, part, guessed, working_time() - began)
+
+    def _contents(self) -> dict[str, Any]:
+        # A copy is its own: a monitor observes one learner.
+        return super()._contents() | {"observer": None}
 
     def _keep(self, patterns: Any) -> None:
         self._patterns = patterns
@@ -380,10 +397,3 @@ class SequenceLearner(Locked, base.Estimator):
 
         """
         container.save(self, path)
-
-
-def bytes_of(part: Any) -> int:
-    """Return the bytes of all arrays in nested tuples."""
-    if isinstance(part, np.ndarray):
-        return part.nbytes
-    return sum(map(bytes_of, part)) if isinstance(part, tuple) else 0

@@ -17,14 +17,21 @@ weights a wrong label costs the weight of the true one.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_within
 from streamsvm.solvers.sequences import label_pool
 from streamsvm.solvers.sequences.label_pool import sequence_of
-from streamsvm.solvers.sequences.model import LARANK, PERCEPTRON, add_scores, mean_weights
+from streamsvm.solvers.sequences.looks import look_at_sentence
+from streamsvm.solvers.sequences.model import (
+    LARANK,
+    PERCEPTRON,
+    add_scores,
+    mean_weights,
+    note_pattern,
+    note_step,
+    square_of,
+)
 from streamsvm.solvers.sequences.pairs import distance_of, loss_of, move_weights, rise_of
 from streamsvm.solvers.sequences.sentence_patterns import (
     NONE,
@@ -36,6 +43,7 @@ from streamsvm.solvers.sequences.sentence_patterns import (
     remove,
     smallest,
 )
+from streamsvm.solvers.sequences.worst_labels import best_labels, violation
 from streamsvm.structured.viterbi import max_marginals, viterbi
 from streamsvm.support import active_set, sparse_store
 from streamsvm.support.draws import below
@@ -43,43 +51,6 @@ from streamsvm.support.rows import SparseRows
 
 _TINY = 1e-12
 """A coefficient smaller than this share of C is 0 but for rounding."""
-
-
-class Scratch(NamedTuple):
-    """Arrays whose content is not needed after a call."""
-
-    scores: np.ndarray  # float32 (tokens, classes)
-    best: np.ndarray  # float32, the same
-    back: np.ndarray  # int32, the same
-    spread: np.ndarray  # float64 (features,), 0 between calls
-    steps: np.ndarray  # float64 (pasts, classes), 0 between calls
-
-
-def new_scratch(n_tokens: int, n_features: int, classes: int) -> Scratch:
-    """Return scratch for sentences of up to so many tokens."""
-    shape = (n_tokens, classes)
-    return Scratch(
-        np.zeros(shape, np.float32), np.zeros(shape, np.float32), np.zeros(shape, np.int32),
-        np.zeros(n_features), np.zeros((classes + 1, classes)),
-    )  # fmt: skip
-
-
-@compiled
-def best_labels(model, columns, values, offsets, truth, n, scratch):
-    """Return the labels of the largest score plus Delta; of the largest score if truth is empty."""
-    n_tokens = offsets.size - 1
-    scores = scratch.scores[:n_tokens]
-    scores[:] = 0.0
-    for t in range(n_tokens):
-        add_scores(model.weights, columns, values, offsets[t], offsets[t + 1], scores[t])
-    for t in range(truth.size):
-        cost = np.float32(model.cost[truth[t]])
-        for c in range(n):
-            if c != truth[t]:
-                scores[t, c] += cost
-    labels = np.empty(n_tokens, np.int32)
-    viterbi(scores, model.moves[0], n, scratch.best, scratch.back, labels)
-    return labels
 
 
 @compiled
@@ -106,9 +77,7 @@ def process_old(model, patterns, order, slot, n, scratch, only_vectors):
     v = patterns.next[head]
     while v != NONE:
         labels = sequence_of(patterns.labels, v)
-        h = loss_of(model.cost, truth, labels) + rise_of(
-            model.weights, model.moves, order, columns, values, offsets, labels, truth
-        )
+        h = violation(model, order, columns, values, offsets, truth, labels)
         if h < lowest:
             up, lowest = v, h
         if h > highest:
@@ -129,6 +98,8 @@ def process_old(model, patterns, order, slot, n, scratch, only_vectors):
         if step > 0.0:
             model.info[0].n_moved += 1
             gain = step * (highest - lowest - 0.5 * step * square)
+            loss = loss_of(model.cost, truth, low) - loss_of(model.cost, truth, high)
+            note_step(model.info[0], loss - (highest - lowest), step, square)
             move_weights(
                 model.weights, model.moves, order, columns, values, offsets, high, low, step
             )
@@ -158,9 +129,7 @@ def _worst(model, patterns, order, slot, offsets, down, highest, n, scratch):
     labels = best_labels(model, columns, values, offsets, truth, n, scratch)
     if _same(labels, sequence_of(patterns.labels, down)):
         return down, highest
-    h = loss_of(model.cost, truth, labels) + rise_of(
-        model.weights, model.moves, order, columns, values, offsets, labels, truth
-    )
+    h = violation(model, order, columns, values, offsets, truth, labels)
     # By rounding, or since a vector is as good.
     if h <= highest:
         return down, highest
@@ -168,11 +137,21 @@ def _worst(model, patterns, order, slot, offsets, down, highest, n, scratch):
 
 
 @compiled
-def _enter(model, patterns, schedule, x, begin, stop, number, truth, labels, box, step):
+def _note_pattern(model, order, values, offsets, truth, box):
+    """Take the bounds of a new pattern: at worst two sequences differ at all of its tokens."""
+    length, loss = 0.0, 0.0
+    for t in range(truth.size):
+        length += np.sqrt(square_of(values, offsets[t], offsets[t + 1]) + order)
+        loss += model.cost[truth[t]]
+    note_pattern(model.info[0], box, 2.0 * length * length, loss)
+
+
+@compiled
+def _enter(model, patterns, schedule, x, begin, stop, number, truth, labels, box, step, scratch):
     """Make a sentence a support pattern, with coefficients of the true labels and of others."""
     active = patterns.active
     if active.counts[0].n_members >= schedule.limit:
-        remove(model, patterns, schedule.order, smallest(patterns))
+        remove(model, patterns, schedule.order, smallest(patterns), scratch)
         model.info[0].n_forgotten += 1
     slot = active_set.enter(active, number)
     ends = np.array([x.start[begin], x.start[stop]])
@@ -181,7 +160,7 @@ def _enter(model, patterns, schedule, x, begin, stop, number, truth, labels, box
     lengths = (x.start[begin + 1 : stop + 1] - x.start[begin:stop]).astype(np.int32)
     label_pool.put(patterns.lengths, slot, lengths)
     patterns.box[slot] = box
-    patterns.head[slot] = new_vector(patterns, truth, step, NONE)
+    patterns.head[slot] = new_vector(patterns, truth, step, np.int64(NONE))
     new_vector(patterns, labels, -step, patterns.head[slot])
 
 
@@ -196,12 +175,12 @@ def process_new(model, patterns, schedule, x, begin, stop, number, truth, box, n
     info.n_steps += 1
     if _same(labels, truth):
         return
+    rise, square = 0.0, 0.0
     if is_perceptron:
         step = box
     else:
-        h = loss_of(model.cost, truth, labels) + rise_of(
-            model.weights, model.moves, order, columns, values, offsets, labels, truth
-        )
+        rise = rise_of(model.weights, model.moves, order, columns, values, offsets, truth, labels)
+        h = loss_of(model.cost, truth, labels) - rise
         square = distance_of(
             order, columns, values, offsets, truth, labels, scratch.spread, scratch.steps
         )
@@ -216,7 +195,9 @@ def process_new(model, patterns, schedule, x, begin, stop, number, truth, box, n
             model.late, model.late_moves, order, columns, values, offsets, truth, labels, late
         )
     if schedule.method == LARANK:
-        _enter(model, patterns, schedule, x, begin, stop, number, truth, labels, box, step)
+        note_step(info, rise, step, square)
+        _note_pattern(model, order, values, offsets, truth, box)
+        _enter(model, patterns, schedule, x, begin, stop, number, truth, labels, box, step, scratch)
 
 
 @compiled
@@ -240,7 +221,7 @@ def learn(model, patterns, schedule, x, first, labels, known, box, draws, done, 
         active.counts[0].n_offered += 1
         old = active_set.expired(active)
         if old >= 0:
-            remove(model, patterns, order, old)
+            remove(model, patterns, order, old, scratch)
             info.n_forgotten += 1
         if stop > begin:
             process_new(
@@ -252,6 +233,7 @@ def learn(model, patterns, schedule, x, first, labels, known, box, draws, done, 
                 if active.counts[0].n_members > 0:
                     slot = active.members[below(draws, active.counts[0].n_members)]
                     process_old(model, patterns, order, slot, n, scratch, o > 0)
+        look_at_sentence(model, patterns, order, n, scratch)
         info.n_sentences += 1
         info.n_tokens += stop - begin
     return first.size - 1

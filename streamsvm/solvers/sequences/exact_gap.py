@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from streamsvm._compile import compiled
-from streamsvm.solvers.sequences.exact import best_labels, process_new, process_old
+from streamsvm.solvers.sequences.exact import process_new, process_old
 from streamsvm.solvers.sequences.label_pool import sequence_of
-from streamsvm.solvers.sequences.pairs import loss_of, rise_of
-from streamsvm.solvers.sequences.sentence_patterns import NONE, have_room, offsets_of
-
-
-@compiled
-def _violation(model, order, columns, values, offsets, truth, labels):
-    """Return h(labels) - h(truth)."""
-    rise = rise_of(model.weights, model.moves, order, columns, values, offsets, labels, truth)
-    return loss_of(model.cost, truth, labels) + rise
+from streamsvm.solvers.sequences.looks import sentence_part
+from streamsvm.solvers.sequences.pairs import loss_of
+from streamsvm.solvers.sequences.sentence_patterns import NONE, have_room
+from streamsvm.solvers.sequences.worst_labels import best_labels, violation
 
 
 @compiled
 def kept_gap(model, patterns, order, n, scratch):
     """Return the gap over the support patterns, and the sum of their C_i."""
-    store, active = patterns.store, patterns.active
-    columns, values = store.columns, store.values
-    gap, boxes = 0.0, 0.0
+    active, gap, boxes = patterns.active, 0.0, 0.0
     for m in range(active.counts[0].n_members):
         slot = active.members[m]
-        offsets, head = offsets_of(patterns, slot), patterns.head[slot]
-        truth = sequence_of(patterns.labels, head)
-        worst = best_labels(model, columns, values, offsets, truth, n, scratch)
-        h = _violation(model, order, columns, values, offsets, truth, worst)
-        gap += patterns.box[slot] * max(0.0, h)
+        gap += sentence_part(model, patterns, order, slot, n, scratch)
         boxes += patterns.box[slot]
-        v = patterns.next[head]
-        while v != NONE:
-            labels = sequence_of(patterns.labels, v)
-            h = _violation(model, order, columns, values, offsets, truth, labels)
-            gap += patterns.beta[v] * h
-            v = patterns.next[v]
     return gap, boxes
 
 
@@ -52,7 +37,7 @@ def other_gap(model, patterns, order, x, first, labels, box, slots, n, scratch):
             continue
         offsets, truth = x.start[begin : stop + 1], labels[begin:stop]
         worst = best_labels(model, x.columns, x.values, offsets, truth, n, scratch)
-        h = _violation(model, order, x.columns, x.values, offsets, truth, worst)
+        h = violation(model, order, x.columns, x.values, offsets, truth, worst)
         gap += box[i] * max(0.0, h)
     return gap
 
@@ -71,7 +56,7 @@ def learn_again(model, patterns, schedule, x, first, labels, box, slots, n, done
         if not have_room(patterns, longest, x.start[stop] - x.start[begin], 2):
             return i
         if slot >= 0 and active.place[slot] >= 0 and store.entered[slot] == i + 1:
-            process_old(model, patterns, schedule.order, slot, n, scratch, False)
+            process_old(model, patterns, schedule.order, slot, n, scratch, np.bool_(False))
         elif stop > begin:
             process_new(
                 model, patterns, schedule, x, begin, stop, i + 1, labels[begin:stop], box[i], n,

@@ -20,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_within, prefetch
+from streamsvm.solvers.sequences.looks import look_at_token
 from streamsvm.solvers.sequences.model import (
     LARANK,
     PERCEPTRON,
@@ -29,6 +30,8 @@ from streamsvm.solvers.sequences.model import (
     change_moves,
     load_early,
     mean_weights,
+    note_pattern,
+    note_step,
     square_of,
 )
 from streamsvm.solvers.sequences.token_patterns import have_room, release, remove, smallest
@@ -104,14 +107,15 @@ def process_old(model, patterns, order, slot, n, scores, only_vectors):
     if step <= 0.0:
         return 0.0
     model.info[0].n_moved += 1
-    rise = np.float64(scores[down]) - np.float64(scores[up])
-    rise += (0.0 if down == label else 1.0) - (0.0 if up == label else 1.0)
+    rise = np.float64(scores[up]) - np.float64(scores[down])
+    note_step(model.info[0], rise, step, square)
+    loss = (0.0 if down == label else 1.0) - (0.0 if up == label else 1.0)
     _move(beta, label, box, up, down, step)
     change(model.weights, store.columns, store.values, begin, stop, up, down, step)
     change_moves(model.moves, order, patterns.past[slot], up, down, step)
     if beta[label] == 0.0:
         release(patterns, slot)
-    return step * (rise - 0.5 * step * square)
+    return step * (loss - rise - 0.5 * step * square)
 
 
 @compiled
@@ -170,7 +174,7 @@ def process_new(model, patterns, schedule, x, t, number, label, past, box, n, sc
         up, down, step = np.int64(label), guess, 0.0 if guess == label else box
     else:
         square = 2.0 * (square_of(x.values, begin, stop) + order)
-        up, down, step = _step(scores, beta, label, box, n, square, False)
+        up, down, step = _step(scores, beta, label, box, n, square, np.bool_(False))
     info.n_steps += 1
     if step <= 0.0:
         return
@@ -182,6 +186,9 @@ def process_new(model, patterns, schedule, x, t, number, label, past, box, n, sc
         change(model.late, x.columns, x.values, begin, stop, up, down, late)
         change_moves(model.late_moves, order, past, up, down, late)
     if schedule.method == LARANK:
+        square = 2.0 * (square_of(x.values, begin, stop) + order)
+        note_step(info, np.float64(scores[up]) - np.float64(scores[down]), step, square)
+        note_pattern(info, box, square, 1.0)
         _move(beta, label, box, up, down, step)
         _enter(model, patterns, schedule, x, t, number, label, past, box, beta)
 
@@ -235,6 +242,7 @@ def learn(model, patterns, schedule, x, first, labels, known, box, draws, done):
             for _ in range(schedule.n_reprocess):
                 _reprocess(model, patterns, schedule, known[i], draws, picks, scores)
             _shift(past, labels[t])
+        look_at_token(model, patterns, schedule.order, known[i], scores)
         info.n_sentences += 1
         info.n_tokens += stop - begin
     return first.size - 1

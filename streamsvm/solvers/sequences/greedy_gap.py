@@ -6,36 +6,19 @@ import numpy as np
 
 from streamsvm._compile import compiled
 from streamsvm.solvers.sequences.greedy import process_new, process_old
+from streamsvm.solvers.sequences.looks import part_of, token_part
 from streamsvm.solvers.sequences.model import add_moves, add_scores
 from streamsvm.solvers.sequences.token_patterns import have_room
-
-
-@compiled
-def _part_of(scores, label, box, beta, n):
-    """Return the part of a token: C_i max(0, max_c h(c) - h(y)) + sum_c beta_c (h(c) - h(y))."""
-    worst, total = 0.0, 0.0
-    for c in range(n):
-        if c != label:
-            h = 1.0 + np.float64(scores[c]) - np.float64(scores[label])
-            worst = max(worst, h)
-            total += beta[c] * h
-    return box * worst + total
 
 
 @compiled
 def kept_gap(model, patterns, order, n):
     """Return the gap over the support patterns, and the sum of their C_i."""
     scores = np.zeros(model.weights.shape[1], np.float32)
-    store, active = patterns.store, patterns.active
-    gap, boxes = 0.0, 0.0
+    active, gap, boxes = patterns.active, 0.0, 0.0
     for m in range(active.counts[0].n_members):
         slot = active.members[m]
-        begin = store.start[slot]
-        scores[:] = 0.0
-        stop = begin + store.length[slot]
-        add_scores(model.weights, store.columns, store.values, begin, stop, scores)
-        add_moves(model.moves, order, patterns.past[slot], scores)
-        gap += _part_of(scores, patterns.label[slot], patterns.box[slot], patterns.beta[slot], n)
+        gap += token_part(model, patterns, order, slot, n, scores)
         boxes += patterns.box[slot]
     return gap, boxes
 
@@ -56,7 +39,7 @@ def other_gap(model, patterns, order, x, first, labels, box, slots, n):
             scores[:] = 0.0
             add_scores(model.weights, x.columns, x.values, x.start[t], x.start[t + 1], scores)
             add_moves(model.moves, order, past, scores)
-            gap += _part_of(scores, labels[t], box[i] * model.cost[labels[t]], none, n)
+            gap += part_of(scores, labels[t], box[i] * model.cost[labels[t]], none, n)
     return gap
 
 
@@ -84,7 +67,7 @@ def learn_again(model, patterns, schedule, x, first, labels, box, slots, n, done
         for t in range(first[i], first[i + 1]):
             slot = slots[t]
             if slot >= 0 and active.place[slot] >= 0 and store.entered[slot] == t + 1:
-                process_old(model, patterns, schedule.order, slot, n, scores, False)
+                process_old(model, patterns, schedule.order, slot, n, scores, np.bool_(False))
                 continue
             _past_of(labels, first[i], t, past)
             c = box[i] * model.cost[labels[t]]

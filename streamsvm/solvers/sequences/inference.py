@@ -20,10 +20,10 @@ from streamsvm.solvers.sequences import (
     sentence_patterns,
     token_patterns,
 )
-from streamsvm.solvers.sequences.exact import Scratch, new_scratch
 from streamsvm.solvers.sequences.model import Model, Schedule
 from streamsvm.solvers.sequences.sentence_patterns import SentencePatterns
 from streamsvm.solvers.sequences.token_patterns import TokenPatterns
+from streamsvm.solvers.sequences.worst_labels import Scratch, new_scratch
 from streamsvm.support.rows import SparseRows
 
 Keep = Callable[[Any], None]
@@ -144,6 +144,12 @@ class Greedy:
         greedy_gap.improve(model, patterns, order, n, n_optimize)
 
     @staticmethod
+    def at_bound(patterns: TokenPatterns) -> np.ndarray:
+        """Return which of the nonzero coefficients are at their upper bound."""
+        is_at: np.ndarray = patterns.beta >= patterns.box[:, None]
+        return is_at[patterns.beta != 0.0]
+
+    @staticmethod
     def linear_part(patterns: TokenPatterns, cost: np.ndarray) -> float:
         """Return the linear term of the dual."""
         members = _members(patterns)
@@ -254,6 +260,14 @@ class Exact:
             return exact_gap.improve(model, patterns, order, n, n_optimize, done, scratch)  # type: ignore[no-any-return]
 
         cls._with_room(run, patterns, int(patterns.active.counts[0].n), keep)
+
+    @staticmethod
+    def at_bound(patterns: SentencePatterns) -> np.ndarray:
+        """Return which of the nonzero coefficients are at their upper bound."""
+        members, is_at = _members(patterns), np.zeros(patterns.beta.size, bool)
+        heads = patterns.head[members]
+        is_at[heads] = patterns.beta[heads] >= patterns.box[members]
+        return is_at[patterns.beta != 0.0]
 
     @staticmethod
     def linear_part(patterns: SentencePatterns, cost: np.ndarray) -> float:

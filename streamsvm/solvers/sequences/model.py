@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_within, prefetch
+from streamsvm.support import looks
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, Record
 from streamsvm.support.states import declare
 
@@ -32,6 +33,10 @@ INFO = np.dtype(
         ("n_steps", np.int64),  # steps that were tried
         ("n_moved", np.int64),  # steps that changed coefficients
         ("n_forgotten", np.int64),  # support patterns removed by a bound
+        ("square_norm", np.float64),  # |w|^2, summed step by step; of LaRank only
+        ("reach", np.float64),  # largest |Phi(i, c) - Phi(i, c')| of a pattern so far
+        ("loss_most", np.float64),  # largest loss that a pattern so far can have
+        *looks.SCALARS,
     ]
 )
 
@@ -44,6 +49,7 @@ class Model(NamedTuple):
     late: np.ndarray  # float32 as weights; without rows if the learner is not averaged
     late_moves: np.ndarray  # float32 as moves; the same
     cost: np.ndarray  # float64 (classes,): what a wrong label costs at a token with this label
+    look_draws: np.ndarray  # the state of the generator of looks
     info: Any  # record array (1,) of INFO
 
 
@@ -55,6 +61,7 @@ declare(
         "late": Field(("late_features", "classes"), np.float32),
         "late_moves": Field(("late_orders", "pasts", "classes"), np.float32),
         "cost": Field(("classes",), fill=1, range=NOT_NEGATIVE),
+        "look_draws": looks.DRAWS,
         "info": Record(INFO),
     },
 )
@@ -144,3 +151,39 @@ def mean_weights(weights, late, n, columns, values, begin, stop, out):
         value = values[j]
         for c in range(out.size):
             out[c] += (weights[columns[j], c] - late[columns[j], c] / n) * value
+
+
+@compiled_within
+def note_step(info, rise, step, square):
+    """Update |w|^2 for a step along a direction.
+
+    Parameters
+    ----------
+    info
+        The record of the model.
+    rise, step, square
+        The product of w, before the step, and the direction; the step; and the square of the
+        length of the direction.
+
+    """
+    info.square_norm += step * (2.0 * rise + step * square)
+
+
+@compiled_within
+def note_pattern(info, box, square, loss):
+    """Take C_i, the largest |Phi(i, c) - Phi(i, c')|^2 and the largest loss of a new pattern."""
+    looks.note_box(info, box)
+    info.reach = max(info.reach, np.sqrt(square))
+    info.loss_most = max(info.loss_most, loss)
+
+
+@compiled_within
+def note_look(info, part):
+    """Take a look at a pattern, whose part of the gap is C_i times `part`.
+
+    Two classes differ in score by |w| times `reach`, at most, and in loss by `loss_most`.
+    """
+    bound = info.loss_most + info.reach * np.sqrt(max(0.0, info.square_norm))
+    # Not outside of its bounds by rounding.
+    looks.record(info, min(bound, max(0.0, part)), bound, 1.0)
+    info.n_looked += 1

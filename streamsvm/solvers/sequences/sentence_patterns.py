@@ -14,7 +14,8 @@ import numpy as np
 from streamsvm._compile import compiled, compiled_within
 from streamsvm.solvers.sequences import label_pool
 from streamsvm.solvers.sequences.label_pool import LabelPool, sequence_of
-from streamsvm.solvers.sequences.pairs import move_weights
+from streamsvm.solvers.sequences.model import note_step
+from streamsvm.solvers.sequences.pairs import distance_of, move_weights, rise_of
 from streamsvm.support import active_set, sparse_store, states
 from streamsvm.support.active_set import ActiveSet
 from streamsvm.support.sparse_store import LIVE, WANTED, SparseStore
@@ -159,7 +160,7 @@ def offsets_of(patterns, slot):
 
 
 @compiled
-def remove(model, patterns, order, slot):
+def remove(model, patterns, order, slot, scratch):
     """Remove a sentence, and what it gave to the weights."""
     store, offsets, head = patterns.store, offsets_of(patterns, slot), patterns.head[slot]
     truth, v = sequence_of(patterns.labels, head), patterns.next[head]
@@ -167,6 +168,14 @@ def remove(model, patterns, order, slot):
         labels = sequence_of(patterns.labels, v)
         # Its coefficient is negative: this takes from the true labels what it gave.
         step = patterns.beta[v]
+        rise = rise_of(
+            model.weights, model.moves, order, store.columns, store.values, offsets, truth, labels
+        )
+        square = distance_of(
+            order, store.columns, store.values, offsets, truth, labels, scratch.spread,
+            scratch.steps,
+        )  # fmt: skip
+        note_step(model.info[0], rise, step, square)
         move_weights(
             model.weights, model.moves, order, store.columns, store.values, offsets, truth, labels,
             step,

@@ -11,7 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_within
-from streamsvm.solvers.sequences.model import change, change_moves
+from streamsvm.solvers.sequences.model import (
+    add_moves,
+    add_scores,
+    change,
+    change_moves,
+    note_step,
+    square_of,
+)
 from streamsvm.support import active_set, sparse_store, states
 from streamsvm.support.active_set import ActiveSet
 from streamsvm.support.sparse_store import LIVE, WANTED, SparseStore
@@ -69,6 +76,13 @@ def remove(model, patterns, order, slot):
     store, label = patterns.store, patterns.label[slot]
     begin = store.start[slot]
     stop = begin + store.length[slot]
+    scores = np.zeros(patterns.beta.shape[1], np.float32)
+    add_scores(model.weights, store.columns, store.values, begin, stop, scores)
+    add_moves(model.moves, order, patterns.past[slot], scores)
+    square = square_of(store.values, begin, stop) + order
+    for c in range(patterns.beta.shape[1]):
+        # A direction for each label, which are orthogonal to each other.
+        note_step(model.info[0], np.float64(scores[c]), -patterns.beta[slot, c], square)
     for c in range(patterns.beta.shape[1]):
         step = patterns.beta[slot, c]
         if c != label and step != 0.0:

@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from streamsvm.solvers.sequences import sentence_patterns, token_patterns
 from streamsvm.solvers.sequences.inference import Exact, Greedy
 from streamsvm.solvers.sequences.model import PASSIVE_AGGRESSIVE, PERCEPTRON
+from streamsvm.solvers.sequences.worst_labels import new_scratch
 from streamsvm.support.draws import new_draws
 from tests.reference.slow_sequences import SlowExact, SlowGreedy
 from tests.solvers.sequences.problems import Stream, sentences
@@ -154,15 +155,29 @@ def test_the_weights_are_those_of_the_coefficients():
         assert np.concatenate(parts) == pytest.approx(total, abs=1e-5)
 
 
+def norm_of(stream):
+    m = stream.model
+    return (m.weights.astype(float) ** 2).sum() + (m.moves.astype(float) ** 2).sum()
+
+
+def remove(stream, slot):
+    if stream.solver is Greedy:
+        token_patterns.remove(stream.model, stream.patterns, stream.order, slot)
+    else:
+        scratch = new_scratch(10, *stream.model.weights.shape)
+        sentence_patterns.remove(stream.model, stream.patterns, stream.order, slot, scratch)
+
+
 @pytest.mark.parametrize(("solver", "order"), [(Greedy, 2), (Exact, 1)])
 def test_removing_every_pattern_leaves_no_weights(solver, order):
     stream = Stream(solver, order, n_r=2)
     stream.learn(sentences(4, n=30))
     p = stream.patterns
     assert p.active.counts[0].n_members > 5
-    remove = token_patterns.remove if solver is Greedy else sentence_patterns.remove
+    assert norm_of(stream) == pytest.approx(stream.model.info[0].square_norm, rel=1e-5)
     for slot in p.active.members[: p.active.counts[0].n_members].copy():
-        remove(stream.model, p, order, slot)
+        remove(stream, slot)
+    assert abs(stream.model.info[0].square_norm) < 1e-5
     assert np.abs(stream.model.weights).max() < 1e-5 and np.abs(stream.model.moves).max() < 1e-5
     assert stream.betas() == {}
 
@@ -179,7 +194,10 @@ def test_bounds_hold_and_the_window_forgets(solver, order):
         n += 1 if solver is Exact else len(y)
         assert all(number > n - 7 for number in stream.betas())
         assert len(limited.betas()) <= 5
-    assert stream.model.info[0].n_forgotten > 0 and limited.model.info[0].n_forgotten > 0
+    for one in (stream, limited):
+        info = one.model.info[0]
+        assert info.n_forgotten > 0
+        assert info.square_norm == pytest.approx(norm_of(one), rel=1e-4)
 
 
 def test_greedy_and_exact_predict_the_same_without_moves():

@@ -1,0 +1,58 @@
+"""How many messages are read at once, by their bytes: decoded, they take several times as much."""
+
+from collections.abc import Iterator, Sequence
+
+from connectors.messages import Message
+
+_MOST_BYTES = 8_000_000
+
+
+def parts_of(messages: Sequence[Message]) -> Iterator[list[Message]]:
+    """Yield messages in parts of at most 8 MB.
+
+    Parameters
+    ----------
+    messages
+        Messages of one partition.
+
+    Yields
+    ------
+    list[Message]
+        Consecutive messages; one of more than 8 MB is a part of its own.
+
+    """
+    part: list[Message] = []
+    n_bytes = 0
+    for message in messages:
+        size = _size_of(message)
+        if part and n_bytes + size > _MOST_BYTES:
+            yield part
+            part, n_bytes = [], 0
+        part.append(message)
+        n_bytes += size
+    if part:
+        yield part
+
+
+def size_of_poll(most: int, last: Sequence[Message]) -> int:
+    """Return how many messages to ask for, so that they have some 8 MB if they are as the last.
+
+    Parameters
+    ----------
+    most
+        The largest number.
+    last
+        The messages that came last.
+
+    Returns
+    -------
+    int
+        At least 1, at most `most`.
+
+    """
+    n_bytes = sum(map(_size_of, last))
+    return min(most, max(1, len(last) * _MOST_BYTES // n_bytes)) if n_bytes else most
+
+
+def _size_of(message: Message) -> int:
+    return len(message.value) if isinstance(message.value, (bytes, str)) else 0

@@ -1,0 +1,180 @@
+"""Sentences from a Parquet file with list columns: a sentence a row, an item a token."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from connectors.errors import MissingColumnError, NotReadableError, SnapshotError
+from connectors.identity import check_file, check_settings, identity_of
+from connectors.source import Closing, Event, Position, Reject, Snapshot
+
+_BATCH = 256
+
+
+class SentenceSource(Closing):
+    """Sentences and their labels from the list columns of a Parquet file.
+
+    A row is a sentence. A token is the tuple of the items at one place of the token columns; its
+    label is the item at that place of the label column.
+
+    Parameters
+    ----------
+    path
+        The file.
+    tokens
+        The names of the token columns, in this order.
+    labels
+        The name of the label column; None, the default: there are no labels.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    NotReadableError
+        It is no Parquet file, or a column holds no lists.
+    MissingColumnError
+        There is no such column.
+
+    Examples
+    --------
+    >>> table = pa.table({"word": [["the", "dog"], ["barks"]], "chunk": [["B", "I"], ["B"]]})
+    >>> pq.write_table(table, "sentences.parquet")
+    >>> with SentenceSource("sentences.parquet", ["word"], "chunk") as source:
+    ...     for tokens, labels, position in source.events():
+    ...         print(tokens, labels, position)
+    [('the',), ('dog',)] ['B', 'I'] sentences.parquet: row 0
+    [('barks',)] ['B'] sentences.parquet: row 1
+
+    """
+
+    def __init__(self, path: str | Path, tokens: Sequence[str], labels: str | None = None) -> None:
+        self._path = Path(path)
+        self._tokens, self._labels = list(tokens), labels
+        if not self._path.is_file():
+            raise FileNotFoundError(2, "No such file", str(path))
+        try:
+            self._file = pq.ParquetFile(self._path)
+        except (pa.ArrowException, OSError) as error:
+            raise NotReadableError(f"{path} is no Parquet file: {error}") from error
+        schema = self._file.schema_arrow
+        for name in self._columns:
+            role = "labels" if name == labels else "tokens"
+            if name not in schema.names:
+                raise MissingColumnError(name, schema.names, self.name, role)
+            kind = schema.field(name).type
+            if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+                raise NotReadableError(
+                    f"column {name!r} of {self.name} is {kind}: a column of {role} holds lists"
+                )
+        self._identity = identity_of(self._path, self.name, self.n_rows)
+        self._row = 0
+
+    @property
+    def _columns(self) -> list[str]:
+        return self._tokens + ([] if self._labels is None else [self._labels])
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return self._path.name
+
+    @property
+    def n_rows(self) -> int:
+        """The number of sentences."""
+        n: int = self._file.metadata.num_rows
+        return n
+
+    def events(self) -> Iterator[Event | Reject]:
+        """Return the unread sentences.
+
+        Returns
+        -------
+        Iterator[Event | Reject]
+            The tokens as x, a list of labels, or None, as y; and the row. A row whose columns are
+            null, or of unequal lengths, is a `Reject`.
+
+        Raises
+        ------
+        NotReadableError
+            The file is damaged.
+
+        """
+        first = 0
+        for group in range(self._file.num_row_groups):
+            n = self._file.metadata.row_group(group).num_rows
+            if first + n > self._row:
+                yield from self._of_group(group, first)
+            first += n
+
+    def _of_group(self, group: int, first: int) -> Iterator[Event | Reject]:
+        """Yield the unread sentences of a row group, whose first row has this number."""
+        try:
+            batches = self._file.iter_batches(_BATCH, row_groups=[group], columns=self._columns)
+            for batch in batches:
+                rows = [batch.column(name).to_pylist() for name in self._columns]
+                for row in zip(*rows, strict=True):
+                    if first >= self._row:
+                        self._row = first + 1
+                        yield self._event(row, Position(self.name, first))
+                    first += 1
+        except (pa.ArrowException, OSError) as error:
+            raise NotReadableError(f"{self.name}, after row {self._row}: {error}") from error
+
+    def _event(self, row: tuple[Any, ...], position: Position) -> Event | Reject:
+        lengths = [None if items is None else len(items) for items in row]
+        if None in lengths or len(set(lengths)) > 1:
+            found = ", ".join(f"{n}: {k}" for n, k in zip(self._columns, lengths, strict=True))
+            reason = f"the columns of a sentence have unequal lengths ({found}; None is null)"
+            return Reject(position, "unequal lengths", reason, str(row)[:2000])
+        n = len(self._tokens)
+        tokens = list(zip(*row[:n], strict=True))
+        return Event(tokens, row[n] if len(row) > n else None, position)  # type: ignore[arg-type]
+
+    def snapshot(self) -> Snapshot:
+        """Return the position of the next unread sentence.
+
+        Returns
+        -------
+        Snapshot
+            JSON values, ready for ``json.dumps``.
+
+        """
+        return {
+            "source": "SentenceSource",
+            "row": self._row,
+            "file": list(self._identity),
+            "tokens": self._tokens,
+            "labels": self._labels,
+        }
+
+    def resume(self, snapshot: Mapping[str, Any]) -> None:
+        """Continue from a snapshot.
+
+        Parameters
+        ----------
+        snapshot
+            The return value of `snapshot`, of this or an earlier process.
+
+        Raises
+        ------
+        SnapshotError
+            The snapshot is of another source, of another file, or of other columns.
+
+        """
+        row = snapshot.get("row")
+        if snapshot.get("source") != "SentenceSource" or type(row) is not int or row < 0:
+            raise SnapshotError(f"not a snapshot of a SentenceSource: {dict(snapshot)}")
+        check_file(snapshot.get("file"), self._identity)
+        check_settings(snapshot, {"tokens": self._tokens, "labels": self._labels})
+        self._row = row
+
+    def rewind(self) -> None:
+        """Go back to the start."""
+        self._row = 0
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()

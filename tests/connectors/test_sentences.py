@@ -1,0 +1,91 @@
+"""Sentences from Parquet files: what is read, and that reading goes on where it ended."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from connectors import (
+    Event,
+    MissingColumnError,
+    NotReadableError,
+    Reject,
+    SentenceSource,
+    SnapshotError,
+)
+
+WORDS = [["the", "dog"], [], ["barks"], None, ["a", "b"], ["cat", "sat"]]
+TAGS = [["D", "N"], [], ["V"], ["N"], ["D"], ["N", "V"]]
+CHUNKS = [["B", "I"], [], ["B"], ["B"], ["B", "I"], ["B", "B"]]
+
+
+@pytest.fixture
+def path(tmp_path):
+    table = pa.table({"word": WORDS, "tag": TAGS, "chunk": CHUNKS, "n": range(6)})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=2)
+    return tmp_path / "a.parquet"
+
+
+@pytest.fixture
+def opened():
+    sources = []
+
+    def open_(*arguments):
+        sources.append(SentenceSource(*arguments))
+        return sources[-1]
+
+    yield open_
+    for source in sources:
+        source.close()
+
+
+def test_tokens_and_labels_of_each_row(path, opened):
+    found = list(opened(path, ["word", "tag"], "chunk").events())
+    assert [event.position.row for event in found] == list(range(6))
+    assert [type(event) for event in found] == [Event] * 3 + [Reject] * 2 + [Event]
+    assert found[0].x == [("the", "D"), ("dog", "N")] and found[0].y == ["B", "I"]
+    assert found[1].x == [] and found[1].y == []
+    assert "word: None, tag: 1" in found[3].reason and "word: 2, tag: 1" in found[4].reason
+    unlabelled = list(opened(path, ["tag"]).events())
+    assert unlabelled[4].x == [("D",)] and unlabelled[4].y is None
+
+
+@pytest.mark.parametrize("n", range(7))
+def test_reading_goes_on_after_a_snapshot(path, opened, n):
+    source = opened(path, ["word"], "chunk")
+    events = source.events()
+    for _ in range(n):
+        next(events)
+    other = opened(path, ["word"], "chunk")
+    other.resume(json.loads(json.dumps(source.snapshot())))
+    rest = list(events)
+    assert [event.position.row for event in rest] == list(range(n, 6))
+    assert list(other.events()) == rest and list(other.events()) == []
+    other.rewind()
+    assert len(list(other.events())) == other.n_rows == 6
+
+
+def test_snapshots_of_something_else(path, opened):
+    source = opened(path, ["word"], "chunk")
+    snapshot = source.snapshot()
+    for spoilt in ({}, {**snapshot, "row": -1}, {**snapshot, "row": "1"}):
+        with pytest.raises(SnapshotError, match="not a snapshot"):
+            source.resume(spoilt)
+    with pytest.raises(SnapshotError, match="tokens"):
+        opened(path, ["tag"], "chunk").resume(snapshot)
+    pq.write_table(pa.table({"word": WORDS[:1], "chunk": CHUNKS[:1]}), path)
+    with pytest.raises(SnapshotError, match="is not the file"):
+        opened(path, ["word"], "chunk").resume(snapshot)
+
+
+def test_files_and_columns_that_cannot_be_used(path, opened, tmp_path):
+    with pytest.raises(FileNotFoundError):
+        opened(tmp_path / "none.parquet", ["word"])
+    with pytest.raises(MissingColumnError, match="`x` is not a column"):
+        opened(path, ["x"])
+    with pytest.raises(NotReadableError, match="a column of labels holds lists"):
+        opened(path, ["word"], "n")
+    (tmp_path / "text.parquet").write_text("no Parquet")
+    with pytest.raises(NotReadableError, match="no Parquet file"):
+        opened(tmp_path / "text.parquet", ["word"])

@@ -1,0 +1,84 @@
+"""A monitor around a model that has learnt: what it shows, and what its figures are about."""
+
+import urllib.request
+
+import pytest
+
+import streamsvm
+from streamsvm import LASVMClassifier, SVMSGDClassifier, TrackingMonitor, TrackingSVMClassifier
+from tests.learners.test_lasvm import rows
+
+
+@pytest.fixture(scope="module")
+def data():
+    return rows(700)
+
+
+@pytest.mark.parametrize("learner", [LASVMClassifier, TrackingSVMClassifier])
+def test_a_monitor_of_a_model_that_has_learnt_starts_with_itself(data, learner):
+    x, y = data
+    model = learner(seed=1)
+    model.learn_many(x[:300], y[:300])
+    monitor = TrackingMonitor(model)
+    values = monitor.get()
+    assert values["n_examples"] == 0 and values["gap"] is not None
+    assert values["averaged_gap"] is values["certificate"] is values["accuracy"] is None
+    assert "since the monitor was attached, after 300 examples" in " ".join(
+        monitor.report().split()
+    )
+    before = model.looks
+    monitor.learn_many(x[300:], y[300:])
+    values, since = monitor.get(), model.looks.since(before)
+    assert values["n_examples"] == since.n == 400
+    assert values["seen_gap"] == since.mean and values["certificate"] == since.bound()
+    assert values["certificate_papers"] is None
+
+
+@pytest.mark.parametrize("learner", [LASVMClassifier, TrackingSVMClassifier, SVMSGDClassifier])
+def test_a_loaded_model_has_values_before_it_learns(data, learner, tmp_path):
+    model = learner()
+    model.learn_many(*data)
+    model.save(tmp_path / "model")
+    monitor = TrackingMonitor(streamsvm.load(tmp_path / "model"))
+    assert monitor.last()["memory_bytes"] > 0 and monitor.last()["n_examples"] == 0
+    server = monitor.serve(0)
+    try:
+        url = f"http://127.0.0.1:{server.port}/metrics"
+        assert "streamsvm_memory_bytes" in urllib.request.urlopen(url).read().decode()
+    finally:
+        server.close()
+    assert len(monitor.history) == 0
+
+
+def test_the_gap_says_which_examples_the_monitor_knows(data, tmp_path):
+    x, y = data
+    model = LASVMClassifier()
+    assert TrackingMonitor(model).covers == "stream"
+    model.learn_many(x[:300], y[:300])
+    monitor = TrackingMonitor(model, every=100)
+    monitor.learn_many(x[300:], y[300:])
+    assert monitor.about["covers"] == monitor.covers == "since"
+    words = " ".join(monitor.report().split())
+    assert "examples since the monitor was attached, and those kept from before" in words
+    assert "batch optimum" not in words
+    assert (tmp_path / "gap.png") in monitor.plot(tmp_path)
+    assert TrackingMonitor(TrackingSVMClassifier()).covers == "kept"
+
+
+def test_without_the_papers_bound_the_report_says_why(data):
+    x, y = data
+
+    def words(model):
+        monitor = TrackingMonitor(model)
+        monitor.learn_many(x[300:], y[300:])
+        return " ".join(monitor.report().split())
+
+    late = TrackingSVMClassifier(seed=1)
+    late.learn_many(x[:300], y[:300])
+    assert "none: the papers' bound is about the time before the monitor, too" in words(late)
+    assert "none: the papers' bound needs K uniform steps after each example" in words(
+        LASVMClassifier()
+    )
+    weighted = TrackingSVMClassifier(class_weight={True: 2.0}, seed=1)
+    assert "none: the papers' bound is for equal C_i" in words(weighted)
+    assert "none: the papers' bound" not in words(TrackingSVMClassifier(seed=1))
