@@ -21,7 +21,8 @@ def _content_of(learner: Any) -> codec.Content:
     contents = []
     for i, member in enumerate(learner._members):
         content, own = codec.to_file(member)
-        contents.append({name: v for name, v in content.items() if name not in _SHARED})
+        kept = {name: value for name, value in content.items() if name not in _SHARED}
+        contents.append(kept | {"class": type(member).__name__})
         arrays |= {_prefix(i) + name: array for name, array in own.items()}
     return {"models": contents}, arrays
 

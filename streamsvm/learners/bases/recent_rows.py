@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -76,7 +76,7 @@ class RecentRows:
         if not self._blocks:
             return {}
         x, classes, weights, wrong = self.last(self.most, d)
-        arrays = rows_as_arrays(x) | {"y": classes, "weight": weights, "wrong": wrong}
+        arrays = rows_as_arrays(x) | {"y": classes, "weight": weights, "wrong": wrong.astype(np.uint8)}
         return {_PREFIX + name: array for name, array in arrays.items()}
 
     def read(self, arrays: NamedArrays, d: int, n_classes: int) -> None:
@@ -90,5 +90,5 @@ class RecentRows:
         of_class = Field((n,), np.int64, range=Range(0, n_classes - 1))
         classes = arrays.take(_PREFIX + "y", of_class, {})
         weights = arrays.take(_PREFIX + "weight", Field((n,), range=NOT_NEGATIVE), {})
-        wrong: Any = arrays.take(_PREFIX + "wrong", Field((n,), np.bool_), {})
-        self._blocks, self._n = [Examples(x, classes, weights, wrong)], n
+        wrong = arrays.take(_PREFIX + "wrong", Field((n,), np.uint8, range=Range(0, 1)), {})
+        self._blocks, self._n = [Examples(x, classes, weights, wrong.astype(bool))], n
