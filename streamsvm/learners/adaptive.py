@@ -264,26 +264,30 @@ class AdaptiveSVMClassifier(Learner):
 
     def _follow(self, margins: list[np.ndarray], y: np.ndarray, learnt: np.ndarray) -> np.ndarray:
         """Note the models' margins of rows, and return those of the models in use."""
-        wrong = np.array([members.are_wrong(found, y) for found in margins])
-        missing = len(members.KINDS) - len(margins)
-        if missing:
-            wrong = np.concatenate([wrong, np.repeat(wrong[:1], missing, axis=0)])
+        wrong = np.zeros(len(y), np.int64)
+        for m in range(len(members.KINDS)):
+            # Until there are all models, the others count as the first.
+            found = margins[m] if m < len(margins) else margins[0]
+            wrong |= members.are_wrong(found, y).astype(np.int64) << m
         chosen = np.zeros(len(y), np.int64)
-        step.follow(self._state, wrong, learnt, chosen)
+        step.follow(*self._state, wrong, learnt, chosen)
         used = np.minimum(chosen, len(margins) - 1)
         return np.stack(margins)[used, np.arange(len(y))]
 
-    def _note_event(
-        self, margins: list[np.ndarray], row: Rows, labels: LabelColumn, sign: float, w: float
-    ) -> None:
+    def _note_event(self, margins: list[Any], row: Rows, label: Any, w: float) -> None:
         """Note an event that the models have learnt, as `_learn_rows` and its callers do."""
-        y, learnt = np.array([sign]), np.ones(1, bool)
-        found = self._follow(margins, y, learnt)
-        wrong = members.are_wrong(found, y)
-        self._recent.add(row, self._places_of(labels), np.array([w]), wrong)
-        self._n_examples += 1
-        self._after_examples(self._n_examples)
-        self._output.calibrate(self._calibration, self._labels, found, y)
+        sign = self._labels.signs[label]
+        wrong = [members.is_wrong(margin, sign) for margin in margins]
+        wrong += wrong[:1] * (len(members.KINDS) - len(wrong))
+        used = step.choose(*self._state, sum(1 << m for m, is_so in enumerate(wrong) if is_so))
+        self._recent.add_one(row, self._labels.seen.index(label), w, wrong[used])
+        n = self._n_examples = self._n_examples + 1
+        if n % _EVERY == 0:
+            self._after_examples(n)
+        margin = margins[min(used, len(margins) - 1)]
+        self._output.calibrate(
+            self._calibration, self._labels, np.array([margin]), np.array([sign])
+        )
 
     def _places_of(self, labels: LabelColumn) -> np.ndarray:
         """Return the index of each label among those seen."""

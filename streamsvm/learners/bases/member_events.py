@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from streamsvm.features.names import Name
-from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import events
 
 _PLAIN = {float, int, bool}
@@ -48,10 +45,7 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
         return False
     learner._is_learning = True
     try:
-        labels = learner._labels
-        found = [np.array([margin]) for margin in margins]
-        path = learner._members[0]._event_path
-        learner._note_event(found, path.row(), LabelColumn.of([y]), labels.signs[y], float(w))
+        learner._note_event(margins, learner._members[0]._event_path.row(), y, float(w))
     finally:
         learner._is_learning = False
     return True

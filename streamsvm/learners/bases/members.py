@@ -127,3 +127,10 @@ def are_wrong(margins: np.ndarray, signs: np.ndarray) -> np.ndarray:
     if not margins.shape[1]:
         return np.ones(len(signs), bool)
     return np.asarray(margins.argmax(axis=1) != signs)
+
+
+def is_wrong(margin: Any, sign: float) -> bool:
+    """Return the same for one margin, a float, or for the scores of one row, a list."""
+    if isinstance(margin, float):
+        return (margin > 0.0) != (sign > 0.0)
+    return bool(max(range(len(margin)), key=margin.__getitem__) != sign)

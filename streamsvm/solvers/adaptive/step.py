@@ -23,36 +23,48 @@ LIMIT = 2.0
 
 
 @compiled
-def follow(state, wrong, is_example, chosen):
-    """Note the errors of the models on examples, and choose the model that predicts each.
+def choose(faded, info, wrong):
+    """Note the errors of the models on an example; return the index of the one that predicted it.
 
     Parameters
     ----------
-    state
-        An `AdaptiveState`, updated.
+    faded, info
+        The arrays of an `AdaptiveState`, updated.
     wrong
-        bool (models, n): whether each model predicted a row wrong, before it learnt it.
+        int: bit m is 1 if model m predicted the example wrong, before it learnt it.
+
+    """
+    used = info[IN_USE]
+    info[N] += 1
+    info[N_WRONG] += (wrong >> used) & 1
+    best = used
+    for m in range(faded.size):
+        faded[m] = FADE * faded[m] + (1.0 - FADE) * ((wrong >> m) & 1)
+        if faded[m] < faded[best]:
+            best = m
+    if faded[best] < faded[used] - LEAD:
+        info[IN_USE] = best
+    return used
+
+
+@compiled
+def follow(faded, info, wrong, is_example, chosen):
+    """Do what `choose` does for n rows.
+
+    Parameters
+    ----------
+    faded, info
+        As for `choose`.
+    wrong
+        int64 (n,).
     is_example
         bool (n,): False for rows that are only predicted, and whose labels are not known.
     chosen
         int64 (n,), written: the index of the model in use when the row came.
 
     """
-    faded, info = state.faded, state.info
     for r in range(chosen.size):
-        used = info[IN_USE]
-        chosen[r] = used
-        if not is_example[r]:
-            continue
-        info[N] += 1
-        info[N_WRONG] += wrong[used, r]
-        best = used
-        for m in range(faded.size):
-            faded[m] = FADE * faded[m] + (1.0 - FADE) * wrong[m, r]
-            if faded[m] < faded[best]:
-                best = m
-        if faded[best] < faded[used] - LEAD:
-            info[IN_USE] = best
+        chosen[r] = choose(faded, info, wrong[r]) if is_example[r] else info[IN_USE]
 
 
 def errs_more(state: AdaptiveState) -> bool:
