@@ -48,24 +48,25 @@ _log = logging.getLogger(__name__)
 class AdaptiveSVMClassifier(Learner):
     """Online SVM for streams that drift: several models learn, and the best of late predicts.
 
-    Three models learn each example: `LASVMClassifier` for two classes, `LaRankClassifier` for
-    more. The first finds scale and width of its RBF kernel itself; the others have a kernel 4 and
-    16 times as wide (the last is nearly linear) and ten times its C. An event is predicted by the
-    model that has erred least of late.
+    Four models learn each example: `LASVMClassifier` for two classes, `LaRankClassifier` for more.
+    The first finds scale and gamma of its RBF kernel itself. The second and third have 1/4 and 1/16
+    of its gamma, so that the third is nearly linear, and ten times its C; the fourth has 4 times
+    its gamma, and keeps the last 1,000 examples only. An event is predicted by the model that has
+    erred least of late.
 
     When errors become more, a fresh model learns the last 256, and now and then the last 1,024,
     examples. If it errs clearly less on the newer half of them, a drift is noticed: all models
     begin anew with these examples, and try scale and width again. A drift is logged.
 
-    Time and memory are about three times those of one model. The models keep the last `window`
+    It takes as much time and memory as its models together, and these keep the last `window`
     examples at most. A feature missing from an event counts as 0; strings, None, NaN and infinities
     raise `FeatureError` and do not change the model.
 
     Parameters
     ----------
     C
-        Positive: the cost of a margin error of the first model; 1 by default. That of the others is
-        ten times as large.
+        Positive: the cost of a margin error of the first model; 1 by default. That of the second
+        and third is ten times as large.
     scale
         "auto", the default: the first model tries whether rows are taken as they are or features
         are divided by their standard deviations; True: they are divided; False: they are not.
@@ -369,21 +370,23 @@ class AdaptiveSVMClassifier(Learner):
         return int(self._state.info[LAST_DRIFT])
 
     @property
+    def drifts(self) -> str:
+        """The drifts noticed so far, in words."""
+        if not self.n_drifts:
+            return "none noticed"
+        return f"{self.n_drifts}, the last at example {self.last_drift:,}"
+
+    @property
     def description(self) -> str:
-        """The parameters of the model in use, and the drifts so far."""
+        """The parameters of the model in use, and the drifts noticed so far."""
         model = self.in_use
-        if model is None:
-            return f"C={self.C:g}"
-        drifts = "no drift" if not self.n_drifts else f"{self.n_drifts} drifts"
-        last = f", the last at example {self.last_drift:,}" if self.n_drifts else ""
-        return f"in use {model.kernel_!r}, C={model.C:g}; {drifts}{last}"
+        used = f"C={self.C:g}" if model is None else f"in use: {model.kernel_!r}, C={model.C:g}"
+        return f"{used}; drifts: {self.drifts}"
 
     @property
     def chosen(self) -> str | None:
-        """Scale and gamma of the first model in words, the model in use, and the last drift."""
-        if not self._members or self._members[0].chosen is None:
-            return None
-        return f"{self._members[0].chosen}; {self.description}"
+        """Scale and gamma of the first model in words: see `LASVMClassifier.chosen`."""
+        return self._members[0].chosen if self._members else None
 
     @property
     def n_support_vectors(self) -> int:

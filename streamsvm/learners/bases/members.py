@@ -1,7 +1,8 @@
 """The models among which an `AdaptiveSVMClassifier` chooses, and how they begin and learn.
 
-The first finds scale and width of its kernel itself. The others have its scale, a wider kernel and
-a larger C: the last is nearly linear.
+The first finds scale and width of its kernel itself, and the others have its scale. The second and
+third have a wider kernel and a larger C, the third of them nearly linear; the fourth has a narrower
+kernel and keeps the last 1,000 examples only.
 """
 
 from __future__ import annotations
@@ -23,17 +24,19 @@ class Kind(NamedTuple):
 
     width: float  # its gamma divided by that of the first
     cost: float  # its C divided by that of the first
+    window: int | None = None  # how many of the last examples it keeps at most
 
 
-KINDS = (Kind(1.0, 1.0), Kind(1.0 / 4.0, 10.0), Kind(1.0 / 16.0, 10.0))
+KINDS = (Kind(1.0, 1.0), Kind(1.0 / 4.0, 10.0), Kind(1.0 / 16.0, 10.0), Kind(4.0, 1.0, 1000))
 
 
 def parameters_of(learner: Any, kind: Kind) -> dict[str, Any]:
     """Return the parameters of a model of a learner, but for scale and width."""
+    windows = [window for window in (learner.window, kind.window) if window is not None]
     given = {
         "C": learner.C * kind.cost,
         "class_weight": learner.class_weight,
-        "window": learner.window,
+        "window": min(windows, default=None),
         "sparse": True if learner._sparse else learner.sparse,
         "hashing": learner.hashing,
         "max_features": learner.max_features,
