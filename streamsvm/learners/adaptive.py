@@ -107,16 +107,19 @@ class AdaptiveSVMClassifier(Learner):
 
     Examples
     --------
-    >>> from river import evaluate, metrics
-    >>> from river.datasets import synth
+    >>> import random
     >>> from streamsvm import AdaptiveSVMClassifier
-    >>> before, after = synth.Sine(0, seed=1), synth.Sine(1, seed=1)  # all labels turn round
-    >>> stream = synth.ConceptDriftStream(before, after, position=2000, width=50, seed=1).take(4000)
-    >>> model = AdaptiveSVMClassifier()
-    >>> evaluate.progressive_val_score(stream, model, metrics.Accuracy())
-    Accuracy: 9...%
-    >>> model.n_drifts
-    1
+    >>> draw, model, n_right = random.Random(1).random, AdaptiveSVMClassifier(), 0
+    >>> for i in range(4000):
+    ...     x = {"a": 2.0 * draw() - 1.0, "b": 2.0 * draw() - 1.0}
+    ...     # After 2,000 events all labels turn round.
+    ...     y = (x["a"] ** 2 + x["b"] ** 2 < 0.6) == (i < 2000)
+    ...     n_right += model.predict_one(x) == y
+    ...     model.learn_one(x, y)
+    >>> n_right > 3600
+    True
+    >>> model.drifts
+    '1, the last at example 2,...'
 
     """
 
@@ -227,7 +230,8 @@ class AdaptiveSVMClassifier(Learner):
             if examples is not None:
                 self._begin_with(examples)
                 adaptive_state.begin_anew(self._state, n)
-                _log.info("drift at example %d: models begin with the last %d", n, shape(examples.x)[0])
+                kept = len(examples.classes)
+                _log.info("drift at example %d: the models begin anew with the last %d", n, kept)
 
     # Learning
 

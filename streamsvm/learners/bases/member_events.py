@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from streamsvm.features.names import Name
-from streamsvm.learners.bases import events
+from streamsvm.labels.label_column import LabelColumn
+from streamsvm.learners.bases import events, members
+from streamsvm.support.rows import Rows
 
 _PLAIN = {float, int, bool}
-
 
 
 def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
@@ -35,12 +38,15 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
         or not _PLAIN.issuperset(map(type, x.values()))
     ):
         return False
-    margins = []
+    margins: list[Any] = []
     for member in learner._members:
-        margin = _learn(member, x, y, w, may_fall_back=not margins)
-        if margin is None:
+        if events.learn(member, x, y, w):
+            margins.append(member._event_path.margin)
+        elif not margins:
             return False
-        margins.append(margin)
+        else:
+            # The models before this one have learnt it.
+            margins.append(_learn_row(member, learner._members[0]._event_path.row(), y, float(w)))
     if not margins:
         return False
     learner._is_learning = True
@@ -51,13 +57,12 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
     return True
 
 
-def _learn(member: Any, x: Any, y: Any, w: Any, may_fall_back: bool) -> Any:
-    """Learn an event by one model; return the margin before, or None if it was not learnt."""
-    if events.learn(member, x, y, w):
-        return member._event_path.margin
-    if may_fall_back:
-        return None
-    # The models before this one have learnt it.
-    margin = member._margin_one(x)
-    events.learn_generally(member, x, y, w)
-    return margin
+def _learn_row(member: Any, row: Rows, label: Any, w: float) -> Any:
+    """Learn a row by one model on the general path; return the margin before."""
+    member._is_learning = True
+    try:
+        one = np.ones(1)
+        margins = members.learn(member, row, LabelColumn.of([label]), w * one, one > 0.0)
+    finally:
+        member._is_learning = False
+    return margins[0].tolist()

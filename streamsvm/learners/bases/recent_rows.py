@@ -95,7 +95,11 @@ class RecentRows:
         if not self._n:
             return {}
         x, classes, weights, wrong = self.last(self.most, d)
-        arrays = rows_as_arrays(x) | {"y": classes, "weight": weights, "wrong": wrong.astype(np.uint8)}
+        arrays = rows_as_arrays(x) | {
+            "y": classes,
+            "weight": weights,
+            "wrong": wrong.astype(np.uint8),
+        }
         return {_PREFIX + name: array for name, array in arrays.items()}
 
     def read(self, arrays: NamedArrays, d: int, n_classes: int) -> None:

@@ -17,8 +17,8 @@ import math
 from streamsvm._compile import compiled
 from streamsvm.solvers.adaptive.state import IN_USE, N_WRONG, AdaptiveState, N
 
-FADE = 0.995
-LEAD = 0.01
+FADE = 0.997
+LEAD = 0.005
 LIMIT = 2.0
 
 
