@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from streamsvm import kernels
     from streamsvm._public import (
+        AdaptiveSVMClassifier,
         Chain,
         HullerClassifier,
         KernelPAClassifier,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "AdaptiveSVMClassifier",
     "Chain",
     "HullerClassifier",
     "KernelPAClassifier",

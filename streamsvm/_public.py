@@ -1,5 +1,6 @@
 """The public names but `kernels`; learners register themselves as they are imported."""
 
+from streamsvm.learners.adaptive import AdaptiveSVMClassifier
 from streamsvm.learners.huller import HullerClassifier
 from streamsvm.learners.kernel_pa import KernelPAClassifier
 from streamsvm.learners.kernel_pegasos import KernelPegasosClassifier
@@ -21,6 +22,7 @@ from streamsvm.run.batches import predict_then_learn_many
 from streamsvm.run.warm import warm
 
 __all__ = [
+    "AdaptiveSVMClassifier",
     "Chain",
     "HullerClassifier",
     "KernelPAClassifier",

@@ -149,7 +149,7 @@ def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
         given["seed"] = options.seed
     if "max_classes" in known and getattr(options, "max_classes", None) is not None:
         given["max_classes"] = options.max_classes
-    scales_itself = "scale" in known and given["kernel"] is None
+    scales_itself = "scale" in known and given.get("kernel") is None
     scaler = _scaler_from(options, scales_itself)
     if scales_itself and (scaler is not None or options.scale is False):
         # Rows are scaled already, or shall not be: only gamma is on trial.

@@ -210,6 +210,8 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
     ]
     if report.chosen is not None:
         rows.append(("scale and gamma", report.chosen))
+    if report.drifts is not None:
+        rows.append(("drifts", report.drifts))
     if report.n_support_vectors is not None:
         rows.append(("support vectors", f"{report.n_support_vectors:,}"))
     if report.dual is not None:

@@ -381,6 +381,7 @@ class Run:
         if learner is not None:
             report.n_support_vectors = getattr(learner, "n_support_vectors", None)
             report.chosen = getattr(learner, "chosen", None)
+            report.drifts = getattr(learner, "drifts", None)
             report.delta = getattr(learner, "delta", None)
             report.dual = getattr(learner, "dual", None)
             report.memory_bytes = getattr(learner, "memory_usage", 0)

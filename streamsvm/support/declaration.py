@@ -300,6 +300,14 @@ class NamedArrays:
             raise ValueError(f"the array {name!r} is missing")
         return self._left.pop(name)
 
+    def taken_with(self, prefix: str) -> dict[str, np.ndarray]:
+        """Return all arrays whose names begin with a prefix, by the rest of the name, unchecked.
+
+        They are removed from those that are left.
+        """
+        names = [name for name in self._left if name.startswith(prefix)]
+        return {name.removeprefix(prefix): self._left.pop(name) for name in names}
+
     def check_all_taken(self) -> None:
         """Refuse arrays that were not taken.
 

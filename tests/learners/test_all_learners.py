@@ -48,7 +48,7 @@ def content(model):
     with model._lock:
         values, arrays = codec.to_file(model)
     kept = {name: (a.dtype, a.shape, a.tobytes()) for name, a in arrays.items()}
-    kept.pop("cache_counts", None)
+    kept = {name: kept[name] for name in kept if not name.endswith("cache_counts")}
     return copy.deepcopy(values), kept
 
 

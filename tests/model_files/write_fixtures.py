@@ -18,6 +18,7 @@ from typing import Any
 
 from connectors import MemorySource
 from streamsvm import (
+    AdaptiveSVMClassifier,
     HullerClassifier,
     KernelPAClassifier,
     KernelPegasosClassifier,
@@ -92,6 +93,8 @@ def cases() -> Iterator[tuple[str, Any, int, int]]:
     yield "sequence_exact", exact, 4, FIRST
     yield "sequence_pa", SequencePA(class_weight={2: 3.0}), 4, FIRST
     yield "sequence_perceptron", SequencePerceptron("exact"), 4, FIRST
+    yield "adaptive", AdaptiveSVMClassifier(window=50, seed=3), 2, FIRST
+    yield "adaptive_classes", AdaptiveSVMClassifier(scale=False, seed=3), 4, FIRST
     yield "pipeline", StandardScaler() | LASVMClassifier(kernel=RBF), 2, FIRST
 
 

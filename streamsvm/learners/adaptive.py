@@ -1,0 +1,479 @@
+"""Several SVMs that learn the same stream, of which the best of late predicts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from river import base
+
+from streamsvm._parameter_checks import check_number, check_positive, check_size
+from streamsvm.errors import ParameterError
+from streamsvm.features import density
+from streamsvm.features.names import Name
+from streamsvm.features.schema import LIMIT
+from streamsvm.labels import outputs
+from streamsvm.labels.growing_labels import GrowingLabels
+from streamsvm.labels.label_column import LabelColumn
+from streamsvm.learners.bases import (
+    events,
+    fresh_start,
+    linear_classes,
+    member_events,
+    members,
+    members_file,
+)
+from streamsvm.learners.bases.event_path import Bound
+from streamsvm.learners.bases.late_rows import row_after, rows_where
+from streamsvm.learners.bases.learner import Learner
+from streamsvm.learners.bases.recent_rows import Examples, RecentRows
+from streamsvm.learners.bases.registry import register_learner
+from streamsvm.monitor.certificate import Certificate
+from streamsvm.solvers.adaptive import state as adaptive_state
+from streamsvm.solvers.adaptive import step
+from streamsvm.solvers.adaptive.state import IN_USE, LAST_DRIFT, N_DRIFTS, AdaptiveState
+from streamsvm.support import states
+from streamsvm.support.locked import refuse_to_learn
+from streamsvm.support.rows import Rows, cut, shape
+from streamsvm.support.rows import sparse as as_sparse
+
+_EVERY = 32
+"""The models are compared with fresh ones at multiples of this number of examples."""
+
+_log = logging.getLogger(__name__)
+
+
+class AdaptiveSVMClassifier(Learner):
+    """Online SVM for streams that drift: several models learn, and the best of late predicts.
+
+    Four models learn each example: `LASVMClassifier` for two classes, `LaRankClassifier` for more.
+    The first finds scale and gamma of its RBF kernel itself. The second and third have 1/4 and 1/16
+    of its gamma, so that the third is nearly linear, and ten times its C; the fourth has 4 times
+    its gamma, and keeps the last 1,000 examples only. An event is predicted by the model that has
+    erred least of late.
+
+    When errors become more, a fresh model learns the last 256, and now and then the last 1,024,
+    examples. If it errs clearly less on the newer half of them, a drift is noticed: all models
+    begin anew with these examples, and try scale and width again. A drift is logged.
+
+    It takes as much time and memory as its models together, and these keep the last `window`
+    examples at most. A feature missing from an event counts as 0; strings, None, NaN and infinities
+    raise `FeatureError` and do not change the model.
+
+    Parameters
+    ----------
+    C
+        Positive: the cost of a margin error of the first model; 1 by default. That of the second
+        and third is ten times as large.
+    scale
+        "auto", the default: the first model tries whether rows are taken as they are or features
+        are divided by their standard deviations; True: they are divided; False: they are not.
+    window
+        The models learn from the last `window` examples, at least 1; 10,000 by default. None: from
+        all since the last drift.
+    class_weight
+        None, or a dict {label: factor of C} (1 for labels not named).
+    sparse
+        True: rows are stored as their nonzero features (text, one-hot); False: as dense rows.
+        None, the default: dense until mostly zeros are found.
+    hashing
+        None, the default: each feature name gets its own column, in the order of first appearance.
+        Or the number of columns that names are hashed to (2**18, for example).
+    max_features
+        The largest number of feature names, at least 1; later names are ignored. 1,048,576 by
+        default.
+    cache_mb
+        Megabytes for cached kernel rows, in all; 200 by default.
+    n_jobs
+        Threads that compute the kernel values of large batches: None, the default, is 1; -1 is one
+        per core.
+    seed
+        Seed of the models' random numbers: only with more than two classes there are any.
+
+    Attributes
+    ----------
+    in_use
+        The model that predicts now, a learner of its own, to be looked at only.
+    n_drifts, last_drift
+        How often the models began anew, and the number of the last example before that; 0: never.
+
+    References
+    ----------
+    Ross, Adams, Tasoulis, Hand, Exponentially weighted moving average charts for detecting concept
+    drift, Pattern Recognition Letters 33 (2012); Bach, Maloof, Paired learners for concept drift,
+    ICDM (2008).
+
+    Examples
+    --------
+    >>> import random
+    >>> from streamsvm import AdaptiveSVMClassifier
+    >>> draw, model, n_right = random.Random(1).random, AdaptiveSVMClassifier(), 0
+    >>> for i in range(4000):
+    ...     x = {"a": 2.0 * draw() - 1.0, "b": 2.0 * draw() - 1.0}
+    ...     # After 2,000 events all labels turn round.
+    ...     y = (x["a"] ** 2 + x["b"] ** 2 < 0.6) == (i < 2000)
+    ...     n_right += model.predict_one(x) == y
+    ...     model.learn_one(x, y)
+    >>> n_right > 3600
+    True
+    >>> model.drifts
+    '1, the last at example 2,...'
+
+    """
+
+    has_dual = False
+    _output = outputs.GROWING
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        scale: bool | str = "auto",
+        window: int | None = 10_000,
+        class_weight: dict[Any, float] | None = None,
+        sparse: bool | None = None,
+        hashing: int | None = None,
+        max_features: int = LIMIT,
+        cache_mb: float = 200.0,
+        n_jobs: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        limit = check_size("max_features", max_features) or LIMIT
+        super().__init__(limit, check_size("hashing", hashing))
+        check_positive("C", C)
+        check_number("cache_mb", cache_mb, 0)
+        check_size("window", window)
+        self.C, self.scale, self.window, self.class_weight = C, scale, window, class_weight
+        self.sparse, self.hashing, self.max_features = sparse, hashing, max_features
+        self.cache_mb, self.n_jobs, self.seed = cache_mb, n_jobs, seed
+        self._sparse = density.check_sparse(sparse, hashing)
+        if class_weight == "balanced":
+            raise ParameterError("class_weight='balanced': use a dict {label: factor of C}")
+        # Checks the other parameters.
+        members.new_first(self)
+        # The first model alone, until `_EVERY` examples were learnt; then one of each kind.
+        self._members: list[Any] = []
+        self._state: AdaptiveState = self._new_state(0)
+        self._recent = RecentRows(fresh_start.LENGTHS[-1])
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        """Yield the settings that River's checks run with."""
+        yield {"seed": 42}
+        yield {"window": 200, "scale": False, "C": 0.5, "seed": 42}
+
+    # The models
+
+    def _new_state(self, n_features: int) -> AdaptiveState:
+        state: AdaptiveState = states.new(AdaptiveState, {"models": len(members.KINDS)})
+        return state
+
+    @property
+    def in_use(self) -> Any:
+        """The model that predicts now; None before the first example."""
+        if not self._members:
+            return None
+        return self._members[min(int(self._state.info[IN_USE]), len(self._members) - 1)]
+
+    def _add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
+        labels = GrowingLabels(self._labels.seen)
+        turned = labels.add(label)
+        changed: dict[str, Any] = {"_labels": labels}
+        change = None
+        if turned:
+            change = np.negative if labels.is_binary else linear_classes.spread_to(labels)
+        if len(labels.seen) == 3:
+            changed["_calibration"] = self._output.new_calibration(labels)
+        else:
+            for member in self._members:
+                member._add_class(label)
+        self.__dict__.update(changed)
+        if len(labels.seen) == 3 and self._members:
+            # Of other classes than before: they learn again what is kept.
+            self._begin_with(self._recent.last(self._recent.most, len(self._schema)))
+        return change
+
+    def _begin_with(self, examples: Examples) -> None:
+        """Replace the models by new ones that have learnt these examples."""
+        first = members.new_first(self)
+        if len(examples.classes):
+            members.learn_examples(first, examples, self._labels.seen)
+        others = self._members[1:]
+        self._members = [first]
+        if others:
+            self._renew_others()
+
+    def _renew_others(self) -> None:
+        """Replace the other models that compare rows in another way than the first one does."""
+        first, *others = self._members
+        if len(others) == len(members.KINDS) - 1 and all(
+            members.is_like(other, first, kind)
+            for other, kind in zip(others, members.KINDS[1:], strict=True)
+        ):
+            return
+        examples = self._recent.last(first.n_examples, len(self._schema))
+        others = [members.new_other(self, first, kind) for kind in members.KINDS[1:]]
+        for other in others:
+            members.learn_examples(other, examples, self._labels.seen)
+        self._members = [first, *others]
+
+    def _after_examples(self, n: int) -> None:
+        """Compare the models after n examples, if that is due: see `_EVERY`."""
+        if n % _EVERY or not self._members:
+            return
+        if not self._sparse and any(member._sparse for member in self._members):
+            self._become_sparse()
+        self._renew_others()
+        if step.errs_more(self._state):
+            examples = fresh_start.examples_for(self, n)
+            if examples is not None:
+                self._begin_with(examples)
+                adaptive_state.begin_anew(self._state, n)
+                kept = len(examples.classes)
+                _log.info("drift at example %d: the models begin anew with the last %d", n, kept)
+
+    # Learning
+
+    def _learn_rows(
+        self,
+        x: Rows,
+        y: np.ndarray,
+        labels: LabelColumn,
+        w: np.ndarray,
+        numbers: np.ndarray,
+        diagonal: np.ndarray,
+    ) -> np.ndarray:
+        is_example = numbers > 0
+        if not self._members:
+            self._members = [members.new_first(self)]
+        parts, start, seen = [], 0, self._n_examples
+        while start < len(y):
+            stop = row_after(numbers, start, _EVERY - seen % _EVERY)
+            part = slice(start, stop)
+            fresh, learnt = cut(x, start, stop), is_example[part]
+            found = [
+                members.learn(member, fresh, labels[part], w[part], learnt)
+                for member in self._members
+            ]
+            parts.append(self._follow(found, y[part], learnt))
+            kept = np.flatnonzero(learnt)
+            wrong = members.are_wrong(parts[-1][kept], y[part][kept])
+            if len(kept):
+                classes = self._places_of(labels[part].take(kept))
+                self._recent.add(rows_where(fresh, learnt), classes, w[part][kept], wrong)
+            start, seen = stop, seen + len(kept)
+            if len(kept):
+                self._after_examples(seen)
+        return np.concatenate(parts)
+
+    def _follow(self, margins: list[np.ndarray], y: np.ndarray, learnt: np.ndarray) -> np.ndarray:
+        """Note the models' margins of rows, and return those of the models in use."""
+        wrong = np.zeros(len(y), np.int64)
+        for m in range(len(members.KINDS)):
+            # Until there are all models, the others count as the first.
+            found = margins[m] if m < len(margins) else margins[0]
+            wrong |= members.are_wrong(found, y).astype(np.int64) << m
+        chosen = np.zeros(len(y), np.int64)
+        step.follow(*self._state, wrong, learnt, chosen)
+        used = np.minimum(chosen, len(margins) - 1)
+        return np.stack(margins)[used, np.arange(len(y))]
+
+    def _note_event(self, margins: list[Any], row: Rows, label: Any, w: float) -> None:
+        """Note an event that the models have learnt, as `_learn_rows` and its callers do."""
+        sign = self._labels.signs[label]
+        wrong = [members.is_wrong(margin, sign) for margin in margins]
+        wrong += wrong[:1] * (len(members.KINDS) - len(wrong))
+        used = step.choose(*self._state, sum(1 << m for m, is_so in enumerate(wrong) if is_so))
+        self._recent.add_one(row, self._labels.seen.index(label), w, wrong[used])
+        n = self._n_examples = self._n_examples + 1
+        if n % _EVERY == 0:
+            self._after_examples(n)
+        margin = margins[min(used, len(margins) - 1)]
+        self._output.calibrate(
+            self._calibration, self._labels, np.array([margin]), np.array([sign])
+        )
+
+    def _places_of(self, labels: LabelColumn) -> np.ndarray:
+        """Return the index of each label among those seen."""
+        place_of = {label: i for i, label in enumerate(self._labels.seen)}
+        return labels.numbers(lambda label: place_of.get(label, 0)).astype(np.int64)
+
+    def _margins(self, x: Rows) -> np.ndarray:
+        model = self.in_use
+        if model is None:
+            return self._output.zeros(self._labels, shape(x)[0])
+        return np.asarray(model._margins(x if not model._sparse else as_sparse(x)))
+
+    def _diagonal(self, x: Rows) -> np.ndarray:
+        # Not used: of an RBF kernel it is 1, and each model computes its own.
+        return np.ones(shape(x)[0], np.float32)
+
+    def _become_sparse(self) -> None:
+        if self.sparse is not False:
+            self._sparse = True
+            for member in self._members:
+                member._become_sparse()
+
+    def _check_ids(self, ids: Any) -> None:
+        if ids is not None:
+            raise ParameterError(
+                "ids: the models learn the last examples, whatever they are; leave the ids out"
+            )
+
+    # Events
+
+    def learn_one(self, x: Mapping[Name, Any], y: base.typing.ClfTarget, w: float = 1.0) -> None:
+        """Learn one event: see `Learner.learn_one`."""
+        with self._lock:
+            if self._is_learning:
+                refuse_to_learn()
+            if not member_events.learn(self, x, y, w):
+                events.learn_generally(self, x, y, w)
+
+    def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
+        """Return the label predicted for an event: see `Learner.predict_one`."""
+        with self._lock:
+            model = self.in_use
+            if model is not None:
+                label_index, _ = events.predict(model, x)
+                if label_index >= 0:
+                    return model._labels.ordered[label_index]
+            return self._labels.label(self._general_margin(x))
+
+    def _margin_one(self, x: Mapping[Name, Any]) -> Any:
+        model = self.in_use
+        if model is not None:
+            label_index, path = events.predict(model, x)
+            if path is not None and label_index >= 0:
+                return path.margin
+        return self._general_margin(x)
+
+    def _bound(self) -> Bound:
+        return self._state, None, None, self._calibration, self._labels
+
+    def _bound_kernel(self, state: Any) -> None:
+        return None
+
+    def _room_for_features(self) -> int:
+        return 0
+
+    def _box_of(self, label: Any, sign: float) -> float:
+        return 1.0
+
+    # Inspection
+
+    @property
+    def n_drifts(self) -> int:
+        """How often a drift was noticed, so that the models began anew."""
+        return int(self._state.info[N_DRIFTS])
+
+    @property
+    def last_drift(self) -> int:
+        """The number of the last example before the models began anew; 0: they never did."""
+        return int(self._state.info[LAST_DRIFT])
+
+    @property
+    def drifts(self) -> str:
+        """The drifts noticed so far, in words."""
+        if not self.n_drifts:
+            return "none noticed"
+        return f"{self.n_drifts}, the last at example {self.last_drift:,}"
+
+    @property
+    def description(self) -> str:
+        """The parameters of the model in use, and the drifts noticed so far."""
+        model = self.in_use
+        used = f"C={self.C:g}" if model is None else f"in use: {model.kernel_!r}, C={model.C:g}"
+        return f"{used}; drifts: {self.drifts}"
+
+    @property
+    def chosen(self) -> str | None:
+        """Scale and gamma of the first model in words: see `LASVMClassifier.chosen`."""
+        return self._members[0].chosen if self._members else None
+
+    @property
+    def n_support_vectors(self) -> int:
+        """Number of support vectors of the model in use."""
+        return 0 if self.in_use is None else int(self.in_use.n_support_vectors)
+
+    @property
+    def certificate(self) -> Certificate:
+        """No bound on the mean gap, and why; `in_use.certificate` is that of one model."""
+        return Certificate(
+            None,
+            "no certificate: the models change with the stream; in_use.certificate is that of the "
+            "model in use, since it began",
+        )
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Counts of all models since they began: steps, kernel values, hits of the cache."""
+        found: dict[str, int] = {}
+        for member in self._members:
+            for name, count in member.counters.items():
+                found[name] = found.get(name, 0) + count
+        found.pop("features_ignored", None)
+        return found | self._ignored()
+
+    @property
+    def kappa(self) -> float:
+        """The share of the steps of the model in use that changed nothing."""
+        return 0.0 if self.in_use is None else float(self.in_use.kappa)
+
+    @property
+    def memory_parts(self) -> dict[str, int]:
+        """Bytes of the models by part, as of one of them, and of ``recent`` examples."""
+        parts: dict[str, int] = {}
+        for member in self._members:
+            for name, size in member.memory_parts.items():
+                parts[name] = parts.get(name, 0) + size
+        # All models have the same names.
+        return parts | {"names": self._schema.nbytes, "recent": self._recent.nbytes}
+
+    @property
+    def memory_usage(self) -> int:
+        """Bytes of all arrays, including cached kernel rows and scratch, and of the names."""
+        return sum(self.memory_parts.values())
+
+    def objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
+        """Return the mean hinge loss of the model in use over rows, for a monitor.
+
+        Parameters
+        ----------
+        x
+            n rows over the features seen.
+        signs, weights
+            float64 (n,): labels as numbers, and example weights.
+
+        Returns
+        -------
+        The mean.
+
+        """
+        if not len(signs):
+            return 0.0
+        return float((weights * self.losses_of(signs, self._margins(x))).mean())
+
+    def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
+        """Lead each model to the optimum over the examples that it keeps.
+
+        Parameters
+        ----------
+        progress
+            As for the models' own `finish`.
+
+        """
+        with self._lock:
+            for member in self._members:
+                member.finish(progress)
+
+    # Copies and files
+
+    def __setstate__(self, contents: dict[str, Any]) -> None:
+        super().__setstate__(contents)
+        for member in self._members:
+            member._schema = self._schema
+
+
+register_learner(AdaptiveSVMClassifier, "adaptive", variants=({},), **members_file.IN_FILES)

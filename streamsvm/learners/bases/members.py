@@ -1,0 +1,139 @@
+"""The models among which an `AdaptiveSVMClassifier` chooses, and how they begin and learn.
+
+The first finds scale and width of its kernel itself, and the others have its scale. The second and
+third have a wider kernel and a larger C, the third of them nearly linear; the fourth has a narrower
+kernel and keeps the last 1,000 examples only.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm import kernels
+from streamsvm.labels.label_column import LabelColumn
+from streamsvm.learners.bases.recent_rows import Examples
+from streamsvm.learners.larank import LaRankClassifier
+from streamsvm.learners.lasvm import LASVMClassifier
+from streamsvm.support.rows import Rows, shape, sparse
+
+
+class Kind(NamedTuple):
+    """How a model differs from the first."""
+
+    width: float  # its gamma divided by that of the first
+    cost: float  # its C divided by that of the first
+    window: int | None = None  # how many of the last examples it keeps at most
+
+
+KINDS = (Kind(1.0, 1.0), Kind(1.0 / 4.0, 10.0), Kind(1.0 / 16.0, 10.0), Kind(4.0, 1.0, 1000))
+
+
+def parameters_of(learner: Any, kind: Kind) -> dict[str, Any]:
+    """Return the parameters of a model of a learner, but for scale and width."""
+    windows = [window for window in (learner.window, kind.window) if window is not None]
+    given = {
+        "C": learner.C * kind.cost,
+        "class_weight": learner.class_weight,
+        "window": min(windows, default=None),
+        "sparse": True if learner._sparse else learner.sparse,
+        "hashing": learner.hashing,
+        "max_features": learner.max_features,
+        "cache_mb": learner.cache_mb / len(KINDS),
+        "n_jobs": learner.n_jobs,
+        "seed": learner.seed,
+    }
+    return given | ({"reserve": 0} if class_of(learner) is LASVMClassifier else {})
+
+
+def class_of(learner: Any) -> Any:
+    """Return the class of a learner's models."""
+    return LASVMClassifier if learner._labels.is_binary else LaRankClassifier
+
+
+def new_first(learner: Any) -> Any:
+    """Return a new first model, which finds scale and width itself."""
+    return prepared(
+        learner, class_of(learner)(scale=learner.scale, **parameters_of(learner, KINDS[0]))
+    )
+
+
+def new_other(learner: Any, first: Any, kind: Kind) -> Any:
+    """Return a new model of a kind, which compares rows as the first model does."""
+    kernel = kernels.RBF(gamma=first.kernel_.gamma * kind.width)
+    model = class_of(learner)(kernel, **parameters_of(learner, kind))
+    model._factors = first._factors
+    return prepared(learner, model)
+
+
+def prepared(learner: Any, model: Any) -> Any:
+    """Return a model with the features and labels of its learner."""
+    # One schema for all, as rows are read once.
+    model._schema, model._is_rehearsal_copy = learner._schema, True
+    for label in learner._labels.seen:
+        model._add_class(label)
+    return model
+
+
+def is_like(other: Any, first: Any, kind: Kind) -> bool:
+    """Tell whether a model still compares rows as the first one does."""
+    return other.kernel_.gamma == first.kernel_.gamma * kind.width and (
+        other._factors is first._factors or np.array_equal(other._factors, first._factors)
+    )
+
+
+def learn(
+    model: Any, x: Rows, labels: LabelColumn, w: np.ndarray, is_example: np.ndarray
+) -> np.ndarray:
+    """Learn rows; return the margins from before each was learnt.
+
+    Parameters
+    ----------
+    model
+        A model of the learner, which has all classes of the rows.
+    x
+        n rows over the features of the learner.
+    labels, w
+        n labels and weights.
+    is_example
+        bool (n,): False for rows that are only predicted.
+
+    """
+    if model._event_path is not None:
+        model._event_path.invalidate()
+    n = model._n_examples
+    if model._sparse:
+        x = sparse(x)
+    numbers = np.where(is_example, n + np.cumsum(is_example), 0)
+    signs = labels.numbers(model._sign_of)
+    margins: np.ndarray = model._learn_rows(x, signs, labels, w, numbers, model._diagonal(x))
+    learnt = np.flatnonzero(is_example)
+    model._n_examples = n + len(learnt)
+    if len(model._labels.seen) > 1:
+        model._output.calibrate(model._calibration, model._labels, margins[learnt], signs[learnt])
+    return margins
+
+
+def learn_examples(model: Any, examples: Examples, seen: list[Any]) -> np.ndarray:
+    """Learn examples that the learner has kept; return whether each was predicted wrong before."""
+    n = shape(examples.x)[0]
+    labels = LabelColumn(examples.classes, list(seen))
+    margins = learn(model, examples.x, labels, examples.weights, np.ones(n, bool))
+    return are_wrong(margins, labels.numbers(model._sign_of))
+
+
+def are_wrong(margins: np.ndarray, signs: np.ndarray) -> np.ndarray:
+    """Return whether margins, or scores of classes, predict other labels than those of signs."""
+    if margins.ndim == 1:
+        return np.asarray((margins > 0.0) != (signs > 0.0))
+    if not margins.shape[1]:
+        return np.ones(len(signs), bool)
+    return np.asarray(margins.argmax(axis=1) != signs)
+
+
+def is_wrong(margin: Any, sign: float) -> bool:
+    """Return the same for one margin, a float, or for the scores of one row, a list."""
+    if isinstance(margin, float):
+        return (margin > 0.0) != (sign > 0.0)
+    return bool(max(range(len(margin)), key=margin.__getitem__) != sign)

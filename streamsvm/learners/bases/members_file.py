@@ -1,0 +1,55 @@
+"""The models and recent examples of an `AdaptiveSVMClassifier` in model files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamsvm.learners.bases import members
+from streamsvm.model_files import codec
+from streamsvm.support.declaration import NamedArrays
+
+_SHARED = ("features", "labels", "n_ignored")
+"""What is the same in the learner and all of its models, and is written once."""
+
+
+def _prefix(index: int) -> str:
+    return f"model_{index}_"
+
+
+def _content_of(learner: Any) -> codec.Content:
+    arrays = learner._recent.as_arrays(len(learner._schema))
+    contents = []
+    for i, member in enumerate(learner._members):
+        content, own = codec.to_file(member)
+        kept = {name: value for name, value in content.items() if name not in _SHARED}
+        contents.append(kept | {"class": type(member).__name__})
+        arrays |= {_prefix(i) + name: array for name, array in own.items()}
+    return {"models": contents}, arrays
+
+
+def _read(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> None:
+    learner._recent.read(arrays, len(learner._schema), len(learner._labels.seen))
+    contents = content.get("models")
+    if not isinstance(contents, list) or len(contents) not in (0, 1, len(members.KINDS)):
+        raise ValueError("models is no list of the learner's models")
+    if bool(contents) != bool(learner._n_examples):
+        raise ValueError("there are examples without models, or models without examples")
+    expected = members.class_of(learner).__name__
+    shared = {name: content[name] for name in _SHARED if name in content}
+    for i, own in enumerate(contents):
+        if not isinstance(own, dict) or own.get("class") != expected:
+            raise ValueError(f"model {i} is no {expected}")
+        member = codec.from_file(own | shared, arrays.taken_with(_prefix(i)))
+        _check(learner, member)
+        member._schema, member._is_rehearsal_copy = learner._schema, True
+        learner._members.append(member)
+
+
+def _check(learner: Any, member: Any) -> None:
+    """Raise ValueError if a model from a file is none of this learner's."""
+    if member.hashing != learner.hashing or member.max_features != learner.max_features:
+        raise ValueError("a model takes other features than the learner")
+
+
+IN_FILES: dict[str, Any] = {"more": _content_of, "read_more": _read}
+"""What `register_learner` is told of the models."""

@@ -1,0 +1,234 @@
+"""AdaptiveSVMClassifier: the choice among models, drift, classes, copies and files."""
+
+import logging
+import pickle
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy import sparse as scipy_sparse
+
+import streamsvm
+from streamsvm import AdaptiveSVMClassifier, LASVMClassifier
+from streamsvm.cli.main import main
+from streamsvm.errors import ModelFileError, ParameterError
+from streamsvm.learners.bases.recent_rows import RecentRows
+from streamsvm.solvers.adaptive import state as adaptive_state
+from streamsvm.solvers.adaptive import step
+from tests.learners.test_all_learners import content
+from tests.reference.slow_adaptive import slow_choice
+
+
+def stream(n, turn=10**9, n_classes=2, seed=0, noise=0.05):
+    """Return rows and labels; after `turn` rows the labels change."""
+    draws = np.random.default_rng(seed)
+    x = draws.uniform(-1.0, 1.0, (n, 2)).astype(np.float32)
+    y = ((x**2).sum(axis=1) < 0.6).astype(int)
+    if n_classes > 2:
+        y += 2 * (x[:, 0] > 0.3)
+    y = np.where(np.arange(n) < turn, y, (y + 1) % n_classes)
+    chance = draws.random(n) < noise
+    return x, np.where(chance, draws.integers(0, n_classes, n), y)
+
+
+def learnt(model, x, y, parts=()):
+    for part, labels in zip(np.split(x, parts), np.split(y, parts), strict=True):
+        model.learn_many(part, labels.tolist())
+    return model
+
+
+def by_events(model, x, y):
+    predicted = []
+    for row, label in zip(x.tolist(), y.tolist(), strict=True):
+        event = dict(enumerate(row))
+        predicted.append(model.predict_one(event))
+        model.learn_one(event, label)
+    return predicted
+
+
+def test_the_choice_is_that_of_the_twin():
+    wrong = np.random.default_rng(0).random((4, 3000)) < np.array([[0.3], [0.2], [0.25], [0.2]])
+    wrong[0, 1000:1500], wrong[1, 1500:2000] = False, True
+    chosen, faded = slow_choice(wrong, step.FADE, step.LEAD)
+    state = AdaptiveSVMClassifier()._new_state(0)
+    found = np.zeros(3000, np.int64)
+    bits = (wrong * (1 << np.arange(4))[:, None]).sum(axis=0)
+    step.follow(*state, bits, np.ones(3000, bool), found)
+    np.testing.assert_array_equal(found, chosen)
+    np.testing.assert_allclose(state.faded, faded, rtol=1e-12)
+    assert len(set(chosen)) >= 3
+    assert state.info[adaptive_state.N] == 3000
+    assert state.info[adaptive_state.N_WRONG] == wrong[chosen, np.arange(3000)].sum()
+
+
+def test_a_drift_is_noticed_and_said(caplog):
+    x, y = stream(4000, turn=2000)
+    model = AdaptiveSVMClassifier()
+    with caplog.at_level(logging.INFO, "streamsvm.learners.adaptive"):
+        right = np.array(model.predict_then_learn_many(x, y.tolist())) == y
+    assert model.n_drifts == 1 and 2000 < model.last_drift <= 2400
+    assert f"drift at example {model.last_drift}: " in caplog.text
+    assert f"drifts: 1, the last at example {model.last_drift:,}" in model.summary()
+    alone = np.array(LASVMClassifier().predict_then_learn_many(x, y.tolist())) == y
+    assert right[2400:].mean() > alone[2400:].mean()
+    # They have forgotten what was before, but for a part of the last examples.
+    assert all(member.n_examples < 4000 - model.last_drift + 1025 for member in model._members)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_without_drift_nothing_is_forgotten(n_classes):
+    x, y = stream(3000, n_classes=n_classes, noise=0.2)
+    model = learnt(AdaptiveSVMClassifier(seed=1), x, y)
+    assert model.n_drifts == 0 and model.drifts == "none noticed"
+    assert model._members[0].n_examples == 3000
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_events_and_batches_give_the_same_model(n_classes):
+    x, y = stream(2600, turn=1500, n_classes=n_classes)
+    one, many, at_once = (AdaptiveSVMClassifier(seed=1) for _ in range(3))
+    predicted = by_events(one, x, y)
+    learnt(many, x, y, parts=(5, 300, 1717))
+    assert at_once.predict_then_learn_many(x, y.tolist()) == predicted
+    assert content(one) == content(many) == content(at_once)
+    assert one.n_drifts >= 1
+    events = [dict(enumerate(row)) for row in x[:50].tolist()]
+    assert [one.predict_one(event) for event in events] == many.predict_many(x[:50]).tolist()
+    margins = [many.decision_function_one(event) for event in events]
+    expected = one.decision_function_many(x[:50]).tolist()
+    assert [list(m.values()) if isinstance(m, dict) else m for m in margins] == expected
+
+
+@pytest.mark.parametrize("late", [10, 40, 1200])
+def test_a_third_class_that_comes_late(late):
+    x, y = stream(1500, n_classes=4)
+    labels = np.array(["a", "b", "c", "d"])[y]
+    labels[:late] = np.where(y[:late] % 2 == 0, "b", "a")
+    one, many = AdaptiveSVMClassifier(seed=1), AdaptiveSVMClassifier(seed=1)
+    by_events(one, x, labels)
+    learnt(many, x, labels, parts=(777,))
+    assert content(one) == content(many) and set(one.classes) == {"a", "b", "c", "d"}
+    right = np.mean(np.array(one.predict_many(x[-200:])) == labels[-200:])
+    assert right > 0.8
+
+
+@pytest.mark.parametrize("n", [20, 700, 1800])
+def test_copies_and_files_go_on_as_the_model_does(n, tmp_path):
+    x, y = stream(2300, turn=1200)
+    model = learnt(AdaptiveSVMClassifier(seed=1), x[:n], y[:n])
+    model.save(tmp_path / "m.svm")
+    copies = [streamsvm.load(tmp_path / "m.svm"), pickle.loads(pickle.dumps(model))]
+    for other in (model, *copies):
+        learnt(other, x[n:], y[n:], parts=(50,))
+        assert all(member._schema is other._schema for member in other._members)
+    assert content(copies[0]) == content(copies[1]) == content(model)
+    assert model.n_drifts >= 1
+
+
+def test_the_other_models_compare_rows_as_the_first_does():
+    x, y = stream(1100)
+    model = learnt(AdaptiveSVMClassifier(), x * np.float32([1.0, 100.0]), y)
+    first, *others = model._members
+    assert first.chosen.startswith("scaled rows") and model.chosen == first.chosen
+    for other, width in zip(others, (1 / 4, 1 / 16, 4), strict=True):
+        assert other.kernel_.gamma == pytest.approx(width * first.kernel_.gamma)
+        np.testing.assert_array_equal(other._factors, first._factors)
+    assert [member.C for member in model._members] == [1.0, 10.0, 10.0, 1.0]
+    assert [member.window for member in model._members] == [10_000, 10_000, 10_000, 1000]
+
+
+def test_features_that_come_later_and_weights():
+    x, y = stream(200)
+    one, many = AdaptiveSVMClassifier(), AdaptiveSVMClassifier()
+    w = 0.5 + np.arange(200) % 3
+    for i, (row, label) in enumerate(zip(x.tolist(), y.tolist(), strict=True)):
+        width = 1 if i < 100 else 2
+        one.learn_one(dict(enumerate(row[:width])), label, w=float(w[i]))
+    many.learn_many(x[:100, :1], y[:100].tolist(), w=w[:100])
+    many.learn_many(x[100:], y[100:].tolist(), w=w[100:])
+    assert content(one) == content(many)
+
+
+def test_sparse_rows():
+    x = scipy_sparse.random(400, 300, 0.03, format="csr", random_state=0, dtype=np.float32)
+    y = np.asarray(x[:, :150].sum(axis=1)).ravel() > np.asarray(x[:, 150:].sum(axis=1)).ravel()
+    model = AdaptiveSVMClassifier()
+    model.learn_many(x, y.tolist())
+    assert model._sparse and all(member._sparse for member in model._members)
+    later = AdaptiveSVMClassifier()
+    by_events(later, x.toarray(), y)
+    assert later._sparse and all(member._sparse for member in later._members)
+    assert np.mean(np.array(model.predict_many(x)) == y) > 0.9
+    hashed = AdaptiveSVMClassifier(hashing=64)
+    for row, label in zip(x.toarray()[:100].tolist(), y.tolist(), strict=False):
+        hashed.learn_one({f"n{i}": v for i, v in enumerate(row) if v}, label)
+    assert hashed.predict_one({"n1": 1.0}) in (True, False)
+
+
+def test_memory_is_bounded_by_the_window():
+    x, y = stream(1500, noise=1.0)
+    model = learnt(AdaptiveSVMClassifier(window=100), x, y)
+    assert all(member.n_support_vectors <= 100 for member in model._members)
+    assert model.memory_parts["recent"] < 2 * 1024 * 40
+    assert model.memory_usage == sum(model.memory_parts.values())
+
+
+def test_finish_leads_each_model_to_its_optimum():
+    x, y = stream(600)
+    model = learnt(AdaptiveSVMClassifier(), x, y)
+    before = [member.dual for member in model._members]
+    model.finish()
+    assert all(
+        m.delta <= m.tau and m.dual >= d for m, d in zip(model._members, before, strict=True)
+    )
+
+
+def test_parameters_are_checked():
+    for wrong in ({"C": 0.0}, {"window": 0}, {"scale": "yes"}, {"class_weight": "balanced"}):
+        with pytest.raises(ParameterError, match=f"{next(iter(wrong))}="):
+            AdaptiveSVMClassifier(**wrong)
+    with pytest.raises(ParameterError, match="ids: "):
+        AdaptiveSVMClassifier().learn_many(np.ones((1, 2)), [True], ids=[1])
+
+
+def test_files_that_contradict_themselves_are_refused(tmp_path):
+    x, y = stream(100)
+    for change in (
+        {"_members": []},
+        {"_members": learnt(AdaptiveSVMClassifier(), x, y)._members[:2]},
+        {"_members": learnt(AdaptiveSVMClassifier(max_features=5), x, y)._members},
+        {"_state": AdaptiveSVMClassifier()._state._replace(info=np.array([4, 0, 0, 0, 0]))},
+    ):
+        model = learnt(AdaptiveSVMClassifier(), x, y)
+        model.__dict__.update(change)
+        model.save(tmp_path / "wrong.svm")
+        with pytest.raises(ModelFileError):
+            streamsvm.load(tmp_path / "wrong.svm")
+
+
+def test_the_command_reports_drifts(tmp_path, capsys):
+    x, y = stream(3000, turn=2000)
+    table = pa.table({"a": x[:, 0], "b": x[:, 1], "label": y})
+    pq.write_table(table, tmp_path / "data.parquet")
+    command = ["replay", str(tmp_path / "data.parquet"), "--target", "label"]
+    assert main([*command, "--learner", "adaptive"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"^ +drifts +1, the last at example 2,\d+", said, re.MULTILINE)
+    assert re.search(r"^ +scale and gamma +.*best of \d on the first", said, re.MULTILINE)
+
+
+def test_recent_rows_are_the_last_ones():
+    kept, facts = RecentRows(10), []
+    for i in range(57):
+        row = np.full((1, 1 + i // 30), i, np.float32)
+        if i % 3:
+            kept.add_one(row, i % 2, 0.5 * i, i % 5 == 0)
+        else:
+            kept.add(row, np.array([i % 2]), np.array([0.5 * i]), np.array([i % 5 == 0]))
+        facts.append((i % 2, 0.5 * i, i % 5 == 0))
+    last = kept.last(4, 2)
+    assert last.x[:, 0].tolist() == [53, 54, 55, 56] and last.x.shape == (4, 2)
+    assert list(zip(*(part.tolist() for part in last[1:]), strict=True)) == facts[-4:]
+    assert len(kept.last(99, 2).classes) == 10 and len(RecentRows(5).last(3, 2).classes) == 0
