@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from streamsvm.solvers.sbp import finish as sbp_finish
 from streamsvm.solvers.sbp import state as sbp_state
 from streamsvm.solvers.sbp import step as sbp
 from streamsvm.solvers.sbp import water
-from streamsvm.solvers.sbp.state import LAST, MEAN, SBPState
+from streamsvm.solvers.sbp.state import MEAN, SBPState
 from streamsvm.support import stores
 from streamsvm.support.rows import Rows, shape
 
@@ -104,7 +103,6 @@ class SBPClassifier(KernelLearner):
     has_dual = False
     _states = sbp_state
     _solver = sbp
-    _more_counts: ClassVar[dict[str, str]] = {}
     _state: SBPState | None
 
     def __init__(

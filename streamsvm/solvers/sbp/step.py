@@ -5,9 +5,9 @@ Problem (2.3), over the rows kept, with weights s_i::
     max over |w| <= 1, b, xi >= 0 of   min_i (y_i (<w, x_i> + b) + xi_i)
     with   sum_i s_i xi_i <= nu sum_i s_i
 
-b is 0 without a bias. An iteration (Algorithm 1) finds the water levels over the responses c_i = y_i
-<w, x_i> (`water`), draws an example i below the level of its class, with the probability s_i, and
-makes the step
+b is 0 without a bias. An iteration (Algorithm 1) finds the water levels over the responses
+c_i = y_i <w, x_i> (`water`), draws an example i below the level of its class, with a probability in
+proportion to s_i, and makes the step
 
     w <- project(w + eta_t y_i x_i),   eta_t = 1 / sqrt(max_i k(x_i, x_i) t)
 
@@ -88,9 +88,7 @@ def can_step(state, p):
 def _levels(state, p, which):
     info, n = state.info[0], state.active.counts[0].n
     volume = p.nu * (info.box_positive + info.box_negative)
-    find_levels(
-        state.heights, state.box, state.y, p.bias > 0.0, volume, state.levels[which], n
-    )
+    find_levels(state.heights, state.box, state.y, p.bias > 0.0, volume, state.levels[which], n)
 
 
 @compiled
@@ -169,7 +167,7 @@ def step_on(state, s, row):
 def _steps(state, kernel, p, d):
     """Make the iterations after an example."""
     info, n = state.info[0], state.active.counts[0].n
-    if not can_step(state, p):
+    if p.steps == 0.0 or not can_step(state, p):
         return
     k = 0.0
     while k < p.steps:

@@ -205,5 +205,5 @@ def level_of(levels):
 
 @compiled
 def bias_of(levels):
-    """Return the bias b: the positive class is covered below g - b, the negative one below g + b."""
+    """Return the bias b: positive rows are covered below g - b, negative ones below g + b."""
     return 0.5 * (levels[1] - levels[0])
