@@ -240,7 +240,6 @@ def _learn_row(state, kernel, x, r, y, box, weight, number, diagonal, schedule):
     """Learn row r of the block x; return its margin from before."""
     d = width(x)
     row = fresh_block.values_of(state.block, kernel, state.store, x, r)
-    state.info[0].n_values += state.active.counts[0].n
     margin = margin_of(state, schedule.numbers, row)
     # An example of weight 0 is not learnt.
     if box <= 0.0:
@@ -283,10 +282,15 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
     while start < n_rows:
         size = min(BLOCK, n_rows - start)
         rows, n = part(x, start, start + size), state.active.counts[0].n
-        # Unless they were computed before: see `ready` of `state.INFO`.
-        if not (n_rows == size and state.info[0].ready == -n < 0):
-            fresh_block.fill(state.block, kernel, state.store, rows, np.int64(0), n)
-        fresh_block.begin(state.block, kernel, rows)
+        if schedule.numbers.steps == 0.0 and state.info[0].n_steps == 0:
+            # Rows are only kept: their kernel values would be multiplied by 0.
+            state.block.counts[0] = 0
+        else:
+            # Unless they were computed before: see `ready` of `state.INFO`.
+            if not (n_rows == size and state.info[0].ready == -n < 0):
+                fresh_block.fill(state.block, kernel, state.store, rows, np.int64(0), n)
+            fresh_block.begin(state.block, kernel, rows)
+            state.info[0].n_values += n * size
         state.info[0].ready = 0
         for r in range(size):
             at = start + r

@@ -31,14 +31,18 @@ _FEW, _MANY = 16, 256
 
 
 @compiled_leaf
-def _covered(heights, box, y, sign, low, n):
-    """Return width, and width times height, of the columns of a class up to the height `low`."""
-    width, area = 0.0, 0.0
+def _covered(heights, box, y, sign, low, high, n):
+    """Return width, and width times height, of the columns of a class up to the height `low`.
+
+    And how many columns of both classes are between `low` and `high`.
+    """
+    width, area, size = 0.0, 0.0, 0
     for s in range(n):
         b = box[s] if y[s] * sign >= 0.0 and heights[s] <= low else 0.0
         width += b
         area += b * heights[s]
-    return width, area
+        size += 1 if low < heights[s] <= high else 0
+    return width, area, size
 
 
 @compiled
@@ -85,11 +89,8 @@ def _basin(heights, box, y, sign, low, high, n):
     heights; the number of columns in the band.
 
     """
-    size = 0
-    for s in range(n):
-        size += int(low < heights[s] <= high)
+    width, area, size = _covered(heights, box, y, sign, low, high, n)
     found, widths = np.empty(size + 2), np.empty(size + 2)
-    width, area = _covered(heights, box, y, sign, low, n)
     found[0], widths[0], size = low, width, 1
     for s in range(n):
         if low < heights[s] <= high and box[s] > 0.0 and y[s] * sign >= 0.0:
