@@ -8,6 +8,7 @@ from streamsvm.learners.kernel_perceptron import KernelPerceptronClassifier
 from streamsvm.learners.larank import LaRankClassifier
 from streamsvm.learners.larank_sequence import LaRankSequenceLabeler
 from streamsvm.learners.lasvm import LASVMClassifier
+from streamsvm.learners.sbp import SBPClassifier
 from streamsvm.learners.sequence_pa import SequencePA
 from streamsvm.learners.sequence_perceptron import SequencePerceptron
 from streamsvm.learners.sgd import SVMSGDClassifier
@@ -32,6 +33,7 @@ __all__ = [
     "LaRankClassifier",
     "LaRankSequenceLabeler",
     "RandomFourierFeatures",
+    "SBPClassifier",
     "SGDQNClassifier",
     "SVMSGDClassifier",
     "SequencePA",

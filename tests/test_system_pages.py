@@ -18,6 +18,7 @@ PRINTED = {
     "larank_sequences": r"\['DET', 'NOUN', 'VERB'\]\n\d+ support patterns, dual .*\ngap .* 0\.0",
     "lasvm": r"Accuracy: .*\n\d+ support vectors, delta .*\nafter finish: delta 0\.00",
     "perceptron": r"(Kernel\w+ Accuracy: 8\d.* with \d+ support vectors\n){3}$",
+    "sbp": r"Accuracy: \d+.* while learning\nlevel 0\.\d+, \d+ of 1000 examples\n$",
     "sgd": r"Accuracy: 8.*\n\[\('.*rate ",
     "sgdqn": r"SVMSGDClassifier objective .*\nSGDQNClassifier objective ",
     "tracking": r"mean gap, estimated: 0\.\d+\ncertificate: +0\.\d+ of the examples kept",

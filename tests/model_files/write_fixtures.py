@@ -28,6 +28,7 @@ from streamsvm import (
     LASVMClassifier,
     SequencePA,
     SequencePerceptron,
+    SBPClassifier,
     SGDQNClassifier,
     StandardScaler,
     SVMSGDClassifier,
@@ -83,6 +84,7 @@ def cases() -> Iterator[tuple[str, Any, int, int]]:
     yield "pegasos_merge", merge, 2, FIRST
     yield "pa_sparse", KernelPAClassifier(kernel=RBF, mode="PA-II", sparse=True), 2, FIRST
     yield "huller", HullerClassifier(kernel=RBF, seed=3), 2, FIRST
+    yield "sbp", SBPClassifier(kernel=RBF, window=40, seed=3), 2, FIRST
     yield "sgd", SVMSGDClassifier(l2=0.01, t0=10.0, sparse=False), 2, FIRST
     yield "sgd_rate_search", SVMSGDClassifier(C=1.0, n_expected=ALL), 2, FIRST
     yield "sgd_sparse_classes", SVMSGDClassifier(l2=0.01, t0=10.0, sparse=True), 4, FIRST

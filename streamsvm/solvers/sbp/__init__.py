@@ -1,0 +1,1 @@
+"""The solver of the stochastic batch perceptron."""

@@ -1,0 +1,315 @@
+"""The state of the stochastic batch perceptron: the rows kept, and their responses.
+
+The last iterate is w = scale sum_s alpha_s x_s: a projection onto the unit ball changes the scale
+only. The mean of the iterates, each with its weight omega_t, needs no second pass over the
+coefficients either: with A_t, the sum of omega times scale over the first t iterates, a coefficient
+that changes by delta at iteration t is in the sum of all T iterates as delta (A_T - A_(t-1)). So
+with late_s, the sum of delta A_(t-1), the sum of the iterates has the coefficients A_T alpha_s -
+late_s. In the same way f_s and late_f_s stand for <w, x_s>, of the iterate and of the mean.
+
+Arguments that functions of this solver share: `state`; `kernel`, bound or not (see
+`support.bound_kernels`); a slot s; n, the number of slots in use; d, the number of features; `row`,
+float32 (capacity,), the kernel values of one example with all slots.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import compiled, compiled_leaf, compiled_within
+from streamsvm.support import active_set, row_cache, states, stores
+from streamsvm.support.active_set import ActiveSet
+from streamsvm.support.declaration import NOT_NEGATIVE, Field, Range, Record
+from streamsvm.support.draws import new_draws
+from streamsvm.support.fresh_block import FreshBlock
+from streamsvm.support.kernel_values import expansion
+from streamsvm.support.row_cache import RowCache
+from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
+from streamsvm.support.states import declare
+from streamsvm.support.stores import Store
+from streamsvm.support.tiles import PANEL
+
+INFO = np.dtype(
+    [
+        ("t", np.int64),  # the number of the last iteration, which the step size depends on
+        ("n_steps", np.int64),  # iterations
+        ("n_null", np.int64),  # drawn examples that were above the water
+        ("n_values", np.int64),  # kernel values computed for fresh examples and for blocks
+        ("last_number", np.int64),  # largest number of an example so far
+        ("scale", np.float64),  # of the last iterate
+        ("square", np.float64),  # |w|^2 of the last iterate, at most 1 but for rounding
+        ("sum_scale", np.float64),  # A
+        ("sum_weight", np.float64),  # sum of omega
+        ("r2", np.float64),  # largest k(x, x) so far
+        ("box_positive", np.float64),  # sum of the weights of the positive rows kept
+        ("box_negative", np.float64),  # the same of the negative ones
+        ("box_least", np.float64),  # smallest weight so far
+        ("box_most", np.float64),  # largest weight so far
+        ("ready", np.int64),  # n or -n: the scratch has the kernel values of rows with n slots
+    ]
+)
+
+LAST, MEAN = 0, 1
+"""Rows of `levels`: those of the last iterate, and of the mean."""
+
+BAND = 2
+"""Column of `levels`, after one for the positive and one for the negative rows: see `water`."""
+
+_SMALLEST_SCALE, _LARGEST_WEIGHT = 1e-2, 1e100
+"""Beyond these sums are written anew: A alpha - late would lose digits, or overflow."""
+
+
+class SBPState(NamedTuple):
+    """The arrays of the learner; a slot is a position in arrays of length `capacity`."""
+
+    store: Store
+    cache: RowCache
+    active: ActiveSet
+    block: FreshBlock
+    alpha: np.ndarray  # signed coefficients of the last iterate, before the scale
+    late: np.ndarray  # sum of (change of alpha) A
+    f: np.ndarray  # sum_t alpha_t k(x_t, x_s)
+    late_f: np.ndarray  # sum_t late_t k(x_t, x_s)
+    box: np.ndarray  # class weight times example weight; 0 in free slots
+    y: np.ndarray  # +1 or -1
+    diagonal: np.ndarray  # k(x_s, x_s)
+    heights: np.ndarray  # scratch: responses y_s <w, x_s>
+    levels: np.ndarray  # float64 (2, 3): water levels of both classes, and the band around them
+    draws: np.ndarray  # state of the random generator, see `support.draws`
+    info: Any  # record array (1,) of INFO
+
+
+def _check(state: SBPState, sizes: dict[str, int]) -> None:
+    """Refuse rows without a weight, and free slots with one."""
+    members = state.active.members[: state.active.counts[0].n_members]
+    is_member = np.zeros(len(state.box), bool)
+    is_member[members] = True
+    if ((state.box > 0.0) != is_member).any() or (np.abs(state.y[members]) != 1.0).any():
+        raise ValueError("weights or signs do not fit the rows kept")
+    kept, info = state.box[members], state.info[0]
+    sums = [kept[state.y[members] == sign].sum() for sign in (1.0, -1.0)]
+    info.box_positive, info.box_negative = sums
+    if len(kept) and not 0.0 < info.box_least <= kept.min() <= kept.max() <= info.box_most:
+        raise ValueError("the smallest and the largest weight do not fit those of the rows")
+
+
+_POSITIVE = Range(1e-300)
+
+declare(
+    SBPState,
+    {
+        "store": STORE,
+        "cache": CACHE,
+        "active": active_set.FIELDS,
+        "block": BLOCK_SCRATCH,
+        "alpha": Field(("slots",)),
+        "late": Field(("slots",)),
+        "f": Field(("slots",)),
+        "late_f": Field(("slots",)),
+        "box": Field(("slots",), range=NOT_NEGATIVE),
+        "y": Field(("slots",), range=Range(-1.0, 1.0)),
+        "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
+        "heights": Field(("slots",), scratch=True),
+        "levels": Field((2, 3)),
+        "draws": Field((1,), np.uint64, range=Range(1)),
+        "info": Record(
+            INFO,
+            initial={"scale": 1.0},
+            ranges={
+                "scale": Range(_SMALLEST_SCALE * 1e-6, 1.0),
+                "square": Range(0.0, 1.1),
+                "sum_weight": NOT_NEGATIVE,
+                "r2": NOT_NEGATIVE,
+            },
+            reset=("ready",),
+        ),
+    },
+    _check,
+)
+
+
+def new_state(
+    n_features: int,
+    cache_bytes: int,
+    window: int = 0,
+    seed: int | None = None,
+    sparse: bool = False,
+    capacity: int = 2 * PANEL,
+) -> SBPState:
+    """Return an empty state.
+
+    Parameters
+    ----------
+    n_features
+        Number of features that there is room for.
+    cache_bytes
+        Bytes for cached kernel rows.
+    window
+        The size of the window; 0: no window.
+    seed
+        Seed of the random draws; None: a different one each time.
+    sparse
+        Whether rows are stored as their nonzero features.
+    capacity
+        Number of slots.
+
+    """
+    sizes = {"slots": capacity, "features": n_features, "window": window}
+    state: SBPState = states.new(
+        SBPState, sizes, sparse=sparse, cache_bytes=cache_bytes, draws=new_draws(seed)
+    )
+    return state
+
+
+@compiled_leaf
+def summed(alpha, late, factor, row, n):
+    """Return sum_s (factor alpha_s - late_s) k_s over s < n."""
+    total = 0.0
+    for s in range(n):
+        total += (factor * alpha[s] - late[s]) * np.float64(row[s])
+    return total
+
+
+@compiled_leaf
+def add_row(f, late_f, row, amount, late_amount, n):
+    """Add multiples of a kernel row to the responses of the iterate and of the sum."""
+    for s in range(n):
+        k = np.float64(row[s])
+        f[s] += amount * k
+        late_f[s] += late_amount * k
+
+
+@compiled_leaf
+def write_heights(heights, y, f, late_f, factor, late_factor, n):
+    """Write y_s (factor f_s + late_factor late_f_s), the responses."""
+    for s in range(n):
+        heights[s] = y[s] * (factor * f[s] + late_factor * late_f[s])
+
+
+@compiled
+def _write_anew(values, late, sum_scale, total, scale, n):
+    for s in range(n):
+        late[s] = (late[s] - sum_scale * values[s]) / total
+        values[s] *= scale
+
+
+@compiled
+def write_sums_anew(state):
+    """Set the scale to 1, A to 0 and the sum of weights to 1, without changing iterate and mean."""
+    info, n = state.info[0], state.active.counts[0].n
+    total = max(info.sum_weight, 1e-300)
+    _write_anew(state.alpha, state.late, info.sum_scale, total, info.scale, n)
+    _write_anew(state.f, state.late_f, info.sum_scale, total, info.scale, n)
+    info.scale, info.sum_scale = 1.0, 0.0
+    info.sum_weight = min(1.0, info.sum_weight)
+
+
+@compiled
+def project(state):
+    """Scale w back to |w| = 1 if it is longer, and keep the numbers within their ranges."""
+    info = state.info[0]
+    info.square = max(info.square, 0.0)
+    if info.square > 1.0:
+        info.scale /= np.sqrt(info.square)
+        info.square = 1.0
+    if info.scale < _SMALLEST_SCALE or info.sum_weight > _LARGEST_WEIGHT:
+        write_sums_anew(state)
+
+
+@compiled_within
+def slot_of(state, number):
+    """Return the slot of the example with that number, or -1."""
+    if number <= state.info[0].last_number:
+        for s in range(state.active.counts[0].n):
+            if state.store.entered[s] == number:
+                return s
+    return np.int64(active_set.NONE)
+
+
+@compiled_within
+def count_box(info, y, amount):
+    """Add to the sum of the weights of a class."""
+    if y > 0.0:
+        info.box_positive += amount
+    else:
+        info.box_negative += amount
+
+
+@compiled
+def remove(state, kernel, s, d):
+    """Remove the row in a slot, and its part in iterate and mean."""
+    info, n = state.info[0], state.active.counts[0].n
+    if state.alpha[s] != 0.0 or state.late[s] != 0.0:
+        line = row_cache.kernel_row(state.cache, kernel, state.store, s, n, d)
+        a = info.scale * state.alpha[s]
+        info.square += a * a * np.float64(state.diagonal[s]) - 2.0 * a * info.scale * state.f[s]
+        row = state.cache.values[line]
+        add_row(state.f, state.late_f, row, -state.alpha[s], -state.late[s], n)
+        project(state)
+    state.alpha[s] = state.late[s] = 0.0
+    count_box(info, state.y[s], -state.box[s])
+    state.box[s] = 0.0
+    active_set.leave(state.active, s)
+    stores.release(state.store, s)
+    state.store.entered[s] = 0
+    row_cache.free(state.cache, s)
+
+
+@compiled
+def enter(state, x, y, box, weight, number, diagonal, row):
+    """Put a row into a slot, with coefficient 0; return the slot. `row` gets its own value."""
+    info, n_before = state.info[0], state.active.counts[0].n
+    s = active_set.enter(state.active, state.active.counts[0].n_offered)
+    n = state.active.counts[0].n
+    stores.put(state.store, s, x)
+    state.store.entered[s], state.store.weight[s] = number, weight
+    state.y[s], state.box[s], state.diagonal[s] = y, box, diagonal
+    row[s] = diagonal
+    if s < n_before:
+        # The slot was used before: cached kernel values of its old example are invalid.
+        row_cache.set_column(state.cache, s, row)
+    state.f[s] = expansion(state.alpha, row, n)
+    state.late_f[s] = expansion(state.late, row, n)
+    info.box_least = box if info.box_most == 0.0 else min(info.box_least, box)
+    info.box_most = max(info.box_most, box)
+    count_box(info, y, box)
+    info.r2 = max(info.r2, np.float64(diagonal))
+    info.last_number = max(info.last_number, number)
+    return s
+
+
+@compiled
+def rebuild(state, kernel, d):
+    """Recompute responses, diagonal and |w| after a change of the kernel."""
+    n, info = state.active.counts[0].n, state.info[0]
+    scratch = np.zeros((1, d), np.float32)
+    square = 0.0
+    for s in range(n):
+        row_cache.free(state.cache, s)
+    for s in range(n):
+        if state.box[s] == 0.0:
+            continue
+        x = stores.row_of(state.store, s, scratch, d)
+        stores.values(kernel, state.store, x, np.int64(1), d, np.int64(0), n, state.block.values)
+        row = state.block.values[0]
+        state.diagonal[s] = row[s]
+        info.r2 = max(info.r2, np.float64(row[s]))
+        state.f[s] = expansion(state.alpha, row, n)
+        state.late_f[s] = expansion(state.late, row, n)
+        square += state.alpha[s] * state.f[s]
+    info.square = info.scale * info.scale * square
+    project(state)
+
+
+@compiled
+def exchange_classes(state):
+    """Exchange the negative and the positive class."""
+    info = state.info[0]
+    info.box_positive, info.box_negative = info.box_negative, info.box_positive
+    for s in range(state.alpha.size):
+        state.y[s], state.alpha[s], state.late[s] = -state.y[s], -state.alpha[s], -state.late[s]
+        state.f[s], state.late_f[s] = -state.f[s], -state.late_f[s]
+    for row in range(2):
+        state.levels[row, 0], state.levels[row, 1] = state.levels[row, 1], state.levels[row, 0]

@@ -1,0 +1,332 @@
+"""The stochastic batch perceptron (Cotter, Shalev-Shwartz, Srebro, ICML 2012), on a stream.
+
+Problem (2.3), over the rows kept, with weights s_i::
+
+    max over |w| <= 1, b, xi >= 0 of   min_i (y_i (<w, x_i> + b) + xi_i)
+    with   sum_i s_i xi_i <= nu sum_i s_i
+
+b is 0 without a bias. An iteration (Algorithm 1) finds the water levels over the responses
+c_i = y_i <w, x_i> (`water`), draws an example i below the level of its class, with a probability in
+proportion to s_i, and makes the step
+
+    w <- project(w + eta_t y_i x_i),   eta_t = 1 / sqrt(max_i k(x_i, x_i) t)
+
+onto |w| <= 1. The mean of the iterates predicts, divided by the level over its own responses, so
+that the margins of most rows are 1 or more. All responses are kept up to date, which takes one row
+of the kernel matrix an iteration.
+
+On a stream, each example is added to the rows kept, and some iterations follow. What is added to
+the paper for this:
+
+* iteration t has the weight t in the mean, so that early ones, of fewer rows, count less;
+* within a window or a sample, t stays at the iterations of one window: neither do steps vanish, nor
+  does the mean go back further; a row that leaves takes its part of w and of the mean with it.
+
+Draws are rejections: rows are drawn from all those kept until one is below the water.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm._compile import borrowed, chosen_by, compiled, compiled_within
+from streamsvm.solvers.bounds import UNBOUNDED, Reservoir, Unbounded, Window
+from streamsvm.solvers.sbp.state import (
+    LAST,
+    MEAN,
+    add_row,
+    enter,
+    project,
+    remove,
+    slot_of,
+    summed,
+    write_heights,
+)
+from streamsvm.solvers.sbp.water import bias_of, find_levels, level_of
+from streamsvm.support import active_set, fresh_block, row_cache, stores
+from streamsvm.support.draws import below, uniform
+from streamsvm.support.fresh_block import BLOCK
+from streamsvm.support.kernel_values import expansion
+from streamsvm.support.rows import count, part, width
+
+NONE = active_set.NONE
+
+_TRIALS = 100
+"""The number of rows drawn for one iteration is at most this for each row kept."""
+
+
+class Numbers(NamedTuple):
+    """Parameters of the steps; functions that take these only are compiled once for all bounds."""
+
+    steps: float  # iterations after each example
+    nu: float  # the mean slack
+    bias: float  # 1: with a bias, 0: without
+    averaged: float  # 1: the mean of the iterates predicts, 0: the last one
+    horizon: float  # t of an example's iterations is at most this
+
+
+class Schedule(NamedTuple):
+    """Parameters; `learn_rows` is compiled once for each type of `bounds`."""
+
+    numbers: Numbers
+    bounds: Unbounded | Window | Reservoir = UNBOUNDED  # which rows are kept
+
+
+@compiled
+def can_step(state, p):
+    """Tell whether there are rows to make iterations on; for a bias, of both classes."""
+    info = state.info[0]
+    least = min(info.box_positive, info.box_negative)
+    most = max(info.box_positive, info.box_negative)
+    return (least if p.bias > 0.0 else most) > 0.0
+
+
+@compiled
+def _levels(state, p, which):
+    info, n = state.info[0], state.active.counts[0].n
+    volume = p.nu * (info.box_positive + info.box_negative)
+    find_levels(state.heights, state.box, state.y, p.bias > 0.0, volume, state.levels[which], n)
+
+
+@compiled
+def find_water(state, p):
+    """Find the levels over the responses of the last iterate, which stay in `heights`."""
+    n = state.active.counts[0].n
+    write_heights(state.heights, state.y, state.f, state.late_f, state.info[0].scale, 0.0, n)
+    _levels(state, p, LAST)
+
+
+@compiled
+def find_mean_water(state, p):
+    """Find the levels over the responses of what predicts: the mean, or the last iterate."""
+    info, n = state.info[0], state.active.counts[0].n
+    factor, late_factor = info.scale, 0.0
+    if p.averaged > 0.0 and info.sum_weight > 0.0:
+        factor, late_factor = info.sum_scale / info.sum_weight, -1.0 / info.sum_weight
+    write_heights(state.heights, state.y, state.f, state.late_f, factor, late_factor, n)
+    _levels(state, p, MEAN)
+
+
+@compiled_within
+def draw_candidate(state, draws):
+    """Draw one of the rows kept, with a probability in proportion to its weight; or -1."""
+    info, counts = state.info[0], state.active.counts[0]
+    s = state.active.members[below(draws, counts.n_members)]
+    if info.box_least < info.box_most and uniform(draws) * info.box_most >= state.box[s]:
+        return np.int64(NONE)
+    return s
+
+
+@compiled_within
+def is_covered(state, s, margin):
+    """Tell whether the response of a row is at most `margin` above the level of its class."""
+    level = state.levels[LAST, 0] if state.y[s] > 0.0 else state.levels[LAST, 1]
+    return state.heights[s] <= level + margin
+
+
+@compiled
+def draw(state):
+    """Return a row below the water."""
+    last = state.active.members[0]
+    for _ in range(_TRIALS * state.active.counts[0].n_members):
+        s = draw_candidate(state, state.draws)
+        if s != NONE:
+            last = s
+            if is_covered(state, s, 0.0):
+                return s
+        state.info[0].n_null += 1
+    # One row of very small weight below the water is all but never drawn: any will do then.
+    return last
+
+
+@compiled
+def step_on(state, s, row):
+    """Make the step along a row, whose kernel values are given; take the iterate into the mean."""
+    info, n = state.info[0], state.active.counts[0].n
+    info.t += 1
+    info.n_steps += 1
+    eta = 1.0 / math.sqrt(max(info.r2, 1e-300) * info.t)
+    change = eta * state.y[s] / info.scale
+    info.square += eta * (2.0 * state.heights[s] + eta * np.float64(state.diagonal[s]))
+    late = change * info.sum_scale
+    state.alpha[s] += change
+    state.late[s] += late
+    add_row(state.f, state.late_f, row, change, late, n)
+    project(state)
+    # The share of the last of t iterates with the weights 1, 2, ..., t.
+    share = 2.0 / (info.t + 1.0)
+    weight = 1.0 if info.sum_weight == 0.0 else info.sum_weight * share / (1.0 - share)
+    info.sum_scale += weight * info.scale
+    info.sum_weight += weight
+
+
+@compiled
+def _steps(state, kernel, p, d):
+    """Make the iterations after an example."""
+    info, n = state.info[0], state.active.counts[0].n
+    if p.steps == 0.0 or not can_step(state, p):
+        return
+    k = 0.0
+    while k < p.steps:
+        info.t = min(info.t, np.int64(p.horizon))
+        find_water(state, p)
+        s = draw(state)
+        line = row_cache.kernel_row(state.cache, kernel, state.store, s, n, d)
+        step_on(state, s, state.cache.values[line])
+        k += 1.0
+    find_mean_water(state, p)
+
+
+@compiled
+def _keep_all(bounds, state, kernel, d):
+    return True
+
+
+@compiled
+def _slide(bounds, state, kernel, d):
+    old = active_set.expired(state.active)
+    if old != NONE:
+        remove(state, kernel, old, d)
+    return True
+
+
+@compiled
+def _sample(bounds, state, kernel, d):
+    counts = state.active.counts[0]
+    if counts.n_members < bounds.limit:
+        return True
+    place = below(state.draws, counts.n_offered)
+    if place >= counts.n_members:
+        return False
+    remove(state, kernel, state.active.members[place], d)
+    return True
+
+
+_make_room: Any = chosen_by(0, {Unbounded: _keep_all, Window: _slide, Reservoir: _sample})
+"""_make_room(bounds, state, kernel, d): remove the row that leaves as one more comes, if any;
+return whether the new one may enter."""
+
+
+@compiled
+def margin_of(state, p, row):
+    """Return the margin of the example with these kernel values.
+
+    With a bias and rows of one class only, its sign.
+    """
+    info, n = state.info[0], state.active.counts[0].n
+    if not can_step(state, p):
+        return np.sign(info.box_positive - info.box_negative)
+    if info.sum_weight == 0.0:
+        return 0.0
+    if p.averaged > 0.0:
+        f = summed(state.alpha, state.late, info.sum_scale, row, n) / info.sum_weight
+    else:
+        f = info.scale * expansion(state.alpha, row, n)
+    return margin_scale(state) * (f + bias_of(state.levels[MEAN]))
+
+
+@compiled
+def margin_scale(state):
+    """Return 1 over the level; where that is not positive, no factor makes the margins 1."""
+    level = level_of(state.levels[MEAN])
+    return 1.0 / level if level > 1e-12 else 1.0
+
+
+@compiled
+def _learn_row(state, kernel, x, r, y, box, weight, number, diagonal, schedule):
+    """Learn row r of the block x; return its margin from before."""
+    d = width(x)
+    row = fresh_block.values_of(state.block, kernel, state.store, x, r)
+    margin = margin_of(state, schedule.numbers, row)
+    # An example of weight 0 is not learnt.
+    if box <= 0.0:
+        return margin
+    if slot_of(state, number) == NONE:
+        state.active.counts[0].n_offered += 1
+        if _make_room(schedule.bounds, state, kernel, d):
+            slot = enter(state, part(x, r, r + 1), y, box, weight, number, diagonal, row)
+            fresh_block.note(state.block, slot, r)
+    _steps(state, kernel, schedule.numbers, d)
+    return margin
+
+
+@compiled
+def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
+    """Learn rows one after the other, with the kernel values of a block computed together.
+
+    Parameters
+    ----------
+    state, kernel
+        The state and its kernel.
+    x
+        n rows: float32 (n, d), finite, or `SparseRows`.
+    y, box, weight
+        float64 (n,): labels +1.0 or -1.0, class weight times example weight, example weights.
+    numbers
+        int64 (n,), positive: a row that is kept already is not added again.
+    diagonal, schedule
+        float32 (n,): k(x, x) of each row; a `Schedule`.
+    margins
+        float64 (n,), written: the margin of each row before it was learnt.
+
+    Returns
+    -------
+    How many rows were learnt; fewer than n when the arrays are full and must grow first.
+
+    """
+    state = borrowed(state)
+    n_rows, start = count(x), 0
+    while start < n_rows:
+        size = min(BLOCK, n_rows - start)
+        rows, n = part(x, start, start + size), state.active.counts[0].n
+        if schedule.numbers.steps == 0.0 and state.info[0].n_steps == 0:
+            # Rows are only kept: their kernel values would be multiplied by 0.
+            state.block.counts[0] = 0
+        else:
+            # Unless they were computed before: see `ready` of `state.INFO`.
+            if not (n_rows == size and state.info[0].ready == -n < 0):
+                fresh_block.fill(state.block, kernel, state.store, rows, np.int64(0), n)
+            fresh_block.begin(state.block, kernel, rows)
+            state.info[0].n_values += n * size
+        state.info[0].ready = 0
+        for r in range(size):
+            at = start + r
+            if active_set.is_full(state.active, schedule.bounds.limit) or not stores.has_room(
+                state.store, part(x, at, at + 1)
+            ):
+                return at
+            margins[at] = _learn_row(
+                state, kernel, rows, r, y[at], box[at], weight[at], numbers[at], diagonal[at],
+                schedule,
+            )  # fmt: skip
+        start += size
+    return n_rows
+
+
+@compiled
+def fill_block(state, kernel, x, first, stop):
+    """Compute the kernel values of the rows x, at most `BLOCK`, with slots first .. stop - 1."""
+    state = borrowed(state)
+    fresh_block.fill(state.block, kernel, state.store, x, first, stop)
+
+
+@compiled
+def margins_of(state, kernel, schedule, x, out):
+    """Write the margins of rows x into out, float64 (n,), a block at a time.
+
+    It overwrites the state's scratch: two threads must not call it with the same state.
+    """
+    state = borrowed(state)
+    n_rows, n = count(x), state.active.counts[0].n
+    state.info[0].ready = 0
+    start = 0
+    while start < n_rows:
+        size = min(BLOCK, n_rows - start)
+        rows = part(x, start, start + size)
+        fresh_block.fill(state.block, kernel, state.store, rows, np.int64(0), n)
+        for r in range(size):
+            out[start + r] = margin_of(state, schedule.numbers, state.block.values[r])
+        start += size

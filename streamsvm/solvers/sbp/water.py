@@ -1,0 +1,210 @@
+"""The water level over the responses: the inner problem of the stochastic batch perceptron.
+
+With responses c_i of weights s_i, the slack that lifts the lowest of them most is water of the
+volume nu sum s, poured over columns of the heights c_i and the widths s_i (paper, 3.2)::
+
+    level g:   sum_i s_i max(0, g - c_i) = nu sum_i s_i
+
+With a bias (3.6, appendix B) there are two basins, one a class, which the bias raises and lowers
+against each other. At the best bias water covers the same width in both. So the lowest positive
+width is paired with the lowest negative one, the next with the next, and the sum of both levels is
+the level of water over the sums of their heights: one basin again. Without a bias the other basin
+is a floor of height 0.
+
+The paper finds the level in linear time by dividing the heights at their median, then the half
+with the level, and so on. Here the level hardly moves between two iterations, so that the heights
+are divided at once: those surely covered, those surely dry, and a narrow band around the last
+level, which alone is sorted. If the level turns out not to be in the band, it becomes wider.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsvm._compile import compiled, compiled_leaf
+from streamsvm.solvers.sbp.state import BAND
+
+_FEW, _MANY = 16, 256
+"""The band becomes wider below so many heights in it, and narrower above."""
+
+
+@compiled_leaf
+def _covered(heights, box, y, sign, low, high, n):
+    """Return width, and width times height, of the columns of a class up to the height `low`.
+
+    And how many columns of both classes are between `low` and `high`.
+    """
+    width, area, size = 0.0, 0.0, 0
+    for s in range(n):
+        b = box[s] if y[s] * sign >= 0.0 and heights[s] <= low else 0.0
+        width += b
+        area += b * heights[s]
+        size += 1 if low < heights[s] <= high else 0
+    return width, area, size
+
+
+@compiled
+def _sort(heights, widths):
+    """Sort columns by height, in place (heapsort: NumPy's takes four seconds to compile)."""
+    end = heights.size
+    first = end // 2
+    while end > 1:
+        if first > 0:
+            first -= 1
+        else:
+            end -= 1
+            heights[0], heights[end] = heights[end], heights[0]
+            widths[0], widths[end] = widths[end], widths[0]
+        above, below = first, 2 * first + 1
+        while below < end:
+            below += int(below + 1 < end and heights[below + 1] > heights[below])
+            if heights[above] >= heights[below]:
+                break
+            heights[above], heights[below] = heights[below], heights[above]
+            widths[above], widths[below] = widths[below], widths[above]
+            above, below = below, 2 * below + 1
+
+
+@compiled
+def _basin(heights, box, y, sign, low, high, n):
+    """Return the columns of a class, and what is to be added to the volume.
+
+    Parameters
+    ----------
+    heights, box, y
+        float64 (at least n,): of each column its height, width and class.
+    sign
+        The class, +1.0 or -1.0; 0.0: both.
+    low, high
+        The band. All columns up to `low` are taken together as one of the height `low`, and all
+        above `high` as one of the height `high`.
+    n
+        Number of columns.
+
+    Returns
+    -------
+    Heights, ascending; widths; how much less water the columns up to `low` take at their own
+    heights; the number of columns in the band.
+
+    """
+    width, area, size = _covered(heights, box, y, sign, low, high, n)
+    found, widths = np.empty(size + 2), np.empty(size + 2)
+    found[0], widths[0], size = low, width, 1
+    for s in range(n):
+        if low < heights[s] <= high and box[s] > 0.0 and y[s] * sign >= 0.0:
+            found[size], widths[size] = heights[s], box[s]
+            size += 1
+    _sort(found[1:size], widths[1:size])
+    found[size], widths[size] = high, np.inf
+    lacking = area - width * low if width > 0.0 else 0.0
+    return found[: size + 1], widths[: size + 1], lacking, size - 1
+
+
+@compiled
+def _fill(p, width_p, q, width_q, volume):
+    """Pour water over the pairs of two basins; return both levels, or NaN if outside of the bands.
+
+    Parameters
+    ----------
+    p, width_p
+        Heights and widths of a basin, as of `_basin`; the widths are overwritten.
+    q, width_q
+        Those of the other.
+    volume
+        Of the water.
+
+    """
+    i, j = int(width_p[0] == 0.0), int(width_q[0] == 0.0)
+    top_p, top_q, width, area, total = -np.inf, -np.inf, 0.0, 0.0, -np.inf
+    while width == 0.0 or total > p[i] + q[j]:
+        top_p, top_q = p[i], q[j]
+        take = min(width_p[i], width_q[j])
+        if take == np.inf:
+            return np.nan, np.nan
+        width += take
+        area += take * (top_p + top_q)
+        total = (volume + area) / width
+        width_p[i] -= take
+        width_q[j] -= take
+        i += int(width_p[i] == 0.0)
+        j += int(width_q[j] == 0.0)
+    is_beyond = (i == p.size - 1 and p[i] < np.inf) or (j == q.size - 1 and q[j] < np.inf)
+    if i == 0 or j == 0 or is_beyond or (total < top_p + top_q and volume < 0.0):
+        return np.nan, np.nan
+    # Each level is between the highest height covered and the next one; what is left free is
+    # divided evenly, as in the paper's Algorithm 3.
+    rise = max(0.0, total - top_p - top_q)
+    up_p, up_q = min(rise, p[i] - top_p), min(rise, q[j] - top_q)
+    return top_p + 0.5 * (rise + up_p - up_q), top_q + 0.5 * (rise + up_q - up_p)
+
+
+@compiled
+def _levels_within(heights, box, y, has_bias, volume, at_p, at_q, band, n):
+    """Return both levels, NaN if they are not within the band, and how many columns are in it."""
+    sign = 1.0 if has_bias else 0.0
+    p, width_p, lacking, size = _basin(heights, box, y, sign, at_p - band, at_p + band, n)
+    if not has_bias:
+        floor, width = np.array([0.0, 0.0, np.inf]), np.array([0.0, np.inf, np.inf])
+        level, _ = _fill(p, width_p, floor, width, volume + lacking)
+        return level, level, size
+    q, width_q, other, more = _basin(heights, box, y, -1.0, at_q - band, at_q + band, n)
+    level_p, level_q = _fill(p, width_p, q, width_q, volume + lacking + other)
+    return level_p, level_q, size + more
+
+
+@compiled
+def find_levels(heights, box, y, has_bias, volume, levels, n):
+    """Find the water levels over both classes, from those found last.
+
+    Parameters
+    ----------
+    heights
+        float64 (at least n,): the responses y_i <w, x_i>.
+    box, y
+        float64 (at least n,): weights s_i, 0 for slots without a row; classes, +1.0 or -1.0. With a
+        bias there must be rows of both classes, else of one.
+    has_bias
+        Whether each class has a level of its own.
+    volume
+        nu times the sum of the weights.
+    levels
+        float64 (3,), overwritten: the levels of the positive and of the negative class, and the
+        half width of the band, 0 if it is not known yet.
+    n
+        Number of slots in use.
+
+    """
+    band: Any = levels[BAND] if levels[BAND] > 0.0 else np.inf
+    level_p, level_q, size = _levels_within(
+        heights, box, y, has_bias, volume, levels[0], levels[1], band, n
+    )
+    while np.isnan(level_p) and band < np.inf:
+        # At last it is infinite, and has all columns.
+        band = 4.0 * band if band < 1e6 * (abs(levels[0]) + abs(levels[1])) else np.inf
+        level_p, level_q, size = _levels_within(
+            heights, box, y, has_bias, volume, levels[0], levels[1], band, n
+        )
+    if np.isnan(level_p):
+        # Responses have overflowed: only a damaged model file can have such.
+        level_p, level_q = 0.0, 0.0
+    if band == np.inf:
+        band = abs(level_p) + abs(level_q)
+    elif size > _MANY:
+        band *= 0.5
+    elif size < _FEW:
+        band *= 2.0
+    levels[0], levels[1], levels[BAND] = level_p, level_q, band
+
+
+@compiled
+def level_of(levels):
+    """Return the common level g: by it margins are scaled to 1."""
+    return 0.5 * (levels[0] + levels[1])
+
+
+@compiled
+def bias_of(levels):
+    """Return the bias b: positive rows are covered below g - b, negative ones below g + b."""
+    return 0.5 * (levels[1] - levels[0])

@@ -1,0 +1,133 @@
+"""The stochastic batch perceptron in plain NumPy: every response and every mean computed afresh.
+
+Weights are whole numbers here, and mean copies of a row. The water levels are found by sorting all
+responses, as the paper's section 3.2 and the last lines of its Algorithm 3 describe them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.reference.slow_tracking import SlowDraws
+
+
+def slow_levels(c, y, copies, volume, bias):
+    """Return the levels of the positive and of the negative class."""
+    if not bias:
+        h = np.sort(np.repeat(c, copies))
+        for k in range(1, len(h) + 1):
+            level = (volume + h[:k].sum()) / k
+            if k == len(h) or level <= h[k]:
+                return level, level
+    p, q = (np.sort(np.repeat(c[y == sign], copies[y == sign])) for sign in (1.0, -1.0))
+    most = min(len(p), len(q))
+    for k in range(1, most + 1):
+        total = (volume + p[:k].sum() + q[:k].sum()) / k
+        if k == most or total <= p[k] + q[k]:
+            break
+    p, q = np.append(p, np.inf), np.append(q, np.inf)
+    rise = max(0.0, total - p[k - 1] - q[k - 1])
+    up_p, up_q = min(rise, p[k] - p[k - 1]), min(rise, q[k] - q[k - 1])
+    return p[k - 1] + (rise + up_p - up_q) / 2, q[k - 1] + (rise + up_q - up_p) / 2
+
+
+class SlowSBP:
+    """Given the whole Gram matrix, float64; examples are named by their index in it."""
+
+    def __init__(
+        self,
+        gram,
+        y,
+        copies,
+        word,
+        nu=0.1,
+        bias=True,
+        steps=1,
+        averaged=True,
+        window=0,
+        reservoir=0,
+    ):
+        self.gram, self.y, self.copies, self.nu, self.bias = gram, y, copies, nu, bias
+        self.steps, self.averaged = steps, averaged
+        self.window, self.reservoir = window, reservoir
+        self.draws = SlowDraws(word)
+        self.w, self.mean = np.zeros(len(y)), np.zeros(len(y))  # signed coefficients
+        self.weights = 0.0  # the sum of those of the iterates
+        self.members: list[int] = []
+        self.t = self.n_offered = 0
+        self.r2, self.copies_seen = 0.0, set()
+
+    def levels(self, w):
+        m = np.array(self.members)
+        volume = self.nu * self.copies[m].sum()
+        c = self.y[m] * (self.gram[m] @ w)
+        return slow_levels(c, self.y[m], self.copies[m], volume, self.bias)
+
+    @property
+    def can_step(self):
+        return len({self.y[m] for m in self.members}) > int(self.bias)
+
+    def margin(self, k):
+        if not self.can_step:
+            return float(np.sign(sum(self.y[m] for m in self.members)))
+        if self.weights == 0.0:
+            return 0.0
+        w = self.mean if self.averaged else self.w
+        p, q = self.levels(w)
+        level = (p + q) / 2
+        return (self.gram[k] @ w + (q - p) / 2) / (level if level > 1e-12 else 1.0)
+
+    def project(self):
+        self.w = self.w / max(1.0, np.sqrt(max(0.0, self.w @ self.gram @ self.w)))
+
+    def leave(self, k):
+        self.members[self.members.index(k)] = self.members[-1]
+        self.members.pop()
+        self.w[k] = self.mean[k] = 0.0
+        self.project()
+
+    def enter(self, k):
+        self.n_offered += 1
+        if self.window and self.n_offered > self.window:
+            self.leave(k - self.window)
+        if self.reservoir and len(self.members) == self.reservoir:
+            place = self.draws.below(self.n_offered)
+            if place >= self.reservoir:
+                return
+            self.leave(self.members[place])
+        self.members.append(k)
+        self.r2 = max(self.r2, self.gram[k, k])
+        self.copies_seen.add(self.copies[k])
+
+    def draw(self):
+        p, q = self.levels(self.w)
+        c = self.y * (self.gram @ self.w)
+        while True:
+            m = self.members[self.draws.below(len(self.members))]
+            if len(self.copies_seen) > 1:
+                if self.draws.uniform() * max(self.copies_seen) >= self.copies[m]:
+                    continue
+            if c[m] <= (p if self.y[m] > 0 else q) + 1e-12:
+                return m
+
+    def iterate(self, n):
+        for _ in range(n):
+            m = self.draw()
+            self.t += 1
+            self.w[m] += self.y[m] / np.sqrt(self.r2 * self.t)
+            self.project()
+            share = 2.0 / (self.t + 1)
+            weight = 1.0 if self.weights == 0.0 else self.weights * share / (1.0 - share)
+            self.weights += weight
+            self.mean = self.mean + (self.w - self.mean) * weight / self.weights
+
+    def learn(self, k):
+        """Return the margin of example k, then learn it."""
+        margin = self.margin(k)
+        if k not in self.members:
+            self.enter(k)
+        for _ in range(self.steps if self.can_step else 0):
+            if self.window or self.reservoir:
+                self.t = min(self.t, self.steps * (self.window or self.reservoir))
+            self.iterate(1)
+        return margin

@@ -1,0 +1,168 @@
+"""The stochastic batch perceptron against its slow twin, and the SVM that it converges to."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+
+from streamsvm import kernels
+from streamsvm.solvers.bounds import UNBOUNDED, Reservoir, Window
+from streamsvm.solvers.sbp import finish, step
+from streamsvm.solvers.sbp import state as sbp_state
+from streamsvm.support import states
+from streamsvm.support.bound_kernels import bound
+from streamsvm.support.kernel_diagonal import diagonal_of
+from streamsvm.support.rows import cut, sparse
+from tests.reference.slow_sbp import SlowSBP
+
+RBF, N = kernels.RBF(0.5), 120
+
+
+def problem(seed=0, n=N, most=1):
+    """Return rows of two classes that overlap, and how often each counts."""
+    draws = np.random.default_rng(seed)
+    x = draws.normal(size=(n, 3)).astype(np.float32)
+    x[draws.random((n, 3)) < 0.1] = 0.0
+    y = np.where(x[:, 0] + 0.3 * x[:, 1] + 0.4 * draws.normal(size=n) > 0.2, 1.0, -1.0)
+    return x, y, draws.integers(1, most + 1, n)
+
+
+def gram_of(kernel, x):
+    return np.array([[kernels.evaluate(kernel, a, b) for b in x] for a in x])
+
+
+class Stream:
+    """A state that learns rows of a problem by their numbers, growing as a learner does."""
+
+    def __init__(self, x, y, copies, is_sparse=False, cache_bytes=10**6, **parameters):
+        given = {"nu": 0.1, "bias": True, "steps": 1, "averaged": True, "window": 0, "reservoir": 0}
+        given |= parameters
+        kept, self.y, self.copies = given["window"] or given["reservoir"], y, copies.astype(float)
+        horizon = given["steps"] * kept if kept else 2.0**62
+        first = [float(given[name]) for name in ("steps", "nu", "bias", "averaged")]
+        bounds = UNBOUNDED
+        if kept:
+            bounds = Window(float(kept)) if given["window"] else Reservoir(float(kept))
+        self.schedule = step.Schedule(step.Numbers(*first, float(horizon)), bounds)
+        self.state = sbp_state.new_state(3, cache_bytes, given["window"], 5, is_sparse)
+        self.x, self.diagonal = sparse(x) if is_sparse else x, diagonal_of(RBF, x)
+
+    def learn(self, first, stop):
+        margins, done, numbers = np.zeros(stop - first), 0, np.arange(1, len(self.y) + 1)
+        while first + done < stop:
+            part = slice(first + done, stop)
+            done += step.learn_rows(
+                self.state, bound(RBF, self.state.store), cut(self.x, part.start, stop),
+                self.y[part], self.copies[part], self.copies[part], numbers[part],
+                self.diagonal[part], self.schedule, margins[done:],
+            )  # fmt: skip
+            if first + done < stop:
+                self.state = states.grown(self.state, 2 * self.state.alpha.size, 3, 10**6)
+        return margins
+
+    def finish(self, n):
+        kernel = bound(RBF, self.state.store)
+        finish.finish_some(self.state, kernel, self.schedule.numbers, 3, n)
+
+    def margins(self, x):
+        out = np.zeros(len(x))
+        step.margins_of(self.state, bound(RBF, self.state.store), self.schedule, x, out)
+        return out
+
+    def coefficients(self, n, averaged=True):
+        """Return those of the mean, or of the last iterate, by the example's index."""
+        state, info, found = self.state, self.state.info[0], np.zeros(n)
+        w = info.scale * state.alpha
+        if averaged:
+            w = (info.sum_scale * state.alpha - state.late) / info.sum_weight
+        active = state.active
+        members = active.members[: active.counts[0].n_members]
+        found[state.store.entered[members] - 1] = w[members]
+        return found
+
+
+CASES = {
+    "all": {},
+    "without bias": {"bias": False, "nu": 0.02},
+    "no slack": {"nu": 0.0, "steps": 3},
+    "last iterate": {"averaged": False, "steps": 2},
+    "window": {"window": 40, "steps": 2},
+    "reservoir": {"reservoir": 40, "bias": False},
+}
+
+
+@pytest.mark.parametrize("most", [1, 3])
+@pytest.mark.parametrize("name", CASES)
+def test_it_is_its_slow_twin(name, most):
+    x, y, copies = problem(3, most=most)
+    fast = Stream(x, y, copies, **CASES[name])
+    word = sbp_state.new_draws(5)[0]
+    twin = SlowSBP(gram_of(RBF, x), y, copies, word, **CASES[name])
+    expected = [twin.learn(k) for k in range(N)]
+    np.testing.assert_allclose(fast.learn(0, N), expected, rtol=1e-3, atol=1e-3)
+    twin.iterate(50)
+    fast.finish(50)
+    np.testing.assert_allclose(fast.coefficients(N), twin.mean, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(fast.coefficients(N, False), twin.w, rtol=0, atol=1e-5)
+    found = fast.margins(x)
+    np.testing.assert_allclose(found, [twin.margin(k) for k in range(N)], rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_any_batches_and_any_cache_give_the_same_bits(name):
+    x, y, copies = problem(1, most=2)
+    once = Stream(x, y, copies, **CASES[name])
+    parts = Stream(x, y, copies, cache_bytes=0, **CASES[name])
+    margins = once.learn(0, N)
+    found = [parts.learn(*edge) for edge in pairwise([0, 1, 70, 75, N])]
+    assert margins.tobytes() == np.concatenate(found).tobytes()
+    once.finish(100)
+    parts.finish(30)
+    parts.finish(70)
+    assert np.array_equal(once.state.alpha, parts.state.alpha)
+    assert np.array_equal(once.state.f[:40], parts.state.f[:40])
+
+
+def test_sparse_rows_are_as_dense_ones():
+    x, y, copies = problem(2)
+    dense, thin = Stream(x, y, copies), Stream(x, y, copies, is_sparse=True)
+    np.testing.assert_allclose(dense.learn(0, N), thin.learn(0, N), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_iterations_converge_to_the_svm_of_the_same_slack(bias):
+    """The SVM of cost C solves the problem for nu = mean loss / |w| (paper, section 5)."""
+    x, y, copies = problem(4)
+    gram = gram_of(RBF, x)
+    if bias:
+        svc = SVC(C=2.0, kernel="precomputed", tol=1e-8).fit(gram, y)
+        expected, a = svc.decision_function(gram), np.zeros(N)
+        a[svc.support_] = svc.dual_coef_[0]
+    else:
+        a = svm_without_bias(gram, y, 2.0)
+        expected = gram @ a
+    norm = np.sqrt(a @ gram @ a)
+    nu = float(np.maximum(0.0, 1.0 - y * expected).mean() / norm)
+    stream = Stream(x, y, copies, bias=bias, nu=nu, steps=0)
+    stream.learn(0, N)
+    stream.finish(200_000)
+    assert sum(stream.state.levels[sbp_state.MEAN, :2]) / 2 == pytest.approx(1 / norm, rel=2e-3)
+    np.testing.assert_allclose(stream.margins(x), expected, rtol=0, atol=0.05)
+
+
+def svm_without_bias(gram, y, C):
+    """Return the signed coefficients of an SVM by dual coordinate ascent, to its optimum."""
+    a = np.zeros(len(y))
+    for _ in range(2000):
+        for i in range(len(y)):
+            free = y[i] * a[i] + (1.0 - y[i] * (gram[i] @ a)) / gram[i, i]
+            a[i] = y[i] * min(C, max(0.0, free))
+    return a
+
+
+def test_of_one_class_the_margin_is_its_sign():
+    x, _, copies = problem(5, n=20)
+    for sign in (1.0, -1.0):
+        stream = Stream(x, np.full(20, sign), copies)
+        assert stream.learn(0, 20)[1:].tolist() == [sign] * 19
