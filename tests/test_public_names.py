@@ -65,19 +65,22 @@ def test_the_command_answers_before_the_compiler_is_imported(option):
 
 
 def test_an_interruption_of_the_imports_is_one_line():
-    draw = random.Random(1)
+    draw, n_answered = random.Random(1), 0
     for _ in range(8):
         process = subprocess.Popen(
             [sys.executable, "-c", _ANNOUNCED, "replay", "no.parquet", "--target", "y"],
             env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert process.stdout.readline() == "ready\n"
-        time.sleep(draw.uniform(0.0, 0.4))
+        # Not at once: `main` is called after the announcement.
+        time.sleep(draw.uniform(0.05, 0.4))
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
-        if err.startswith("Exception ignored in: <function _get_module_lock"):
-            continue  # Python itself drops what interrupts this callback of its imports
+        if err.startswith("Exception ignored in: "):
+            continue  # Python itself drops what interrupts a callback of its imports
         assert (process.returncode, err) == (130, "streamsvm: interrupted\n")
+        n_answered += 1
+    assert n_answered > 0
 
 
 # The interpreter's own start is over when it says so: Python interrupts that in its own words.
