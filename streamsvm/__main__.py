@@ -22,8 +22,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     """
     try:
-        from streamsvm.cli.main import main as run
+        from streamsvm.cli.interruptions import leaving_at_once
 
+        with leaving_at_once():
+            from streamsvm.cli.main import main as run
         return run(arguments)
     except KeyboardInterrupt:
         print("streamsvm: interrupted", file=sys.stderr)

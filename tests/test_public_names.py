@@ -65,7 +65,7 @@ def test_the_command_answers_before_the_compiler_is_imported(option):
 
 
 def test_an_interruption_of_the_imports_is_one_line():
-    draw, n_answered = random.Random(1), 0
+    draw = random.Random(1)
     for _ in range(8):
         process = subprocess.Popen(
             [sys.executable, "-c", _ANNOUNCED, "replay", "no.parquet", "--target", "y"],
@@ -76,11 +76,7 @@ def test_an_interruption_of_the_imports_is_one_line():
         time.sleep(draw.uniform(0.05, 0.4))
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
-        if err.startswith("Exception ignored in: "):
-            continue  # Python itself drops what interrupts a callback of its imports
         assert (process.returncode, err) == (130, "streamsvm: interrupted\n")
-        n_answered += 1
-    assert n_answered > 0
 
 
 # The interpreter's own start is over when it says so: Python interrupts that in its own words.

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from streamsvm import __version__
+from streamsvm.cli.interruptions import INTERRUPTED, leaving_at_once
 from streamsvm.cli.parser import Parser
 from streamsvm.errors import ParameterError, StreamSVMError
 
@@ -74,8 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     """
     given = sys.argv[1:] if arguments is None else arguments
-    options = parser().parse_args(_of_task(list(given)))
-    from connectors import SourceError
+    with leaving_at_once():
+        options = parser().parse_args(_of_task(list(given)))
+        from connectors import SourceError
 
     try:
         return int(options.run(options))
@@ -94,5 +96,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"streamsvm: there is not enough memory: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("streamsvm: interrupted", file=sys.stderr)
+        print(INTERRUPTED, file=sys.stderr)
         return 130
