@@ -122,8 +122,8 @@ class LASVMClassifier(LASVMModel):
         computed again after 2, 4, 8, ... up to 1,024 examples. "auto", the default: 1, 4 or 16
         times that. After 4, 8, 16, ... up to 1,024 examples each of these, with features scaled and
         not, learns all examples so far anew; the learner goes on with the one that erred least on
-        them (see `chosen`); with `max_support_vectors` a larger gamma must err less by more than
-        chance. ``scale=False, gamma="scale"`` tries nothing.
+        them, if its gamma is not larger just by chance (see `chosen`).
+        ``scale=False, gamma="scale"`` tries nothing.
     seed
         Without effect on the model, which needs no random numbers; taken because all learners take
         it. (The looks of `certificate` always start from the same constant.)
