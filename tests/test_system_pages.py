@@ -12,6 +12,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "docs" / "systems"
 PAGES = {path.stem: path.read_text() for path in sorted(FOLDER.glob("*.md"))}
 INDEX = (FOLDER.parent / "index.md").read_text()
 PRINTED = {
+    "adaptive": r"LASVMClassifier: 9\d\.\d%\nAdaptiveSVMClassifier: 9\d\.\d%; drifts: 1, the last",
     "huller": r"(epoch \d+: \d+ support vectors, distance 0\.\d+\n){3}$",
     "index": r"Accuracy: (8|9)",
     "larank": r"Accuracy: 9.*of 7 classes\n\d+ support patterns\n\{.*sky.*\}",

@@ -148,8 +148,10 @@ class AdaptiveSVMClassifier(Learner):
         self.sparse, self.hashing, self.max_features = sparse, hashing, max_features
         self.cache_mb, self.n_jobs, self.seed = cache_mb, n_jobs, seed
         self._sparse = density.check_sparse(sparse, hashing)
-        if class_weight == "balanced":
-            raise ParameterError("class_weight='balanced': use a dict {label: factor of C}")
+        if isinstance(class_weight, str):
+            raise ParameterError(
+                f"class_weight={class_weight!r}: use a dict {{label: factor of C}}"
+            )
         # Checks the other parameters.
         members.new_first(self)
         # The first model alone, until `_EVERY` examples were learnt; then one of each kind.
@@ -177,6 +179,8 @@ class AdaptiveSVMClassifier(Learner):
         return self._members[min(int(self._state.info[IN_USE]), len(self._members) - 1)]
 
     def _add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
+        if label in self._labels.seen:
+            return None
         labels = GrowingLabels(self._labels.seen)
         turned = labels.add(label)
         changed: dict[str, Any] = {"_labels": labels}

@@ -41,7 +41,8 @@ class TrackingSVMClassifier(DualKernelLearner):
     `certificate` is this bound as a number, at no cost; `TrackingMonitor` shows it beside the
     measured gap. By default all examples are kept, as the theory requires, and memory grows with
     the stream. For streams without end set `window`, `reservoir` or `max_support_vectors`: the
-    bound then holds for the examples kept.
+    bound then holds for the examples kept. Where the stream drifts, set `window`, too: the bound is
+    about all examples so far alike, and the model near their optimum is one of the past as well.
 
     Features and labels are treated as in `LASVMClassifier`.
 

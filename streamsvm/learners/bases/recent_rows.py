@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -74,7 +74,9 @@ class RecentRows:
         if self._events:
             rows, *facts = zip(*self._events, strict=True)
             types = (np.int64, np.float64, np.bool_)
-            arrays = [np.array(fact, kind) for fact, kind in zip(facts, types, strict=True)]
+            arrays: list[Any] = [
+                np.array(fact, kind) for fact, kind in zip(facts, types, strict=True)
+            ]
             block = Examples(joined(list(rows), d), *arrays)
             self._events, self._blocks = [], [*self._blocks, block]
 
