@@ -127,6 +127,7 @@ class LaRankSequenceLabeler(SequenceLearner):
         self.kernel, self.cache_mb = kernel, cache_mb
         super().__init__(inference, order, class_weight, max_features, averaged=False)
         self._draws = new_draws(seed)
+        self._n_known = 0  # features of the sentences learnt so far
         if kernel is not None:
             kernels.check_kernel(kernel)
             if inference != "greedy":
@@ -145,7 +146,7 @@ class LaRankSequenceLabeler(SequenceLearner):
         yield {"max_support_patterns": 60, "seed": 42}
         yield {"kernel": kernels.RBF(gamma=0.5), "C": 1.0, "seed": 42}
         yield {"kernel": kernels.Polynomial(), "window": 90, "order": 1, "seed": 42}
-        yield {"kernel": kernels.RBF(gamma=0.5), "max_support_patterns": 90, "seed": 42}
+        yield {"kernel": kernels.RBF(gamma=0.5), "C": 1.0, "max_support_patterns": 90, "seed": 42}
         yield {"inference": "exact", "seed": 42}
         yield {"inference": "exact", "order": 0, "max_support_patterns": 6, "seed": 42}
         yield {"inference": "exact", "window": 8, "class_weight": {"B": 2.0}, "seed": 42}
@@ -171,6 +172,26 @@ class LaRankSequenceLabeler(SequenceLearner):
             # The patterns are in the place of weights.
             features = 0
         super()._grow(features, n_labels)
+
+    def _learn_batch(self, batch: Batch, n_seen: int, predicted: list[Any] | None) -> None:
+        try:
+            super()._learn_batch(batch, n_seen, predicted)
+        finally:
+            self._n_known = vocabulary.size(self._vocabulary)
+
+    def _predicted(self, part: Batch, n_seen: int) -> list[Any]:
+        if not isinstance(self._solver, KernelGreedy):
+            return super()._predicted(part, n_seen)
+        # Features that come with this sentence count as 0, as in `predict_one` before it.
+        begin, stop = part.x.start[part.first]
+        columns, values = part.x.columns[begin:stop], part.x.values[begin:stop]
+        given = values.copy()
+        try:
+            values[columns >= self._n_known] = 0.0
+            return super()._predicted(part, n_seen)
+        finally:
+            values[:] = given
+            self._n_known = max(self._n_known, 1 + int(columns.max(initial=-1)))
 
     def _decoded(self, x: Any, first: np.ndarray, n: int, margins: np.ndarray) -> np.ndarray:
         if isinstance(self._solver, KernelGreedy):

@@ -320,6 +320,7 @@ def _read_with_kernel(part: SequenceLearner, content: dict[str, Any], arrays: Na
         getattr(patterns, name)[:n] = arrays.take(name, field, {})
     patterns.beta[:n, :n_labels] = _take_matrix(arrays, "beta", n, n_labels, np.float64)
     part._patterns = patterns
+    part._n_known = vocabulary.size(part._vocabulary)  # type: ignore[attr-defined]
 
 
 LINEAR_FILE: dict[str, Any] = {"more": _more, "read_more": _read_more}
