@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm import kernels
 from streamsvm._parameter_checks import check_positive, check_size, weights_of
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.sequence_batches import label_lists, read_labels, sentences_in
@@ -17,7 +18,8 @@ from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.sequences import inference as sequence_inference
 from streamsvm.solvers.sequences.inference import Batch
-from streamsvm.solvers.sequences.model import LARANK, Schedule
+from streamsvm.solvers.sequences.kernel_inference import MOST_FEATURES, KernelGreedy
+from streamsvm.solvers.sequences.model import LANES, LARANK, Schedule
 from streamsvm.structured import vocabulary
 from streamsvm.support.draws import new_draws
 from streamsvm.support.locked import refuse_to_learn
@@ -62,6 +64,12 @@ class LaRankSequenceLabeler(SequenceLearner):
     max_features
         The most features to learn; further ones are ignored, and counted in `counters`. Eight
         million by default. A feature takes 4 bytes for each label, and some 32 more.
+    kernel
+        None, the default: linear, with a weight for each feature. Or a kernel of
+        `streamsvm.kernels` that compares tokens of few numbers, such as pixels: with greedy
+        inference, and up to 4,096 features. Time and memory then grow with the support patterns.
+    cache_mb
+        Megabytes for rows of the kernel matrix, above 0; 200 by default.
     seed
         Seed of the random draws of patterns; None: a different one each time.
 
@@ -103,6 +111,8 @@ class LaRankSequenceLabeler(SequenceLearner):
         window: int | None = None,
         max_support_patterns: int | None = None,
         max_features: int = LIMIT,
+        kernel: Any = None,
+        cache_mb: float = 200.0,
         seed: int | None = None,
     ) -> None:
         self.inference, self.order, self.C = inference, order, C
@@ -114,8 +124,18 @@ class LaRankSequenceLabeler(SequenceLearner):
             raise ParameterError("optimize=None: use a whole number of at least 0")
         check_size("window", window)
         check_size("max_support_patterns", max_support_patterns, 2)
+        self.kernel, self.cache_mb = kernel, cache_mb
         super().__init__(inference, order, class_weight, max_features, averaged=False)
         self._draws = new_draws(seed)
+        self._n_known = 0  # features of the sentences learnt so far
+        if kernel is not None:
+            kernels.check_kernel(kernel)
+            if inference != "greedy":
+                raise ParameterError("kernel: only with inference='greedy'; None is linear")
+            cache_bytes = int(check_positive("cache_mb", cache_mb) * 1e6)
+            self._most_features = min(self.max_features, MOST_FEATURES)
+            self._solver = KernelGreedy(kernel, cache_bytes)
+            self._patterns = self._solver.new_patterns(self._order, LANES, self._window())
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -124,6 +144,9 @@ class LaRankSequenceLabeler(SequenceLearner):
         yield {"order": 0, "reprocess": 2, "optimize": 3, "seed": 42}
         yield {"window": 90, "C": 1.0, "seed": 42}
         yield {"max_support_patterns": 60, "seed": 42}
+        yield {"kernel": kernels.RBF(gamma=0.5), "C": 1.0, "seed": 42}
+        yield {"kernel": kernels.Polynomial(), "window": 90, "order": 1, "seed": 42}
+        yield {"kernel": kernels.RBF(gamma=0.5), "C": 1.0, "max_support_patterns": 90, "seed": 42}
         yield {"inference": "exact", "seed": 42}
         yield {"inference": "exact", "order": 0, "max_support_patterns": 6, "seed": 42}
         yield {"inference": "exact", "window": 8, "class_weight": {"B": 2.0}, "seed": 42}
@@ -142,6 +165,40 @@ class LaRankSequenceLabeler(SequenceLearner):
 
     def _box(self) -> float:
         return float(self.C)
+
+    def _grow(self, features: int, n_labels: int) -> None:
+        if isinstance(self._solver, KernelGreedy):
+            self._patterns = self._solver.with_features(self._patterns, features)
+            # The patterns are in the place of weights.
+            features = 0
+        super()._grow(features, n_labels)
+
+    def _learn_batch(self, batch: Batch, n_seen: int, predicted: list[Any] | None) -> None:
+        try:
+            super()._learn_batch(batch, n_seen, predicted)
+        finally:
+            self._n_known = vocabulary.size(self._vocabulary)
+
+    def _predicted(self, part: Batch, n_seen: int) -> list[Any]:
+        if not isinstance(self._solver, KernelGreedy):
+            return super()._predicted(part, n_seen)
+        # Features that come with this sentence count as 0, as in `predict_one` before it.
+        begin, stop = part.x.start[part.first]
+        columns, values = part.x.columns[begin:stop], part.x.values[begin:stop]
+        given = values.copy()
+        try:
+            values[columns >= self._n_known] = 0.0
+            return super()._predicted(part, n_seen)
+        finally:
+            values[:] = given
+            self._n_known = max(self._n_known, 1 + int(columns.max(initial=-1)))
+
+    def _decoded(self, x: Any, first: np.ndarray, n: int, margins: np.ndarray) -> np.ndarray:
+        if isinstance(self._solver, KernelGreedy):
+            return self._solver.predict_with(
+                self._model, self._patterns, self._order, x, first, n, margins
+            )
+        return super()._decoded(x, first, n, margins)
 
     @property
     def n_support_patterns(self) -> int:
@@ -163,6 +220,8 @@ class LaRankSequenceLabeler(SequenceLearner):
                 float(np.einsum("i,i->", a, a, dtype=float))
                 for a in (weights.ravel(), moves.ravel())
             )
+            if self.kernel is not None:
+                square = float(self._model.info[0].square_norm)
             return self._solver.linear_part(self._patterns, self._model.cost) - 0.5 * square
 
     def kept_gap(self) -> KeptGap:
@@ -254,6 +313,8 @@ class LaRankSequenceLabeler(SequenceLearner):
 
     def _all_of(self, X: Any, y: Any, w: Any) -> Batch:
         """Return the sentences that were learnt as a batch."""
+        if self.kernel is not None:
+            raise ParameterError("finish with X: not with a kernel; call finish() without X")
         if self.window is not None or self.max_support_patterns is not None:
             raise ParameterError(
                 "finish with X: a learner with window or max_support_patterns is about the "

@@ -67,6 +67,7 @@ def learnt(cls, params, n=40):
 def arrays_of(model):
     """Return all weights and coefficients in use."""
     m, n = model._model, len(model._seen)
+    # Weights have no rows if there is a kernel.
     parts = [m.weights[: model.n_features, :n], m.moves[:, : n + 1, :n], m.cost[:n]]
     if model._averaged:
         parts += [m.late[: model.n_features, :n], m.late_moves[:, : n + 1, :n]]

@@ -15,11 +15,12 @@ import numpy as np
 from streamsvm.learners.bases.sequence_learner import SequenceLearner
 from streamsvm.model_files.codec import Content
 from streamsvm.model_files.json_values import as_json, distinct
-from streamsvm.solvers.sequences import sentence_patterns, token_patterns
+from streamsvm.solvers.sequences import kernel_tokens, sentence_patterns, token_patterns
 from streamsvm.solvers.sequences.inference import Greedy
+from streamsvm.solvers.sequences.kernel_inference import KernelGreedy
 from streamsvm.solvers.sequences.model import INFO
 from streamsvm.structured import vocabulary
-from streamsvm.support import sparse_store, states
+from streamsvm.support import dense_store, sparse_store, states, stores
 from streamsvm.support.active_set import ActiveSet
 from streamsvm.support.declaration import COUNT, Field, NamedArrays, Range, Record, Sizes
 from streamsvm.support.rows import SparseRows
@@ -66,6 +67,10 @@ def _more(part: SequenceLearner) -> Content:
         "info": _INFO.as_json(model.info),
         "n_ignored": int(part._vocabulary.counts[1]),
     }
+    if isinstance(part._solver, KernelGreedy):
+        # Rows have all features, and there are no weights of features.
+        arrays = {"keys": vocabulary.keys_of(part._vocabulary), "draws": part._draws}
+        return content, arrays | {"moves": model.moves[:, : n + 1, :n]}
     used = _used_features(part)
     arrays = {"keys": vocabulary.keys_of(part._vocabulary)[used], "draws": part._draws}
     _put_matrix(arrays, "weights", model.weights[: used.size, :n][used])
@@ -94,6 +99,8 @@ def _rows_of(part: SequenceLearner) -> SparseRows:
 
 def _more_with_patterns(part: SequenceLearner) -> Content:
     """Return the same with the support patterns."""
+    if isinstance(part._solver, KernelGreedy):
+        return _more_with_kernel(part)
     content, arrays = _more(part)
     arrays["look_draws"] = part._model.look_draws
     patterns, rows = part._patterns, _rows_of(part)
@@ -151,7 +158,7 @@ def _read_more(part: SequenceLearner, content: dict[str, Any], arrays: NamedArra
     if None in seen:
         raise ValueError("a label is null")
     n_features, n = arrays.length_of("keys", 0), len(seen)
-    if n_features > part.max_features:
+    if n_features > part._most_features:
         raise ValueError("there are more features than max_features")
     keys = arrays.take("keys", Field((n_features,), np.uint64, range=Range(0)), {})
     part._seen, part._vocabulary = seen, vocabulary.with_keys(keys)
@@ -167,8 +174,9 @@ def _read_more(part: SequenceLearner, content: dict[str, Any], arrays: NamedArra
     names = ("weights", "late") if part._averaged else ("weights",)
     orders = len(part._model.moves)
     for name in names:
-        matrix = _take_matrix(arrays, name, n_features, n, np.float32)
-        getattr(part._model, name)[:n_features, :n] = matrix
+        if not isinstance(part._solver, KernelGreedy):
+            matrix = _take_matrix(arrays, name, n_features, n, np.float32)
+            getattr(part._model, name)[:n_features, :n] = matrix
         moves = "moves" if name == "weights" else "late_moves"
         field = Field((orders, n + 1, n), np.float32)
         getattr(part._model, moves)[:, : n + 1, :n] = arrays.take(moves, field, {})
@@ -180,6 +188,9 @@ def _read_with_patterns(
     """Set the same on a learner with support patterns."""
     _read_more(part, content, arrays)
     part._model.look_draws[:] = arrays.take("look_draws", _DRAWS, {})
+    if isinstance(part._solver, KernelGreedy):
+        _read_with_kernel(part, content, arrays)
+        return
     n = arrays.length_of("place", 0)
     sizes = {"features": 1, "slots": max(1, n), "window": part._window()}
     empty = states.new(ActiveSet, sizes)
@@ -254,6 +265,62 @@ def _fill_sentences(
         active=_active_with_room(part, active, new.box.size),
     )
     return sentence_patterns.filled(new, lengths, tokens, counts, betas, numbers)
+
+
+# With a kernel
+
+
+def _kernel_fields(n: int, n_labels: int, order: int) -> dict[str, Field]:
+    """Return the arrays of n slots that files hold of `KernelTokens`."""
+    return {
+        "label": Field((n,), np.int32, range=Range(0, max(0, n_labels - 1))),
+        "past": Field((n, order), np.int32, range=Range(0, n_labels)),
+        "box": Field((n,), range=Range(0)),
+        "diagonal": Field((n,), range=Range(0)),
+    }
+
+
+def _more_with_kernel(part: SequenceLearner) -> Content:
+    content, arrays = _more(part)
+    patterns, n_labels = part._patterns, len(part._seen)
+    n = int(patterns.active.counts[0].n)
+    record, active = as_arrays(patterns.active, {"features": 1})
+    arrays |= {
+        "look_draws": part._model.look_draws,
+        "rows": dense_store.rows_of(patterns.store, n, vocabulary.size(part._vocabulary)),
+        "entered": patterns.store.entered[:n],
+        "f": patterns.f[:n_labels, :n],
+    }
+    for name in _kernel_fields(n, n_labels, part._order):
+        arrays[name] = getattr(patterns, name)[:n]
+    _put_matrix(arrays, "beta", patterns.beta[:n, :n_labels])
+    return content | record, arrays | active
+
+
+def _read_with_kernel(part: SequenceLearner, content: dict[str, Any], arrays: NamedArrays) -> None:
+    n, n_labels, solver = arrays.length_of("place", 0), len(part._seen), part._solver
+    sizes = {"features": 1, "slots": max(1, n), "window": part._window()}
+    active = from_arrays(states.new(ActiveSet, sizes), content, arrays, sizes)
+    if int(active.counts[0].n) != n:
+        raise ValueError("there are not as many slots as the counts say")
+    patterns = kernel_tokens.grown(
+        part._patterns,
+        max(64, 2 * n),
+        0,
+        0,
+        solver.cache_bytes,  # type: ignore[union-attr]
+    )
+    rows = arrays.take("rows", Field((n, vocabulary.size(part._vocabulary)), np.float32), {})
+    stores.filled(patterns.store, rows)
+    slots = patterns.label.size
+    patterns = patterns._replace(active=_active_with_room(part, active, slots))
+    patterns.store.entered[:n] = arrays.take("entered", Field((n,), np.int64, range=COUNT), {})
+    patterns.f[:n_labels, :n] = arrays.take("f", Field((n_labels, n)), {})
+    for name, field in _kernel_fields(n, n_labels, part._order).items():
+        getattr(patterns, name)[:n] = arrays.take(name, field, {})
+    patterns.beta[:n, :n_labels] = _take_matrix(arrays, "beta", n, n_labels, np.float64)
+    part._patterns = patterns
+    part._n_known = vocabulary.size(part._vocabulary)  # type: ignore[attr-defined]
 
 
 LINEAR_FILE: dict[str, Any] = {"more": _more, "read_more": _read_more}

@@ -87,6 +87,7 @@ class SequenceLearner(Locked, base.Estimator):
         if order is None:
             order = 2 if inference == "greedy" else 1
         self._order, self.max_features = int(order), int(max_features)
+        self._most_features = self.max_features
         self.class_weight = class_weight
         self._averaged = averaged
         self._solver: type[Greedy | Exact] = Greedy if inference == "greedy" else Exact
@@ -195,7 +196,7 @@ class SequenceLearner(Locked, base.Estimator):
                 n_seen = len(self._seen)
                 labels, known, seen = read_labels(y, sentences, self._seen)
                 self._vocabulary, x = vocabulary.learnt_rows(
-                    self._vocabulary, sentences, self.max_features
+                    self._vocabulary, sentences, self._most_features
                 )
                 self._seen = seen
                 self._grow(vocabulary.size(self._vocabulary), len(seen))
@@ -205,10 +206,7 @@ class SequenceLearner(Locked, base.Estimator):
                 self._is_learning = False
 
     def _learn_batch(self, batch: Batch, n_seen: int, predicted: list[Any] | None) -> None:
-        """Learn a batch in parts; with `predicted`, each sentence is predicted first.
-
-        Also if a monitor observes, which is told of each sentence.
-        """
+        """Learn a batch in parts; with `predicted` or a monitor, sentences are predicted before."""
         is_predicted = predicted is not None or self.observer is not None
         n, size = batch.known.size, 1 if is_predicted else _PART
         for i in range(0, n, size):
@@ -242,14 +240,14 @@ class SequenceLearner(Locked, base.Estimator):
             return [None] * int(stop - begin)
         x = part.x._replace(start=part.x.start[begin : stop + 1])
         first = np.array([0, stop - begin])
-        codes = self._solver.predict(self._model, self._order, x, first, n_seen, np.zeros((0, 1)))
+        codes = self._decoded(x, first, n_seen, np.zeros((0, 1)))
         return [self._seen[code] for code in codes.tolist()]
 
     def _grow(self, features: int, n_labels: int) -> None:
         """Make room for so many features and labels; no prediction changes."""
         rows, classes = self._model.weights.shape
         if features > rows:
-            rows = max(features, min(2 * rows, self.max_features))
+            rows = max(features, min(2 * rows, self._most_features))
         if n_labels > classes:
             classes = -(-max(n_labels, 2 * classes) // LANES) * LANES
         if (rows, classes) != self._model.weights.shape:
@@ -314,8 +312,11 @@ class SequenceLearner(Locked, base.Estimator):
         if n == 0:
             return np.full(n_tokens, -1, np.int32), margins
         x = vocabulary.known_rows(self._vocabulary, sentences)
-        codes = self._solver.predict(self._model, self._order, x, sentences.first, n, margins)
+        codes = self._decoded(x, sentences.first, n, margins)
         return codes, margins
+
+    def _decoded(self, x: Any, first: np.ndarray, n: int, margins: np.ndarray) -> np.ndarray:
+        return self._solver.predict(self._model, self._order, x, first, n, margins)
 
     def decision_function_one(self, x: Any) -> list[dict[Any, float]]:
         """Return the score of each label at each token.

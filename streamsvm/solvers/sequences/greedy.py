@@ -44,7 +44,7 @@ _TINY = 1e-12
 
 
 @compiled_within
-def _step(scores, beta, label, box, n, square, only_vectors):
+def choose_step(scores, beta, label, box, n, square, only_vectors):
     """Choose labels c+ and c-; return them and lambda, which is 0 if no step helps.
 
     Parameters
@@ -80,7 +80,7 @@ def _step(scores, beta, label, box, n, square, only_vectors):
 
 
 @compiled_within
-def _move(beta, label, box, up, down, step):
+def move(beta, label, box, up, down, step):
     """Move a coefficient; what is at a bound but for rounding is set to it."""
     beta[up] += step
     beta[down] -= step
@@ -102,7 +102,7 @@ def process_old(model, patterns, order, slot, n, scores, only_vectors):
     add_moves(model.moves, order, patterns.past[slot], scores)
     square = 2.0 * (store.norm[slot] + order)
     beta, label, box = patterns.beta[slot], patterns.label[slot], patterns.box[slot]
-    up, down, step = _step(scores, beta, label, box, n, square, only_vectors)
+    up, down, step = choose_step(scores, beta, label, box, n, square, only_vectors)
     model.info[0].n_steps += 1
     if step <= 0.0:
         return 0.0
@@ -110,7 +110,7 @@ def process_old(model, patterns, order, slot, n, scores, only_vectors):
     rise = np.float64(scores[up]) - np.float64(scores[down])
     note_step(model.info[0], rise, step, square)
     loss = (0.0 if down == label else 1.0) - (0.0 if up == label else 1.0)
-    _move(beta, label, box, up, down, step)
+    move(beta, label, box, up, down, step)
     change(model.weights, store.columns, store.values, begin, stop, up, down, step)
     change_moves(model.moves, order, patterns.past[slot], up, down, step)
     if beta[label] == 0.0:
@@ -174,7 +174,7 @@ def process_new(model, patterns, schedule, x, t, number, label, past, box, n, sc
         up, down, step = np.int64(label), guess, 0.0 if guess == label else box
     else:
         square = 2.0 * (square_of(x.values, begin, stop) + order)
-        up, down, step = _step(scores, beta, label, box, n, square, np.bool_(False))
+        up, down, step = choose_step(scores, beta, label, box, n, square, np.bool_(False))
     info.n_steps += 1
     if step <= 0.0:
         return
@@ -189,7 +189,7 @@ def process_new(model, patterns, schedule, x, t, number, label, past, box, n, sc
         square = 2.0 * (square_of(x.values, begin, stop) + order)
         note_step(info, np.float64(scores[up]) - np.float64(scores[down]), step, square)
         note_pattern(info, box, square, 1.0)
-        _move(beta, label, box, up, down, step)
+        move(beta, label, box, up, down, step)
         _enter(model, patterns, schedule, x, t, number, label, past, box, beta)
 
 
@@ -241,7 +241,7 @@ def learn(model, patterns, schedule, x, first, labels, known, box, draws, done):
             )  # fmt: skip
             for _ in range(schedule.n_reprocess):
                 _reprocess(model, patterns, schedule, known[i], draws, picks, scores)
-            _shift(past, labels[t])
+            shift(past, labels[t])
         look_at_token(model, patterns, schedule.order, known[i], scores)
         info.n_sentences += 1
         info.n_tokens += stop - begin
@@ -249,7 +249,7 @@ def learn(model, patterns, schedule, x, first, labels, known, box, draws, done):
 
 
 @compiled_within
-def _shift(past, label):
+def shift(past, label):
     """Put a label in front of those before the next token."""
     for s in range(past.size - 1, 0, -1):
         past[s] = past[s - 1]
@@ -295,4 +295,4 @@ def predict(model, order, x, first, n, labels, margins):
             labels[t] = np.argmax(scores[:n])
             if margins.shape[0] > 0:
                 margins[t] = scores[:n]
-            _shift(past, labels[t])
+            shift(past, labels[t])
