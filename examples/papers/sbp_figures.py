@@ -1,8 +1,8 @@
 """Figures 2 and 3 of the paper on the stochastic batch perceptron (ICML 2012, section 5).
 
 Test error against kernel evaluations, on Adult and MNIST (digit 8 against the rest), without bias:
-the stochastic batch perceptron (SBP), Pegasos, dual coordinate ascent (SDCA) and the perceptron; and
-random Fourier features with the SVM behind them, for as many inner products (figure 3). With
+the stochastic batch perceptron (SBP), Pegasos, dual coordinate ascent (SDCA) and the perceptron;
+and random Fourier features with the SVM behind them, for as many inner products (figure 3). With
 ``--libsvm``, SMO: LIBSVM, with a bias, stopped after some iterations. As in the paper an iteration
 of SBP and SDCA counts n evaluations, and one of SMO 2 n; Pegasos and the perceptron count those
 with their support vectors. Expected: SBP is the first near its final error, Pegasos and SDCA need
@@ -66,10 +66,10 @@ def marks(most: int) -> list[int]:
 def sbp(task: Task, epochs: float, seed: int) -> Curve:
     """Return the curve of the stochastic batch perceptron; an epoch is n iterations."""
     n, done, found = len(task.y), 0, ([], [])
-    model = SBPClassifier(task.kernel, nu=task.nu, bias=False, steps=0, seed=seed)
+    model = SBPClassifier(task.kernel, nu=task.nu, bias=False, iterations=0, seed=seed)
     model.learn_many(task.x, task.y)
     for mark in marks(int(n * epochs)):
-        model.finish(steps=mark - done)
+        model.finish(iterations=mark - done)
         done = mark
         found[0].append(float(n) * done)
         found[1].append(error(model, task))

@@ -29,12 +29,12 @@ def test_its_support_vectors_are_its_model(parameters):
 
 def test_rows_that_are_only_kept_are_learnt_by_finish():
     x, y = rings()
-    model = SBPClassifier(RBF, steps=0, seed=0)
+    model = SBPClassifier(RBF, iterations=0, seed=0)
     model.learn_many(x, y)
     assert model.n_support_vectors == 0 and model.counters["kernel_values"] == 0
     assert model.decision_function_many(x).tolist() == [0.0] * 200
     seen = []
-    model.finish(lambda level, n: seen.append((level, n)), steps=2500)
+    model.finish(lambda level, n: seen.append((level, n)), iterations=2500)
     assert len(seen) == 3 and seen[-1] == (model.level, model.n_support_vectors)
     assert model.counters["steps"] == 2500 and 0.0 < model.level < 1.0
     assert np.mean(np.array(model.predict_many(x)) == y) > 0.97
@@ -70,7 +70,7 @@ def test_a_class_weight_is_a_weight():
     ("make", "said"),
     [
         (lambda: SBPClassifier(nu=-1.0), "nu=-1.0"),
-        (lambda: SBPClassifier(steps=-1), "steps=-1"),
+        (lambda: SBPClassifier(iterations=-1), "iterations=-1"),
         (lambda: SBPClassifier(window=0), "window=0"),
         (lambda: SBPClassifier(window=5, reservoir=5), "give one of them only"),
         (lambda: SBPClassifier(class_weight="balanced"), "use None or a dict"),
