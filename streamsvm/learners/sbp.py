@@ -53,8 +53,8 @@ class SBPClassifier(KernelLearner):
         solution for nu = L / |w|.
     bias
         True, the default: with a bias, which is not regularised. False: without.
-    steps
-        Iterations after each example, at least 0; 1 by default. 0: examples are only kept, for
+    iterations
+        Made after each example, at least 0; 1 by default. 0: examples are only kept, for
         `finish`.
     averaged
         True, the default: the mean of the iterates predicts. False: the last iterate.
@@ -110,7 +110,7 @@ class SBPClassifier(KernelLearner):
         kernel: Any = None,
         nu: float = 0.01,
         bias: bool = True,
-        steps: int = 1,
+        iterations: int = 1,
         averaged: bool = True,
         window: int | None = None,
         reservoir: int | None = None,
@@ -127,7 +127,7 @@ class SBPClassifier(KernelLearner):
             raise ParameterError(f"class_weight={class_weight!r}: use None or a dict")
         self.nu = nu
         self.bias = bias
-        self.steps = steps
+        self.iterations = iterations
         self.averaged = averaged
         self.window = check_size("window", window)
         self.reservoir = check_size("reservoir", reservoir)
@@ -142,7 +142,7 @@ class SBPClassifier(KernelLearner):
             bounds = Window(float(self.window))
         elif self.reservoir is not None:
             bounds = Reservoir(float(self.reservoir))
-        steps, kept = check_number("steps", self.steps, 0), self.window or self.reservoir
+        steps, kept = check_number("iterations", self.iterations, 0), self.window or self.reservoir
         numbers = sbp.Numbers(
             steps=steps,
             nu=check_number("nu", self.nu, 0),
@@ -156,9 +156,9 @@ class SBPClassifier(KernelLearner):
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         """Yield the settings that River's checks run with."""
         yield {"seed": 42}
-        yield {"kernel": kernels.Linear(), "bias": False, "nu": 0.1, "steps": 3, "seed": 42}
+        yield {"kernel": kernels.Linear(), "bias": False, "nu": 0.1, "iterations": 3, "seed": 42}
         yield {"window": 60, "seed": 42}
-        yield {"reservoir": 50, "averaged": False, "steps": 2, "seed": 42}
+        yield {"reservoir": 50, "averaged": False, "iterations": 2, "seed": 42}
 
     # The solver
 
@@ -204,23 +204,23 @@ class SBPClassifier(KernelLearner):
             )
 
     def finish(
-        self, progress: Callable[[float, int], None] | None = None, steps: int | None = None
+        self, progress: Callable[[float, int], None] | None = None, iterations: int | None = None
     ) -> None:
         """Make iterations on the examples kept; the learner can go on learning afterwards.
 
-        The kernel rows of several iterations are computed together, several times as fast as those
-        after single examples. With ``steps=0`` in the constructor, this is the paper's algorithm.
+        The kernel rows of several iterations are computed together, which is faster than after
+        single examples. With ``iterations=0`` in the constructor, this is the paper's algorithm.
 
         Parameters
         ----------
         progress
             Called every 1,000 iterations with (level, number of support vectors). An exception in
             it, or Ctrl-C, leaves a model that can be used.
-        steps
-            How many iterations; None: as many as there are examples kept.
+        iterations
+            How many; None: as many as there are examples kept.
 
         """
-        left = self.n_kept if steps is None else check_size("steps", steps) or 0
+        left = self.n_kept if iterations is None else check_size("iterations", iterations) or 0
         while self._state is not None and left > 0:
             # Other threads can predict between two calls.
             with self._lock:

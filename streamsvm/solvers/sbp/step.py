@@ -282,15 +282,15 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
     while start < n_rows:
         size = min(BLOCK, n_rows - start)
         rows, n = part(x, start, start + size), state.active.counts[0].n
-        if schedule.numbers.steps == 0.0 and state.info[0].n_steps == 0:
-            # Rows are only kept: their kernel values would be multiplied by 0.
+        are_only_kept = schedule.numbers.steps == 0.0 and state.info[0].n_steps == 0
+        if are_only_kept:
+            # Kernel values would be multiplied by 0.
             state.block.counts[0] = 0
         else:
             # Unless they were computed before: see `ready` of `state.INFO`.
             if not (n_rows == size and state.info[0].ready == -n < 0):
                 fresh_block.fill(state.block, kernel, state.store, rows, np.int64(0), n)
             fresh_block.begin(state.block, kernel, rows)
-            state.info[0].n_values += n * size
         state.info[0].ready = 0
         for r in range(size):
             at = start + r
@@ -298,6 +298,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
                 state.store, part(x, at, at + 1)
             ):
                 return at
+            state.info[0].n_values += 0 if are_only_kept else state.active.counts[0].n
             margins[at] = _learn_row(
                 state, kernel, rows, r, y[at], box[at], weight[at], numbers[at], diagonal[at],
                 schedule,

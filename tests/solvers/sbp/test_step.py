@@ -147,7 +147,7 @@ def test_iterations_converge_to_the_svm_of_the_same_slack(bias):
     stream = Stream(x, y, copies, bias=bias, nu=nu, steps=0)
     stream.learn(0, N)
     stream.finish(200_000)
-    assert sum(stream.state.levels[sbp_state.MEAN, :2]) / 2 == pytest.approx(1 / norm, rel=2e-3)
+    assert sum(stream.state.levels[sbp_state.MEAN, :2]) / 2 == pytest.approx(1 / norm, rel=5e-3)
     np.testing.assert_allclose(stream.margins(x), expected, rtol=0, atol=0.05)
 
 

@@ -1,0 +1,83 @@
+"""The stochastic batch perceptron as a learner."""
+
+import numpy as np
+import pytest
+
+from streamsvm import SBPClassifier, kernels
+from streamsvm.errors import ParameterError
+
+RBF = kernels.RBF(gamma=1.0)
+
+
+def rings(n=200, seed=0):
+    x = np.random.default_rng(seed).normal(size=(n, 2)).astype(np.float32)
+    return x, (x * x).sum(axis=1) < 1.4
+
+
+@pytest.mark.parametrize("parameters", [{}, {"bias": False, "averaged": False}, {"window": 60}])
+def test_its_support_vectors_are_its_model(parameters):
+    x, y = rings()
+    model = SBPClassifier(RBF, seed=0, **parameters)
+    model.learn_many(x, y)
+    rows, coefficients = model.support_vectors()[1:3]
+    gram = np.array([[kernels.evaluate(RBF, a, b) for b in rows] for a in x[:20]])
+    by_hand = gram @ coefficients + model.bias_
+    np.testing.assert_allclose(model.decision_function_many(x[:20]), by_hand, rtol=1e-3, atol=1e-3)
+    assert (model.bias_ == 0.0) == (parameters.get("bias") is False)
+    assert model.n_support_vectors <= model.n_kept == parameters.get("window", 200)
+
+
+def test_rows_that_are_only_kept_are_learnt_by_finish():
+    x, y = rings()
+    model = SBPClassifier(RBF, iterations=0, seed=0)
+    model.learn_many(x, y)
+    assert model.n_support_vectors == 0 and model.counters["kernel_values"] == 0
+    assert model.decision_function_many(x).tolist() == [0.0] * 200
+    seen = []
+    model.finish(lambda level, n: seen.append((level, n)), iterations=2500)
+    assert len(seen) == 3 and seen[-1] == (model.level, model.n_support_vectors)
+    assert model.counters["steps"] == 2500 and 0.0 < model.level < 1.0
+    assert np.mean(np.array(model.predict_many(x)) == y) > 0.97
+    # Most margins are 1 or more, but for the slack.
+    margins = np.where(y, 1.0, -1.0) * model.decision_function_many(x)
+    assert np.maximum(0.0, 1.0 - margins).mean() * model.level == pytest.approx(0.01, rel=1e-3)
+    model.learn_many(x[:5], y[:5])
+    assert model.counters["steps"] == 2500 and model.n_kept == 205
+
+
+def test_with_ids_a_row_is_kept_once():
+    x, y = rings()
+    model = SBPClassifier(RBF, seed=0)
+    for _ in range(2):
+        model.learn_many(x, y, ids=np.arange(1, 201))
+    assert model.n_kept == 200 and model.n_examples == 400
+
+
+def test_a_class_weight_is_a_weight():
+    x, y = rings()
+    by_class = SBPClassifier(RBF, class_weight={True: 3.0}, seed=0)
+    by_example = SBPClassifier(RBF, seed=0)
+    by_class.learn_many(x, y)
+    by_example.learn_many(x, y, w=np.where(y, 3.0, 1.0))
+    found, expected = (m.decision_function_many(x) for m in (by_class, by_example))
+    assert np.array_equal(found, expected)
+    plain = SBPClassifier(RBF, seed=0)
+    plain.learn_many(x, y)
+    assert (found > 0).sum() > (plain.decision_function_many(x) > 0).sum()
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: SBPClassifier(nu=-1.0), "nu=-1.0"),
+        (lambda: SBPClassifier(iterations=-1), "iterations=-1"),
+        (lambda: SBPClassifier(window=0), "window=0"),
+        (lambda: SBPClassifier(window=5, reservoir=5), "give one of them only"),
+        (lambda: SBPClassifier(class_weight="balanced"), "use None or a dict"),
+        (lambda: SBPClassifier(window=5).learn_many([[1.0]], [1], ids=[1]), "ids: a window"),
+    ],
+)
+def test_what_is_refused_says_what_is_accepted(make, said):
+    with pytest.raises(ParameterError) as error:
+        make()
+    assert said in str(error.value)
