@@ -12,10 +12,8 @@ import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "papers"
 SCRIPTS = sorted(FOLDER.glob("figure*.py"))
-THESIS = sorted(FOLDER.glob("thesis_*.py"))
-WITH_LIBSVM = ("4_1", "4_9", "4_3", "5_2")
 THESIS = sorted([*FOLDER.glob("sbp_*.py"), *FOLDER.glob("thesis_*.py")])
-WITH_LIBSVM = ("4_1", "4_3", "5_2", "sbp_figures")
+WITH_LIBSVM = ("4_1", "4_3", "4_9", "5_2", "sbp_figures")
 PLOTS = {
     "sbp_figures": [f"sbp_figure_{i}_{name}" for i in (2, 3) for name in ("adult", "mnist")],
     "thesis_figure_3_2": [
