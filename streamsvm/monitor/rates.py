@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.errors import ParameterError
+
 _LATENCIES = 1000
 """Number of latencies that are kept."""
 
@@ -79,9 +81,13 @@ class Scores:
     metrics
         None, one metric, or several: objects with ``update(y_true, y_pred)`` and ``get()``. A
         metric whose ``requires_labels`` is false is given {label: probability} as y_pred.
+    learner
+        The learner that predicts.
 
     Raises
     ------
+    ParameterError
+        A metric needs probabilities, which the learner does not have.
     TypeError
         A metric lacks a method, or ``get()`` does not return numbers.
 
@@ -96,7 +102,7 @@ class Scores:
 
     """
 
-    def __init__(self, metrics: Any) -> None:
+    def __init__(self, metrics: Any, learner: Any) -> None:
         several = isinstance(metrics, (list, tuple))
         self.metrics: list[Any] = [] if metrics is None else list(metrics) if several else [metrics]
         for metric in self.metrics:
@@ -108,6 +114,11 @@ class Scores:
         self.wants_probabilities = any(
             not getattr(m, "requires_labels", True) for m in self.metrics
         )
+        if self.wants_probabilities and not hasattr(learner, "probabilities_of"):
+            raise ParameterError(
+                f"metrics: {type(learner).__name__} has no probabilities; use metrics of labels "
+                "(Accuracy, F1, ...)"
+            )
         self._right = 0
         self._n = 0
         self.pairs: Counter[tuple[Any, Any]] = Counter()

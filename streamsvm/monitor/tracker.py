@@ -112,12 +112,7 @@ class TrackingMonitor(Presentation):
         self.every, self.sample = every, sample
         self.history = History(most)
         self._rates = Rates()
-        self._scores = Scores(metrics)
-        if self._scores.wants_probabilities and not hasattr(self.learner, "probabilities_of"):
-            raise ParameterError(
-                f"metrics: {type(self.learner).__name__} has no probabilities; use metrics of "
-                "labels (Accuracy, F1, ...)"
-            )
+        self._scores = Scores(metrics, self.learner)
         # Public for the learner: probabilities must be computed before its calibration learns.
         self.asks_probabilities = self._scores.wants_probabilities
         self._has_dual = self.learner.has_dual
