@@ -109,7 +109,9 @@ def checks(stream: Stream, process: bool, K: int, window: int | None, seeds: int
 
 def print_data(seeds: int, every: int, ks: Sequence[int]) -> None:
     """Print the table of real data and of a stream that drifts."""
-    print("| stream | algorithm | K | window | mean gap | certificate, by it | papers' / gap | held |")
+    print(
+        "| stream | algorithm | K | window | mean gap | certificate, by it | papers' / gap | held |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     held = []
     for name, stream in (("Banana", banana()), ("Adult 5,000", adult()), ("drift", drifting())):
