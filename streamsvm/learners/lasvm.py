@@ -108,16 +108,17 @@ class LASVMClassifier(ReserveLearner):
         Threads that compute the kernel values of large batches: None, the default, is 1; -1 is one
         per core. The model and its predictions are the same, to the last bit, for any number.
     scale
-        Whether each feature is divided by its standard deviation over the first examples, at most
-        1,024, so that all have one scale. Features of only zeros and ones are left as they are, and
-        so are sparse rows and features that come later. "auto", the default: tried, as `gamma` is.
-        With a `kernel` of your own: False, which "auto" is then, too.
+        Whether each feature is divided by its standard deviation, computed again after 4, 8, 16,
+        ... examples, so that all have one scale; when one has changed, all rows kept are scaled
+        anew. Features of only zeros and ones are left as they are, and so are sparse rows. "auto",
+        the default: tried, as `gamma` is. With your own `kernel`: False, which "auto" is then, too.
     gamma
         The gamma of the RBF if `kernel` is None. "scale": 1 / (sum of the features' variances),
         computed again after 2, 4, 8, ... up to 1,024 examples. "auto", the default: 1, 4 or 16
         times that. After 4, 8, 16, ... up to 1,024 examples each of these, with features scaled and
         not, learns all examples so far anew; the learner goes on with the one that erred least on
-        them (see `chosen`). ``scale=False, gamma="scale"`` tries nothing.
+        them, if its gamma is not larger just by chance (see `chosen`).
+        ``scale=False, gamma="scale"`` tries nothing.
     seed
         Without effect on the model, which needs no random numbers; taken because all learners take
         it. (The looks of `certificate` always start from the same constant.)

@@ -76,6 +76,8 @@ def learn_rows(
                 classes = learner._places_of(labels[part].take(learnt))
                 targets = classes, w[part][learnt], numbers[part][learnt]
                 learner._trial.add(examples, *targets)
+        elif learner._scales is not None:
+            learner._scales.learn_some(rows_where(fresh, is_example[part]), seen)
         start, seen = stop, seen + len(learnt)
         if seen == due:
             learner._adapt(seen)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from streamsvm.learners.bases.feature_scales import FeatureScales
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.scaled_rows import unscaled_rows
 from streamsvm.learners.bases.support_vectors import SupportVectors, as_matrix, in_order
@@ -30,6 +31,7 @@ class KernelInspection(Learner):
     _trial: Trial | None
     _choice: Choice | None
     _factors: np.ndarray | None
+    _scales: FeatureScales | None
 
     _more_counts: ClassVar[dict[str, str]] = {}
     """Further counters of a subclass: {name: the field of `info` that holds it}."""
@@ -75,6 +77,8 @@ class KernelInspection(Learner):
         parts = states.memory_parts(self._state) | {"names": self._schema.nbytes}
         if self._trial is not None:
             parts["scratch"] += self._trial.nbytes
+        if self._scales is not None:
+            parts["scratch"] += self._scales.nbytes
         return parts
 
     def support_vectors(self) -> SupportVectors:

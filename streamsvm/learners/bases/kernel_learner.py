@@ -18,8 +18,9 @@ from streamsvm.errors import FeatureError
 from streamsvm.features import density
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases import auto_gamma, kernel_batches, threads, trial
+from streamsvm.learners.bases import auto_gamma, kernel_batches, rescaling, threads, trial
 from streamsvm.learners.bases.event_path import Bound, EventPath
+from streamsvm.learners.bases.feature_scales import FeatureScales, stride
 from streamsvm.learners.bases.kernel_inspection import KernelInspection
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.monitor.certificate import Certificate
@@ -78,6 +79,8 @@ class KernelLearner(KernelInspection):
         self._choice: trial.Choice | None = None
         # float32: what each feature is multiplied by; None: rows are taken as they are.
         self._factors: np.ndarray | None = None
+        # Statistics of the rows since then, if rows are scaled and the trial is over.
+        self._scales: FeatureScales | None = None
 
     # To be defined by a subclass
 
@@ -127,6 +130,10 @@ class KernelLearner(KernelInspection):
         The rows are scaled as those that the learner keeps; rows of number 0 are no examples.
         """
 
+    def _rescaled(self, ratio: np.ndarray) -> dict[str, Any]:
+        """Return further attributes that change when features are multiplied by a ratio."""
+        return {}
+
     # Learning
 
     def _bound_kernel(self, state: Any) -> Any:
@@ -156,6 +163,8 @@ class KernelLearner(KernelInspection):
                 labels = LabelColumn.of([self._labels.label_of_sign(sign)])
                 weights, numbers = np.array([path.weight]), np.array([n])
                 self._trial.add(row, self._places_of(labels), weights, numbers)
+        elif self._scales is not None and n % stride(n - 1) == 0:
+            self._scales.learn(path.row())
         # At powers of two, as in `kernel_batches.learn_rows`.
         if n & (n - 1) == 0:
             self._adapt(n)
@@ -281,6 +290,8 @@ class KernelLearner(KernelInspection):
         if self._trial is not None and trial.is_due(n):
             # In one step, so that an interruption leaves no half of a model.
             self.__dict__.update(trial.decide(self, n))
+        elif self._scales is not None:
+            self.__dict__.update(rescaling.adapt(self))
 
     def _become_sparse_if_large(self, n_features: int, seen: int) -> None:
         """Become sparse if dense rows of so many features would fill the memory with zeros."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support.declaration import (
     COUNT,
     FINITE,
@@ -219,6 +220,15 @@ class Reserve:
             exchanged = facts.copy()
             exchanged["sign"] = -facts["sign"]
             new._append(x, exchanged)
+        return new
+
+    def rescaled(self, ratio: np.ndarray) -> Reserve:
+        """Return the same rows with each feature multiplied by its ratio."""
+        self._settle()
+        new = Reserve(self.most, self.window)
+        new.now = self.now
+        for x, facts in self._blocks:
+            new._append(scaled_rows(x, ratio), facts)
         return new
 
     @property

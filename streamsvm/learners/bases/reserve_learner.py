@@ -92,6 +92,9 @@ class ReserveLearner(DualKernelLearner):
         # `super()` would take as long as what is called.
         DualKernelLearner._after_event(self, path, sign, box)
 
+    def _rescaled(self, ratio: np.ndarray) -> dict[str, Any]:
+        return {"_reserve": self._reserve.rescaled(ratio)}
+
     def _look_again(self, finish: Callable[[], None]) -> None:
         """Call `finish`, then learn rows of the reserve that violate optimality, until none does.
 

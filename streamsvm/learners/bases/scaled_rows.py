@@ -33,6 +33,11 @@ def unscaled_rows(x: Rows, factors: np.ndarray | None) -> Any:
     return x / padded(factors, x.shape[1])
 
 
+def rescale(panels: np.ndarray, ratio: np.ndarray) -> None:
+    """Multiply each feature of the rows of a dense store by the ratio of its factors, in place."""
+    panels[:, : ratio.size] = _clipped(panels[:, : ratio.size] * ratio[:, None])
+
+
 def padded(factors: np.ndarray, d: int) -> np.ndarray:
     """Return the factors of d features, 1 for those without one."""
     return np.pad(factors[:d], (0, max(0, d - len(factors))), constant_values=1.0)

@@ -3,10 +3,12 @@
 Rows are taken as they are, or each feature is divided by its standard deviation; gamma is 1, 4 or
 16 times the rule of `auto_gamma`. After 4, 8, 16, ..., 1024 examples each candidate learns all
 examples so far anew, predicting each before it learns it. The learner goes on with the model of the
-one that erred least. So there is only one model between two trials, and after the last there is no
-cost; the examples are kept until then. As candidates learn rows that are scaled already, no row
-that was kept is ever scaled otherwise than the rows that come. All errors count alike: weights that
-grow with time chose worse on our streams (`tests.benchmarks.default_streams`).
+one that erred least; a narrower kernel must err less by more than chance, or be surer, too
+(`progressive_errors`). So there is only one model between two trials, and after the last there is
+no cost; the examples are kept until then. As candidates learn rows that are scaled already, no row
+that was kept is ever scaled otherwise than the rows that come (later: `rescaling`). All errors
+count alike: weights that grow with time chose worse on our streams
+(`tests.benchmarks.default_streams`).
 """
 
 from __future__ import annotations
@@ -17,10 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm._compile import compiled
 from streamsvm.errors import ParameterError
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import auto_gamma, label_runs
+from streamsvm.learners.bases.feature_scales import FeatureScales
+from streamsvm.learners.bases.progressive_errors import ProgressiveErrors
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support.declaration import (
     NOT_NEGATIVE,
@@ -30,7 +33,6 @@ from streamsvm.support.declaration import (
     as_int,
     rows_as_arrays,
 )
-from streamsvm.support.feature_statistics import N_ROWS, VARIANCE, learn_value
 from streamsvm.support.rows import Rows, SparseRows, joined, shape, sparse, taken
 
 FIRST = 4
@@ -40,9 +42,6 @@ LAST = auto_gamma.LAST_SET
 """The number of examples at the last trial."""
 
 WIDTHS = (1.0, 4.0, 16.0)
-_CLIP = 10.0
-_ALIKE = 1.5
-"""Features whose standard deviations are within this factor are not scaled: gamma does as much."""
 
 _PREFIX = "first_"
 
@@ -186,7 +185,8 @@ def decide(learner: Any, n: int) -> dict[str, Any]:
     if learner._sparse:
         x = sparse(x)
     labels = LabelColumn(classes, list(learner._labels.seen))
-    deviations = np.zeros(0) if isinstance(x, SparseRows) else _deviations_of(x)
+    scales = FeatureScales()
+    scales.learn(x)
     moments = auto_gamma.moments_of(learner._moments, n) if learner._sparse else learner._moments
     total = float(moments[1].sum()) / n
     # Rows that come again, in further epochs, are not counted: all candidates know them.
@@ -198,26 +198,36 @@ def decide(learner: Any, n: int) -> dict[str, Any]:
         candidates = [
             Candidate(width, False) for width in dict.fromkeys(c.width for c in candidates)
         ]
-    elif learner.scale == "auto" and have_one_scale(deviations):
+    elif learner.scale == "auto" and scales.are_alike():
         candidates = [c for c in candidates if not c.is_scaled]
-    least, best = n + 1, None
+    best: Any = None
     for width, is_scaled in candidates:
-        factors = factors_of(x, deviations) if is_scaled else None
-        variance = total if factors is None else _total(x, deviations, factors)
+        factors = scales.factors() if is_scaled else None
+        variance = total if factors is None else _total(x, factors)
         gamma = width * (1.0 / variance if variance > 1e-12 else 1.0 / max(1, shape(x)[1]))
         model = _learner_like(learner, gamma)
         rows = scaled_rows(x, factors)
         # As much room as the learner needed, at once: to grow takes as long as to learn so few.
         model._grow_for(learner._state.store.entered.size, shape(x)[1])
-        predicted = label_runs.learn(model, rows, labels, weights, numbers, model._diagonal(rows))
-        wrong = np.array([a != b for a, b in zip(predicted, labels, strict=True)])
-        if (n_wrong := int((wrong & is_new).sum())) < least:
-            least, best = n_wrong, (model, factors)
-    assert best is not None
-    model, factors = best
-    own = {name: model.__dict__[name] for name in ("_state", "kernel_", *learner._of_state)}
-    choice = Choice(len(candidates), n)
-    return own | {"_factors": factors, "_choice": choice, "_trial": None if n == LAST else trial}
+        errors = model.observer = ProgressiveErrors(model.losses_of)
+        label_runs.learn(model, rows, labels, weights, numbers, model._diagonal(rows))
+        errors.settle(is_new)
+        if best is None:
+            is_better = True
+        elif width == best[0]:
+            is_better = errors.are_fewer(best[1])
+        else:
+            # A narrower kernel needs more support vectors, and more examples if classes overlap.
+            is_better = errors.are_clearly_fewer(best[1])
+        if is_better:
+            best = width, errors, model, factors
+    _, _, model, factors = best
+    changes = {name: model.__dict__[name] for name in ("_state", "kernel_", *learner._of_state)}
+    changes |= {"_factors": factors, "_choice": Choice(len(candidates), n)}
+    if n == LAST:
+        scales.begin_half()
+        changes |= {"_trial": None, "_scales": None if factors is None else scales}
+    return changes
 
 
 def content_of(learner: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -225,6 +235,8 @@ def content_of(learner: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     choice, factors = learner._choice, learner._factors
     content = {} if choice is None else {"trial": list(choice)}
     arrays = {} if factors is None else {"factors": factors}
+    if learner._scales is not None:
+        arrays |= learner._scales.as_arrays()
     if learner._trial is not None:
         arrays |= learner._trial.as_arrays(len(learner._schema))
     return content, arrays
@@ -242,8 +254,9 @@ def read_content(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> 
         n_factors = arrays.length_of("factors", 0)
         if n_factors > d:
             raise ValueError("factors are of more features than there are")
-        field = Field((n_factors,), np.float32, range=Range(1e-38, 1e31))
+        field = Field((n_factors,), np.float32, range=Range(1e-31, 1e31))
         learner._factors = arrays.take("factors", field, {})
+        learner._scales = FeatureScales.read(arrays, d)
     if _PREFIX + "y" in arrays and learner._trial is not None and 0 < n < LAST:
         learner._trial.read(arrays, n, d, len(classes))
     elif n > 0:
@@ -261,41 +274,7 @@ def _learner_like(learner: Any, gamma: float) -> Any:
     return model
 
 
-@compiled
-def _learn_columns(x, statistics, is_flag, clip):
-    for r in range(x.shape[0]):
-        for c in range(x.shape[1]):
-            value = np.float64(x[r, c])
-            is_flag[c] &= value == 0.0 or value == 1.0
-            learn_value(statistics, c, value, clip)
-
-
-def _deviations_of(x: np.ndarray) -> np.ndarray:
-    """Return the standard deviation of each feature, of which single values cannot ruin one.
-
-    That of a feature of only zeros and ones, as one-hot features are, is given as 0.
-    """
-    statistics, is_flag = np.zeros((N_ROWS, x.shape[1])), np.ones(x.shape[1], bool)
-    _learn_columns(x, statistics, is_flag, _CLIP)
-    return np.where(is_flag, 0.0, np.sqrt(statistics[VARIANCE]))
-
-
-def have_one_scale(deviations: np.ndarray) -> bool:
-    """Tell whether features have about one scale, as behind a `StandardScaler`."""
-    given = deviations[deviations > 0.0]
-    return given.size == 0 or bool(given.max() <= _ALIKE * given.min())
-
-
-def factors_of(x: Rows, deviations: np.ndarray) -> np.ndarray | None:
-    """Return what each feature is multiplied by, float32 (d,); None if rows are sparse."""
-    if isinstance(x, SparseRows):
-        return None
-    has_scale = deviations > 1e-30
-    factors = np.where(has_scale, 1.0 / np.where(has_scale, deviations, 1.0), 1.0)
-    return np.minimum(factors, 1e30).astype(np.float32)
-
-
-def _total(x: Any, deviations: np.ndarray, factors: np.ndarray) -> float:
+def _total(x: Any, factors: np.ndarray) -> float:
     """Return the sum of the variances of scaled features."""
     is_flag = factors == 1.0
     return float((~is_flag).sum() + x[:, is_flag].var(axis=0, dtype=np.float64).sum())

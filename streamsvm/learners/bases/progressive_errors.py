@@ -1,0 +1,89 @@
+"""How well a learner predicts examples before it learns them, to compare learners."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from streamsvm.support.rows import Rows
+
+_BEYOND_CHANCE = 1.5
+
+
+class ProgressiveErrors:
+    """A `TrainingObserver` that keeps errors and hinge losses of predictions.
+
+    Parameters
+    ----------
+    losses_of
+        The method of the learner: `Inspection.losses_of`.
+
+    Attributes
+    ----------
+    wrong, losses
+        bool and float64 (n,), after `settle`: errors and hinge losses, 0 where they do not count.
+
+    """
+
+    asks_probabilities = False
+
+    def __init__(self, losses_of: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
+        self._losses_of = losses_of
+        self._parts: list[tuple[np.ndarray, np.ndarray]] = []
+        self.wrong, self.losses = np.zeros(0, bool), np.zeros(0)
+
+    def settle(self, counts: np.ndarray) -> None:
+        """Set `wrong` and `losses`; `counts`, bool (n,), says which examples count."""
+        wrong, losses = map(np.concatenate, zip(*self._parts, strict=True))
+        self.wrong, self.losses = wrong & counts, np.where(counts, losses, 0.0)
+
+    def are_fewer(self, others: ProgressiveErrors) -> bool:
+        """Tell whether there are fewer errors than others, by one or more."""
+        return bool(self.wrong.sum() < others.wrong.sum())
+
+    def are_clearly_fewer(self, others: ProgressiveErrors) -> bool:
+        """Tell whether there are fewer errors, and not just by chance.
+
+        Either the losses are smaller, too, or a sign test on the examples that only one of the two
+        got wrong gives 1.5 standard deviations.
+        """
+        fewer = int((others.wrong & ~self.wrong).sum())
+        more = int((self.wrong & ~others.wrong).sum())
+        if fewer <= more:
+            return False
+        is_surer = bool(self.losses.sum() < others.losses.sum())
+        return is_surer or fewer - more > _BEYOND_CHANCE * math.sqrt(fewer + more)
+
+    # As a `TrainingObserver`
+
+    def learnt(
+        self,
+        x: Rows,
+        signs: np.ndarray,
+        labels: list[Any],
+        predicted: list[Any],
+        margins: np.ndarray,
+        weights: np.ndarray,
+        numbers: np.ndarray,
+        seconds: float,
+    ) -> None:
+        """Take note of n examples; see `TrainingObserver.learnt`."""
+        wrong = np.array([a != b for a, b in zip(labels, predicted, strict=True)], bool)
+        self._parts.append((wrong, self._losses_of(signs, margins)))
+
+    def note(self, label: Any, predicted: Any, seconds: float) -> bool:
+        """Return False: `learnt` must be called."""
+        return False
+
+    def wanted(self) -> int:
+        """Return that any number of examples may be learnt at once."""
+        return 1 << 62
+
+    def expect(self, predicted: list[Any]) -> None:
+        """Do nothing: no labels come late."""
+
+    def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Do nothing: no signs are kept."""

@@ -1,0 +1,43 @@
+"""Scales that change along the stream: the rows kept are rescaled, as the stream doubles.
+
+After the trial of scale and width, a learner of scaled rows compares the features' standard
+deviations with those in use after 2,048, 4,096, 8,192, ... examples. If one has changed enough, all
+rows kept are multiplied by the ratio, and the model is computed anew from its coefficients: so the
+kernel always compares rows of one scale.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamsvm.learners.bases.feature_scales import differ
+from streamsvm.learners.bases.scaled_rows import padded, rescale
+from streamsvm.support import states
+
+
+def adapt(learner: Any) -> dict[str, Any]:
+    """Compare the scales with those in use, when the number of examples is a power of two.
+
+    Parameters
+    ----------
+    learner
+        A `KernelLearner` that has `_scales`; the caller holds its lock. Its model is not changed.
+
+    Returns
+    -------
+    The attributes of the learner that change, with their new values.
+
+    """
+    if learner._sparse:
+        # Sparse rows keep the factors that they have.
+        return {"_scales": None}
+    factors = learner._scales.factors()
+    learner._scales.begin_half()
+    ratio = factors / padded(learner._factors, factors.size)
+    if not differ(ratio):
+        return {}
+    old = learner._state
+    state = states.grown(old, states.capacity_of(old), states.n_columns(old), learner._cache_bytes)
+    rescale(state.store.panels, ratio)
+    learner._states.rebuild(state, learner._bound_kernel(state), len(learner._schema))
+    return {"_state": state, "_factors": factors} | learner._rescaled(ratio)

@@ -1,0 +1,161 @@
+"""Kernel learners of scaled rows when the scales change after the trial."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+import streamsvm
+from streamsvm import LaRankClassifier, LASVMClassifier
+from streamsvm.errors import ModelFileError
+from streamsvm.learners.bases.feature_scales import HALF, FeatureScales, differ
+from streamsvm.learners.bases.scaled_rows import scaled_rows
+from streamsvm.support.feature_statistics import COUNT, VARIANCE
+from tests.learners.test_trial import LEARNERS, content, learnt, stream
+
+
+def changing(n, at=1100, factor=300.0):
+    """Return rows whose two features of noise grow after `at` rows, and labels."""
+    x, y = stream(n, noise_scale=10.0)
+    x[at:, 2:4] *= factor
+    return x, y
+
+
+def new(cls, **parameters):
+    return cls(scale=True, seed=1, **parameters)
+
+
+@LEARNERS
+@pytest.mark.parametrize("n", [2047, 2048, 2300])
+def test_events_and_batches_rescale_alike(cls, n):
+    x, y = changing(n)
+    many = learnt(new(cls), x, y, parts=(300, 1500, 2040))
+    one = new(cls)
+    for row, label in zip(x.tolist(), y.tolist(), strict=True):
+        one.learn_one(dict(enumerate(row)), label)
+    assert content(one) == content(many)
+    assert (many._factors[2] < 1e-3) == (n >= 2048)
+    for row in x[:20]:
+        expected = many.decision_function_many(row.reshape(1, -1))[0].tolist()
+        got = one.decision_function_one(dict(enumerate(row.tolist())))
+        assert (list(got.values()) if isinstance(got, dict) else got) == expected
+
+
+@LEARNERS
+def test_accuracy_recovers_when_scales_change(cls):
+    x, y = changing(4000)
+    followed = new(cls).predict_then_learn_many(x, y.tolist())
+    frozen = learnt(new(cls), x[:1024], y[:1024], parts=())
+    frozen._scales = None
+    as_before = frozen.predict_then_learn_many(x[1024:], y[1024:].tolist())
+    right = np.mean(np.array(followed)[-1500:] == y[-1500:])
+    assert right > 0.9 > 0.8 > np.mean(np.array(as_before)[-1500:] == y[-1500:])
+
+
+def test_the_model_is_that_of_the_rescaled_rows():
+    x, y = changing(2100)
+    y ^= np.random.default_rng(1).random(len(y)) < 0.1
+    model = learnt(new(LASVMClassifier, C=10.0, reserve=400), x, y)
+    found = model.support_vectors()
+    np.testing.assert_allclose(found.rows, x[found.entered - 1], rtol=1e-5)
+    scaled = scaled_rows(x, model._factors)
+    held, facts = model._reserve.rows()
+    np.testing.assert_allclose(held, scaled[facts["number"] - 1], rtol=1e-5)
+    gram = np.exp(-model.kernel_.gamma * cdist(scaled, scaled, "sqeuclidean"))
+    margins = gram[:, found.entered - 1] @ found.coefficients + model.bias
+    np.testing.assert_allclose(model.decision_function_many(x), margins, atol=1e-3)
+    before = model.dual
+    model.finish()
+    assert model.dual > before
+    found = model.support_vectors()
+    signs = np.where(found.labels, 1.0, -1.0)
+    part = gram[np.ix_(found.entered - 1, found.entered - 1)]
+    dual = signs @ found.coefficients - 0.5 * found.coefficients @ part @ found.coefficients
+    assert model.dual == pytest.approx(dual, rel=1e-3)
+
+
+@LEARNERS
+@pytest.mark.parametrize("n", [1024, 1500, 2048])
+def test_files_go_on_as_the_model_does(cls, n, tmp_path):
+    x, y = changing(2200)
+    model = learnt(new(cls, window=300), x[:n], y[:n], parts=(100,))
+    model.save(tmp_path / "m.svm")
+    copies = [streamsvm.load(tmp_path / "m.svm"), pickle.loads(pickle.dumps(model))]
+    for other in (model, *copies):
+        learnt(other, x[n:], y[n:], parts=(10,))
+    assert content(copies[0]) == content(copies[1]) == content(model)
+    assert model._factors[2] < 1e-3 and model.memory_parts["scratch"] > model._scales.nbytes > 0
+
+
+def test_statistics_are_those_of_all_rows():
+    draws = np.random.default_rng(0)
+    x = (draws.normal(size=(16384, 3)) * [1.0, 5.0, 0.0]).astype(np.float32)
+    x[3000:, 1] *= 3.0
+    x[:, 2] = draws.random(16384) < 0.1
+    scales = FeatureScales()
+    scales.learn(x[: 2 * HALF])
+    for n in (1024, 2048, 4096, 8192):
+        scales.begin_half()
+        middle = n + 77
+        scales.learn_some(x[n:middle], n)
+        scales.learn_some(x[middle : 2 * n], middle)
+    np.testing.assert_allclose(scales.factors()[:2], 1.0 / x[:, :2].std(axis=0), rtol=0.1)
+    assert scales.factors()[2] == 1.0
+    assert scales.statistics[COUNT].tolist() == [2 * HALF] * 3
+
+
+def test_a_feature_that_comes_later_is_scaled_when_the_stream_has_doubled():
+    x, y = stream(2100, noise_scale=100.0)
+    one = new(LASVMClassifier)
+    for i, row in enumerate(x.tolist()):
+        one.learn_one(dict(enumerate(row[: 2 if i < 1400 else 5])), bool(y[i]))
+    assert len(one._factors) == 5 and one._factors[2] == pytest.approx(0.0178, rel=0.1)
+    assert one._factors[4] == 1.0
+
+
+def test_steady_scales_are_left_alone():
+    x, y = stream(2100, noise_scale=100.0)
+    model = learnt(new(LASVMClassifier), x[:1030], y[:1030])
+    before = model._factors
+    learnt(model, x[1030:], y[1030:])
+    assert model._factors is before
+    assert not differ(np.array([1.2, 0.9])) and differ(np.array([1.0, 0.6]))
+
+
+def test_raw_rows_and_sparse_rows_keep_no_statistics():
+    x, y = stream(1100)
+    assert learnt(LASVMClassifier(scale=False), x, y)._scales is None
+    model = learnt(new(LASVMClassifier), x, y)
+    assert model._scales is not None
+    model._become_sparse()
+    learnt(model, *changing(1000))
+    assert model._scales is None
+
+
+def test_files_that_contradict_themselves_are_refused(tmp_path):
+    model = learnt(new(LASVMClassifier), *stream(1100))
+    for name, value in {
+        "statistics": -np.abs(model._scales.statistics),
+        "is_flag": np.zeros(9, bool),
+    }.items():
+        wrong = pickle.loads(pickle.dumps(model))
+        setattr(wrong._scales, name, value)
+        wrong.save(tmp_path / "wrong.svm")
+        with pytest.raises(ModelFileError):
+            streamsvm.load(tmp_path / "wrong.svm")
+    assert model._scales.statistics[VARIANCE].min() > 0.0
+
+
+def test_with_a_limit_of_support_vectors_a_narrower_kernel_must_be_better_by_more_than_chance():
+    errors = []
+    for seed in (2, 5):
+        # Two classes that overlap.
+        draws = np.random.default_rng(seed)
+        y = draws.random(6000) < 0.5
+        x = draws.normal(size=(6000, 2))
+        x[:, 0] += 2.0 * y - 1.0
+        model = LaRankClassifier(max_support_vectors=200, seed=1)
+        predicted = model.predict_then_learn_many(x.astype(np.float32), y.tolist())
+        errors.append(np.mean(np.array(predicted)[-2000:] != y[-2000:]))
+    assert max(errors) < 0.24
