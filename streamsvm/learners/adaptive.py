@@ -201,6 +201,8 @@ class AdaptiveSVMClassifier(SeveralModels):
     def _renew_others(self) -> None:
         """Replace the other models that compare rows in another way than the first one does."""
         first, *others = self._members
+        for other, kind in zip(others, members.KINDS[1:], strict=False):
+            members.rescale(other, first, kind)
         if len(others) == len(members.KINDS) - 1 and all(
             members.is_like(other, first, kind)
             for other, kind in zip(others, members.KINDS[1:], strict=True)
