@@ -27,17 +27,15 @@ from streamsvm.learners.bases import (
 )
 from streamsvm.learners.bases.event_path import Bound
 from streamsvm.learners.bases.late_rows import row_after, rows_where
-from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.recent_rows import Examples, RecentRows
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.monitor.certificate import Certificate
+from streamsvm.learners.bases.several_models import SeveralModels
 from streamsvm.solvers.adaptive import state as adaptive_state
 from streamsvm.solvers.adaptive import step
-from streamsvm.solvers.adaptive.state import IN_USE, LAST_DRIFT, N_DRIFTS, AdaptiveState
+from streamsvm.solvers.adaptive.state import AdaptiveState
 from streamsvm.support import states
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import Rows, cut, shape
-from streamsvm.support.rows import sparse as as_sparse
 
 _EVERY = 32
 """The models are compared with fresh ones at multiples of this number of examples."""
@@ -45,7 +43,7 @@ _EVERY = 32
 _log = logging.getLogger(__name__)
 
 
-class AdaptiveSVMClassifier(Learner):
+class AdaptiveSVMClassifier(SeveralModels):
     """Online SVM for streams that drift: several models learn, and the best of late predicts.
 
     Four models learn each example: `LASVMClassifier` for two classes, `LaRankClassifier` for more.
@@ -123,7 +121,6 @@ class AdaptiveSVMClassifier(Learner):
 
     """
 
-    has_dual = False
     _output = outputs.GROWING
 
     def __init__(
@@ -155,8 +152,8 @@ class AdaptiveSVMClassifier(Learner):
         # Checks the other parameters.
         members.new_first(self)
         # The first model alone, until `_EVERY` examples were learnt; then one of each kind.
-        self._members: list[Any] = []
-        self._state: AdaptiveState = self._new_state(0)
+        self._members = []
+        self._state = self._new_state(0)
         self._recent = RecentRows(fresh_start.LENGTHS[-1])
 
     @classmethod
@@ -170,13 +167,6 @@ class AdaptiveSVMClassifier(Learner):
     def _new_state(self, n_features: int) -> AdaptiveState:
         state: AdaptiveState = states.new(AdaptiveState, {"models": len(members.KINDS)})
         return state
-
-    @property
-    def in_use(self) -> Any:
-        """The model that predicts now; None before the first example."""
-        if not self._members:
-            return None
-        return self._members[min(int(self._state.info[IN_USE]), len(self._members) - 1)]
 
     def _add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
         if label in self._labels.seen:
@@ -211,6 +201,8 @@ class AdaptiveSVMClassifier(Learner):
     def _renew_others(self) -> None:
         """Replace the other models that compare rows in another way than the first one does."""
         first, *others = self._members
+        for other, kind in zip(others, members.KINDS[1:], strict=False):
+            members.rescale(other, first, kind)
         if len(others) == len(members.KINDS) - 1 and all(
             members.is_like(other, first, kind)
             for other, kind in zip(others, members.KINDS[1:], strict=True)
@@ -303,12 +295,6 @@ class AdaptiveSVMClassifier(Learner):
         place_of = {label: i for i, label in enumerate(self._labels.seen)}
         return labels.numbers(lambda label: place_of.get(label, 0)).astype(np.int64)
 
-    def _margins(self, x: Rows) -> np.ndarray:
-        model = self.in_use
-        if model is None:
-            return self._output.zeros(self._labels, shape(x)[0])
-        return np.asarray(model._margins(x if not model._sparse else as_sparse(x)))
-
     def _diagonal(self, x: Rows) -> np.ndarray:
         # Not used: of an RBF kernel it is 1, and each model computes its own.
         return np.ones(shape(x)[0], np.float32)
@@ -335,24 +321,6 @@ class AdaptiveSVMClassifier(Learner):
             if not member_events.learn(self, x, y, w):
                 events.learn_generally(self, x, y, w)
 
-    def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
-        """Return the label predicted for an event: see `Learner.predict_one`."""
-        with self._lock:
-            model = self.in_use
-            if model is not None:
-                label_index, _ = events.predict(model, x)
-                if label_index >= 0:
-                    return model._labels.ordered[label_index]
-            return self._labels.label(self._general_margin(x))
-
-    def _margin_one(self, x: Mapping[Name, Any]) -> Any:
-        model = self.in_use
-        if model is not None:
-            label_index, path = events.predict(model, x)
-            if path is not None and label_index >= 0:
-                return path.margin
-        return self._general_margin(x)
-
     def _bound(self) -> Bound:
         return self._state, None, None, self._calibration, self._labels
 
@@ -364,100 +332,6 @@ class AdaptiveSVMClassifier(Learner):
 
     def _box_of(self, label: Any, sign: float) -> float:
         return 1.0
-
-    # Inspection
-
-    @property
-    def n_drifts(self) -> int:
-        """How often a drift was noticed, so that the models began anew."""
-        return int(self._state.info[N_DRIFTS])
-
-    @property
-    def last_drift(self) -> int:
-        """The number of the last example before the models began anew; 0: they never did."""
-        return int(self._state.info[LAST_DRIFT])
-
-    @property
-    def drifts(self) -> str:
-        """The drifts noticed so far, in words."""
-        if not self.n_drifts:
-            return "none noticed"
-        return f"{self.n_drifts}, the last at example {self.last_drift:,}"
-
-    @property
-    def description(self) -> str:
-        """The parameters of the model in use, and the drifts noticed so far."""
-        model = self.in_use
-        used = f"C={self.C:g}" if model is None else f"in use: {model.kernel_!r}, C={model.C:g}"
-        return f"{used}; drifts: {self.drifts}"
-
-    @property
-    def chosen(self) -> str | None:
-        """Scale and gamma of the first model in words: see `LASVMClassifier.chosen`."""
-        return self._members[0].chosen if self._members else None
-
-    @property
-    def n_support_vectors(self) -> int:
-        """Number of support vectors of the model in use."""
-        return 0 if self.in_use is None else int(self.in_use.n_support_vectors)
-
-    @property
-    def certificate(self) -> Certificate:
-        """No bound on the mean gap, and why; `in_use.certificate` is that of one model."""
-        return Certificate(
-            None,
-            "no certificate: the models change with the stream; in_use.certificate is that of the "
-            "model in use, since it began",
-        )
-
-    @property
-    def counters(self) -> dict[str, int]:
-        """Counts of all models since they began: steps, kernel values, hits of the cache."""
-        found: dict[str, int] = {}
-        for member in self._members:
-            for name, count in member.counters.items():
-                found[name] = found.get(name, 0) + count
-        found.pop("features_ignored", None)
-        return found | self._ignored()
-
-    @property
-    def kappa(self) -> float:
-        """The share of the steps of the model in use that changed nothing."""
-        return 0.0 if self.in_use is None else float(self.in_use.kappa)
-
-    @property
-    def memory_parts(self) -> dict[str, int]:
-        """Bytes of the models by part, as of one of them, and of ``recent`` examples."""
-        parts: dict[str, int] = {}
-        for member in self._members:
-            for name, size in member.memory_parts.items():
-                parts[name] = parts.get(name, 0) + size
-        # All models have the same names.
-        return parts | {"names": self._schema.nbytes, "recent": self._recent.nbytes}
-
-    @property
-    def memory_usage(self) -> int:
-        """Bytes of all arrays, including cached kernel rows and scratch, and of the names."""
-        return sum(self.memory_parts.values())
-
-    def objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
-        """Return the mean hinge loss of the model in use over rows, for a monitor.
-
-        Parameters
-        ----------
-        x
-            n rows over the features seen.
-        signs, weights
-            float64 (n,): labels as numbers, and example weights.
-
-        Returns
-        -------
-        The mean.
-
-        """
-        if not len(signs):
-            return 0.0
-        return float((weights * self.losses_of(signs, self._margins(x))).mean())
 
     def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
         """Lead each model to the optimum over the examples that it keeps.

@@ -139,6 +139,23 @@ def test_the_other_models_compare_rows_as_the_first_does():
     assert [member.window for member in model._members] == [10_000, 10_000, 10_000, 1000]
 
 
+def test_when_scales_change_the_other_models_follow_and_forget_nothing():
+    x, y = stream(4500)
+    scales = np.where(np.arange(4500) < 1200, 100.0, 1000.0)
+    x[:, 1] *= scales.astype(np.float32)
+    one, many = AdaptiveSVMClassifier(scale=True), AdaptiveSVMClassifier(scale=True)
+    learnt(many, x[:1100], y[:1100])
+    before = many._members[0]._factors.copy()
+    learnt(many, x[1100:], y[1100:])
+    by_events(one, x, y)
+    assert content(one) == content(many)
+    first, *others = many._members
+    assert first._factors[1] < 0.5 * before[1]
+    for other in others:
+        np.testing.assert_array_equal(other._factors, first._factors)
+        assert other.n_examples == first.n_examples
+
+
 def test_features_that_come_later_and_weights():
     x, y = stream(200)
     one, many = AdaptiveSVMClassifier(), AdaptiveSVMClassifier()

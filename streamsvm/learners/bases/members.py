@@ -13,6 +13,7 @@ import numpy as np
 
 from streamsvm import kernels
 from streamsvm.labels.label_column import LabelColumn
+from streamsvm.learners.bases import rescaling
 from streamsvm.learners.bases.recent_rows import Examples
 from streamsvm.learners.larank import LaRankClassifier
 from streamsvm.learners.lasvm import LASVMClassifier
@@ -74,6 +75,14 @@ def prepared(learner: Any, model: Any) -> Any:
     for label in learner._labels.seen:
         model._add_class(label)
     return model
+
+
+def rescale(other: Any, first: Any, kind: Kind) -> None:
+    """Let a model follow the first one, if that has only rescaled its rows after its trial."""
+    is_scaled = first._trial is None and first._factors is not None and not first._sparse
+    if is_scaled and other._factors is not None and not is_like(other, first, kind):
+        if other.kernel_.gamma == first.kernel_.gamma * kind.width and not other._sparse:
+            other.__dict__.update(rescaling.with_factors(other, first._factors))
 
 
 def is_like(other: Any, first: Any, kind: Kind) -> bool:

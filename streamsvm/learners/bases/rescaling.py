@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from streamsvm.learners.bases.feature_scales import differ
 from streamsvm.learners.bases.scaled_rows import padded, rescale
 from streamsvm.support import states
@@ -33,9 +35,28 @@ def adapt(learner: Any) -> dict[str, Any]:
         return {"_scales": None}
     factors = learner._scales.factors()
     learner._scales.begin_half()
-    ratio = factors / padded(learner._factors, factors.size)
-    if not differ(ratio):
+    if not differ(factors / padded(learner._factors, factors.size)):
         return {}
+    return with_factors(learner, factors)
+
+
+def with_factors(learner: Any, factors: np.ndarray) -> dict[str, Any]:
+    """Rescale the rows that a learner keeps.
+
+    Parameters
+    ----------
+    learner
+        A `KernelLearner` of scaled, dense rows; the caller holds its lock. Its model is not
+        changed.
+    factors
+        float32 (d,): what each feature is to be multiplied by.
+
+    Returns
+    -------
+    The attributes of the learner that change, with their new values.
+
+    """
+    ratio = factors / padded(learner._factors, factors.size)
     old = learner._state
     state = states.grown(old, states.capacity_of(old), states.n_columns(old), learner._cache_bytes)
     rescale(state.store.panels, ratio)

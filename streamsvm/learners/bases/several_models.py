@@ -1,0 +1,158 @@
+"""What can be asked of a learner with several models, of which one predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from streamsvm.features.names import Name
+from streamsvm.learners.bases import events
+from streamsvm.learners.bases.learner import Learner
+from streamsvm.learners.bases.recent_rows import RecentRows
+from streamsvm.monitor.certificate import Certificate
+from streamsvm.solvers.adaptive.state import IN_USE, LAST_DRIFT, N_DRIFTS, AdaptiveState
+from streamsvm.support.rows import Rows, shape
+from streamsvm.support.rows import sparse as as_sparse
+
+
+class SeveralModels(Learner):
+    """A classifier that predicts by one of its models; a subclass lets them learn.
+
+    It has no dual coefficients of its own: a monitor follows the loss of the model in use.
+    """
+
+    has_dual = False
+
+    C: float
+    _members: list[Any]
+    _state: AdaptiveState
+    _recent: RecentRows
+
+    @property
+    def in_use(self) -> Any:
+        """The model that predicts now; None before the first example."""
+        if not self._members:
+            return None
+        return self._members[min(int(self._state.info[IN_USE]), len(self._members) - 1)]
+
+    # Predictions
+
+    def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
+        """Return the label predicted for an event: see `Learner.predict_one`."""
+        with self._lock:
+            model = self.in_use
+            if model is not None:
+                label_index, _ = events.predict(model, x)
+                if label_index >= 0:
+                    return model._labels.ordered[label_index]
+            return self._labels.label(self._general_margin(x))
+
+    def _margin_one(self, x: Mapping[Name, Any]) -> Any:
+        model = self.in_use
+        if model is not None:
+            label_index, path = events.predict(model, x)
+            if path is not None and label_index >= 0:
+                return path.margin
+        return self._general_margin(x)
+
+    def _margins(self, x: Rows) -> np.ndarray:
+        model = self.in_use
+        if model is None:
+            return self._output.zeros(self._labels, shape(x)[0])
+        return np.asarray(model._margins(x if not model._sparse else as_sparse(x)))
+
+    # Inspection
+
+    @property
+    def n_drifts(self) -> int:
+        """How often a drift was noticed, so that the models began anew."""
+        return int(self._state.info[N_DRIFTS])
+
+    @property
+    def last_drift(self) -> int:
+        """The number of the last example before the models began anew; 0: they never did."""
+        return int(self._state.info[LAST_DRIFT])
+
+    @property
+    def drifts(self) -> str:
+        """The drifts noticed so far, in words."""
+        if not self.n_drifts:
+            return "none noticed"
+        return f"{self.n_drifts}, the last at example {self.last_drift:,}"
+
+    @property
+    def description(self) -> str:
+        """The parameters of the model in use, and the drifts noticed so far."""
+        model = self.in_use
+        used = f"C={self.C:g}" if model is None else f"in use: {model.kernel_!r}, C={model.C:g}"
+        return f"{used}; drifts: {self.drifts}"
+
+    @property
+    def chosen(self) -> str | None:
+        """Scale and gamma of the first model in words: see `LASVMClassifier.chosen`."""
+        return self._members[0].chosen if self._members else None
+
+    @property
+    def n_support_vectors(self) -> int:
+        """Number of support vectors of the model in use."""
+        return 0 if self.in_use is None else int(self.in_use.n_support_vectors)
+
+    @property
+    def certificate(self) -> Certificate:
+        """No bound on the mean gap, and why; `in_use.certificate` is that of one model."""
+        return Certificate(
+            None,
+            "no certificate: the models change with the stream; in_use.certificate is that of the "
+            "model in use, since it began",
+        )
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Counts of all models since they began: steps, kernel values, hits of the cache."""
+        found: dict[str, int] = {}
+        for member in self._members:
+            for name, count in member.counters.items():
+                found[name] = found.get(name, 0) + count
+        found.pop("features_ignored", None)
+        return found | self._ignored()
+
+    @property
+    def kappa(self) -> float:
+        """The share of the steps of the model in use that changed nothing."""
+        return 0.0 if self.in_use is None else float(self.in_use.kappa)
+
+    @property
+    def memory_parts(self) -> dict[str, int]:
+        """Bytes of the models by part, as of one of them, and of ``recent`` examples."""
+        parts: dict[str, int] = {}
+        for member in self._members:
+            for name, size in member.memory_parts.items():
+                parts[name] = parts.get(name, 0) + size
+        # All models have the same names.
+        return parts | {"names": self._schema.nbytes, "recent": self._recent.nbytes}
+
+    @property
+    def memory_usage(self) -> int:
+        """Bytes of all arrays, including cached kernel rows and scratch, and of the names."""
+        return sum(self.memory_parts.values())
+
+    def objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
+        """Return the mean hinge loss of the model in use over rows, for a monitor.
+
+        Parameters
+        ----------
+        x
+            n rows over the features seen.
+        signs, weights
+            float64 (n,): labels as numbers, and example weights.
+
+        Returns
+        -------
+        The mean.
+
+        """
+        if not len(signs):
+            return 0.0
+        return float((weights * self.losses_of(signs, self._margins(x))).mean())
