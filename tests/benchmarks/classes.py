@@ -170,9 +170,9 @@ def main() -> None:
             # Compiled code is loaded before the clock runs.
             few = problem._replace(x=problem.x[:500], y=problem.y[:500])
             row_of(label, learners(problem.kernel, problem.C)[label], few)
-            print(f"| {name} {row_of(label, model, problem)}", flush=True)
+            print(f"| {name} | {row_of(label, model, problem)}", flush=True)
         if options.svc:
-            print(f"| {name} {svc_row(problem)}", flush=True)
+            print(f"| {name} | {svc_row(problem)}", flush=True)
 
 
 if __name__ == "__main__":
