@@ -41,7 +41,6 @@ class LASVMClassifier(LASVMModel):
     Two classes are one such problem. When a third one appears, there is a problem for each two
     classes, or for each class against the rest (`multiclass`). All problems share one store of
     examples. "ovo" predicts the class with the most votes; margins decide between equally many.
-    A budget is of the examples in the store, and projects where two classes merge.
 
     Before the first label `predict_one` returns False; with one class so far, that class.
     A feature missing from an event counts as 0, and in a prediction so does a feature that was

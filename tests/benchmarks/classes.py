@@ -3,7 +3,7 @@
 One epoch, then predictions of the test rows, then `finish`, which looks again at the reserve.
 Printed: test errors in %, seconds of the processor (learn, finish), rows predicted a second, and
 support vectors. ``--svc`` adds scikit-learn's SVC, or that of scikit-learn-intelex if installed;
-``--events`` compares events, each predicted and then learnt; ``--streams`` the progressive errors of
+``--events`` compares events, each predicted and then learnt; ``--streams`` progressive errors of
 streams by the defaults of the command, with C 1 and 10.
 """
 
@@ -97,7 +97,7 @@ def learners(kernel: Any, C: float, seed: int = 1) -> dict[str, Any]:
 def of_events() -> None:
     """Print microseconds an event and progressive errors on River's ImageSegments."""
     events = list(datasets.ImageSegments())
-    for bound in (None, 500):
+    for bound in (500, None):
         for name, cls in (("LASVM", LASVMClassifier), ("LaRank", LaRankClassifier)):
             for _ in range(2):  # the first time it may compile
                 model = StandardScaler() | cls(C=10.0, max_support_vectors=bound, seed=1)
@@ -170,9 +170,9 @@ def main() -> None:
             # Compiled code is loaded before the clock runs.
             few = problem._replace(x=problem.x[:500], y=problem.y[:500])
             row_of(label, learners(problem.kernel, problem.C)[label], few)
-            print(f"| {name} {row_of(label, model, problem)}", flush=True)
+            print(f"| {name} | {row_of(label, model, problem)}", flush=True)
         if options.svc:
-            print(f"| {name} {svc_row(problem)}", flush=True)
+            print(f"| {name} | {svc_row(problem)}", flush=True)
 
 
 if __name__ == "__main__":

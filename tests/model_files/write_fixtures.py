@@ -70,7 +70,7 @@ def cases() -> Iterator[tuple[str, Any, int, int]]:
     yield "lasvm_budget", budget, 2, FIRST
     yield "lasvm_empty", LASVMClassifier(kernel=RBF), 2, 0
     yield "lasvm_classes", LASVMClassifier(kernel=RBF, reserve=20), 4, FIRST
-    rest = LASVMClassifier(kernel=RBF, multiclass="ovr", sparse=True, window=40)
+    rest = LASVMClassifier(kernel=RBF, multiclass="ovr", class_weight="balanced")
     yield "lasvm_classes_rest", rest, 4, FIRST
     yield "larank", LaRankClassifier(kernel=RBF, seed=5), 4, FIRST
     yield "larank_budget", LaRankClassifier(kernel=RBF, max_support_patterns=20, seed=5), 4, FIRST

@@ -18,9 +18,11 @@ from streamsvm.support.row_cache import (
     AT_ONCE,
     AT_ONCE_BYTES,
     MIN_LINES,
-    NONE,
     RowCache,
     take_line,
+)
+from streamsvm.support.row_cache import (
+    NONE as NONE,
 )
 from streamsvm.support.tiles import PANEL
 
