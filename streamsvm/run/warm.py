@@ -175,7 +175,7 @@ def _by_rows(model: Any, sparse: bool | None) -> Iterator[tuple[str, Any]]:
     """Yield the configurations of a learner for dense and for sparse rows, as asked for."""
     name = type(model).__name__
     kernel = getattr(model, "kernel", None)
-    if isinstance(model, SequenceLearner):
+    if hasattr(model, "inference"):
         name += f", {model.inference}"
         name += "" if kernel is None else f", {type(kernel).__name__.lower()}"
     elif "kernel" in inspect.signature(type(model)).parameters:
