@@ -237,7 +237,8 @@ class LaRankSequenceLabeler(SequenceLearner):
             if not self._seen:
                 return KeptGap(0.0, 0.0, 0.0)
             n = len(self._seen)
-            return KeptGap(*self._solver.kept_gap(self._model, self._patterns, self._order, n), 0.0)
+            gap, box = self._solver.kept_gap(self._model, self._patterns, self._order, n)
+            return KeptGap(gap, box, 0.0)
 
     # What a monitor asks for: see `streamsvm.monitor.watched`.
 

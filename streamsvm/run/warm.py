@@ -40,7 +40,10 @@ def _variants() -> dict[type, tuple[dict[str, Any], ...]]:
     known = {learner.cls: learner.variants for learner in registered_learners()}
     known |= {StandardScaler: ({},), RandomFourierFeatures: ({"gamma": 1.0},)}
     both = {"inference": "greedy"}, {"inference": "exact"}
-    return known | dict.fromkeys((LaRankSequenceLabeler, SequencePA, SequencePerceptron), both)
+    known |= dict.fromkeys((LaRankSequenceLabeler, SequencePA, SequencePerceptron), both)
+    # One kernel stands for all: solvers are compiled once for them.
+    known[LaRankSequenceLabeler] += ({"kernel": all_kernels.RBF(gamma=1.0)},)
+    return known
 
 
 class WarmProgress(NamedTuple):
@@ -144,7 +147,9 @@ def _configurations(
     for learner in learners if isinstance(learners, (list, tuple, set)) else [learners]:
         if isinstance(learner, type) and learner in variants:
             takes = inspect.signature(learner).parameters.keys()
-            of_kernel = [{"kernel": k} for k in chosen] if "kernel" in takes else [{}]
+            # Learners of label sequences have kernels among their variants.
+            of_all = "kernel" in takes and not issubclass(learner, SequenceLearner)
+            of_kernel = [{"kernel": k} for k in chosen] if of_all else [{}]
             models = [learner(**v, **k) for k in of_kernel for v in variants[learner]]
         elif type(learner) in variants:
             models = [learner]
@@ -169,11 +174,12 @@ def _kernel_of(kernel: Any) -> Any:
 def _by_rows(model: Any, sparse: bool | None) -> Iterator[tuple[str, Any]]:
     """Yield the configurations of a learner for dense and for sparse rows, as asked for."""
     name = type(model).__name__
-    if "kernel" in inspect.signature(type(model)).parameters:
-        kernel = model.kernel
-        name += ", rbf" if kernel is None else f", {type(kernel).__name__.lower()}"
+    kernel = getattr(model, "kernel", None)
     if hasattr(model, "inference"):
         name += f", {model.inference}"
+        name += "" if kernel is None else f", {type(kernel).__name__.lower()}"
+    elif "kernel" in inspect.signature(type(model)).parameters:
+        name += ", rbf" if kernel is None else f", {type(kernel).__name__.lower()}"
     if getattr(model, "max_support_vectors", None):
         name += ", bounded"
     if not hasattr(model, "sparse"):
@@ -229,13 +235,15 @@ def _exercise_sequences(model: SequenceLearner) -> None:
     """Compile a learner of label sequences, and the features that `Chain` makes."""
     words = [[f"w{(3 * i + t) % 5}" for t in range(4)] for i in range(30)]
     labels = [["a" if word < "w2" else "b" for word in sentence] for sentence in words]
-    X = Chain().transform_many(words)
+    X: Any = Chain().transform_many(words)
+    if getattr(model, "kernel", None) is not None:
+        X = [np.array([[float(word[1:])] for word in sentence]) for sentence in words]
     model.learn_many(X, labels)
     model.predict_many(X)
-    model.decision_function_one(words[0])
+    model.decision_function_one(X[0] if isinstance(X, list) else words[0])
     if isinstance(model, LaRankSequenceLabeler):
         model.finish(gap=1e-9, max_passes=1)
-        if model.window is None and model.max_support_patterns is None:
+        if model.window is None and model.max_support_patterns is None and model.kernel is None:
             model.finish(X, labels, gap=1e-9, max_passes=1)
     with tempfile.TemporaryDirectory() as folder:
         # Reading a file fills the patterns by compiled code, too.

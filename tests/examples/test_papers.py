@@ -29,6 +29,7 @@ PLOTS = {
     ],
     "thesis_figure_4_9": ["thesis_figure_4_9"],
     "thesis_figure_5_1": ["thesis_figure_5_1_letter", "thesis_figure_5_1_usps"],
+    "thesis_figure_5_3": [f"thesis_figure_5_{i}" for i in (3, 4, 5, 6)],
     "thesis_table_4_1": [f"thesis_figure_4_{i}" for i in (5, 6, 7, 8)],
     "thesis_table_4_3": [],
     "thesis_table_5_2": [],
@@ -66,6 +67,15 @@ def write_more(folder, rng):
         columns = {f"f{i}": column for i, column in enumerate(x.T)}
         columns["label"] = np.array(labels)[k]
         pq.write_table(pa.table(columns), folder / f"{name}.parquet")
+    chunks = [["B-NP", "I-NP", "O"][: 1 + i % 3] for i in range(96)]
+    words = [[label[0] + str(i % 5) for label in row] for i, row in enumerate(chunks)]
+    sentences = {"tokens": words, "pos": chunks, "chunks": chunks}
+    pq.write_table(pa.table(sentences), folder / "conll2000_train.parquet")
+    for part in ("train", "test"):
+        y = rng.choice(["a", "b"], 90)
+        letters = {"word_id": np.arange(90) // 4, "position": np.arange(90) % 4}
+        letters |= {"p0": (y == "a") + 0.0, "p1": rng.random(90), "label": y}
+        pq.write_table(pa.table(letters), folder / f"ocr_letters_{part}.parquet")
     for part in ("train", "test"):
         y = rng.choice([-1, 1], 150)
         indices = [[int(k > 0), 2 + i % 5] for i, k in enumerate(y.tolist())]

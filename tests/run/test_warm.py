@@ -158,8 +158,9 @@ def test_warm_takes_all_configurations(used):
     moments = []
     assert streamsvm.warm(progress=moments.append) == 0
     # Seven learners with kernels and bounds, one without bounds, one with a kernel of its own, two
-    # linear ones, two transformers, three of label sequences with two kinds of inference.
-    assert len(used) == 7 * (3 * 2 * 2) + 3 * 2 + 2 + 2 * 2 + 2 + 3 * 2
+    # linear ones, two transformers, three of label sequences with two kinds of inference, one of
+    # them with a kernel, too.
+    assert len(used) == 7 * (3 * 2 * 2) + 3 * 2 + 2 + 2 * 2 + 2 + 3 * 2 + 1
     assert [now.done for now in moments] == list(range(len(used) + 1))
     assert {now.total for now in moments} == {len(used)}
     assert len({now.configuration for now in moments}) == len(used) + 1
@@ -236,6 +237,32 @@ for learner in (*learners, bounded):
     streamsvm.load("m.svm").learn_many(words, labels)
     if hasattr(learner, "finish"):
         learner.finish()
+print(specialisations() - before)
+"""
+    assert run(program)[-1] == "0"
+
+
+@compiled
+def test_after_warm_tokens_with_a_kernel_compile_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    program = """
+import numpy as np
+import streamsvm
+from streamsvm import LaRankSequenceLabeler, _compile, kernels
+streamsvm.warm(LaRankSequenceLabeler(kernel=kernels.RBF(gamma=0.5)))
+def specialisations():
+    return sum(len(f.overloads) for f in _compile._compiled if hasattr(f, "overloads"))
+before = specialisations()
+random = np.random.default_rng(0)
+words = [random.normal(size=(1 + i % 9, 3)) for i in range(200)]
+labels = [[str(x[0] > 0.0) for x in word] for word in words]
+for bounds in ({}, {"window": 20}, {"max_support_patterns": 20}):
+    model = LaRankSequenceLabeler(kernel=kernels.RBF(gamma=0.5), C=1.0, **bounds)
+    model.learn_many(words, labels)
+    model.predict_many(words)
+    model.save("m.svm")
+    streamsvm.load("m.svm").learn_many(words, labels)
+    model.finish(gap=1e-9, max_passes=1)
 print(specialisations() - before)
 """
     assert run(program)[-1] == "0"

@@ -90,7 +90,7 @@ class SequenceLearner(Locked, base.Estimator):
         self._most_features = self.max_features
         self.class_weight = class_weight
         self._averaged = averaged
-        self._solver: type[Greedy | Exact] = Greedy if inference == "greedy" else Exact
+        self._solver: Any = Greedy if inference == "greedy" else Exact
         self._vocabulary = vocabulary.new_vocabulary()
         self._seen: list[Any] = []
         self._draws = new_draws(0)
