@@ -148,7 +148,7 @@ def test_iterations_converge_to_the_svm_of_the_same_slack(bias):
     stream.learn(0, N)
     stream.finish(200_000)
     assert sum(stream.state.levels[sbp_state.MEAN, :2]) / 2 == pytest.approx(1 / norm, rel=5e-3)
-    np.testing.assert_allclose(stream.margins(x), expected, rtol=0, atol=0.05)
+    np.testing.assert_allclose(stream.margins(x), expected, rtol=0, atol=0.1)
 
 
 def svm_without_bias(gram, y, C):
