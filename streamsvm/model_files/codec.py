@@ -158,7 +158,7 @@ def from_file(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
 
     """
     how, left = _classes[content["class"]], NamedArrays(arrays)
-    part: Any = how.cls(**how.older | parameters_from_json(how.cls, content, how.renamed))
+    part: Any = how.cls(**{**how.older, **parameters_from_json(how.cls, content, how.renamed)})
     if hasattr(part, "_schema"):
         names = distinct(content.get("features"), "features")
         if hasattr(part, "_labels"):
