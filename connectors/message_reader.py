@@ -25,6 +25,7 @@ from connectors.pairs import batch_of, encoded
 from connectors.payloads import Decoder, PayloadError, decoded, transformed
 from connectors.rejects import reject_of
 from connectors.source import Batch, Reject
+from connectors.table_schema import TableSchemas
 
 _MOST_KEYS = 100_000
 _MOST_CELLS = 2_000_000
@@ -42,6 +43,8 @@ class _Read(NamedTuple):
     key: Any
     seconds: float
     message: Message
+    kind: str | None  # the type of the label; None: it has none
+    has_text: bool  # whether a feature is a text
 
 
 class _Table(NamedTuple):
@@ -92,6 +95,7 @@ class MessageReader:
         self._others = {name for name in (target, key, timestamp) if name is not None}
         self._others |= set(exclude)
         self._decode, self._transform = decode, transform
+        self._schemas = TableSchemas(target, self._is_used)
         self.first = FirstMessages(self._vote_of, _numbers_of, answers)
 
     def take(self, place: str, messages: list[Message]) -> Iterator[_Found]:
@@ -128,7 +132,12 @@ class MessageReader:
             yield from self._batches(file, ready)
 
     def _batches(self, place: str, ready: list[tuple[int, Any]]) -> Iterator[_Found]:
-        read = [(offset, self._of_one_type(place, one)) for offset, one in ready]
+        # Most messages are plain, and need no further look.
+        read, known = [], self.first.type_of_labels
+        for offset, one in ready:
+            if not (type(one) is _Read and one.kind == known and not one.has_text):
+                one = self._of_one_type(place, one)
+            read.append((offset, one))
         # Consecutive mappings share a batch, and so do consecutive record batches of one schema.
         for schema, group in groupby(read, lambda one: _schema_of(one[1])):
             if schema is not None:
@@ -176,12 +185,7 @@ class MessageReader:
     def _kind_of(self, one: Any) -> str | None:
         """Return the type of the label of a message, or of its labels; None if it has none."""
         if isinstance(one, _Read):
-            if one.y is None:
-                return None
-            if isinstance(one.y, str):
-                return "str"
-            # 1 and 1.0 are one class.
-            return "bool" if isinstance(one.y, bool) else "float"
+            return one.kind
         if isinstance(one, _Table) and self.target in one.rows.schema.names:
             type_ = one.rows.schema.field(self.target).type
             if pa.types.is_null(type_):
@@ -224,11 +228,11 @@ class MessageReader:
         if isinstance(one, Reject) or one.message.topic == self.answers:
             return None
         if isinstance(one, _Read):
-            if not numeric or str not in map(type, one.x.values()):
+            if not numeric or not one.has_text:
                 return None
             texts = [name for name, value in one.x.items() if isinstance(value, str)]
         else:
-            texts = [field.name for field in one.rows.schema if kind_of(field.type) == "text"]
+            texts = self._schemas.texts(one.rows.schema) if numeric else []
         return next((name for name in texts if name in numeric), None)
 
     def _is_used(self, name: str) -> bool:
@@ -247,17 +251,22 @@ class MessageReader:
         seconds = message.seconds
         if self.timestamp is not None:
             seconds = seconds_of(found.get(self.timestamp), self.timestamp)
-        return _Read(self._features(found, message), label, key, or_nan(seconds), message)
+        x, has_text = self._features(found, message)
+        kind = None if label is None else "str" if isinstance(label, str) else "float"
+        kind = "bool" if isinstance(label, bool) else kind  # 1 and 1.0 are one class
+        return _Read(x, label, key, or_nan(seconds), message, kind, has_text)
 
-    def _features(self, found: Mapping[str, Any], message: Message) -> dict[str, Any]:
+    def _features(self, found: Mapping[str, Any], message: Message) -> tuple[dict[str, Any], bool]:
+        """Return the features, and whether one of them is a text."""
         if message.topic == self.answers:
-            return {}
+            return {}, False
         if self.columns is None:
             x = {name: value for name, value in found.items() if name not in self._others}
         else:
             x = {name: found.get(name) for name in self.columns if name != self.target}
-        if set(map(type, x.values())) == {float}:
-            return x
+        types = set(map(type, x.values()))
+        if types == {float}:
+            return x, False
         for name, value in x.items():
             if value is not None and not isinstance(value, (str, *NUMBERS)):
                 raise PayloadError(f"feature `{name}` is a {type(value).__name__}")
@@ -269,7 +278,7 @@ class MessageReader:
                 )
             if isinstance(value, int) and abs(value) > 1e300:
                 raise PayloadError(f"feature `{name}` is too large for a float")
-        return x
+        return x, any(issubclass(one, str) for one in types)
 
     def _label(self, label: Any) -> Any:
         """Return a label if a batch can hold it; None if it is missing."""
@@ -305,17 +314,7 @@ class MessageReader:
         """Refuse a record batch with a column that cannot be used, or that is damaged."""
         # Offsets beyond the data, and text that is not UTF-8, would be found too late, or never.
         rows.validate(full=True)
-        if len(set(rows.schema.names)) < len(rows.schema):
-            raise PayloadError("two columns have one name")
-        for field in rows.schema:
-            kind = kind_of(field.type)
-            if kind is None and self._is_used(field.name):
-                raise PayloadError(f"column `{field.name}` is {field.type}: no feature")
-            is_decimal = pa.types.is_decimal(plain_type(field.type))
-            if field.name == self.target and (kind in ("time", "duration") or is_decimal):
-                raise PayloadError(
-                    f"the label `{field.name}` is {field.type}: use texts, numbers or booleans"
-                )
+        self._schemas.check(rows.schema)
 
     def _of_tables(self, place: str, read: list[tuple[int, Any]]) -> Batch:
         """Return record batches of one schema as one batch."""
