@@ -231,8 +231,13 @@ def test_exchanged_classes_are_exchanged_in_the_reserve(step):
     order = np.argsort(y[:40], kind="stable")[::step]
     x[:40], y[:40] = x[:40][order], y[:40][order]
     model = LASVMClassifier(kernel=RBF, C=10.0, reserve=300)
-    model.learn_many(x, y)
+    # The other class is not known before the second call, nor can it be guessed.
+    labels = np.where(y, "yes", "no")
+    n_of_one = np.flatnonzero(y != y[0])[0]
+    model.learn_many(x[:n_of_one], labels[:n_of_one])
+    model.learn_many(x[n_of_one:], labels[n_of_one:])
     facts = held(model._reserve)[1]
+    assert len(facts) == len(y)
     assert (facts["sign"] == np.where(y[facts["number"] - 1], 1.0, -1.0)).all()
 
 
