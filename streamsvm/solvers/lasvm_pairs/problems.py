@@ -186,13 +186,14 @@ def members_of(problems: Problems) -> np.ndarray:
 
 
 def rooms_for(problems: Problems) -> np.ndarray:
-    """Return larger rooms for all problems whose segments are more than two thirds full.
+    """Return larger rooms for all problems whose segments are more than half full.
 
-    They grow by a half: kernel rows take the square of the room, and all of them should fit.
+    They grow to 1.6 times their members: kernel rows take the square of the room, and all should
+    fit. More at once grow than need to, since each time all kernel rows are copied.
     """
     n, room = problems.table["n"], problems.segments["room"]
-    larger = -(-(n + n // 2) // PANEL) * PANEL
-    return np.where(3 * n > 2 * room, np.maximum(larger, room + PANEL), np.maximum(room, PANEL))
+    larger = -(-(8 * n // 5) // PANEL) * PANEL
+    return np.where(2 * n > room, np.maximum(larger, room + PANEL), np.maximum(room, PANEL))
 
 
 def laid_out(old: Problems, room: np.ndarray, cache_bytes: int, n_features: int) -> Problems:
