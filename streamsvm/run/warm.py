@@ -233,11 +233,14 @@ def _exercise_transformer(model: StandardScaler | RandomFourierFeatures, x: np.n
 
 def _exercise_sequences(model: SequenceLearner) -> None:
     """Compile a learner of label sequences, and the features that `Chain` makes."""
-    words = [[f"w{(3 * i + t) % 5}" for t in range(4)] for i in range(30)]
-    labels = [["a" if word < "w2" else "b" for word in sentence] for sentence in words]
+    words = [[f"w{(3 * i + t) % 5}" for t in range(4)] for i in range(60)]
+    # The same word has either label: so `finish` always has something to do.
+    labels = [["a" if (i + t) % 2 else "b" for t in range(4)] for i in range(60)]
     X: Any = Chain().transform_many(words)
     if getattr(model, "kernel", None) is not None:
-        X = [np.array([[float(word[1:])] for word in sentence]) for sentence in words]
+        # There are many patterns then, so that the cache of kernel rows grows, too.
+        random = np.random.default_rng(0)
+        X = [random.normal(size=(len(sentence), 2)) for sentence in words]
     model.learn_many(X, labels)
     model.predict_many(X)
     model.decision_function_one(X[0] if isinstance(X, list) else words[0])
