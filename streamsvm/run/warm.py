@@ -162,7 +162,7 @@ def _by_rows(model: Any, sparse: bool | None) -> Iterator[tuple[str, Any]]:
     if "kernel" in inspect.signature(type(model)).parameters:
         kernel = model.kernel
         name += ", rbf" if kernel is None else f", {type(kernel).__name__.lower()}"
-    if getattr(model, "max_support_vectors", None):
+    if getattr(model, "max_support_vectors", None) or getattr(model, "window", None):
         name += ", bounded"
     if not hasattr(model, "sparse"):
         yield name, model
