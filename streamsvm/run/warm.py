@@ -180,7 +180,7 @@ def _by_rows(model: Any, sparse: bool | None) -> Iterator[tuple[str, Any]]:
         name += "" if kernel is None else f", {type(kernel).__name__.lower()}"
     elif "kernel" in inspect.signature(type(model)).parameters:
         name += ", rbf" if kernel is None else f", {type(kernel).__name__.lower()}"
-    if getattr(model, "max_support_vectors", None):
+    if getattr(model, "max_support_vectors", None) or getattr(model, "window", None):
         name += ", bounded"
     if not hasattr(model, "sparse"):
         yield name, model
