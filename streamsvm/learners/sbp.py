@@ -48,7 +48,7 @@ class SBPClassifier(KernelLearner):
         A kernel of `streamsvm.kernels`. None, the default: an RBF whose gamma follows the data, as
         in `LASVMClassifier`. Features should have one scale (`streamsvm.StandardScaler`).
     nu
-        The mean slack of an example, at least 0, where |w| is 1; .01 by default. It takes the place
+        The mean slack of an example, at least 0, where |w| is 1; .1 by default. It takes the place
         of C: larger for noisier data. An SVM of the norm |w| and the mean hinge loss L is the
         solution for nu = L / |w|.
     bias
@@ -94,8 +94,8 @@ class SBPClassifier(KernelLearner):
     --------
     >>> from river import datasets, evaluate, metrics
     >>> from streamsvm import SBPClassifier
-    >>> model = SBPClassifier(window=1000, seed=1)
-    >>> evaluate.progressive_val_score(datasets.Bananas(), model, metrics.Accuracy())
+    >>> model = SBPClassifier(seed=1)
+    >>> evaluate.progressive_val_score(datasets.Bananas().take(2500), model, metrics.Accuracy())
     Accuracy: 8...%
 
     """
@@ -108,7 +108,7 @@ class SBPClassifier(KernelLearner):
     def __init__(
         self,
         kernel: Any = None,
-        nu: float = 0.01,
+        nu: float = 0.1,
         bias: bool = True,
         iterations: int = 1,
         averaged: bool = True,

@@ -29,7 +29,7 @@ def test_its_support_vectors_are_its_model(parameters):
 
 def test_rows_that_are_only_kept_are_learnt_by_finish():
     x, y = rings()
-    model = SBPClassifier(RBF, iterations=0, seed=0)
+    model = SBPClassifier(RBF, nu=0.01, iterations=0, seed=0)
     model.learn_many(x, y)
     assert model.n_support_vectors == 0 and model.counters["kernel_values"] == 0
     assert model.decision_function_many(x).tolist() == [0.0] * 200
