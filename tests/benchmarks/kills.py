@@ -4,9 +4,9 @@ The commands `replay` and `consume` learn in several set-ups, and are killed (-9
 while they start, between checkpoints and while these are written. Each time the same command is
 started again. In the end every example must have been learnt once, and every bad one be one dead
 letter. Where the order of the examples is known, the model must be, byte for byte, that of a run
-which nobody killed, but for the counters of the row cache. Where it is not (two topics, members of a group), number, sum and sum of
-squares of what was learnt are compared, by the scalers' statistics. Takes about three seconds a
-kill, members of a group ten.
+which nobody killed, but for the counters of the row cache. Where it is not (two topics, members of
+a group), number, sum and sum of squares of what was learnt are compared, by the scalers'
+statistics. Takes about three seconds a kill, members of a group ten.
 """
 
 from __future__ import annotations
