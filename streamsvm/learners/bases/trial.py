@@ -271,6 +271,9 @@ def _learner_like(learner: Any, gamma: float) -> Any:
     given = {"kernel": kernel, "sparse": learner._sparse, "scale": False, "gamma": "scale"}
     model = type(learner)(**parameters | given)
     model._schema, model._is_rehearsal_copy = learner._schema, True
+    if getattr(learner, "seed", None) is None and hasattr(learner, "_draws"):
+        # A learner without a seed of its own and its copies must go on with the same draws.
+        model._draws = learner._draws.copy()
     return model
 
 
