@@ -136,7 +136,6 @@ class LASVMClassifier(LASVMModel):
     multiclass
         What three or more classes are learnt as: "ovo", the default, one problem for each two
         classes; or "ovr", one for each class against the rest, of which the largest margin wins.
-        "ovo" is faster, as each problem has the examples of two classes only.
     max_classes
         At least 2, 200 by default: one more class is refused. "ovo" has a problem for each two
         classes, 19,900 for 200 of them. With 2 a third class is refused.
