@@ -385,7 +385,7 @@ def test_several_classes_are_larank_s(capsys):
     assert len(table["row"]) == 600 and set(table["prediction"]) <= set(range(30))
     assert all(0.0 < p <= 1.0 for p in table["probability"])
     capsys.readouterr()
-    assert replay("data.parquet", "--quiet", "--learner", "lasvm") == 1
+    assert replay("data.parquet", "--quiet", "--learner", "tracking") == 1
     err = capsys.readouterr().err
     assert "30 classes" in err and err.startswith("streamsvm: ") and err.count("\n") == 1
     assert replay("data.parquet", "--quiet", "--positive", "3", "--json") == 0

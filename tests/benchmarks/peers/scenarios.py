@@ -287,5 +287,11 @@ BY_ID = {scenario.id: scenario for scenario in SCENARIOS}
 WITHOUT: dict[str, str] = {
     "SVMSGDClassifier": "tests/benchmarks/linear.py has peers and measures of its own",
     "SGDQNClassifier": "as SVMSGDClassifier",
+    "KernelPerceptronClassifier": "tests/benchmarks/budget_family.py has its peers",
+    "KernelPAClassifier": "as KernelPerceptronClassifier",
+    "KernelPegasosClassifier": "as KernelPerceptronClassifier",
+    "HullerClassifier": "examples/papers/thesis_figure_4_3.py compares it with LASVM",
+    "SBPClassifier": "examples/papers/sbp_figures.py compares it",
+    "AdaptiveSVMClassifier": "tests/benchmarks/drift_streams.py has its peers",
 }
 """Public learners without a scenario, and why."""
