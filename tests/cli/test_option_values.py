@@ -63,7 +63,7 @@ def test_numbers(action, capsys):
     if name in ("gamma", "degree", "coef0"):
         more = ["--kernel", "polynomial"]
     for value in NUMBERS:
-        endless = name in ("epochs", "K", "candidates", "max_reprocess", "reprocess")
+        endless = name in ("epochs", "K", "candidates", "max_reprocess", "reprocess", "iterations")
         if endless and value == str(10**20):
             continue
         given = ["replay", "data.parquet", "--target", "y", "--quiet", *NEEDED.get(name, []), *more]
