@@ -77,7 +77,9 @@ def learnt(make, **parameters):
 @pytest.mark.parametrize("name", LEARNERS)
 def test_sparse_is_dense(name):
     x, y = text_like()
-    thin, thick = LEARNERS[name](sparse=True), LEARNERS[name](sparse=False)
+    # Sparse rows are never scaled.
+    rule = {"scale": False} if name == "lasvm auto" else {}
+    thin, thick = LEARNERS[name](sparse=True, **rule), LEARNERS[name](sparse=False, **rule)
     predicted = np.array(thin.predict_then_learn_many(sp.csr_array(x), y))
     # Kernel values differ in their last bit, and LASVM's choice among near equal pairs with them.
     assert np.mean(predicted != thick.predict_then_learn_many(x, y)) <= 0.03
