@@ -36,7 +36,7 @@ class ConllSource(Closing):
     Examples
     --------
     >>> Path("a.txt").write_text("the DT B-NP\ndog NN I-NP\n\nbarks VB B-VP\n")
-    37
+    39
     >>> with ConllSource("a.txt") as source:
     ...     for tokens, labels, position in source.events():
     ...         print(tokens, labels, position.row)

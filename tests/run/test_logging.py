@@ -22,7 +22,7 @@ def lines(caplog, logger):
 
 
 def test_checkpoints_and_dead_letters(caplog, tmp_path):
-    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, "streamsvm")
     path = tmp_path / "run.ckpt"
     for _ in range(2):
         options = {"checkpoint": Checkpoint(path), "bad_events": BadEvents("dead-letter")}
@@ -42,7 +42,7 @@ def test_checkpoints_and_dead_letters(caplog, tmp_path):
 
 
 def test_rebalances(caplog):
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, "connectors")
     consumer = Confluent({0: [], 1: []}, committed={0: 7})
     source = KafkaSource(consumer, "label", topics=["t"], idle=0.01, timeout=0.01, name="orders")
     list(source.batches())
