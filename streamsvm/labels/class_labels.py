@@ -166,7 +166,7 @@ class BinaryLabels:
                 if len(seen) == 2:
                     raise LabelError(
                         f"a third class {label!r} after {seen[0]!r} and {seen[1]!r}: this "
-                        "learner is binary; use LaRankClassifier, which takes any number"
+                        "learner is binary; LASVMClassifier and LaRankClassifier take more"
                     )
                 seen.append(label)
         return labels

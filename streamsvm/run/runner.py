@@ -289,7 +289,7 @@ class Run:
         """Predict, score and learn the rows of a chunk, or take the labels of earlier rows."""
         labels = self.feeder.labels_of(batch)
         # Once a learner of two classes has them, any other label is a bad event.
-        if self.report.learnt == 0 or getattr(self.learner, "most_classes", None) is None:
+        if self.report.learnt == 0 or getattr(self.learner, "most_classes", None) != 2:
             check_is_classification(labels, self.seen, self.max_classes)
         if self.report.learnt == 0:
             check_target(labels, self.learner, getattr(self.source, "cuts_anew", False))

@@ -11,6 +11,7 @@ from river import linear_model
 from connectors import ArrowSource, KafkaSource, MemorySource, Position
 from connectors.source import Reject
 from streamsvm import (
+    LaRankClassifier,
     LASVMClassifier,
     StandardScaler,
     SVMSGDClassifier,
@@ -291,6 +292,13 @@ def test_a_stream_of_thousands_of_labels_ends(labels):
     with pytest.raises(LabelError, match=r"different values in .*this looks like regression"):
         Run(stream_of_labels(*labels), learner).execute()
     assert len(learner.classes) <= 1000
+
+
+def test_quantities_in_small_chunks_end_a_stream_of_several_classes():
+    learner = LaRankClassifier()
+    learner.chunk = 40
+    with pytest.raises(LabelError, match="this looks like regression"):
+        Run(stream_of_labels(*(i + 0.5 for i in range(1200))), learner).execute()
 
 
 def test_odd_labels_among_messages_do_not_end_a_stream_of_two_classes():

@@ -69,8 +69,12 @@ def moments_of(sums: np.ndarray, n: int) -> np.ndarray:
 
 def gamma_of(moments: np.ndarray, n: int) -> float:
     """Return 1 / (sum of the variances), or 1 / d while all examples are equal."""
-    total = float(moments[1].sum()) / max(n, 1)
-    return 1.0 / total if total > 1e-12 else 1.0 / max(1, moments.shape[1])
+    return gamma_for(float(moments[1].sum()) / max(n, 1), moments.shape[1])
+
+
+def gamma_for(variance: float, d: int) -> float:
+    """Return 1 / variance, the sum over d features, or 1 / d if it is nearly zero."""
+    return 1.0 / variance if variance > 1e-12 else 1.0 / max(1, d)
 
 
 def is_worth_it(old: float, new: float) -> bool:

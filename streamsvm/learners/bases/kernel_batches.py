@@ -79,6 +79,8 @@ def learn_rows(
         elif learner._scales is not None:
             learner._scales.learn_some(rows_where(fresh, is_example[part]), seen)
         start, seen = stop, seen + len(learnt)
+        # With each part: after an interruption, all that were learnt are counted.
+        learner._n_examples = seen
         if seen == due:
             learner._adapt(seen)
     return margins

@@ -114,6 +114,11 @@ class Trial:
         self._targets: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
     @property
+    def n_examples(self) -> int:
+        """Examples kept; after an interruption more than the learner has counted."""
+        return sum(len(numbers) for _, _, numbers in self._targets)
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the examples kept."""
         parts = [*self._blocks, *self._targets]
@@ -150,8 +155,9 @@ class Trial:
         arrays = rows_as_arrays(rows) | {"y": classes, "weight": weights, "entered": numbers}
         return {_PREFIX + name: array for name, array in arrays.items()}
 
-    def read(self, arrays: NamedArrays, n: int, d: int, n_classes: int) -> None:
-        """Set the n examples from the arrays of a file; raise ValueError if they do not fit."""
+    def read(self, arrays: NamedArrays, d: int, n_classes: int) -> None:
+        """Set the examples from the arrays of a file; raise ValueError if they do not fit."""
+        n = arrays.length_of(_PREFIX + "y", 0)
         rows = arrays.take_rows(n, d, _PREFIX)
         of_class = Field((n,), np.int64, range=Range(0, n_classes - 1))
         classes = arrays.take(_PREFIX + "y", of_class, {})
@@ -166,7 +172,7 @@ def is_due(n: int) -> bool:
 
 
 def decide(learner: Any, n: int) -> dict[str, Any]:
-    """Compare the candidates on the first n examples of a learner.
+    """Compare the candidates on the first examples of a learner.
 
     Parameters
     ----------
@@ -190,7 +196,7 @@ def decide(learner: Any, n: int) -> dict[str, Any]:
     moments = auto_gamma.moments_of(learner._moments, n) if learner._sparse else learner._moments
     total = float(moments[1].sum()) / n
     # Rows that come again, in further epochs, are not counted: all candidates know them.
-    is_new = np.zeros(n, bool)
+    is_new = np.zeros(trial.n_examples, bool)
     is_new[np.unique(numbers, return_index=True)[1]] = True
     is_new &= weights > 0.0
     candidates = trial.candidates
@@ -204,7 +210,7 @@ def decide(learner: Any, n: int) -> dict[str, Any]:
     for width, is_scaled in candidates:
         factors = scales.factors() if is_scaled else None
         variance = total if factors is None else _total(x, factors)
-        gamma = width * (1.0 / variance if variance > 1e-12 else 1.0 / max(1, shape(x)[1]))
+        gamma = width * auto_gamma.gamma_for(variance, shape(x)[1])
         model = _learner_like(learner, gamma)
         rows = scaled_rows(x, factors)
         # As much room as the learner needed, at once: to grow takes as long as to learn so few.
@@ -257,8 +263,10 @@ def read_content(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> 
         field = Field((n_factors,), np.float32, range=Range(1e-31, 1e31))
         learner._factors = arrays.take("factors", field, {})
         learner._scales = FeatureScales.read(arrays, d)
-    if _PREFIX + "y" in arrays and learner._trial is not None and 0 < n < LAST:
-        learner._trial.read(arrays, n, d, len(classes))
+    if _PREFIX + "y" in arrays and learner._trial is not None and n < LAST:
+        learner._trial.read(arrays, d, len(classes))
+        if learner._trial.n_examples < n:
+            raise ValueError("fewer examples of the trial than were learnt")
     elif n > 0:
         # The trial is over, or the file is older, and holds none of the first examples.
         learner._trial = None
