@@ -110,6 +110,8 @@ def test_a_third_class_that_comes_late(late):
     by_events(one, x, labels)
     learnt(many, x, labels, parts=(777,))
     assert content(one) == content(many) and set(one.classes) == {"a", "b", "c", "d"}
+    # A model of fewer classes than the learner could not be read from its file.
+    assert {member.max_classes for member in one._members} == {one.most_classes} == {None}
     right = np.mean(np.array(one.predict_many(x[-200:])) == labels[-200:])
     assert right > 0.8
 

@@ -45,7 +45,9 @@ def parameters_of(learner: Any, kind: Kind) -> dict[str, Any]:
         "n_jobs": learner.n_jobs,
         "seed": learner.seed,
     }
-    return given | ({"reserve": 0} if class_of(learner) is LASVMClassifier else {})
+    # The learner takes any number of classes, and so do its models.
+    is_binary = class_of(learner) is LASVMClassifier
+    return given | ({"reserve": 0} if is_binary else {"max_classes": None})
 
 
 def class_of(learner: Any) -> Any:
