@@ -269,7 +269,11 @@ class MessageReader:
             return x, False
         for name, value in x.items():
             if value is not None and not isinstance(value, (str, *NUMBERS)):
-                raise PayloadError(f"feature `{name}` is a {type(value).__name__}")
+                raise PayloadError(
+                    f"feature `{name}` is a {type(value).__name__}, not a number, text or boolean: "
+                    "take objects apart with transform=flatten (--flatten), or leave the field out "
+                    "with exclude= (--exclude)"
+                )
             if isinstance(value, str) and is_moment(value):
                 # One-hot, each event would have a feature of its own.
                 raise PayloadError(

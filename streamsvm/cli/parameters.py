@@ -160,10 +160,14 @@ def _help_of(parameter: Parameter) -> str:
         first = re.split(r"(?<=[^.\d])\. ", text)[0].rstrip(".")
         by_text.setdefault(first, []).append(learner)
     said = [f"{', '.join(learners)}: {text}" for text, learners in by_text.items()]
-    return "; ".join(said).replace("%", "%%")
+    # What is a dict in Python is written otherwise here.
+    text = re.sub(r"a dict \{label: ([^}]*)\}", r"LABEL=FACTOR,... (\1)", "; ".join(said))
+    return text.replace("%", "%%")
 
 
 def _metavar(parameter: Parameter) -> str:
+    if dict in parameter.kinds:
+        return "LABEL=FACTOR,..."
     return "N" if parameter.kinds & {int, float} else "NAME"
 
 
@@ -191,7 +195,8 @@ def _reader_of(kinds: frozenset[type]) -> Callable[[str], Any]:
                     return kind(text)
                 except ValueError:
                     continue
-        if dict in kinds and "=" in text:
+        # A word may be a value, too, such as balanced.
+        if dict in kinds and not text.isidentifier():
             return _weights(text)
         if str in kinds:
             return text

@@ -156,28 +156,32 @@ def run_shown(
         if monitor is not None and options.metrics_port is not None:
             server = stack.enter_context(closing(_serve(monitor, options.metrics_port)))
             screen.say(f"metrics: http://127.0.0.1:{server.port}/metrics")
-        report = Run(
+        run = Run(
             open_stream(stop),
             monitor or model,
             limit=options.limit,
             positive=options.positive,
             max_classes=options.max_classes,
             bad_events=bad,
-            on_progress=_shown(screen, bad),
             should_stop=lambda: bool(stop),
             checkpoint=checkpoint_of(options),
             will_save=options.save is not None,
             **run_options,
-        ).execute()
+        )
+        run.on_progress = _shown(screen, bad, run.report)
+        report = run.execute()
     return conclude(options, model, learner, monitor, report, test)
 
 
-def _shown(screen: Screen, bad: BadEvents) -> Callable[[Progress], None]:
+def _shown(screen: Screen, bad: BadEvents, report: RunReport) -> Callable[[Progress], None]:
     """Return a function that shows progress, and once what is wrong if most events are bad."""
-    said = False
+    said, is_first = False, True
 
     def show(now: Progress) -> None:
-        nonlocal said
+        nonlocal said, is_first
+        if is_first and report.resumed is not None:
+            screen.say(f"resumed from {report.resumed}")
+        is_first = False
         screen.show(now)
         if not said and now.n_bad >= _WORTH_A_LINE and 2 * now.n_bad > now.rows:
             said = True
@@ -245,6 +249,8 @@ def conclude(
             wrong, n = evaluate.test_error(model, test, options.positive)
             extra["test error"] = f"{wrong:.2%} of {n:,} examples of {options.test}"
             result |= {"test_error": wrong, "test_rows": n}
+    if report.resumed is not None:
+        extra["resumed"] = report.resumed
     if report.dead_letters is not None:
         extra["dead letters"] = report.dead_letters
     rows = report_rows(report, extra)

@@ -129,9 +129,12 @@ class BadEvents:
     @property
     def most_frequent(self) -> str:
         """The most frequent reason in this process, how often it came, and where first."""
-        if not self._often:
+        return self._most_frequent(self._often)
+
+    def _most_frequent(self, often: Counter[str]) -> str:
+        if not often:
             return ""
-        reason, n = self._often.most_common(1)[0]
+        reason, n = often.most_common(1)[0]
         see = "" if self.file is None else f"; see {self.file}"
         return f"{reason} ({n:,} of them, first at {self._first[reason]}{see})"
 
@@ -174,7 +177,8 @@ class BadEvents:
         elif not isinstance(self.most, int):
             self._check_share([(self.n_events, event.position, kind, reason)])
         if isinstance(self.most, int) and self.total > self.most:
-            self._stop(event.position, self.counts, f"{self.most} are allowed", reason)
+            allowed = f"{self.most} are allowed"
+            self._stop(event.position, self.counts, self._often, allowed, reason)
 
     @contextmanager
     def in_order(self, batch: Any) -> Iterator[None]:
@@ -208,23 +212,28 @@ class BadEvents:
 
     def _check_share(self, bad: list[tuple[int, Any, str, str]]) -> None:
         """Stop if the latest bad events, with their numbers in the stream, are too many."""
+        # Events behind the one at which the stream stops may have been taken, too.
         counts = self.counts - Counter(kind for _, _, kind, _ in bad)
+        often = self._often - Counter(reason for *_, reason in bad)
         for n, position, kind, reason in bad:
             counts[kind] += 1
+            often.update([reason] if reason in self._first else [])
             if self._are_too_many(counts.total(), n):
-                self._stop(position, counts, self._allowed(n), reason)
+                self._stop(position, counts, often, self._allowed(n), reason)
 
-    def _stop(self, position: Any, counts: Counter[str], allowed: str, reason: str) -> None:
+    def _stop(
+        self, position: Any, counts: Counter[str], often: Counter[str], allowed: str, reason: str
+    ) -> None:
         found = ", ".join(f"{n:,} {kind}" for kind, n in counts.most_common())
         raise BadEventError(
             f"{position}: {counts.total():,} events could not be used ({found}), {allowed}; "
-            f"the last one: {reason}; most often: {self.most_frequent}"
+            f"the last one: {reason}; most often: {self._most_frequent(often)}"
         )
 
     def _allowed(self, n: int) -> str:
         if isinstance(self.most, float):
             return f"{self.most:.2%} of {max(n, _LEAST_FOR_SHARE):,} are allowed"
-        return f"more than half of {n:,} (most=1.0, --max-errors 100% goes on nevertheless)"
+        return f"more than half of {n:,} (to go on: --max-errors 100%, in Python most=1.0)"
 
     def _are_too_many(self, total: int, n: int) -> bool:
         """Tell whether so many bad events are too large a share of the first n."""

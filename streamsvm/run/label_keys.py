@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from streamsvm.model_files.json_values import as_json
-
-_MOST_A_KEY = 16
 
 
 class LabelKeys:
@@ -23,7 +21,8 @@ class LabelKeys:
     Parameters
     ----------
     most
-        The largest number of keys of either kind that are kept; the oldest are forgotten first.
+        The largest number of labels that wait, and of keys of events that wait no longer; the
+        oldest are forgotten first.
 
     """
 
@@ -31,13 +30,16 @@ class LabelKeys:
         self.most = most
         self.counts: Counter[str] = Counter()
         # Of each key: its labels and their times, in the order in which they came.
-        self._waiting: OrderedDict[Any, list[tuple[Any, float]]] = OrderedDict()
+        self._waiting: OrderedDict[Any, deque[tuple[Any, float]]] = OrderedDict()
+        self._n_waiting = 0
+        # Of keys whose labels were forgotten: the time of the latest of these.
+        self._forgotten: OrderedDict[Any, float] = OrderedDict()
         # Keys of events that wait no longer: whether they got a label, or were given up.
         self._past: OrderedDict[Any, bool] = OrderedDict()
 
     def __len__(self) -> int:
         """Return how many labels wait for their events."""
-        return sum(map(len, self._waiting.values()))
+        return self._n_waiting
 
     def note(self, key: Any, has_label: bool) -> None:
         """Note that an event waits no longer.
@@ -71,15 +73,39 @@ class LabelKeys:
             The label.
 
         """
-        waiting = self._waiting.get(key, [])
-        is_certain = len(waiting) == 1 and key not in self._past
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            return None
+        is_certain = len(waiting) == 1 and key not in self._past and key not in self._forgotten
         while waiting and not is_certain and waiting[0][1] < moment:
-            waiting.pop(0)
+            self._take_first(key)
             self.counts["second_label"] += 1
-        label = waiting.pop(0)[0] if waiting else None
+        return self._take_first(key)[0] if waiting else None
+
+    def is_forgotten(self, key: Any, moment: float) -> bool:
+        """Tell whether the label of an event came before it, and was forgotten.
+
+        Parameters
+        ----------
+        key, moment
+            The event's key and time; NaN: it has none.
+
+        Returns
+        -------
+        bool
+            True: labels of this key that still wait are those of later events.
+
+        """
+        return moment <= self._forgotten.get(key, -math.inf)
+
+    def _take_first(self, key: Any) -> tuple[Any, float]:
+        """Remove the label of a key that came first, and return it with its time."""
+        waiting = self._waiting[key]
+        first = waiting.popleft()
         if not waiting:
-            self._waiting.pop(key, None)
-        return label
+            del self._waiting[key]
+        self._n_waiting -= 1
+        return first
 
     def is_second(self, key: Any, moment: float, event_moment: float | None) -> bool:
         """Tell whether a label can belong to none but an earlier event; count it then.
@@ -113,14 +139,21 @@ class LabelKeys:
             The label, its key and its time.
 
         """
-        waiting = self._waiting.setdefault(key, [])
-        if waiting and (math.isnan(moment) or len(waiting) == _MOST_A_KEY):
-            # Without times, the newer of two labels that come before their event counts.
-            waiting.pop(0)
-            self.counts["without_event"] += 1
-        waiting.append((label, moment))
-        while len(self._waiting) > self.most:
-            self.counts["without_event"] += len(self._waiting.popitem(last=False)[1])
+        if key in self._waiting and math.isnan(moment):
+            # Without times the first label counts, as it does after its event.
+            self.counts["second_label"] += 1
+            return
+        self._waiting.setdefault(key, deque()).append((label, moment))
+        self._n_waiting += 1
+        if self._n_waiting > self.most:
+            self._forget(next(iter(self._waiting)))
+
+    def _forget(self, key: Any) -> None:
+        _, moment = self._take_first(key)
+        self.counts["without_event"] += 1
+        self._forgotten[key] = max(moment, self._forgotten.pop(key, -math.inf))
+        if len(self._forgotten) > self.most:
+            self._forgotten.popitem(last=False)
 
     def state(self) -> dict[str, Any]:
         """Return the labels and keys as JSON values, for `resume`."""
@@ -130,7 +163,9 @@ class LabelKeys:
             for label, moment in labels
         ]
         past = [[as_json(key, "the key"), has_label] for key, has_label in self._past.items()]
-        return {"early": early, "past": past, "key_counts": dict(self.counts)}
+        forgotten = [[as_json(key, "the key"), moment] for key, moment in self._forgotten.items()]
+        counts = dict(self.counts)
+        return {"early": early, "past": past, "forgotten": forgotten, "key_counts": counts}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Continue from what `state` returned.
@@ -143,8 +178,11 @@ class LabelKeys:
         """
         self._waiting = OrderedDict()
         for key, label, *moment in state["early"]:
-            self._waiting.setdefault(key, []).append((label, moment[0] if moment else math.nan))
+            one = label, moment[0] if moment else math.nan
+            self._waiting.setdefault(key, deque()).append(one)
+        self._n_waiting = len(state["early"])
         self._past = OrderedDict(state.get("past", []))
+        self._forgotten = OrderedDict(state.get("forgotten", []))
         self.counts = Counter(state.get("key_counts", {}))
 
 

@@ -193,6 +193,10 @@ class LateLabels:
                 found.append(_REFUSED)
             elif label is not None:
                 found.append(label)
+            elif self._keys.is_forgotten(key, moment):
+                reason = "its label came before it and was given up: hold more (--hold-most, most=)"
+                feeder.bad.take(event_of(batch, i), "label given up", reason)
+                found.append(_REFUSED)
             elif (early := self._keys.label_of(key, moment)) is not None:
                 self._counts["before_event"] += 1
                 self._counts["answered"] += 1

@@ -64,6 +64,7 @@ class RunReport:
     learnt: int = 0
     bad: dict[str, int] = field(default_factory=dict)
     dead_letters: str | None = None  # the file of those that could not be used, if there is one
+    resumed: str | None = None  # the checkpoint that the run went on from, and where
     late: dict[str, int] = field(default_factory=dict)  # `LateLabels.counts`
     clipped: dict[str, int] = field(default_factory=dict)  # the scaler's `n_clipped`
     source: dict[str, int] = field(default_factory=dict)  # counts of the source, if it has any

@@ -197,11 +197,11 @@ def test_too_many_events_and_labels_are_given_up_oldest_first():
 
 def test_a_label_that_comes_twice_is_counted():
     items = [("label", "a", True), ("label", "a", False), ("event", "b", {"a": 1.0})]
-    items += [("event", "a", {"a": 0.0}), ("label", "b", True), ("label", "b", True)]
+    items += [("event", "a", {"a": 0.0}), ("label", "b", False), ("label", "b", True)]
     _, report = run_script(items)
+    # The first one counts, whether it comes before its event or after it.
     assert report.labels == {"False": 1, "True": 1}
-    # The first label of a, and the second of b.
-    assert (report.late["without_event"], report.late["second_label"]) == (1, 1)
+    assert (report.late["without_event"], report.late["second_label"]) == (0, 2)
     assert report.late["labels_held"] == 0
 
 
@@ -243,6 +243,20 @@ def test_keys_that_come_again_with_labels_delivered_twice(copies, has_times, tmp
     n_second = report.late["second_label"] + report.late["labels_held"]
     assert n_second == 400 * (copies - 1) and report.late["labels_held"] <= 10
     assert [learner.predict_one({"a": a}) for a in (-2.0, -0.5, 0.5, 2.0)] == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("most", [100_000, 300])
+def test_keys_that_come_again_after_all_their_labels(most):
+    a = np.random.default_rng(0).normal(size=400).tolist()
+    items = [("label", i % 5, v > 0) for i, v in enumerate(a)]
+    items += [("event", i % 5, {"a": v}) for i, v in enumerate(a)]
+    source = type("Source", (Timed,), {"times": [i + 0.5 for i in range(400)] + [*range(400)]})
+    bad = BadEvents("skip", most=1.0)
+    run = Run(source(items), LASVMClassifier(), late=LateLabels(most=most), bad_events=bad)
+    report = run.execute()
+    # The first hundred labels were given up: their events must not get those of later ones.
+    assert report.learnt == min(most, 400) and report.accuracy > 0.9
+    assert bad.total == report.late["without_event"] == 400 - report.learnt
 
 
 def late_copies(items, times):

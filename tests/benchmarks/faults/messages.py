@@ -271,7 +271,10 @@ def misspelt(_: Path) -> None:
 def nested(_: Path) -> None:
     found = [{"user": {"age": e["a"]}, "b": e["b"], "y": e["y"]} for e in examples(200)]
     _, _, letters = learn([*payloads(examples(300)), *payloads(found)])
-    expect(len(letters) == 200 and letters[0]["reason"] == "feature `user` is a dict", letters[:1])
+    expect(
+        len(letters) == 200 and letters[0]["reason"].startswith("feature `user` is a dict"),
+        letters[:1],
+    )
     _, model, letters = learn(payloads(found), transform=flatten)
     names = sorted(model["SVMSGDClassifier"].feature_names)
     expect(not letters and names == ["b", "user.age"], names)
