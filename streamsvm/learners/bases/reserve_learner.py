@@ -71,18 +71,27 @@ class ReserveLearner(DualKernelLearner):
         facts["number"], facts["sign"], facts["weight"] = numbers, signs, weights
         # Rows of number 0 are only predicted.
         facts["arrived"] = seen + np.cumsum(numbers > 0)
-        # Of several classes the last column is the least margin of the row's class.
-        facts["margin"] = signs * margins if margins.ndim == 1 else margins[:, -1]
+        facts["margin"] = self._least_margins(signs, margins)
         self._reserve.add(x, facts)
+
+    def _least_margins(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return y f(x) of rows, the least one if there are several problems."""
+        # Of several classes the last column is the least margin of the row's class.
+        return signs * margins if margins.ndim == 1 else margins[:, -1]
+
+    def _least_margin(self, sign: float, margins: np.ndarray) -> float:
+        """Return the same for one event, whose margins are (1, 1) or (1, columns)."""
+        margin = margins.item(-1)
+        return margin * sign if margins.size == 1 else margin
 
     def _after_event(self, path: EventPath, sign: float, box: float) -> None:
         # First: a trial of scale and width replaces the reserve by one that has this row already.
-        reserve, margin, n = self._reserve, path.margins.item(-1), self._n_learnt.item()
-        if path.margins.size == 1:
-            margin *= sign
-        if margin < reserve.threshold:
-            row = scaled_rows(path.row(), self._factors)
-            reserve.add_one(row, (n, n, sign, path.weight, margin))
+        reserve, n = self._reserve, self._n_learnt.item()
+        if reserve.most != 0:
+            margin = self._least_margin(sign, path.margins)
+            if margin < reserve.threshold:
+                row = scaled_rows(path.row(), self._factors)
+                reserve.add_one(row, (n, n, sign, path.weight, margin))
         reserve.now = n
         # `super()` would take as long as what is called.
         DualKernelLearner._after_event(self, path, sign, box)
@@ -94,7 +103,9 @@ class ReserveLearner(DualKernelLearner):
         """Return the rows of the reserve, to be looked at again."""
         return SecondLooks(self)
 
-    def _look_again(self, finish: Callable[[], None]) -> None:
+    def _look_again(
+        self, finish: Callable[[], None], allowed: Callable[[], float] = lambda: 0.0
+    ) -> None:
         """Call `finish`, then learn rows of the reserve that violate optimality, until none does.
 
         Parameters
@@ -102,6 +113,9 @@ class ReserveLearner(DualKernelLearner):
         finish
             A function that leads to the optimum over the examples kept. Between its calls others
             may learn: their examples are looked at when the learner finishes again.
+        allowed
+            Returns the gap that the rows of the reserve may have together: at most so much is
+            enough, even if some violate optimality.
 
         """
         with self._lock:
@@ -110,7 +124,7 @@ class ReserveLearner(DualKernelLearner):
         while not is_over:
             finish()
             with self._lock:
-                is_over = not second_looks.learn_violating()
+                is_over = not second_looks.learn_violating(allowed())
 
     @property
     def memory_parts(self) -> dict[str, int]:
