@@ -1,7 +1,8 @@
 """The duality gap of a model: exact on the examples kept, estimated on those left out.
 
 The part of the examples kept is measured by each solver (see `streamsvm.solvers.gap`). An example
-that was left out has no coefficient: it adds its hinge loss, which is estimated from a sample.
+that was left out has no coefficient: it adds its hinge loss. The sum of these is estimated from a
+sample. Those that a learner still has in its reserve have most of it, and can be computed.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ class Discarded(NamedTuple):
     high: float
     box: float  # the sum of the C_i of these examples
 
+
+MOST_OF_RESERVE = 2000
+"""Of a larger reserve so many rows are drawn: as many kernel rows cost a fraction of a second."""
 
 NONE_DISCARDED = Discarded(0.0, 0.0, 0.0, 0.0)
 
@@ -84,6 +88,7 @@ def measured(
     n_sampled: int,
     n_before: int = 0,
     draws: random.Random | None = None,
+    n_of_reserve: int = 0,
 ) -> dict[str, float | None]:
     """Return the normalised gap of a learner and its parts.
 
@@ -100,6 +105,9 @@ def measured(
         that the learner does not keep are no part of the problem.
     draws
         The generator that chooses from the sample; None: one with seed 0.
+    n_of_reserve
+        How many rows of the learner's reserve to compute the loss of, at most. 0: they are sampled
+        as all others.
 
     Returns
     -------
@@ -113,7 +121,7 @@ def measured(
     kept = learner.kept_gap()
     left_out = NONE_DISCARDED
     if sample is not None:
-        left_out = _left_out(learner, sample, kept.shift, n_sampled, n_before, draws)
+        left_out = _left_out(learner, sample, kept.shift, n_sampled, n_before, draws, n_of_reserve)
     box = kept.box + left_out.box
     if not box > 0.0:
         return dict.fromkeys(GAPS)
@@ -135,6 +143,7 @@ def _left_out(
     n_sampled: int,
     n_before: int,
     draws: random.Random | None,
+    n_of_reserve: int,
 ) -> Discarded:
     """Estimate the losses of the examples that the problem is about and the model does not keep."""
     window = learner.window
@@ -143,14 +152,33 @@ def _left_out(
         n_about = min(window, n_about)
     if window is not None:
         sample.forget_old()
-    kept = np.sort(learner.kept_numbers())
-    x, signs, weights = sample.draw(n_sampled, len(learner.feature_names), kept, draws)
-    if not len(signs):
+    kept, d = np.sort(learner.kept_numbers()), len(learner.feature_names)
+    n_out = max(0, n_about - len(kept))
+    if n_of_reserve and hasattr(learner, "reserve_sample"):
+        drawn = learner.reserve_sample(n_of_reserve, n_before, draws or random.Random(0))
+        *examples, numbers = drawn
+        n_others = max(0, n_out - len(numbers))
+        others = sample.draw(n_sampled, d, np.union1d(kept, numbers), draws)
+        # Of some that are left out, but none of them in the sample, nothing would be known.
+        if len(numbers) and (n_others == 0 or len(others[1])):
+            of_reserve = _sum_of_losses(learner, shift, examples, len(numbers))
+            of_others = _sum_of_losses(learner, shift, others, n_others)
+            return Discarded(*map(sum, zip(of_reserve, of_others, strict=True)))
+    drawn = sample.draw(n_sampled, d, kept, draws)
+    return _sum_of_losses(learner, shift, drawn, n_out) if len(drawn[1]) else NONE_DISCARDED
+
+
+def _sum_of_losses(learner: Any, shift: float, examples: Any, n: int) -> Discarded:
+    """Estimate the sum of losses of n examples from rows, signs and weights of some or all."""
+    x, signs, weights = examples
+    if n == 0:
         return NONE_DISCARDED
     boxes = learner.boxes_now(signs, weights)
-    margins = learner.margins_of(x) + shift
-    losses = boxes * learner.losses_of(signs, margins)
-    return discarded(losses, boxes, max(0, n_about - len(kept)))
+    losses = boxes * learner.losses_of(signs, learner.margins_of(x) + shift)
+    if len(losses) == n:
+        total = float(losses.sum())
+        return Discarded(total, total, total, float(boxes.sum()))
+    return discarded(losses, boxes, n)
 
 
 def sampled_objective(learner: Any, sample: PassedBy) -> float | None:

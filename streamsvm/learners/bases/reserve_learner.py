@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -12,8 +13,8 @@ from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.dual_kernel_learner import DualKernelLearner
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.reserve import FACTS, Reserve
-from streamsvm.learners.bases.scaled_rows import scaled_rows
-from streamsvm.learners.bases.second_looks import SecondLooks
+from streamsvm.learners.bases.scaled_rows import scaled_rows, unscaled_rows
+from streamsvm.learners.bases.second_looks import SecondLooks, some_rows
 from streamsvm.support.rows import Rows
 
 
@@ -125,6 +126,38 @@ class ReserveLearner(DualKernelLearner):
             finish()
             with self._lock:
                 is_over = not second_looks.learn_violating(allowed())
+
+    def reserve_sample(
+        self, n: int, n_before: int, draws: random.Random
+    ) -> tuple[Rows, np.ndarray, np.ndarray, np.ndarray]:
+        """Return rows of the reserve that the model does not keep now.
+
+        Parameters
+        ----------
+        n
+            How many at most: all of them, or so many drawn at random.
+        n_before
+            Of examples that came after so many.
+        draws
+            The generator that chooses.
+
+        Returns
+        -------
+        Rows as they came; their signs and weights; and the numbers of all rows of the reserve that
+        are not kept. None at all if an example came more than once.
+
+        """
+        with self._lock:
+            x, facts = self._reserve.rows()
+            is_outside = ~np.isin(facts["number"], self.kept_numbers())
+            outside = np.flatnonzero(is_outside & (facts["arrived"] > n_before))
+            if len(facts) < len(self._reserve):
+                outside = outside[:0]
+            rows = outside
+            if len(outside) > n:
+                rows = outside[np.sort(draws.sample(range(len(outside)), n))]
+            found = unscaled_rows(some_rows(x, rows), self._factors)
+            return found, facts["sign"][rows], facts["weight"][rows], facts["number"][outside]
 
     @property
     def memory_parts(self) -> dict[str, int]:
