@@ -208,9 +208,9 @@ class LaRankClassifier(LaRankModel):
             Called after each sweep with (the largest violation, number of support vectors). An
             exception in it, or Ctrl-C, leaves a model that can be used.
         share
-            Stop when the gap over the patterns kept and the reserve is below C (the papers' rule)
-            or below this share of the dual, whichever is larger; at least 0, 0.01 by default. At 0,
-            go on until no violation is above `tau`.
+            Stop when the gap over the patterns kept is below C (the papers' rule) or below this
+            share of the dual, whichever is larger, and what the reserve adds to the gap, too; at
+            least 0, 0.01 by default. At 0, go on until no violation is above `tau`.
 
         Raises
         ------
@@ -219,8 +219,6 @@ class LaRankClassifier(LaRankModel):
 
         """
         check_number("share", share, 0)
-        # Half of the gap for the patterns kept, the other for the reserve.
-        of_kept = 0.5 if len(self._reserve) else 1.0
 
         def allowed() -> float:
             return max(self._C, share * self.dual) if share > 0.0 else 0.0
@@ -231,13 +229,13 @@ class LaRankClassifier(LaRankModel):
                     d = len(self._schema)
                     kernel = self._bound_kernel(self._state)
                     worst = larank_finish.finish_some(self._state, kernel, self._schedule, d)
-                    enough = self.kept_gap().total <= of_kept * allowed()
+                    enough = self.kept_gap().total <= allowed()
                 if worst <= self.tau or (enough and share > 0.0):
                     return
                 if progress is not None:
                     progress(worst, self.n_support_vectors)
 
-        self._look_again(finish, lambda: allowed() - self.kept_gap().total)
+        self._look_again(finish, allowed)
 
 
 _BALANCED = "class_weight='balanced': use a dict {label: factor of C}; later classes are not known"
