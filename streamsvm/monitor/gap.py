@@ -156,25 +156,32 @@ def _left_out(
     n_out = max(0, n_about - len(kept))
     if n_of_reserve and hasattr(learner, "reserve_sample"):
         drawn = learner.reserve_sample(n_of_reserve, n_before, draws or random.Random(0))
-        *examples, numbers = drawn
-        n_others = max(0, n_out - len(numbers))
-        others = sample.draw(n_sampled, d, np.union1d(kept, numbers), draws)
-        # Of some that are left out, but none of them in the sample, nothing would be known.
-        if len(numbers) and (n_others == 0 or len(others[1])):
-            of_reserve = _sum_of_losses(learner, shift, examples, len(numbers))
-            of_others = _sum_of_losses(learner, shift, others, n_others)
-            return Discarded(*map(sum, zip(of_reserve, of_others, strict=True)))
+        *of_reserve, numbers = drawn
+        if len(numbers):
+            of_others = sample.draw(n_sampled, d, np.union1d(kept, numbers), draws)
+            n_others = max(0, n_out - len(numbers))
+            losses, boxes = _losses_of(learner, shift, of_reserve)
+            if len(of_others[1]):
+                others = _sum_of(*_losses_of(learner, shift, of_others), n_others)
+            else:
+                # They are few, or the sample had some: at most each loses as much as the worst.
+                most, box = max(losses.max(), boxes.mean()), boxes.mean()
+                others = Discarded(0.0, 0.0, n_others * most, n_others * box)
+            parts = _sum_of(losses, boxes, len(numbers)), others
+            return Discarded(*(float(sum(values)) for values in zip(*parts, strict=True)))
     drawn = sample.draw(n_sampled, d, kept, draws)
-    return _sum_of_losses(learner, shift, drawn, n_out) if len(drawn[1]) else NONE_DISCARDED
+    return _sum_of(*_losses_of(learner, shift, drawn), n_out) if len(drawn[1]) else NONE_DISCARDED
 
 
-def _sum_of_losses(learner: Any, shift: float, examples: Any, n: int) -> Discarded:
-    """Estimate the sum of losses of n examples from rows, signs and weights of some or all."""
+def _losses_of(learner: Any, shift: float, examples: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return C_i max(0, 1 - y_i f(x_i)), and C_i, of examples: rows, signs and weights."""
     x, signs, weights = examples
-    if n == 0:
-        return NONE_DISCARDED
     boxes = learner.boxes_now(signs, weights)
-    losses = boxes * learner.losses_of(signs, learner.margins_of(x) + shift)
+    return boxes * learner.losses_of(signs, learner.margins_of(x) + shift), boxes
+
+
+def _sum_of(losses: np.ndarray, boxes: np.ndarray, n: int) -> Discarded:
+    """Return the sum of the losses of n examples, estimated if only some are given."""
     if len(losses) == n:
         total = float(losses.sum())
         return Discarded(total, total, total, float(boxes.sum()))

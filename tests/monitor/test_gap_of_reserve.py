@@ -20,7 +20,7 @@ def rows(seed=0):
 
 
 @pytest.mark.parametrize(
-    ("reserve", "n_of_reserve", "narrower"), [(None, 2000, 0.5), (150, 2000, 0.9), (None, 200, 0.9)]
+    ("reserve", "n_of_reserve", "narrower"), [(None, 2000, 0.3), (900, 2000, 0.8), (None, 300, 0.7)]
 )
 def test_the_interval_covers_and_is_narrower(reserve, n_of_reserve, narrower):
     x, y = rows()
