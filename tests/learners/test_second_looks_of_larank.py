@@ -138,6 +138,17 @@ def test_a_window_is_not_left():
     assert gap <= 5e-3 * dual
 
 
+def test_examples_of_one_class_alone_are_looked_at_when_there_is_another():
+    x, _ = rows(60)
+    model = LaRankClassifier(RBF, reserve=60, seed=1)
+    model.learn_many(x[:30], np.zeros(30, int))
+    assert model.n_support_patterns == 0 and len(model._reserve) == 30
+    model.finish()
+    model.learn_many(x[30:], np.ones(30, int))
+    model.finish(share=0.0)
+    assert model.kept_numbers().min() <= 30
+
+
 def test_what_does_not_go_together_is_refused():
     with pytest.raises(ParameterError, match="reserve=5 with K=2: K keeps all examples"):
         LaRankClassifier(reserve=5, K=2)

@@ -123,10 +123,11 @@ class SecondLooks:
     def _compute(self, now: Any) -> None:
         """Compute f of all rows; of those kept it is known by their gradients."""
         slots = np.argsort(now.numbers, kind="stable")
-        at = np.searchsorted(now.numbers[slots], self._facts["number"])
-        slot = slots[np.minimum(at, len(slots) - 1)]
-        is_kept = now.numbers[slot] == self._facts["number"]
-        self._f[is_kept] = self._f_of_kept(slot[is_kept])
+        # The last one stands for all that are not found: no example has the number 0.
+        kept = np.append(now.numbers[slots], 0)
+        at = np.searchsorted(kept[:-1], self._facts["number"])
+        is_kept = kept[at] == self._facts["number"]
+        self._f[is_kept] = self._f_of_kept(slots[at[is_kept]])
         others = np.flatnonzero(~is_kept)
         self._f[others] = self._f_of(some_rows(self._x, others))
 
