@@ -53,6 +53,7 @@ def margins_of_classes(y: np.ndarray, scores: np.ndarray) -> np.ndarray:
 class LaRankModel(ReserveLearner):
     """Base class of `LaRankClassifier`: its state and its scores of classes, and what they say."""
 
+    _draws: np.ndarray
     K: int | None
     max_classes: int | None
     max_support_vectors: int | None
