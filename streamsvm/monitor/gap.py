@@ -32,6 +32,9 @@ class Discarded(NamedTuple):
 MOST_OF_RESERVE = 2000
 """Of a larger reserve so many rows are drawn: as many kernel rows cost a fraction of a second."""
 
+_MORE_DOUBT = 1.2
+"""Losses of the reserve are certain: for that, other examples may be as much less certain."""
+
 NONE_DISCARDED = Discarded(0.0, 0.0, 0.0, 0.0)
 
 
@@ -154,23 +157,31 @@ def _left_out(
         sample.forget_old()
     kept, d = np.sort(learner.kept_numbers()), len(learner.feature_names)
     n_out = max(0, n_about - len(kept))
-    if n_of_reserve and hasattr(learner, "reserve_sample"):
-        drawn = learner.reserve_sample(n_of_reserve, n_before, draws or random.Random(0))
-        *of_reserve, numbers = drawn
-        if len(numbers):
-            of_others = sample.draw(n_sampled, d, np.union1d(kept, numbers), draws)
-            n_others = max(0, n_out - len(numbers))
-            losses, boxes = _losses_of(learner, shift, of_reserve)
-            if len(of_others[1]):
-                others = _sum_of(*_losses_of(learner, shift, of_others), n_others)
-            else:
-                # They are few, or the sample had some: at most each loses as much as the worst.
-                most, box = max(losses.max(), boxes.mean()), boxes.mean()
-                others = Discarded(0.0, 0.0, n_others * most, n_others * box)
-            parts = _sum_of(losses, boxes, len(numbers)), others
-            return Discarded(*(float(sum(values)) for values in zip(*parts, strict=True)))
     drawn = sample.draw(n_sampled, d, kept, draws)
+    if n_of_reserve and hasattr(learner, "reserve_sample"):
+        outside = learner.reserve_sample(n_of_reserve, n_before, draws or random.Random(0))
+        *of_reserve, numbers = outside
+        others = sample.draw(n_sampled, d, np.union1d(kept, numbers), draws)
+        n_others = max(0, n_out - len(numbers))
+        # Few of the sample may be others. The choice must not depend on losses, or the interval
+        # would not cover.
+        uncertain, before = _doubt(n_others, len(others[1])), _doubt(n_out, len(drawn[1]))
+        if len(numbers) and uncertain <= _MORE_DOUBT * before:
+            losses, boxes = _losses_of(learner, shift, of_reserve)
+            if len(others[1]):
+                of_others = _sum_of(*_losses_of(learner, shift, others), n_others)
+            else:
+                # Each is assumed to lose at most as much as the worst of the reserve.
+                most, box = max(losses.max(), boxes.mean()), boxes.mean()
+                of_others = Discarded(0.0, 0.0, n_others * most, n_others * box)
+            parts = _sum_of(losses, boxes, len(numbers)), of_others
+            return Discarded(*(float(sum(values)) for values in zip(*parts, strict=True)))
     return _sum_of(*_losses_of(learner, shift, drawn), n_out) if len(drawn[1]) else NONE_DISCARDED
+
+
+def _doubt(n: int, m: int) -> float:
+    """Return the upper bound of `discarded` for n examples, if m have no loss, and C is 1."""
+    return n * min(1.0, (1.0 + _t_quantile(m)) / (m + 1)) if m else float(n)
 
 
 def _losses_of(learner: Any, shift: float, examples: Any) -> tuple[np.ndarray, np.ndarray]:
