@@ -32,7 +32,7 @@ class Discarded(NamedTuple):
 MOST_OF_RESERVE = 2000
 """Of a larger reserve so many rows are drawn: as many kernel rows cost a fraction of a second."""
 
-_MORE_DOUBT = 1.2
+_MORE_DOUBT = 1.5
 """Losses of the reserve are certain: for that, other examples may be as much less certain."""
 
 NONE_DISCARDED = Discarded(0.0, 0.0, 0.0, 0.0)
