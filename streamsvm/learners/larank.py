@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -12,35 +12,26 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import check_number, check_positive, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
-from streamsvm.labels import outputs
 from streamsvm.labels.class_labels import ClassLabels
-from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases.bounds import covered_by
-from streamsvm.learners.bases.dual_kernel_learner import DualKernelLearner
+from streamsvm.learners.bases import larank_model
+from streamsvm.learners.bases.larank_model import LaRankModel
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.learners.bases.support_vectors import SupportPatterns, as_matrix
-from streamsvm.monitor.certificate import Certificate, Looks, papers_bound
+from streamsvm.learners.bases.reserve_learner import new_reserve
 from streamsvm.solvers.bounds import bounds_of
-from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.larank import events as events  # registers the solver
 from streamsvm.solvers.larank import finish as larank_finish
-from streamsvm.solvers.larank import state as larank_state
 from streamsvm.solvers.larank import step as larank
-from streamsvm.solvers.larank.gap import larank_gap
-from streamsvm.solvers.larank.state import LaRankState
-from streamsvm.support import states, stores
 from streamsvm.support.declaration import Field, Range
 from streamsvm.support.draws import new_draws
-from streamsvm.support.rows import Rows
 
-_CANDIDATES, _MOST_CANDIDATES, _ANY = 16, 4096, 2**62
+_CANDIDATES, _MOST_CANDIDATES = 16, 4096
 """The default of `candidates`, and the most: each step draws so many patterns."""
 
 _MOST_OPERATIONS = 100
 """The largest number of operations that the adaptive schedule makes between two examples."""
 
 
-class LaRankClassifier(DualKernelLearner):
+class LaRankClassifier(LaRankModel):
     """Online multiclass SVM with kernels: as accurate as a batch SVM after one pass.
 
     The problem solved, over the examples kept, is the multiclass SVM of Crammer and Singer, without
@@ -99,6 +90,12 @@ class LaRankClassifier(DualKernelLearner):
         classes times support patterns. None: no limit.
     max_support_patterns
         The older name of `max_support_vectors`; deprecated.
+    reserve
+        How many rows that are no support patterns are kept for `finish`, which looks at them again,
+        so that one pass ends near the optimum of a batch SVM; 0: none. Those with the smallest
+        margins when they came are kept, the same number from each stretch of the stream; a margin
+        is the score of the row's class less the largest other one. None, the default: as many as
+        fit into 64 MB, with margins below 2.5; none with `max_support_vectors` or `K`.
 
     Attributes
     ----------
@@ -148,6 +145,7 @@ class LaRankClassifier(DualKernelLearner):
         seed: int | None = None,
         max_classes: int | None = 1000,
         max_support_patterns: int | None = None,
+        reserve: int | None = None,
     ) -> None:
         if max_support_patterns is not None:
             warnings.warn(_RENAMED, DeprecationWarning, stacklevel=2)
@@ -176,6 +174,10 @@ class LaRankClassifier(DualKernelLearner):
             ),
         )
         self._draws = new_draws(seed)
+        self.reserve = reserve
+        if K is not None and reserve:
+            raise ParameterError(_ALL_KEPT.format(reserve=reserve, K=K))
+        self._reserve = new_reserve(0 if K is not None else reserve, window, max_support_vectors)
 
     @property
     def _multiclass(self) -> bool:
@@ -192,59 +194,13 @@ class LaRankClassifier(DualKernelLearner):
         yield {"K": 3, "window": 100, "seed": 42}
         yield {"window": 200, "seed": 42}
 
-    # Labels and scores
-
-    _output = outputs.MULTICLASS
-
-    def _new_margins(self, n: int) -> np.ndarray:
-        return np.zeros((n, len(self._labels.seen)))
-
-    # The solver
-
-    _states = larank_state
-    _solver = larank
-    _of_state: ClassVar[tuple[str, ...]] = ("_draws",)
-    _more_counts: ClassVar[dict[str, str]] = {
-        "argmax_new": "n_new",
-        "argmax_old": "n_old",
-        "optimize_steps": "n_optimize",
-    }
-
-    def _new_state(self, n_features: int) -> LaRankState:
-        room = max(4, min(2 * len(self._labels.seen), self.max_classes or _ANY))
-        cache, draws = self._cache_bytes, self._draws
-        return larank_state.new_state(n_features, cache, draws, room, sparse=self._sparse)
-
-    def _state_for(self, n_features: int) -> LaRankState:
-        state: LaRankState = super()._state_for(n_features)
-        n_classes = len(self._labels.seen)
-        if n_classes > state.n_vectors.size:
-            capacity, d = state.box.size, states.n_columns(state)
-            room = max(n_classes, min(2 * n_classes, self.max_classes or _ANY))
-            state = self._state = states.grown(state, capacity, d, self._cache_bytes, room)
-        state.info[0].n_classes = n_classes
-        return state
-
-    def _solve(self, state: LaRankState, rows: tuple[Any, ...], margins: np.ndarray) -> int:
-        kernel = self._bound_kernel(state)
-        done: int = larank.learn_rows(state, kernel, *rows, self._schedule, margins)  # type: ignore[call-arg]
-        return done
-
-    def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
-        state, n = self._state, int(self._state.info[0].n)
-        rows = stores.rows_of(state.store, n, len(self._schema))
-        return rows, larank_state.coefficients(state), state.store.entered[:n]
-
-    def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
-        larank.margins_of(state, self._bound_kernel(state), x, out)
-
     def finish(
         self, progress: Callable[[float, int], None] | None = None, share: float = 0.01
     ) -> None:
-        """Improve the support patterns until their duality gap is small (LaRankGap).
+        """Train until the duality gap over the patterns kept and the reserve is small (LaRankGap).
 
-        Examples whose coefficients are all 0 by then are removed. The learner can go on learning
-        afterwards.
+        Examples whose coefficients are all 0 by then are removed. Rows of the reserve that violate
+        optimality are learnt again. The learner can go on learning afterwards.
 
         Parameters
         ----------
@@ -253,8 +209,8 @@ class LaRankClassifier(DualKernelLearner):
             exception in it, or Ctrl-C, leaves a model that can be used.
         share
             Stop when the gap over the patterns kept is below C (the papers' rule) or below this
-            share of the dual, whichever is larger; at least 0, 0.01 by default. At 0, go on until
-            no violation is above `tau`.
+            share of the dual, whichever is larger, and what the reserve adds to the gap, too; at
+            least 0, 0.01 by default. At 0, go on until no violation is above `tau`.
 
         Raises
         ------
@@ -263,129 +219,30 @@ class LaRankClassifier(DualKernelLearner):
 
         """
         check_number("share", share, 0)
-        while self._state is not None:
-            with self._lock:
-                d = len(self._schema)
-                kernel = self._bound_kernel(self._state)
-                worst = larank_finish.finish_some(self._state, kernel, self._schedule, d)
-                enough = self.kept_gap().total <= max(self._C, share * self.dual)
-            if worst <= self.tau or (enough and share > 0.0):
-                return
-            if progress is not None:
-                progress(worst, self.n_support_vectors)
 
-    # Inspection
+        def allowed() -> float:
+            return max(self._C, share * self.dual) if share > 0.0 else 0.0
 
-    @property
-    def n_support_vectors(self) -> int:
-        """Number of nonzero coefficients, over all classes."""
-        return 0 if self._state is None else int(self._state.n_vectors.sum())
+        def finish() -> None:
+            while self._state is not None:
+                with self._lock:
+                    d = len(self._schema)
+                    kernel = self._bound_kernel(self._state)
+                    worst = larank_finish.finish_some(self._state, kernel, self._schedule, d)
+                    enough = self.kept_gap().total <= allowed()
+                if worst <= self.tau or (enough and share > 0.0):
+                    return
+                if progress is not None:
+                    progress(worst, self.n_support_vectors)
 
-    @property
-    def n_support_patterns(self) -> int:
-        """Number of examples with a nonzero coefficient for some class."""
-        return 0 if self._state is None else int(self._state.info[0].n_alive)
-
-    def support_vectors(self) -> SupportPatterns:  # type: ignore[override]
-        """Return copies of the support patterns, in the order in which they entered the model."""
-        names, seen = self.feature_names, self._labels.seen
-        if self._state is None:
-            rows = as_matrix(np.zeros((0, len(names)), np.float32))
-            return SupportPatterns(names, rows, np.zeros((0, len(seen))), [], list(seen))
-        rows, coefficients, entered = self._unscaled_expansion()
-        kept = np.flatnonzero(entered)
-        kept = kept[np.argsort(entered[kept], kind="stable")]
-        labels = [seen[c] for c in self._state.y[kept].tolist()]
-        k = len(seen)
-        return SupportPatterns(names, as_matrix(rows)[kept], coefficients[kept, :k], labels, seen)
-
-    @property
-    def has_looks(self) -> bool:  # type: ignore[override]
-        """Whether the solver looks at examples after its steps: with `K` only."""
-        return self.K is not None
-
-    @property
-    def looks(self) -> Looks:
-        """The sums of looks so far, which estimate and bound the mean gap; none without `K`."""
-        return Looks() if self._state is None else Looks.of(self._state.info[0])
-
-    @property
-    def certificate(self) -> Certificate:
-        """A bound on the mean normalised gap so far, with 95 % probability; None without `K`."""
-        if self.K is None:
-            return Certificate(None, _NO_CERTIFICATE)
-        value = self.looks.bound()
-        if value is None:
-            return Certificate(None, "no example was looked at yet")
-        bounded = self.window or self.max_support_vectors
-        about = "the examples kept at each moment" if bounded else "all examples so far"
-        return Certificate(value, f"of {about}")
-
-    @property
-    def papers_certificate(self) -> Certificate:
-        """The bound in the papers' form, in expectation: several times as large, for equal C_i."""
-        is_covered = self.K is not None and not self.max_support_vectors and self._state is not None
-        value = papers_bound(self._state.info[0], blocks=True) if is_covered else None
-        return Certificate(value, "the papers' bound is for uniform steps (K), no budget, one C_i")
-
-    @property
-    def squared_norm(self) -> float:
-        """The square of |w|, over all classes."""
-        if self._state is None:
-            return 0.0
-        own = np.maximum(larank_state.coefficients(self._state), 0.0).sum()
-        return max(0.0, 2.0 * (float(own) - self.dual))
-
-    @property
-    def covers(self) -> str:
-        """What the gap is about: "kept" examples, the "stream", its "window", or "merged" ones."""
-        if self.K is not None and self.max_support_vectors is None:
-            return "kept"
-        return covered_by(self.window, self.max_support_vectors, "project")
-
-    def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the C_i that examples of these signs and weights would have now.
-
-        Parameters
-        ----------
-        signs
-            float64 (n,): +1 or -1; for several classes their numbers 0, 1, ...
-        weights
-            float64 (n,): example weights, at least 0.
-
-        Returns
-        -------
-        float64 (n,): C times class weight times example weight.
-
-        """
-        labels = LabelColumn(signs.astype(np.int64), self._labels.seen)
-        return self._costs_of(signs, labels) * weights
-
-    def kept_gap(self) -> KeptGap:
-        """Return the measured duality gap on the examples kept.
-
-        Returns
-        -------
-        The gap, not normalised. The learner has learnt an example.
-
-        """
-        return larank_gap(self._state)
-
-    def at_bound(self) -> np.ndarray:
-        """Return whether each nonzero coefficient is at its upper bound C_i.
-
-        Returns
-        -------
-        bool, one value for each nonzero coefficient. The learner has learnt an example.
-
-        """
-        return larank_state.bounded(self._state)
+        self._look_again(finish, allowed)
 
 
-_NO_CERTIFICATE = (
-    "no certificate: because LaRank drops examples; with K= it keeps all, and has a certificate"
-)
 _BALANCED = "class_weight='balanced': use a dict {label: factor of C}; later classes are not known"
+_ALL_KEPT = (
+    "reserve={reserve!r} with K={K!r}: K keeps all examples, and leaves none for a reserve; leave "
+    "one of them out"
+)
 _RENAMED = "max_support_patterns is called max_support_vectors now, as in the other learners"
 
 
@@ -395,4 +252,6 @@ register_learner(
     renamed={"max_support_patterns": "max_support_vectors"},
     older={"max_classes": None},  # there was no limit
     attributes={"draws": ("_draws", Field((1,), np.uint64, range=Range(1)))},
+    more=larank_model.as_file,
+    read_more=larank_model.read,
 )

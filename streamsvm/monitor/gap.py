@@ -1,7 +1,8 @@
 """The duality gap of a model: exact on the examples kept, estimated on those left out.
 
 The part of the examples kept is measured by each solver (see `streamsvm.solvers.gap`). An example
-that was left out has no coefficient: it adds its hinge loss, which is estimated from a sample.
+that was left out has no coefficient: it adds its hinge loss. The sum of these is estimated from a
+sample. Those that a learner still has in its reserve have most of it, and can be computed.
 """
 
 from __future__ import annotations
@@ -27,6 +28,12 @@ class Discarded(NamedTuple):
     high: float
     box: float  # the sum of the C_i of these examples
 
+
+MOST_OF_RESERVE = 2000
+"""Of a larger reserve so many rows are drawn: as many kernel rows cost a fraction of a second."""
+
+_MORE_DOUBT = 1.5
+"""Losses of the reserve are certain: for that, other examples may be as much less certain."""
 
 NONE_DISCARDED = Discarded(0.0, 0.0, 0.0, 0.0)
 
@@ -84,6 +91,7 @@ def measured(
     n_sampled: int,
     n_before: int = 0,
     draws: random.Random | None = None,
+    n_of_reserve: int = 0,
 ) -> dict[str, float | None]:
     """Return the normalised gap of a learner and its parts.
 
@@ -100,6 +108,9 @@ def measured(
         that the learner does not keep are no part of the problem.
     draws
         The generator that chooses from the sample; None: one with seed 0.
+    n_of_reserve
+        How many rows of the learner's reserve to compute the loss of, at most. 0: they are sampled
+        as all others.
 
     Returns
     -------
@@ -113,7 +124,7 @@ def measured(
     kept = learner.kept_gap()
     left_out = NONE_DISCARDED
     if sample is not None:
-        left_out = _left_out(learner, sample, kept.shift, n_sampled, n_before, draws)
+        left_out = _left_out(learner, sample, kept.shift, n_sampled, n_before, draws, n_of_reserve)
     box = kept.box + left_out.box
     if not box > 0.0:
         return dict.fromkeys(GAPS)
@@ -135,6 +146,7 @@ def _left_out(
     n_sampled: int,
     n_before: int,
     draws: random.Random | None,
+    n_of_reserve: int,
 ) -> Discarded:
     """Estimate the losses of the examples that the problem is about and the model does not keep."""
     window = learner.window
@@ -143,14 +155,48 @@ def _left_out(
         n_about = min(window, n_about)
     if window is not None:
         sample.forget_old()
-    kept = np.sort(learner.kept_numbers())
-    x, signs, weights = sample.draw(n_sampled, len(learner.feature_names), kept, draws)
-    if not len(signs):
-        return NONE_DISCARDED
+    kept, d = np.sort(learner.kept_numbers()), len(learner.feature_names)
+    n_out = max(0, n_about - len(kept))
+    drawn = sample.draw(n_sampled, d, kept, draws)
+    if n_of_reserve and hasattr(learner, "reserve_sample"):
+        outside = learner.reserve_sample(n_of_reserve, n_before, draws or random.Random(0))
+        *of_reserve, numbers = outside
+        others = sample.draw(n_sampled, d, np.union1d(kept, numbers), draws)
+        n_others = max(0, n_out - len(numbers))
+        # Few of the sample may be others. The choice must not depend on losses, or the interval
+        # would not cover.
+        uncertain, before = _doubt(n_others, len(others[1])), _doubt(n_out, len(drawn[1]))
+        if len(numbers) and uncertain <= _MORE_DOUBT * before:
+            losses, boxes = _losses_of(learner, shift, of_reserve)
+            if len(others[1]):
+                of_others = _sum_of(*_losses_of(learner, shift, others), n_others)
+            else:
+                # Each is assumed to lose at most as much as the worst of the reserve.
+                most, box = max(losses.max(), boxes.mean()), boxes.mean()
+                of_others = Discarded(0.0, 0.0, n_others * most, n_others * box)
+            parts = _sum_of(losses, boxes, len(numbers)), of_others
+            return Discarded(*(float(sum(values)) for values in zip(*parts, strict=True)))
+    return _sum_of(*_losses_of(learner, shift, drawn), n_out) if len(drawn[1]) else NONE_DISCARDED
+
+
+def _doubt(n: int, m: int) -> float:
+    """Return the upper bound of `discarded` for n examples, if m have no loss, and C is 1."""
+    return n * min(1.0, (1.0 + _t_quantile(m)) / (m + 1)) if m else float(n)
+
+
+def _losses_of(learner: Any, shift: float, examples: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return C_i max(0, 1 - y_i f(x_i)), and C_i, of examples: rows, signs and weights."""
+    x, signs, weights = examples
     boxes = learner.boxes_now(signs, weights)
-    margins = learner.margins_of(x) + shift
-    losses = boxes * learner.losses_of(signs, margins)
-    return discarded(losses, boxes, max(0, n_about - len(kept)))
+    return boxes * learner.losses_of(signs, learner.margins_of(x) + shift), boxes
+
+
+def _sum_of(losses: np.ndarray, boxes: np.ndarray, n: int) -> Discarded:
+    """Return the sum of the losses of n examples, estimated if only some are given."""
+    if len(losses) == n:
+        total = float(losses.sum())
+        return Discarded(total, total, total, float(boxes.sum()))
+    return discarded(losses, boxes, n)
 
 
 def sampled_objective(learner: Any, sample: PassedBy) -> float | None:

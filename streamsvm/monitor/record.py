@@ -38,7 +38,11 @@ def record_of(monitor: Any, n_sampled: int) -> dict[str, Any]:
         record |= counts_of(learner)
         # Drawn by the number of examples, not by what was recorded before.
         draws = random.Random(monitor._n)
-        record |= gap.measured(learner, monitor.sampled(), n_sampled, monitor._n_before, draws)
+        # Only on demand: each record of the history would cost as much as learning.
+        n_of_reserve = gap.MOST_OF_RESERVE if n_sampled > monitor.sample else 0
+        record |= gap.measured(
+            learner, monitor.sampled(), n_sampled, monitor._n_before, draws, n_of_reserve
+        )
         record["averaged_gap"] = monitor._mean.value(monitor._n)  # if it is measured now and then
         if learner.covers == "merged":
             # Merged vectors are no examples: of the stream's gap nothing is known.

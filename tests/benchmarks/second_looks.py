@@ -1,22 +1,24 @@
-"""Second looks of LASVM against none and LIBSVM: ``python -m tests.benchmarks.second_looks``.
+"""Second looks against none and LIBSVM: ``python -m tests.benchmarks.second_looks``.
 
-One epoch and `finish`, with ``reserve=0`` and with the default, in some random orders. Printed: the
-mean test error in %, the mean dual, the seconds of the processor of the epoch and of `finish`, the
-number of support vectors and the megabytes of the reserve. ``--libsvm`` adds scikit-learn's SVC
-once (minutes on the large ones); with scikit-learn-intelex installed, its SVC is taken.
+One epoch and `finish`, with ``reserve=0`` and with the default, in some random orders; LASVM, and
+of several classes LaRank, too. Printed: the mean test error in %, the mean dual, the seconds of the
+processor of the epoch and of `finish`, the number of support vectors and the megabytes of the
+reserve. ``--libsvm`` adds scikit-learn's SVC once (minutes on the large ones; no dual of several
+classes); with scikit-learn-intelex installed, its SVC is taken. ``--share`` is that of LaRank's
+`finish`.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
 from sklearn.svm import SVC
 
-from streamsvm import LASVMClassifier, kernels
+from streamsvm import LaRankClassifier, LASVMClassifier, kernels
 from tests.golden import problems
 from tests.golden.problems import FOLDER, Problem
 
@@ -49,15 +51,15 @@ def covtype() -> Problem:
     return Problem(x[:15_000], y[:15_000], x[15_000:], y[15_000:], kernels.RBF(gamma=0.05), 10.0)
 
 
-def run(problem: Problem, order: np.ndarray, reserve: int | None) -> Figures:
-    """Learn one epoch in this order, finish, and test."""
-    model = LASVMClassifier(problem.kernel, C=problem.C, reserve=reserve)
+def run(problem: Problem, order: np.ndarray, cls: Any, reserve: int | None, **how: Any) -> Figures:
+    """Learn one epoch in this order, finish in this way, and test."""
+    model = cls(problem.kernel, C=problem.C, seed=1, reserve=reserve)
     x, y = np.ascontiguousarray(problem.x[order]), problem.y[order]
     start = time.process_time()
     model.learn_many(x, y)
     middle = time.process_time()
     size = model.memory_parts["reserve"] / 1e6
-    model.finish()
+    model.finish(**how)
     end = time.process_time()
     error = 100 * float(np.mean(np.array(model.predict_many(problem.x_test)) != problem.y_test))
     n = model.n_support_vectors
@@ -78,11 +80,36 @@ def libsvm(problem: Problem) -> str:
     svc = svc_class(C=problem.C, gamma=problem.kernel.gamma, cache_size=500).fit(x, problem.y)
     seconds = time.process_time() - start
     error = 100 * np.mean(svc.predict(problem.x_test.astype(float)) != problem.y_test)
+    if len(svc.classes_) > 2:
+        return f"{name} | {error:.2f} | | {seconds:.2f} | | {len(svc.support_):,} | |"
     alpha = np.zeros(len(problem.y))
     alpha[svc.support_] = svc.dual_coef_[0]
     f = svc.decision_function(x) - svc.intercept_[0]
     dual = alpha @ np.where(problem.y, 1.0, -1.0) - 0.5 * alpha @ f
     return f"{name} | {error:.2f} | {dual:.5g} | {seconds:.2f} | | {len(svc.support_):,} | |"
+
+
+def of_learners(name: str, problem: Problem, options: argparse.Namespace) -> None:
+    """Print the rows of our learners."""
+    learners: dict[str, tuple[Any, dict[str, Any]]] = {"LASVM": (LASVMClassifier, {})}
+    if len(np.unique(problem.y)) > 2:
+        learners["LaRank"] = LaRankClassifier, {"share": options.share}
+    n = len(problem.y)
+    orders = [np.random.default_rng(seed).permutation(n) for seed in range(options.orders)]
+    for learner, (cls, how) in learners.items():
+        if options.only not in (None, learner):
+            continue
+        # Compiled code is loaded before the clock runs.
+        run(problem, np.arange(500), cls, None, **how)
+        for label, reserve in (("reserve=0", 0), ("default", None)):
+            runs = [run(problem, order, cls, reserve, **how) for order in orders]
+            f = Figures(*np.mean(runs, axis=0))
+            print(
+                f"| {name} | {learner}, {label} | {f.error:.2f} | {f.dual:.5g} | "
+                f"{f.epoch_seconds:.2f} | {f.finish_seconds:.2f} | {f.n_support_vectors:,.0f} | "
+                f"{f.reserve_mb:.1f} |",
+                flush=True,
+            )
 
 
 def main() -> None:
@@ -91,25 +118,14 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=NAMES)
     parser.add_argument("--orders", type=int, default=3)
     parser.add_argument("--libsvm", action="store_true")
+    parser.add_argument("--only", choices=("LASVM", "LaRank"))
+    parser.add_argument("--share", type=float, default=0.01)
     options = parser.parse_args()
-    # Compiled code is loaded before the clock runs.
-    banana = problems.banana()
-    run(banana, np.arange(1000), None)
     print("| data | | error | dual | epoch, s | finish, s | SV | reserve, MB |")
     print("|---|---|---|---|---|---|---|---|", flush=True)
     for name in options.names:
         problem = covtype() if name == "covtype" else getattr(problems, name)()
-        for label, reserve in (("reserve=0", 0), ("default", None)):
-            orders = [
-                np.random.default_rng(seed).permutation(len(problem.y))
-                for seed in range(options.orders)
-            ]
-            f = Figures(*np.mean([run(problem, order, reserve) for order in orders], axis=0))
-            print(
-                f"| {name} | {label} | {f.error:.2f} | {f.dual:.5g} | {f.epoch_seconds:.2f} | "
-                f"{f.finish_seconds:.2f} | {f.n_support_vectors:,.0f} | {f.reserve_mb:.1f} |",
-                flush=True,
-            )
+        of_learners(name, problem, options)
         if options.libsvm:
             print(f"| {name} | {libsvm(problem)}", flush=True)
 

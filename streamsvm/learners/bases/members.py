@@ -34,7 +34,7 @@ KINDS = (Kind(1.0, 1.0), Kind(1.0 / 4.0, 10.0), Kind(1.0 / 16.0, 10.0), Kind(4.0
 def parameters_of(learner: Any, kind: Kind) -> dict[str, Any]:
     """Return the parameters of a model of a learner, but for scale and width."""
     windows = [window for window in (learner.window, kind.window) if window is not None]
-    given = {
+    return {
         "C": learner.C * kind.cost,
         "class_weight": learner.class_weight,
         "window": min(windows, default=None),
@@ -44,10 +44,10 @@ def parameters_of(learner: Any, kind: Kind) -> dict[str, Any]:
         "cache_mb": learner.cache_mb / len(KINDS),
         "n_jobs": learner.n_jobs,
         "seed": learner.seed,
+        "reserve": 0,
     }
     # The learner takes any number of classes, and so do its models.
-    is_binary = class_of(learner) is LASVMClassifier
-    return given | ({"reserve": 0} if is_binary else {"max_classes": None})
+    return given | ({} if class_of(learner) is LASVMClassifier else {"max_classes": None})
 
 
 def class_of(learner: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -12,8 +13,8 @@ from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.dual_kernel_learner import DualKernelLearner
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.reserve import FACTS, Reserve
-from streamsvm.learners.bases.scaled_rows import scaled_rows
-from streamsvm.learners.bases.second_looks import SecondLooks
+from streamsvm.learners.bases.scaled_rows import scaled_rows, unscaled_rows
+from streamsvm.learners.bases.second_looks import SecondLooks, some_rows
 from streamsvm.support.rows import Rows
 
 
@@ -71,18 +72,27 @@ class ReserveLearner(DualKernelLearner):
         facts["number"], facts["sign"], facts["weight"] = numbers, signs, weights
         # Rows of number 0 are only predicted.
         facts["arrived"] = seen + np.cumsum(numbers > 0)
-        # Of several classes the last column is the least margin of the row's class.
-        facts["margin"] = signs * margins if margins.ndim == 1 else margins[:, -1]
+        facts["margin"] = self._least_margins(signs, margins)
         self._reserve.add(x, facts)
+
+    def _least_margins(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """Return y f(x) of rows, the least one if there are several problems."""
+        # Of several classes the last column is the least margin of the row's class.
+        return signs * margins if margins.ndim == 1 else margins[:, -1]
+
+    def _least_margin(self, sign: float, margins: np.ndarray) -> float:
+        """Return the same for one event, whose margins are (1, 1) or (1, columns)."""
+        margin = margins.item(-1)
+        return margin * sign if margins.size == 1 else margin
 
     def _after_event(self, path: EventPath, sign: float, box: float) -> None:
         # First: a trial of scale and width replaces the reserve by one that has this row already.
-        reserve, margin, n = self._reserve, path.margins.item(-1), self._n_learnt.item()
-        if path.margins.size == 1:
-            margin *= sign
-        if margin < reserve.threshold:
-            row = scaled_rows(path.row(), self._factors)
-            reserve.add_one(row, (n, n, sign, path.weight, margin))
+        reserve, n = self._reserve, self._n_learnt.item()
+        if reserve.most != 0:
+            margin = self._least_margin(sign, path.margins)
+            if margin < reserve.threshold:
+                row = scaled_rows(path.row(), self._factors)
+                reserve.add_one(row, (n, n, sign, path.weight, margin))
         reserve.now = n
         # `super()` would take as long as what is called.
         DualKernelLearner._after_event(self, path, sign, box)
@@ -94,7 +104,9 @@ class ReserveLearner(DualKernelLearner):
         """Return the rows of the reserve, to be looked at again."""
         return SecondLooks(self)
 
-    def _look_again(self, finish: Callable[[], None]) -> None:
+    def _look_again(
+        self, finish: Callable[[], None], allowed: Callable[[], float] = lambda: 0.0
+    ) -> None:
         """Call `finish`, then learn rows of the reserve that violate optimality, until none does.
 
         Parameters
@@ -102,6 +114,9 @@ class ReserveLearner(DualKernelLearner):
         finish
             A function that leads to the optimum over the examples kept. Between its calls others
             may learn: their examples are looked at when the learner finishes again.
+        allowed
+            Returns the gap that the rows of the reserve may have together: at most so much is
+            enough, even if some violate optimality.
 
         """
         with self._lock:
@@ -110,7 +125,39 @@ class ReserveLearner(DualKernelLearner):
         while not is_over:
             finish()
             with self._lock:
-                is_over = not second_looks.learn_violating()
+                is_over = not second_looks.learn_violating(allowed())
+
+    def reserve_sample(
+        self, n: int, n_before: int, draws: random.Random
+    ) -> tuple[Rows, np.ndarray, np.ndarray, np.ndarray]:
+        """Return rows of the reserve that the model does not keep now.
+
+        Parameters
+        ----------
+        n
+            How many at most: all of them, or so many drawn at random.
+        n_before
+            Of examples that came after so many.
+        draws
+            The generator that chooses.
+
+        Returns
+        -------
+        Rows as they came; their signs and weights; and the numbers of all rows of the reserve that
+        are not kept. None at all if an example came more than once.
+
+        """
+        with self._lock:
+            x, facts = self._reserve.rows()
+            is_outside = ~np.isin(facts["number"], self.kept_numbers())
+            outside = np.flatnonzero(is_outside & (facts["arrived"] > n_before))
+            if len(facts) < len(self._reserve):
+                outside = outside[:0]
+            rows = outside
+            if len(outside) > n:
+                rows = outside[np.sort(draws.sample(range(len(outside)), n))]
+            found = unscaled_rows(some_rows(x, rows), self._factors)
+            return found, facts["sign"][rows], facts["weight"][rows], facts["number"][outside]
 
     @property
     def memory_parts(self) -> dict[str, int]:

@@ -24,12 +24,12 @@ class _Expansion(NamedTuple):
     """The expansion of f at some moment."""
 
     rows: Rows
-    alpha: np.ndarray
+    alpha: np.ndarray  # of LaRank there is a column for each class
     numbers: np.ndarray  # of the examples; 0 for a row that has left
 
     def at(self, numbers: np.ndarray) -> np.ndarray:
         """Return the coefficients of examples, given by numbers that ascend; 0 if not in it."""
-        found, live = np.zeros(len(numbers)), self.numbers != 0
+        found, live = np.zeros((len(numbers), *self.alpha.shape[1:])), self.numbers != 0
         found[np.searchsorted(numbers, self.numbers[live])] = self.alpha[live]
         return found
 
@@ -55,8 +55,13 @@ class SecondLooks:
         self._near_at: Any = None
         self._far_at: Any = None
 
-    def learn_violating(self) -> bool:
+    def learn_violating(self, allowed: float = 0.0) -> bool:
         """Learn the rows that violate optimality again.
+
+        Parameters
+        ----------
+        allowed
+            If the rows that are not kept add no more than this to the duality gap, none is learnt.
 
         Returns
         -------
@@ -73,21 +78,33 @@ class SecondLooks:
         if self._near_at is not None:
             self._add_changes(self._is_near, self._near_at, now)
             self._near_at = now
-        violating = self._violating(self._is_near, now)
+        violating = self._violating(self._is_near, now, allowed)
         if not violating.size:
             self._update_all(now)
-            violating = self._violating(np.ones(len(self._f), np.bool_), now)
+            violating = self._violating(np.ones(len(self._f), np.bool_), now, allowed)
         return violating.size > 0 and self._learn(violating)
 
     def _expansion(self) -> Any:
         rows, alpha, numbers = self._learner._expansion()
         return _Expansion(rows, alpha.copy(), numbers.copy())
 
-    def _violating(self, among: np.ndarray, now: Any) -> np.ndarray:
-        """Return the indices of rows that are not kept and violate optimality."""
+    def _violating(self, among: np.ndarray, now: Any, allowed: float) -> np.ndarray:
+        """Return the indices of rows that are not kept and violate optimality.
+
+        None if they add at most `allowed` to the duality gap.
+        """
         rows = np.flatnonzero(among)
-        rows = rows[self._wrong(rows, now) > self._learner.tau]
-        return rows[~np.isin(self._facts["number"][rows], now.numbers)]
+        wrong = self._wrong(rows, now)
+        is_violating = wrong > self._learner.tau
+        is_violating[is_violating] = ~np.isin(
+            self._facts["number"][rows[is_violating]], now.numbers
+        )
+        rows, wrong = rows[is_violating], wrong[is_violating]
+        if allowed > 0.0:
+            signs, weights = self._facts["sign"][rows], self._facts["weight"][rows]
+            if self._learner.boxes_now(signs, weights) @ wrong <= allowed:
+                return rows[:0]
+        return rows
 
     def _wrong(self, rows: np.ndarray, now: Any) -> np.ndarray:
         """Return by how much rows, given by indices, would violate optimality."""
@@ -105,22 +122,31 @@ class SecondLooks:
 
     def _compute(self, now: Any) -> None:
         """Compute f of all rows; of those kept it is known by their gradients."""
-        learner, state = self._learner, self._learner._state
         slots = np.argsort(now.numbers, kind="stable")
-        at = np.searchsorted(now.numbers[slots], self._facts["number"])
-        slot = slots[np.minimum(at, len(slots) - 1)]
-        is_kept = now.numbers[slot] == self._facts["number"]
-        self._f[is_kept] = state.y[slot[is_kept]] - state.gradient[slot[is_kept]]
+        # The last one stands for all that are not found: no example has the number 0.
+        kept = np.append(now.numbers[slots], 0)
+        at = np.searchsorted(kept[:-1], self._facts["number"])
+        is_kept = kept[at] == self._facts["number"]
+        self._f[is_kept] = self._f_of_kept(slots[at[is_kept]])
         others = np.flatnonzero(~is_kept)
-        margins = kernel_batches.margins_of(learner, some_rows(self._x, others))
-        self._f[others] = margins - learner.bias
+        self._f[others] = self._f_of(some_rows(self._x, others))
+
+    def _f_of_kept(self, slots: np.ndarray) -> np.ndarray:
+        state = self._learner._state
+        found: np.ndarray = state.y[slots] - state.gradient[slots]
+        return found
+
+    def _f_of(self, x: Rows) -> np.ndarray:
+        return kernel_batches.margins_of(self._learner, x) - self._learner.bias
 
     def _add_changes(self, among: np.ndarray, before: Any, now: Any) -> None:
         """Add to f of some rows what the expansion has changed by."""
         numbers = np.union1d(before.numbers, now.numbers)
         numbers = numbers[numbers != 0]
         changes = now.at(numbers) - before.at(numbers)
-        numbers, changes = numbers[changes != 0.0], changes[changes != 0.0]
+        # `any` over no axis is that of each number.
+        changed = changes.any(axis=tuple(range(1, changes.ndim)))
+        numbers, changes = numbers[changed], changes[changed]
         indices = np.flatnonzero(among)
         if not len(numbers) or not len(indices):
             return
@@ -135,15 +161,20 @@ class SecondLooks:
 
     def _sums(self, x: Rows, rows: Rows, alpha: np.ndarray) -> np.ndarray:
         """Return sum_s alpha_s k(row_s, x) of the rows x."""
-        learner, n = self._learner, len(alpha)
-        sums = np.zeros(len(x.start) - 1 if isinstance(x, SparseRows) else len(x))
-        if n:
-            state = learner._states.new_state(len(learner._schema), 0, n, learner._sparse)
-            state = state._replace(store=stores.filled(state.store, rows))
-            state.alpha[:n] = alpha
-            state.info[0].n = n
-            learner._write_margins(state, x, sums)
+        n = len(x.start) - 1 if isinstance(x, SparseRows) else len(x)
+        sums = np.zeros((n, *alpha.shape[1:]))
+        if len(alpha):
+            self._learner._write_margins(self._state_of(rows, alpha), x, sums)
         return sums
+
+    def _state_of(self, rows: Rows, alpha: np.ndarray) -> Any:
+        """Return a state of these rows with these coefficients."""
+        learner, n = self._learner, len(alpha)
+        state = learner._states.new_state(len(learner._schema), 0, n, learner._sparse)
+        state = state._replace(store=stores.filled(state.store, rows))
+        state.alpha[:n] = alpha
+        state.info[0].n = n
+        return state
 
     def _learn(self, violating: np.ndarray) -> bool:
         """Learn rows again; return whether that made a step."""

@@ -66,7 +66,7 @@ class SecondLooksOfClasses(SecondLooks):
             rows, state.store.entered[:n].copy(), of.entered[at], owner, of.alpha[at]
         )
 
-    def _violating(self, among: np.ndarray, now: _Expansions) -> np.ndarray:
+    def _violating(self, among: np.ndarray, now: _Expansions, allowed: float) -> np.ndarray:
         rows = np.flatnonzero(among)
         return rows[self._wrong(rows, now) > self._learner.tau]
 

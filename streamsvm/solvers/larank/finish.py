@@ -11,6 +11,9 @@ from streamsvm.solvers.larank.uniform import block_step
 _SHARE = 0.1
 """A sweep leaves out patterns whose violation is below this share of the largest one."""
 
+_REPEATS = 30
+"""How often a sweep returns to the patterns that violated more than that when it began."""
+
 
 @compiled
 def violation(state, i):
@@ -38,7 +41,10 @@ def worst_violation(state):
 
 @compiled
 def finish_some(state, kernel, schedule, d):
-    """Sweep once over the patterns that violate most; return the largest violation left.
+    """Improve the patterns that violate most; return the largest violation left.
+
+    There may be few of them, and to look for them takes as long as many steps: so several steps are
+    made on each.
 
     Parameters
     ----------
@@ -49,9 +55,20 @@ def finish_some(state, kernel, schedule, d):
     state = borrowed(state)
     # Large violations first: their steps would undo the steps on the others.
     enough = max(schedule.tau, _SHARE * worst_violation(state))
+    n_active = 0
     for i in range(state.info[0].n):
         if violation(state, i) > enough:
-            block_step(state, kernel, np.int64(i), 0.0, d)
-            if state.n_own[i] == 0 and schedule.uniform == 0.0:
-                forget(state, i)
+            state.order[n_active] = i
+            n_active += 1
+    for _ in range(_REPEATS):
+        n_made = 0
+        for j in range(n_active):
+            i = state.order[j]
+            if violation(state, i) > enough:
+                block_step(state, kernel, i, 0.0, d)
+                n_made += 1
+                if state.n_own[i] == 0 and schedule.uniform == 0.0:
+                    forget(state, i)
+        if n_made == 0:
+            break
     return worst_violation(state)
