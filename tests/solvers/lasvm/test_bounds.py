@@ -16,6 +16,7 @@ from streamsvm.solvers.bounds import (
     bounds_of,
 )
 from streamsvm.solvers.lasvm import bounds as lasvm_bounds
+from streamsvm.solvers.lasvm import fading
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.support.dense_store import rows_of
@@ -306,3 +307,56 @@ def test_rows_that_come_again_leave_the_window_with_their_merged_vector():
         stream.learn(k, k + 1)
         entered = stream.state.store.entered[live_of(stream.state)]
         assert (np.abs(entered) > k + 1 - 20).all()
+
+
+def flipped(n=1200):
+    """Return a stream whose labels turn round in the middle, C 1 and a budget of 20 that merges."""
+    x, y = problem(3, n, 2, noise=0.3)
+    y[n // 2 :] *= -1.0
+    return Stream(x, y, np.ones(n), RBF, within(limit=20), capacity=64)
+
+
+@pytest.mark.parametrize("rho", [0.5, 0.95])
+def test_fading_scales_coefficients_and_boxes_alike(rho):
+    stream = flipped().learn(0, 300)
+    state, info = stream.state, stream.state.info[0]
+    alpha, upper, lost = state.alpha.copy(), state.upper.copy(), float(info.lost)
+    before = fresh_dual(stream)
+    fading.fade(state, rho)
+    np.testing.assert_array_equal(state.alpha, rho * alpha)
+    np.testing.assert_array_equal(state.upper, rho * upper)
+    check(stream)
+    assert info.lost - lost == pytest.approx(before - fresh_dual(stream))
+    for _ in range(3000):
+        fading.fade(state, rho)
+    # Neither box nor slot is gone, even where coefficients are too small for a double.
+    check(stream)
+    assert len(live_of(state)) == 20
+
+
+def test_vectors_fade_when_errors_have_become_more_and_only_then():
+    stream = flipped()
+    e, n_wrong, faded, kept = 0.0, 0, [], 0
+    for k in range(len(stream.y)):
+        state = stream.state
+        was = {int(state.store.entered[s]): state.store.weight[s] for s in live_of(state)}
+        stream.learn(k, k + 1)
+        wrong = stream.margins[k] * stream.y[k] <= 0.0
+        e, n_wrong = 0.997 * e + 0.003 * wrong, n_wrong + wrong
+        mean = (n_wrong + 1) / (k + 3)
+        rises = e > mean + 2.0 * np.sqrt(mean * (1.0 - mean) * 0.003 / 1.997)
+        state = stream.state
+        check(stream)
+        now = {int(state.store.entered[s]): state.store.weight[s] for s in live_of(state)}
+        factors = {round(now[i] / was[i], 9) for i in now if i > 0 and i in was}
+        # Either all fade alike, when room is made while errors are more, or none does.
+        assert factors in (set(), {1.0}, {0.95})
+        if factors == {0.95}:
+            assert rises
+            faded.append(k)
+        elif rises and factors and len(was) == 20 and k + 1 in np.abs(list(now)):
+            raise AssertionError(f"row {k} entered a full budget, and nothing faded")
+        kept += not rises
+    assert kept > 600
+    assert len(faded) > 20
+    assert min(faded) > 600
