@@ -18,7 +18,7 @@ from streamsvm._compile import chosen_by, compiled, compiled_leaf
 from streamsvm.solvers.bounds import PROJECT, SMALLEST, Budget, Unbounded, Window
 from streamsvm.solvers.budget import CANDIDATES, pair_cost, weight_of
 from streamsvm.solvers.lasvm.extremes import update_gradient
-from streamsvm.solvers.lasvm.fading import errs_more, fade, note_error
+from streamsvm.solvers.lasvm.fading import errs_more, factor_of, fade, note_error
 from streamsvm.solvers.lasvm.state import BLOCK, bias, refresh_extremes
 from streamsvm.support import row_cache, stores
 from streamsvm.support.kernel_diagonal import own_value
@@ -353,7 +353,7 @@ def _stay_within_budget(bounds, state, kernel, fresh, r, size, n_block, d, is_wr
     note_error(info, is_wrong)
     while info.n - info.n_dead > bounds.limit:
         if bounds.policy >= PROJECT and errs_more(info):
-            fade(state, 1.0 - 1.0 / bounds.limit)
+            fade(state, factor_of(bounds.limit))
         slot = make_room(state, kernel, bounds.policy, d)
         if slot >= 0 and slot < n_block and r + 1 < size:
             z = stores.row_of(state.store, slot, state.cache.row, d)

@@ -3,10 +3,10 @@
 Vectors that stand for many examples have large boxes, and after a drift newer examples are no match
 for them. So when errors have become more, all alpha_s and all C_s are multiplied by
 
-    rho = 1 - 1 / limit
+    rho = 1 - 1 / max(limit, 50)
 
 each time that room is made within a budget of `limit` vectors: after so many new vectors, an older
-one counts 1 / e as much. Zero sum and boxes stay valid, and what was near an optimum stays near that
+one counts 1 / e as much (not less with smaller limits, as few examples make no model). Zero sum and boxes stay valid, and what was near an optimum stays near that
 of faded costs. While errors do not become more, nothing fades.
 
 Errors have become more when the share of late, e <- FADE e + (1 - FADE) [wrong], is above that of
@@ -24,6 +24,8 @@ from streamsvm.support.looks import note_box
 
 FADE = 0.997
 LIMIT = 2.0
+
+_FEWEST = 50
 
 _LEAST_BOX = 1e-100
 """Smaller boxes do not shrink: a box of 0 marks a dead slot."""
@@ -44,6 +46,12 @@ def errs_more(info):
     mean = min(1.0, (info.n_wrong + 1.0) / (info.n_watched + 2.0))
     deviation = math.sqrt(mean * (1.0 - mean) * (1.0 - FADE) / (1.0 + FADE))
     return info.wrong_of_late > mean + LIMIT * deviation
+
+
+@compiled
+def factor_of(limit):
+    """Return rho within a budget of `limit` vectors."""
+    return 1.0 - 1.0 / max(limit, _FEWEST)
 
 
 @compiled
