@@ -1,17 +1,14 @@
 """Fading of LASVM's coefficients and boxes, so that merged vectors do not outlive a drift.
 
 Vectors that stand for many examples have large boxes, and after a drift newer examples are no match
-for them. So when errors have become more, all alpha_s and all C_s are multiplied by
-
-    rho = 1 - 1 / max(limit, 50)
-
-each time that room is made within a budget of `limit` vectors: after so many new vectors, an older
-one counts 1 / e as much (not less with smaller limits, as few examples make no model). Zero sum and boxes stay valid, and what was near an optimum stays near that
-of faded costs. While errors do not become more, nothing fades.
+for them. So when errors have become more, all alpha_s and all C_s are multiplied once by `RHO`, and
+errors are counted anew. From then on an older example counts `RHO` times as much as one that comes.
+Zero sum and boxes stay valid, and but for the bias predictions stay as they are, until new examples
+change them: a false alarm costs little. While errors do not become more, nothing fades.
 
 Errors have become more when the share of late, e <- FADE e + (1 - FADE) [wrong], is above that of
-all examples by `LIMIT` standard deviations of e (an EWMA control chart: Ross, Adams, Tasoulis,
-Hand, Pattern Recognition Letters 33, 2012).
+all examples since the last fading by `LIMIT` standard deviations of e (an EWMA control chart: Ross,
+Adams, Tasoulis, Hand, Pattern Recognition Letters 33, 2012).
 """
 
 from __future__ import annotations
@@ -23,9 +20,8 @@ from streamsvm.solvers.lasvm.state import refresh_extremes
 from streamsvm.support.looks import note_box
 
 FADE = 0.997
-LIMIT = 2.0
-
-_FEWEST = 50
+LIMIT = 4.0
+RHO = 0.1
 
 _LEAST_BOX = 1e-100
 """Smaller boxes do not shrink: a box of 0 marks a dead slot."""
@@ -49,15 +45,13 @@ def errs_more(info):
 
 
 @compiled
-def factor_of(limit):
-    """Return rho within a budget of `limit` vectors."""
-    return 1.0 - 1.0 / max(limit, _FEWEST)
-
-
-@compiled
 def fade(state, rho):
-    """Multiply all coefficients, boxes and weights by rho; book the change of the dual as lost."""
+    """Multiply coefficients, boxes and weights by rho, and begin to count errors anew.
+
+    The change of the dual is booked as lost.
+    """
     info = state.info[0]
+    info.n_watched, info.n_wrong, info.wrong_of_late = 0, 0, 0.0
     dual = 0.0
     info.n_zero = 0
     for s in range(info.n):
