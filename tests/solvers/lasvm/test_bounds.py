@@ -351,7 +351,8 @@ def test_what_was_learnt_fades_when_errors_have_become_more_and_only_then():
         factors = {round(now[i] / was[i], 9) for i in now if i > 0 and i in was}
         assert factors <= {0.1 if rises else 1.0}
         if rises:
-            assert factors
+            # The example itself enters afterwards, with weight 1.
+            assert sum(now.values()) < 0.1 * sum(was.values()) + 1.01
             check(stream)
             e, n_watched, n_wrong = 0.0, 0, 0
             faded.append(k)
