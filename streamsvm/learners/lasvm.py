@@ -79,7 +79,9 @@ class LASVMClassifier(LASVMModel):
         its age.
     max_support_vectors
         Keep at most this many examples as support vectors, at least 2. None, the default: no limit;
-        memory and time then grow with the stream.
+        memory and time then grow with the stream. When errors become more, clearly beyond chance,
+        all coefficients and costs so far are divided by ten, once, so that new examples count ten
+        times as much ("merge" and "project" of two classes).
     budget
         How a support vector is saved when there are more than `max_support_vectors`. "merge": two
         near vectors of one label are replaced by one vector between them. "project": one vector is

@@ -18,6 +18,7 @@ from streamsvm._compile import chosen_by, compiled, compiled_leaf
 from streamsvm.solvers.bounds import PROJECT, SMALLEST, Budget, Unbounded, Window
 from streamsvm.solvers.budget import CANDIDATES, pair_cost, weight_of
 from streamsvm.solvers.lasvm.extremes import update_gradient
+from streamsvm.solvers.lasvm.fading import RHO, errs_more, fade, note_error
 from streamsvm.solvers.lasvm.state import BLOCK, bias, refresh_extremes
 from streamsvm.support import row_cache, stores
 from streamsvm.support.kernel_diagonal import own_value
@@ -342,13 +343,17 @@ rows if S cannot exceed its limit within this block."""
 
 
 @compiled
-def _stay_unbounded(bounds, state, kernel, fresh, r, size, n_block, d):
+def _stay_unbounded(bounds, state, kernel, fresh, r, size, n_block, d, is_wrong):
     pass
 
 
 @compiled
-def _stay_within_budget(bounds, state, kernel, fresh, r, size, n_block, d):
+def _stay_within_budget(bounds, state, kernel, fresh, r, size, n_block, d, is_wrong):
     info = state.info[0]
+    note_error(info, is_wrong)
+    is_full = info.n - info.n_dead >= bounds.limit
+    if bounds.policy >= PROJECT and is_full and errs_more(info):
+        fade(state, RHO)
     while info.n - info.n_dead > bounds.limit:
         slot = make_room(state, kernel, bounds.policy, d)
         if slot >= 0 and slot < n_block and r + 1 < size:
@@ -362,9 +367,11 @@ def _stay_within_budget(bounds, state, kernel, fresh, r, size, n_block, d):
 stay_within: Any = chosen_by(
     0, {Unbounded: _stay_unbounded, Window: _stay_unbounded, Budget: _stay_within_budget}
 )
-"""stay_within(bounds, state, kernel, fresh, r, size, n_block, d): make room while S is over its
-limit, and update the kernel values of the rows of the block after row r.
+"""stay_within(bounds, state, kernel, fresh, r, size, n_block, d, is_wrong): make room while S is
+over its limit, and update the kernel values of the rows of the block after row r. If errors have
+become more, what was learnt so far fades (`solvers.lasvm.fading`).
 
 `fresh` is the result of `kept_rows` for the `size` rows of the block; `state.block` holds the
-kernel values of these rows with the first `n_block` slots.
+kernel values of these rows with the first `n_block` slots. `is_wrong` is 1 if row r was predicted
+wrong, else 0.
 """

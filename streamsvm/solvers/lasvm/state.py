@@ -48,6 +48,9 @@ INFO = np.dtype(
         ("dual", np.float64),  # the dual objective, summed step by step
         ("lost", np.float64),  # by how much removals, merges and rebuilds lowered the dual
         ("ready", np.int64),  # n or -n: the scratch has the kernel values of rows with n slots
+        ("n_watched", np.int64),  # examples whose errors were noted: see `solvers.lasvm.fading`
+        ("n_wrong", np.int64),  # how many of them were predicted wrong before they were learnt
+        ("wrong_of_late", np.float64),  # the share of these of late
         *looks.SCALARS,
     ]
 )
@@ -96,6 +99,7 @@ declare(
                 "j": _A_SLOT,
                 "g_max": Range(infinite=True),
                 "g_min": Range(infinite=True),
+                "wrong_of_late": Range(0.0, 1.0),
             },
             reset=("ready",),
         ),

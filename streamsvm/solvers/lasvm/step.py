@@ -298,7 +298,10 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
                     state, kernel, fresh, y[at], box[at], weight[at], numbers[at], row, f,
                     diagonal[at], schedule,
                 )  # fmt: skip
-                stay_within(schedule.bounds, state, kernel, block_rows, r, size, n_block, d)
+                is_wrong = int(margins[at] * y[at] <= 0.0)
+                stay_within(
+                    schedule.bounds, state, kernel, block_rows, r, size, n_block, d, is_wrong
+                )
                 reprocess_some(state, kernel, schedule, d)
                 look(state)
         start += size

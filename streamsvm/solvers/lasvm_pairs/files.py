@@ -15,7 +15,9 @@ from streamsvm.solvers.lasvm_pairs.state import PairsState
 from streamsvm.support.declaration import COUNT, FINITE, Field, NamedArrays, Range, index_of
 from streamsvm.support.tiles import PANEL
 
-_SCALARS = tuple(name for name in INFO.names or () if name != "ready")
+# Without those of `solvers.lasvm.fading`, which is for two classes.
+_NOT_WRITTEN = ("ready", "n_watched", "n_wrong", "wrong_of_late")
+_SCALARS = tuple(name for name in INFO.names or () if name not in _NOT_WRITTEN)
 _SIGNED = ("i", "j")
 _MEMBERS = {
     "slot": Field(("members",), np.int64, range=index_of("slots")),

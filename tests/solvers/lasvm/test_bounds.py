@@ -16,6 +16,7 @@ from streamsvm.solvers.bounds import (
     bounds_of,
 )
 from streamsvm.solvers.lasvm import bounds as lasvm_bounds
+from streamsvm.solvers.lasvm import fading
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.support.dense_store import rows_of
@@ -306,3 +307,54 @@ def test_rows_that_come_again_leave_the_window_with_their_merged_vector():
         stream.learn(k, k + 1)
         entered = stream.state.store.entered[live_of(stream.state)]
         assert (np.abs(entered) > k + 1 - 20).all()
+
+
+def flipped(n=1600):
+    """Return a stream whose labels turn round in the middle, C 1 and a budget of 20 that merges."""
+    x, y = problem(3, n, 2, noise=0.0)
+    y[n // 2 :] *= -1.0
+    return Stream(x, y, np.ones(n), RBF, within(limit=20), capacity=64)
+
+
+@pytest.mark.parametrize("rho", [0.5, 0.95])
+def test_fading_scales_coefficients_and_boxes_alike(rho):
+    stream = flipped().learn(0, 300)
+    state, info = stream.state, stream.state.info[0]
+    alpha, upper, lost = state.alpha.copy(), state.upper.copy(), float(info.lost)
+    before = fresh_dual(stream)
+    fading.fade(state, rho)
+    np.testing.assert_array_equal(state.alpha, rho * alpha)
+    np.testing.assert_array_equal(state.upper, rho * upper)
+    check(stream)
+    assert info.lost - lost == pytest.approx(before - fresh_dual(stream))
+    for _ in range(3000):
+        fading.fade(state, rho)
+    # Neither box nor slot is gone, even where coefficients are too small for a double.
+    check(stream)
+    assert len(live_of(state)) == 20
+
+
+def test_what_was_learnt_fades_when_errors_have_become_more_and_only_then():
+    stream = flipped()
+    e, n_watched, n_wrong, faded = 0.0, 0, 0, []
+    for k in range(len(stream.y)):
+        state = stream.state
+        was = {int(state.store.entered[s]): state.store.weight[s] for s in live_of(state)}
+        stream.learn(k, k + 1)
+        wrong = stream.margins[k] * stream.y[k] <= 0.0
+        e, n_wrong, n_watched = 0.997 * e + 0.003 * wrong, n_wrong + wrong, n_watched + 1
+        mean = (n_wrong + 1) / (n_watched + 2)
+        rises = e > mean + 4.0 * np.sqrt(mean * (1.0 - mean) * 0.003 / 1.997)
+        state = stream.state
+        now = {int(state.store.entered[s]): state.store.weight[s] for s in live_of(state)}
+        # Of examples that were not merged: merged vectors have negative numbers.
+        factors = {round(now[i] / was[i], 9) for i in now if i > 0 and i in was}
+        assert factors <= {0.1 if rises else 1.0}
+        if rises:
+            # The example itself enters afterwards, with weight 1.
+            assert sum(now.values()) < 0.1 * sum(was.values()) + 1.01
+            check(stream)
+            e, n_watched, n_wrong = 0.0, 0, 0
+            faded.append(k)
+    assert faded
+    assert min(faded) > 800
