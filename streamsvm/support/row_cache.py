@@ -289,6 +289,25 @@ def _is_cached(cache, slot, other):
     return line != NONE and cache.length[line] > slot
 
 
+@compiled_within
+def _copy_columns(cache, slot, start, stop):
+    """Copy values start .. stop-1 of a line from the lines of these slots, which hold them.
+
+    Reading the value of one slot makes the processor load those of its neighbours. So the lines of
+    neighbours that end at the same value are extended by it, too.
+    """
+    first = slot // _VALUES_PER_CACHE_LINE * _VALUES_PER_CACHE_LINE
+    own = cache.line_of[slot]
+    cache.length[own] = start
+    for t in range(start, stop):
+        source = cache.line_of[t]
+        for s in range(first, min(first + _VALUES_PER_CACHE_LINE, cache.length[source])):
+            line = cache.line_of[s]
+            if line != NONE and cache.length[line] == t:
+                cache.values[line, t] = cache.values[source, s]
+                cache.length[line] = t + 1
+
+
 @compiled
 def _complete_by_members(cache, kernel, store, slot, line, n, d):
     """Copy each value that the line of the other slot has, and compute the others.
@@ -305,9 +324,10 @@ def _complete_by_members(cache, kernel, store, slot, line, n, d):
             x = stores.row_of(store, slot, cache.row, d)
             stores.values(kernel, store, x, np.int64(1), d, start, stop, values)
             cache.counts[COMPUTED] += stop - start
+        start = stop
         while stop < n and _is_cached(cache, slot, stop):
-            values[0, stop] = cache.values[cache.line_of[stop], slot]
             stop += 1
+        _copy_columns(cache, slot, start, stop)
         start = stop
 
 

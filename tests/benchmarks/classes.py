@@ -2,10 +2,10 @@
 
 One epoch, then predictions of the test rows, then `finish`, which looks again at the reserve.
 Printed: test errors in %, seconds of the processor (learn, finish), rows predicted a second, and
-support vectors. ``--separate`` adds a LASVM of two classes for each pair, which share nothing
-(support vectors: their sum; the scale and the kernel are given). ``--svc`` adds scikit-learn's SVC, or that of scikit-learn-intelex if installed;
-``--events`` compares events, each predicted and then learnt; ``--streams`` progressive errors of
-streams by the defaults of the command, with C 1 and 10.
+support vectors. ``--separate`` adds a LASVM of two classes for each pair, which share nothing (the
+support vectors are their sum). ``--svc`` adds scikit-learn's SVC, or that of scikit-learn-intelex
+if installed; ``--events`` compares events, each predicted and then learnt; ``--streams``
+progressive errors of streams by the defaults of the command, with C 1 and 10.
 """
 
 from __future__ import annotations
