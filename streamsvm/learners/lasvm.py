@@ -92,10 +92,10 @@ class LASVMClassifier(LASVMModel):
         as "project", in each of the problems.
     multiclass
         With three or more classes: "ovo", the default, one problem for each two classes; "ovr", one
-        for each class against the rest.
+        for each class against the rest, of which the largest margin wins.
     max_classes
         The largest number of classes, at least 2; 200 by default. K classes are up to K (K - 1) / 2
-        problems: 19,900 for 200. A label beyond them is refused.
+        problems: 19,900 for 200. A label beyond them is refused; with 2 a third one is.
     sparse
         True: rows are stored as their nonzero features (text, one-hot); False: as dense rows.
         None, the default: dense until mostly zeros are found, which is checked after 1, 2, 4, 8,
@@ -135,12 +135,6 @@ class LASVMClassifier(LASVMModel):
         None, the default: as many as fit into 64 MB, with margins below 2.5; none with
         `max_support_vectors`. Of three or more classes it is the least margin of the row's
         problems.
-    multiclass
-        What three or more classes are learnt as: "ovo", the default, one problem for each two
-        classes; or "ovr", one for each class against the rest, of which the largest margin wins.
-    max_classes
-        At least 2, 200 by default: one more class is refused. "ovo" has a problem for each two
-        classes, 19,900 for 200 of them. With 2 a third class is refused.
 
     Attributes
     ----------
@@ -168,6 +162,8 @@ class LASVMClassifier(LASVMModel):
     Accuracy: 89...%
 
     """
+
+    _wants_scores = True
 
     def __init__(
         self,
@@ -234,6 +230,21 @@ class LASVMClassifier(LASVMModel):
         yield {"max_support_vectors": 50, "seed": 42}
         yield {"window": 200, "seed": 42}
         yield {"multiclass": "ovr", "class_weight": "balanced", "seed": 42}
+
+    def learn_many(self, X: Any, y: Any, w: Any = 1.0, ids: Any = None) -> None:
+        """Learn the rows of a batch in order: see `Learner.learn_many`."""
+        with self._lock:
+            # Scores of several classes take longer than the margins that learning needs.
+            self._wants_scores = False
+            try:
+                super().learn_many(X, y, w, ids)
+            finally:
+                self._wants_scores = True
+
+    def _margins_of_learning(self, n: int) -> np.ndarray:
+        if self._is_several and not self._wants_scores and self.observer is None:
+            return np.zeros((n, 1))
+        return self._new_margins(n)
 
     def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
         """Run REPROCESS until delta <= tau: the optimum over the examples kept and the reserve.

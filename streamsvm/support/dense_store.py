@@ -77,20 +77,24 @@ def gather(store, slots, n, d):
 @compiled
 def reorder(store, order, n_kept):
     """Move the row in slot order[s] to slot s, for s < n_kept; all other rows are removed."""
-    last = 0
+    panels, entered, weight = store.panels, store.entered, store.weight
+    last, moves_up = 0, True
     for s in range(n_kept):
         last = max(last, order[s])
-    panels = store.panels[: last // PANEL + 1].copy()
-    entered, weight = store.entered.copy(), store.weight.copy()
-    for s in range(n_kept):
-        old = order[s]
-        if old == s:
-            continue
-        source, target = panels[old // PANEL], store.panels[s // PANEL]
+        moves_up &= order[s] >= s
+    if not moves_up:
+        # Otherwise no slot is read after it was written.
+        panels, entered, weight = panels[: last // PANEL + 1].copy(), entered.copy(), weight.copy()
+    for first in range(0, n_kept, PANEL):
+        stop, target = min(first + PANEL, n_kept), store.panels[first // PANEL]
+        # All rows of a panel feature by feature, since they are in few other panels.
         for feature in range(target.shape[0]):
-            target[feature, s % PANEL] = source[feature, old % PANEL]
-        store.entered[s] = entered[old]
-        store.weight[s] = weight[old]
+            for s in range(first, stop):
+                old = order[s]
+                target[feature, s - first] = panels[old // PANEL, feature, old % PANEL]
+        for s in range(first, stop):
+            store.entered[s] = entered[order[s]]
+            store.weight[s] = weight[order[s]]
 
 
 def rows_of(store: DenseStore, n: int, n_features: int) -> np.ndarray:

@@ -284,9 +284,31 @@ def _complete_by_panels(cache, kernel, store, slot, line, n, d):
 
 
 @compiled_within
-def _is_cached(cache, slot, other):
+def _is_known(cache, store, slot, other):
+    """Tell whether the line of another slot holds the column `slot`, or its member was removed."""
     line = cache.line_of[other]
-    return line != NONE and cache.length[line] > slot
+    return store.entered[other] == 0 or (line != NONE and cache.length[line] > slot)
+
+
+@compiled_within
+def _copy_columns(cache, store, slot, start, stop):
+    """Copy values start .. stop-1 of a line from the lines of these slots; 0 of removed members.
+
+    Reading the value of one slot makes the processor load those of its neighbours. So the lines of
+    neighbours that end at the same value are extended by it, too.
+    """
+    first = slot // _VALUES_PER_CACHE_LINE * _VALUES_PER_CACHE_LINE
+    last = first + _VALUES_PER_CACHE_LINE
+    cache.length[cache.line_of[slot]] = start
+    for t in range(start, stop):
+        is_removed = store.entered[t] == 0
+        source = np.int64(0 if is_removed else cache.line_of[t])
+        for s in range(first, last if is_removed else min(last, cache.length[source])):
+            line = cache.line_of[s]
+            if line != NONE and cache.length[line] == t:
+                value = cache.values[source, s]
+                cache.values[line, t] = np.float32(0.0) if is_removed else value
+                cache.length[line] = t + 1
 
 
 @compiled
@@ -299,15 +321,16 @@ def _complete_by_members(cache, kernel, store, slot, line, n, d):
     start = cache.length[line]
     while start < n:
         stop = start
-        while stop < n and not _is_cached(cache, slot, stop):
+        while stop < n and not _is_known(cache, store, slot, stop):
             stop += 1
         if stop > start:
             x = stores.row_of(store, slot, cache.row, d)
             stores.values(kernel, store, x, np.int64(1), d, start, stop, values)
             cache.counts[COMPUTED] += stop - start
-        while stop < n and _is_cached(cache, slot, stop):
-            values[0, stop] = cache.values[cache.line_of[stop], slot]
+        start = stop
+        while stop < n and _is_known(cache, store, slot, stop):
             stop += 1
+        _copy_columns(cache, store, slot, start, stop)
         start = stop
 
 

@@ -49,7 +49,7 @@ def learn_rows(
     float64 (n,), or (n, classes).
 
     """
-    margins = learner._new_margins(len(y))
+    margins = learner._margins_of_learning(len(y))
     start, seen, is_example = 0, learner._n_examples, numbers > 0
     while start < len(y):
         due = auto_gamma.next_power_of_two(seen)

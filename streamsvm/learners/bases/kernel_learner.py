@@ -113,6 +113,10 @@ class KernelLearner(KernelInspection):
         """Return an array of zeros for the margins of n rows."""
         return np.zeros(n)
 
+    def _margins_of_learning(self, n: int) -> np.ndarray:
+        """Return an array of zeros for what the solver writes of n rows when it learns them."""
+        return self._new_margins(n)
+
     def _rebalance(self) -> None:
         """Update the C_i of all examples if the class weights depend on the stream."""
 

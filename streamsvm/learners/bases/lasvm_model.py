@@ -92,9 +92,8 @@ class LASVMModel(ReserveLearner):
         return state
 
     def _grow(self, capacity: int, n_features: int) -> None:
-        if self._is_several and capacity > self._state.store.entered.size:
-            self._state = classes.grown(self._state, self._cache_bytes)
-        elif self._is_several and stores.wants_pairs(self._state.store):
+        larger = self._is_several and capacity > self._state.store.entered.size
+        if larger or (self._is_several and stores.wants_pairs(self._state.store)):
             self._state = classes.grown(self._state, self._cache_bytes)
         else:
             super()._grow(capacity, n_features)

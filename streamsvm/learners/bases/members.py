@@ -34,7 +34,7 @@ KINDS = (Kind(1.0, 1.0), Kind(1.0 / 4.0, 10.0), Kind(1.0 / 16.0, 10.0), Kind(4.0
 def parameters_of(learner: Any, kind: Kind) -> dict[str, Any]:
     """Return the parameters of a model of a learner, but for scale and width."""
     windows = [window for window in (learner.window, kind.window) if window is not None]
-    return {
+    given = {
         "C": learner.C * kind.cost,
         "class_weight": learner.class_weight,
         "window": min(windows, default=None),

@@ -176,6 +176,11 @@ class SecondLooks:
         state.info[0].n = n
         return state
 
+    def _scratch(self, n: int) -> np.ndarray:
+        """Return an array for the margins of n rows, which are not read."""
+        margins: np.ndarray = self._learner._new_margins(n)
+        return margins
+
     def _learn(self, violating: np.ndarray) -> bool:
         """Learn rows again; return whether that made a step."""
         learner, facts = self._learner, self._facts[violating]
@@ -188,7 +193,7 @@ class SecondLooks:
         )
         box = learner.boxes_now(signs, weights)
         rows = (x, signs, box, weights, numbers, learner._diagonal(x))
-        kernel_batches.learn_part(learner, rows, learner._new_margins(len(facts)))
+        kernel_batches.learn_part(learner, rows, self._scratch(len(facts)))
         # Looks are at the model after an example of the stream, and none came.
         state = learner._state
         for name, value in zip(_OF_LOOKS, looked, strict=True):

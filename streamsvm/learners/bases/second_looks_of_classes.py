@@ -95,6 +95,10 @@ class SecondLooksOfClasses(SecondLooks):
         found[row, np.where(is_other, negative, positive)] = True
         return found
 
+    def _scratch(self, n: int) -> np.ndarray:
+        # Without columns no scores are computed.
+        return np.zeros((n, 0))
+
     def _compute(self, now: _Expansions) -> None:
         nothing = now._replace(member=now.member[:0], problem=now.problem[:0], alpha=now.alpha[:0])
         self._f[:] = 0.0

@@ -19,11 +19,8 @@ import numpy as np
 
 from streamsvm._compile import compiled, compiled_leaf, compiled_within
 from streamsvm.solvers.lasvm_pairs.problems import (
-    NONE,
     REST,
     bias_of,
-    n_turns,
-    problem_of_turn,
 )
 from streamsvm.support.calibration import probability
 
@@ -49,17 +46,6 @@ def write_margins(state, row, out):
         a, n = of.segments[p].start, of.table[p].n
         f = _gathered(of.alpha[a : a + n], of.slot[a : a + n], row, n)
         out[p] = f + bias_of(of.table[p])
-
-
-@compiled
-def least_margin(state, margins, y):
-    """Return the least margin y f(x) of the problems of class y, given f(x) of all problems."""
-    of, least = state.problems, np.inf
-    for turn in range(n_turns(of)):
-        p = problem_of_turn(of, y, turn)
-        if p != NONE:
-            least = min(least, margins[p] if of.segments[p].positive == y else -margins[p])
-    return least
 
 
 @compiled_within

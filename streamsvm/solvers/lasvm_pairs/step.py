@@ -22,7 +22,7 @@ from streamsvm.solvers.lasvm.step import contains, process, reprocess_some
 from streamsvm.solvers.lasvm_pairs.bounds import slide, stay_within
 from streamsvm.solvers.lasvm_pairs.looks import look, note_problem
 from streamsvm.solvers.lasvm_pairs.problems import NONE, n_turns, problem_of_turn
-from streamsvm.solvers.lasvm_pairs.scores import least_margin, write_margins, write_scores
+from streamsvm.solvers.lasvm_pairs.scores import write_margins, write_scores
 from streamsvm.solvers.lasvm_pairs.state import BLOCK, problem, squeeze
 from streamsvm.support import stores
 from streamsvm.support.calibration import update_one
@@ -55,19 +55,27 @@ def _has_room(state, y):
 
 @compiled_within
 def _learn_in(state, p, kernel, x, y, box, weight, number, row, diagonal, schedule):
-    """Let a problem learn an example with the sign y; `row` is that of the whole store."""
+    """Let a problem learn an example with the sign y; `row` is that of the whole store.
+
+    Returns
+    -------
+    Its margin y f(x) from before.
+
+    """
     own, members = problem(state, p), state.problems.row
     info = own.info[0]
     slot, n = own.store.slot, info.n
     for s in range(n):
         members[s] = row[np.uint64(slot[s])]
     f = expansion(own.alpha, members, n)
+    margin = f + bias(own)
     if info.i >= 0 and info.j >= 0:
-        update_one(state.problems.calibration[p], f + bias(own), y)
+        update_one(state.problems.calibration[p], margin, y)
     shared = MemberKernel(kernel)
     process(own, shared, x, y, box, weight, number, members, f, diagonal, schedule)
     reprocess_some(own, shared, schedule, width(x))
     note_problem(state.info[0], own)
+    return y * margin
 
 
 @compiled_within
@@ -82,20 +90,30 @@ def _slot_of(state, number):
 
 @compiled_within
 def learn_example(state, kernel, x, y, box, weight, number, row, diagonal, schedule):
-    """Let all problems that an example of class y concerns learn it."""
-    info, of = state.info[0], state.problems
+    """Let all problems that an example of class y concerns learn it.
+
+    Returns
+    -------
+    The least margin y f(x) of these problems from before.
+
+    """
+    info, of, least = state.info[0], state.problems, np.inf
     state.fresh[0] = _slot_of(state, number)
     for turn in range(n_turns(of)):
         p = problem_of_turn(of, y, turn)
         if p != NONE:
             sign = 1.0 if of.segments[p].positive == y else -1.0
-            _learn_in(state, p, kernel, x, sign, box, weight, number, row, diagonal, schedule)
+            margin = _learn_in(
+                state, p, kernel, x, sign, box, weight, number, row, diagonal, schedule
+            )
+            least = min(least, margin)
     s = state.fresh[0]
     if s >= 0 and state.wanted[s] > 0:
         state.store.entered[s] = number
         state.store.weight[s] = weight
         state.y[s], state.box[s], state.diagonal[s] = y, box, diagonal
         note_box(info, box)
+    return least
 
 
 @compiled
@@ -116,8 +134,8 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
         float32 (n,): k(x, x) of each row; a `Schedule`.
     margins
         float64 (n, 2 classes + 1), written: of each row before it was learnt the scores, the
-        logarithms of probabilities, and the least margin of its class. Without columns, nothing is
-        written.
+        logarithms of probabilities, and the least margin of its class (0 if it is not learnt).
+        With one column, only that is computed; without columns, nothing is written.
 
     Returns
     -------
@@ -149,17 +167,18 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
             row, out = state.block[r], state.block[r : r + 1]
             stores.values(kernel, state.store, fresh, np.int64(1), d, n_block, n, out)
             info.n_values += n
-            if margins.shape[1] > 0:
+            if margins.shape[1] > 1:
                 write_margins(state, row, state.problems.margins)
                 write_scores(state, state.problems.margins, margins[at])
-                margins[at, -1] = least_margin(state, state.problems.margins, own_class)
             slide(schedule.bounds, state, kernel, numbers[at], d)
             # An example of weight 0 is not processed.
             if box[at] > 0.0:
-                learn_example(
+                least = learn_example(
                     state, kernel, fresh, own_class, box[at], weight[at], numbers[at], row,
                     diagonal[at], schedule,
                 )  # fmt: skip
+                if margins.shape[1] > 0:
+                    margins[at, -1] = least
                 stay_within(schedule.bounds, state, kernel, d)
                 look(state)
         start += size

@@ -9,7 +9,7 @@ from streamsvm.solvers.lasvm import state as two_state
 from streamsvm.solvers.lasvm import step as two_step
 from streamsvm.solvers.lasvm_pairs import classes, state, step
 from streamsvm.solvers.lasvm_pairs.problems import REST
-from streamsvm.support import states
+from streamsvm.support import row_cache, states
 from streamsvm.support.bound_kernels import bound
 from streamsvm.support.rows import sparse
 
@@ -28,12 +28,14 @@ def schedule(**changes):
     return two_step.Schedule(**(values | {"second_order": 1.0, "bounds": UNBOUNDED} | changes))
 
 
-def learnt(x, y, plan, k=4, rest=False, cache=CACHE, blocks=None, is_sparse=False):
+def learnt(
+    x, y, plan, k=4, rest=False, cache=CACHE, blocks=None, is_sparse=False, columns=None
+):  # fmt: skip
     """Learn rows in blocks; all classes are known from the start."""
     d, n = x.shape[1], len(y)
     own = state.new_state(d, k, sparse=is_sparse)
     own = classes.with_classes(own, bound(KERNEL, own.store), k, rest, cache, d)
-    out = np.zeros((n, 2 * k))
+    out = np.zeros((n, 2 * k + 1 if columns is None else columns))
     start = 0
     for stop in blocks or [n]:
         while start < stop:
@@ -105,6 +107,29 @@ def test_blocks_sparse_rows_and_a_small_cache_change_nothing(plan):
     other = learnt(x, y, plan, is_sparse=True, cache=0, blocks=range(1, len(y) + 1))
     assert np.array_equal(out, other[1])
     assert members(listed, 0) == members(other[0], 0)
+
+
+def test_the_least_margin_alone_is_that_beside_the_scores():
+    x, y = examples()
+    own, out = learnt(x, y, schedule())
+    other, least = learnt(x, y, schedule(), columns=1)
+    assert np.array_equal(out[:, -1:], least) and np.ptp(least) > 1.0
+    margins = np.zeros((1, 6))
+    step.problem_margins_of(learnt(x[:100], y[:100], schedule())[0], KERNEL, x[100:101], margins)
+    sides = own.problems.segments
+    signed = [f if s.positive == y[100] else -f for f, s in zip(margins[0], sides, strict=True)
+              if y[100] in (s.positive, s.negative)]  # fmt: skip
+    assert least[100, 0] == pytest.approx(min(signed), abs=1e-6)
+    assert members(own, 0) == members(other, 0)
+
+
+def test_kernel_values_of_members_are_computed_once():
+    x, y = examples(400)
+    own, _ = learnt(x, y, schedule())
+    of = own.problems
+    assert of.counts[row_cache.EXTENDED] > 100 and of.table["n_dead"].sum() > 0
+    # But for a few lines that gave way to those of later members.
+    assert of.counts[row_cache.COMPUTED] < 0.01 * own.info[0].n_values
 
 
 @pytest.mark.parametrize("limit", [None, 30])
