@@ -2,9 +2,9 @@
 
 The centres c_1, c_2, ... span a space, of which Gram and Schmidt's method makes an orthonormal
 basis: component i of a row x is <x, e_i>, where e_i is the part of c_i that is orthogonal to the
-centres before it, at length 1. With the kernel matrix K = L L' of the centres, the components are L^-1 k(x),
-and the dot product of two rows' components is k(x)' K^-1 k(y), as with any other root of K^-1. But
-a further centre adds a component and changes none, so that a learner's weights stay what they were.
+centres before it, at length 1. With the kernel matrix K = L L' of the centres, the components are
+L^-1 k(x), and the dot product of two rows' components is k(x)' K^-1 k(y), as with any other root of
+K^-1. But a further centre adds a component and changes none, so that weights behind stay valid.
 
 Rows are lists of entries: row r consists of the entries start[r] .. start[r + 1] - 1 of `columns`
 (int64) and `values` (float32). `places` (int64) has for each column the row of the table of centres
@@ -22,6 +22,7 @@ from streamsvm._compile import chosen_by, compiled
 from streamsvm.kernels import product_of
 from streamsvm.kernels.registry import value_of_product
 from streamsvm.support.draws import uniform
+from streamsvm.support.kernel_diagonal import LARGEST_DIAGONAL
 
 
 class Centres(NamedTuple):
@@ -106,7 +107,7 @@ def map_rows(
     is_drawn
         True: this row is not to become a centre, as it was returned last time.
     out
-        float32 (n, centres), written.
+        float32 (n, centres), written; NaN where k(x, x) is negative or too large.
 
     Returns
     -------
@@ -122,10 +123,11 @@ def map_rows(
         if learn[r] and centres.counts[0] < most and not (is_drawn and r == first):
             # Drawn for each row, so that the draws do not depend on the values.
             is_tried = uniform(centres.draws) < rate
-            if is_tried and distance > tolerance * diagonal:
+            if is_tried and tolerance * diagonal < distance < LARGEST_DIAGONAL:
                 return r
+        is_good = 0.0 <= diagonal < LARGEST_DIAGONAL
         for i in range(most):
-            out[r, i] = z[i]
+            out[r, i] = z[i] if is_good else np.nan
     return n_rows
 
 

@@ -254,8 +254,8 @@ class Nystroem(FeatureMap):
         if not np.isfinite(out).all():
             r = int(np.argmin(np.isfinite(out).all(axis=1)))
             raise FeatureError(
-                f"row {r}: {self.kernel!r} of the row with the centres is not finite; scale the "
-                "features"
+                f"row {r}: {self.kernel!r} of the row with itself or a centre is no moderate number; "
+                "scale the features"
             )
         return out
 
@@ -279,9 +279,9 @@ class Nystroem(FeatureMap):
         used = rows.columns[first:stop][rows.values[first:stop] != 0.0]
         new = [rows.names[c] for c in used[places[used] < 0].tolist()]
         centres, size = self._centres, len(self._schema) + len(new)
+        if size * centres.squares.size > _MOST_NUMBERS:
+            return places
         if size > len(centres.table):
-            if size * centres.squares.size > _MOST_NUMBERS:
-                return places
             table = np.zeros((max(size, 2 * len(centres.table)), centres.squares.size), np.float32)
             table[: len(centres.table)] = centres.table
             self._centres = centres._replace(table=table)
