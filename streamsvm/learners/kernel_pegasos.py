@@ -35,7 +35,8 @@ class KernelPegasosClassifier(PerceptronLearner):
     class_weight
         None or a dict {label: factor of the loss} (1 for labels not named).
     averaged
-        As in `KernelPerceptronClassifier`, but the model after t examples counts t times.
+        Whether the mean of all models predicts, as in `KernelPerceptronClassifier`; here the model
+        after t examples counts t times.
     max_support_vectors, cache_mb, seed
         As in `KernelPerceptronClassifier`.
     budget

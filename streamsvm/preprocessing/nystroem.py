@@ -254,8 +254,8 @@ class Nystroem(FeatureMap):
         if not np.isfinite(out).all():
             r = int(np.argmin(np.isfinite(out).all(axis=1)))
             raise FeatureError(
-                f"row {r}: {self.kernel!r} of the row with itself or a centre is no moderate number; "
-                "scale the features"
+                f"row {r}: {self.kernel!r} of the row with itself or a centre is no moderate "
+                "number; scale the features"
             )
         return out
 
