@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled
+from streamsvm._compile import chosen_by, compiled, compiled_leaf
 from streamsvm.kernels import product_of
 from streamsvm.kernels.registry import value_of_product
 from streamsvm.support.draws import uniform
@@ -58,6 +58,13 @@ _kernel_values: Any = chosen_by(
 values; return k(x, x). `square` is |x|^2."""
 
 
+@compiled_leaf
+def _add(sums, row, amount, first, n):
+    """Add amount * row to sums, from the element `first` to n - 1."""
+    for i in range(first, n):
+        sums[i] += amount * np.float64(row[i])
+
+
 @compiled
 def _components(centres, kernel, columns, values, places, first, stop, k, z):
     """Write the kernel values and the components of one row.
@@ -72,12 +79,10 @@ def _components(centres, kernel, columns, values, places, first, stop, k, z):
         square += value * value
         place = places[columns[t]]
         if place >= 0 and value != 0.0:
-            for j in range(n):
-                k[j] += value * np.float64(centres.table[place, j])
+            _add(k, centres.table[place], value, 0, n)
     diagonal = _kernel_values(kernel, k, centres.squares, square, n)
     for j in range(n):
-        for i in range(j, n):
-            z[i] += k[j] * centres.inverse[j, i]
+        _add(z, centres.inverse[j], k[j], j, n)
     distance = diagonal
     for i in range(n):
         distance -= z[i] * z[i]
