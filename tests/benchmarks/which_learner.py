@@ -202,6 +202,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=list(STREAMS))
     parser.add_argument("--save", type=Path, help="the JSON file that results are added to")
+    parser.add_argument("--only", default="", help="measure only learners with this in their name")
     parser.add_argument("--table", type=Path, help="print the table of such a file")
     options = parser.parse_args()
     if options.table:
@@ -212,6 +213,8 @@ def main() -> None:
         stream, of_stream = STREAMS[name](), found.setdefault(name, {})
         for budget in BUDGETS:
             for learner, model in learners(stream, budget):
+                if options.only not in learner:
+                    continue
                 one = of_stream[f"{learner}, {budget}"] = measure(stream, model)
                 print(name, learner, budget, one, flush=True)
                 if options.save:
