@@ -176,6 +176,11 @@ def measure(stream: Stream, model: Any) -> dict[str, float]:
     }
 
 
+def _short(value: float) -> str:
+    """Return a number with two digits, or all before the point."""
+    return f"{value:.2g}" if value < 10 else f"{value:.0f}"
+
+
 def table(found: dict[str, dict[str, Any]]) -> str:
     """Return the table in Markdown: a row a stream and learner, a column a budget."""
     heads = [f"at most {b}" if b else "no bound" for b in BUDGETS]
@@ -187,8 +192,8 @@ def table(found: dict[str, dict[str, Any]]) -> str:
             for budget in BUDGETS:
                 one = of_stream.get(f"{learner}, {budget}")
                 cells.append(
-                    f"{one['error']:.2f} +- {one['spread']:.2f} %, {one['us']:.3g} us, "
-                    f"{one['mb']:.2g} MB"
+                    f"{one['error']:.2f} ± {one['spread']:.2f} %, {_short(one['us'])} us, "
+                    f"{_short(one['mb'])} MB"
                     if one
                     else ""
                 )
