@@ -24,9 +24,6 @@ from streamsvm.kernels.registry import value_of_product
 from streamsvm.support.draws import uniform
 from streamsvm.support.kernel_diagonal import LARGEST_DIAGONAL
 
-BLOCK = 16
-"""So many rows are mapped together once they cannot become centres."""
-
 
 class Centres(NamedTuple):
     """The centres; arrays have room for all of them."""
@@ -62,54 +59,35 @@ values; return k(x, x). `square` is |x|^2."""
 
 
 @compiled_leaf
-def _add(sums, row, amount, first, n):
-    """Add amount * row to sums, from the element `first` to n - 1."""
-    for i in range(first, n):
+def _add(sums, row, amount):
+    """Add amount * row to sums."""
+    # From 0 on: with indices that might be negative, the loop would not be vectorised.
+    for i in range(sums.size):
         sums[i] += amount * np.float64(row[i])
 
 
 @compiled
-def _products(centres, kernel, columns, values, places, first, stop, k):
-    """Write the kernel values of a row with the centres; return |x|^2 and k(x, x)."""
+def _components(centres, kernel, columns, values, places, first, stop, k, z):
+    """Write the kernel values and the components of one row.
+
+    Return |x|^2, k(x, x), and the squared distance of the row from the span of the centres.
+    """
     n, square = centres.counts[0], 0.0
     k[:] = 0.0
+    z[:] = 0.0
     for t in range(first, stop):
         value = np.float64(values[t])
         square += value * value
         place = places[columns[t]]
         if place >= 0 and value != 0.0:
-            _add(k, centres.table[place], value, 0, n)
-    return square, _kernel_values(kernel, k, centres.squares, square, n)
-
-
-@compiled
-def _project(inverse, k, z, size, n):
-    """Write the components of some rows, of which the kernel values are given.
-
-    Each row of `inverse` is read once for all of them: from the memory, if there are many centres.
-    """
-    z[:size] = 0.0
+            _add(k[:n], centres.table[place, :n], value)
+    diagonal = _kernel_values(kernel, k, centres.squares, square, n)
     for j in range(n):
-        for b in range(size):
-            _add(z[b], inverse[j], k[b, j], j, n)
-
-
-@compiled
-def _distance(diagonal, z, n):
-    """Return the squared distance of a row from the span of the centres."""
+        _add(z[j:n], centres.inverse[j, j:n], k[j])
+    distance = diagonal
     for i in range(n):
-        diagonal -= z[i] * z[i]
-    return diagonal
-
-
-@compiled
-def _n_together(learn, r, is_full):
-    """Return how many rows from r on are mapped together: one that may become a centre is alone."""
-    size = 1
-    if is_full or not learn[r]:
-        while size < BLOCK and r + size < learn.size and (is_full or not learn[r + size]):
-            size += 1
-    return size
+        distance -= z[i] * z[i]
+    return square, diagonal, distance
 
 
 @compiled
@@ -143,46 +121,36 @@ def map_rows(
 
     """
     n_rows, most = out.shape
-    k, z, diagonals = np.empty((BLOCK, most)), np.empty((BLOCK, most)), np.empty(BLOCK)
-    r = np.int64(first)
-    while r < n_rows:
-        n = centres.counts[0]
-        size = _n_together(learn, r, n == most)
-        for b in range(size):
-            at = start[r + b], start[r + b + 1]
-            _, diagonals[b] = _products(
-                centres, kernel, columns, values, places, at[0], at[1], k[b]
-            )
-        _project(centres.inverse, k, z, size, n)
-        if learn[r] and n < most and not (is_drawn and r == first):
+    k, z = np.empty(most), np.empty(most)
+    for r in range(first, n_rows):
+        _, diagonal, distance = _components(
+            centres, kernel, columns, values, places, start[r], start[r + 1], k, z
+        )
+        if learn[r] and centres.counts[0] < most and not (is_drawn and r == first):
             # Drawn for each row, so that the draws do not depend on the values.
             is_tried = uniform(centres.draws) < rate
-            distance = _distance(diagonals[0], z[0], n)
-            if is_tried and tolerance * diagonals[0] < distance < LARGEST_DIAGONAL:
+            if is_tried and tolerance * diagonal < distance < LARGEST_DIAGONAL:
                 return r
-        for b in range(size):
-            is_good = 0.0 <= diagonals[b] < LARGEST_DIAGONAL
-            for i in range(most):
-                out[r + b, i] = z[b, i] if is_good else np.nan
-        r += size
-    return r
+        is_good = 0.0 <= diagonal < LARGEST_DIAGONAL
+        for i in range(most):
+            out[r, i] = z[i] if is_good else np.nan
+    return n_rows
 
 
 @compiled
 def add_centre(centres, kernel, columns, values, places, first, stop):
     """Make the entries first .. stop - 1 the next centre; its features have places."""
     n = centres.counts[0]
-    k, z = np.empty((1, centres.squares.size)), np.empty((1, centres.squares.size))
-    square, diagonal = _products(centres, kernel, columns, values, places, first, stop, k[0])
-    _project(centres.inverse, k, z, 1, n)
+    k, z = np.empty(centres.squares.size), np.empty(centres.squares.size)
+    square, _, distance = _components(centres, kernel, columns, values, places, first, stop, k, z)
     for t in range(first, stop):
         if values[t] != 0.0:
             centres.table[places[columns[t]], n] = values[t]
-    length = math.sqrt(_distance(diagonal, z[0], n))
+    length = math.sqrt(distance)
     for j in range(n):
         total = 0.0
         for i in range(j, n):
-            total += z[0, i] * centres.inverse[j, i]
+            total += z[i] * centres.inverse[j, i]
         centres.inverse[j, n] = -total / length
     centres.inverse[n, n] = 1.0 / length
     centres.squares[n] = square
