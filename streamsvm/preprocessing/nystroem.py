@@ -172,7 +172,7 @@ class Nystroem(FeatureMap):
         """
         rows = self._rows_of_event(x)
         if self.n_centres < len(self._centres.squares):
-            self._run(rows, np.ones(1, bool))
+            self._checked(self._run(rows, np.ones(1, bool)))
 
     def transform_one(self, x: Mapping[Name, Any]) -> dict[Name, float]:
         """Return the components of one event.
@@ -192,7 +192,8 @@ class Nystroem(FeatureMap):
             As for `learn_one`.
 
         """
-        return dict(enumerate(self._run(self._rows_of_event(x), np.zeros(1, bool))[0].tolist()))
+        out = self._checked(self._run(self._rows_of_event(x), np.zeros(1, bool)))
+        return dict(enumerate(out[0].tolist()))
 
     def learn_many(self, X: Any) -> None:
         """Learn the rows of a batch in their order.
@@ -229,34 +230,37 @@ class Nystroem(FeatureMap):
         return _Rows(ordered, np.array([0, n]), np.arange(n), values)
 
     def _map(self, matrix: Matrix | SparseMatrix, learn: bool | np.ndarray) -> np.ndarray:
-        is_sparse = isinstance(matrix, SparseMatrix)
-        n = matrix.rows.start.size - 1 if is_sparse else len(matrix.values)
+        n = matrix.rows.start.size - 1 if isinstance(matrix, SparseMatrix) else len(matrix.values)
         out = np.empty((n, len(self._centres.squares)), np.float32)
         learnt = np.full(n, learn)
         for first in range(0, n, _CHUNK):
             some = np.arange(first, min(n, first + _CHUNK))
-            rows = _listed_sparse if is_sparse else _listed_dense
+            rows = _listed_sparse if isinstance(matrix, SparseMatrix) else _listed_dense
             out[some] = self._run(rows(take(matrix, some)), learnt[some])
+        return self._checked(out)
+
+    def _checked(self, out: np.ndarray) -> np.ndarray:
+        """Return the components of rows; raise FeatureError if some are not finite."""
+        are_good = np.isfinite(out).all(axis=1)
+        if not are_good.all():
+            raise FeatureError(
+                f"row {int(np.argmin(are_good))}: {self.kernel!r} of the row with itself or a "
+                "centre is no moderate number; scale the features"
+            )
         return out
 
     def _run(self, rows: _Rows, learn: np.ndarray) -> np.ndarray:
         """Return the components of rows, of which some are learnt first."""
-        n = rows.start.size - 1
-        out = np.empty((n, len(self._centres.squares)), np.float32)
+        out = np.empty((rows.start.size - 1, len(self._centres.squares)), np.float32)
+        will_learn = bool(learn.any())
         with self._lock:
-            if learn.any() and self._is_learning:
+            if will_learn and self._is_learning:
                 refuse_to_learn()
-            was_learning, self._is_learning = self._is_learning, self._is_learning or learn.any()
+            was_learning, self._is_learning = self._is_learning, self._is_learning or will_learn
             try:
                 self._run_locked(rows, learn, out)
             finally:
                 self._is_learning = was_learning
-        if not np.isfinite(out).all():
-            r = int(np.argmin(np.isfinite(out).all(axis=1)))
-            raise FeatureError(
-                f"row {r}: {self.kernel!r} of the row with itself or a centre is no moderate "
-                "number; scale the features"
-            )
         return out
 
     def _run_locked(self, rows: _Rows, learn: np.ndarray, out: np.ndarray) -> None:
