@@ -17,6 +17,7 @@ from streamsvm.learners.tracking import TrackingSVMClassifier
 from streamsvm.model_files.container import load, save
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.preprocessing.chain import Chain
+from streamsvm.preprocessing.nystroem import Nystroem
 from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.batches import predict_then_learn_many
@@ -32,6 +33,7 @@ __all__ = [
     "LASVMClassifier",
     "LaRankClassifier",
     "LaRankSequenceLabeler",
+    "Nystroem",
     "RandomFourierFeatures",
     "SBPClassifier",
     "SGDQNClassifier",

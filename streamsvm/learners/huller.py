@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,18 +11,18 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_number
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases.kernel_learner import KernelLearner
+from streamsvm.learners.bases.primal_kernel_learner import PrimalKernelLearner
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.huller import events as events  # registers the solver
 from streamsvm.solvers.huller import state as huller_state
 from streamsvm.solvers.huller import step as huller
 from streamsvm.solvers.huller.state import HullerState
-from streamsvm.support import stores
-from streamsvm.support.rows import Rows, shape
+from streamsvm.support import states, stores
+from streamsvm.support.rows import Rows
 
 
-class HullerClassifier(KernelLearner):
+class HullerClassifier(PrimalKernelLearner):
     """Online hard-margin SVM with kernels and a bias, for data without noise.
 
     It follows the two nearest points of the convex hulls of the classes; the border lies in the
@@ -78,7 +77,6 @@ class HullerClassifier(KernelLearner):
 
     """
 
-    has_dual = False
     _states = huller_state
     _solver = huller
 
@@ -107,12 +105,8 @@ class HullerClassifier(KernelLearner):
     # The solver
 
     def _new_state(self, n_features: int) -> HullerState:
-        return huller_state.new_state(n_features, self._cache_bytes, self.seed, self._sparse)
-
-    def _solve(self, state: Any, rows: tuple[Any, ...], margins: np.ndarray) -> int:
-        kernel = self._bound_kernel(state)
-        done: int = huller.learn_rows(state, kernel, *rows, self._schedule, margins)  # type: ignore[call-arg]
-        return done
+        sizes = n_features, self._cache_bytes, self.seed, self._sparse
+        return states.new_seeded(HullerState, *sizes, window=0)
 
     def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
         huller.margins_of(state, self._bound_kernel(state), x, out)
@@ -122,12 +116,6 @@ class HullerClassifier(KernelLearner):
         n = int(state.active.counts[0].n)
         rows = stores.rows_of(state.store, n, len(self._schema))
         return rows, huller_state.scale_of(state) * state.alpha[:n], state.store.entered[:n]
-
-    def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
-        state = copy.deepcopy(self._state)
-        if state is not None:
-            huller_state.exchange_classes(state)
-        return {"_state": state}, np.negative
 
     # Inspection
 
@@ -147,25 +135,6 @@ class HullerClassifier(KernelLearner):
     def bias(self) -> float:
         """The constant b of the decision function."""
         return 0.0 if self._state is None else float(huller_state.margin_of(self._state, 0.0, 0.0))
-
-    def objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
-        """Return the mean hinge loss over rows, with the margin scaled to 1.
-
-        Parameters
-        ----------
-        x
-            n rows over the features seen.
-        signs, weights
-            float64 (n,): +1 or -1, and example weights, at least 0.
-
-        Returns
-        -------
-        The mean loss.
-
-        """
-        margins = self._margins(x) if shape(x)[0] else np.zeros(0)
-        losses = weights * np.maximum(0.0, 1.0 - signs * margins)
-        return float(losses.mean()) if len(losses) else 0.0
 
     @property
     def certificate(self) -> Certificate:

@@ -37,42 +37,22 @@ class KernelPAClassifier(PerceptronLearner):
     C
         Positive: how far one example may change the model, in "PA-I" the largest coefficient; 1 by
         default.
-    averaged
-        True: the mean of the models after each example predicts. False: the last model
-        does, which swings with single examples. None, the default: True, but with a budget
-        whose vectors leave without a trace, for then the mean is of what is left only.
     class_weight
         None or a dict {label: factor of C} (1 for labels not named).
-    max_support_vectors
-        Keep at most this many support vectors, at least 2. None, the default: no limit; memory and
-        time then grow with the stream.
+    averaged, max_support_vectors, cache_mb, seed
+        As in `KernelPerceptronClassifier`.
     budget
-        What makes room when there are `max_support_vectors`. "project": the vectors stay, and
-        examples change their coefficients, by the projection on their span (as in the
-        Projectron); this takes memory for the square of the limit. "merge": two near vectors of
-        one label are replaced by one vector between them. "bpa-s": the example takes the place of
-        the vector that loses least, and its part along the example (Wang and Vucetic).
-        "smallest": the vector with the smallest coefficient leaves. "random": one drawn uniformly
-        leaves (randomised budget perceptron). None, the default, is "project", the most accurate
-        in our measurements; where the stream moves to other places, take "merge".
+        What makes room when there are `max_support_vectors`: "project" (None, the default),
+        "merge", "smallest" or "random", as in `KernelPerceptronClassifier`; or "bpa-s": the example
+        takes the place of the vector that loses least, and its part along the example (Wang and
+        Vucetic).
     sparse, hashing, max_features, n_jobs
         As in `LASVMClassifier`.
-    cache_mb
-        Megabytes for cached kernel rows of support vectors, which only budgets need; 200 by
-        default.
-    seed
-        Seed of the random draws of budgets; None: different ones each time.
 
     Attributes
     ----------
-    kernel_
-        The kernel in use.
-    n_support_vectors
-        Number of nonzero coefficients.
-    classes
-        The labels seen, in the order of first appearance.
-    feature_names, memory_usage
-        The features seen, in the order of first appearance; bytes of all arrays.
+    kernel_, n_support_vectors, classes, feature_names, memory_usage
+        As in `KernelPerceptronClassifier`.
 
     References
     ----------

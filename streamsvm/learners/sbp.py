@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,7 +11,7 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import check_number, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases.kernel_learner import KernelLearner
+from streamsvm.learners.bases.primal_kernel_learner import PrimalKernelLearner
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.bounds import UNBOUNDED, Reservoir, Unbounded, Window
@@ -22,14 +21,14 @@ from streamsvm.solvers.sbp import state as sbp_state
 from streamsvm.solvers.sbp import step as sbp
 from streamsvm.solvers.sbp import water
 from streamsvm.solvers.sbp.state import MEAN, SBPState
-from streamsvm.support import stores
-from streamsvm.support.rows import Rows, shape
+from streamsvm.support import states, stores
+from streamsvm.support.rows import Rows
 
 _AT_ONCE = 1000
 """Number of iterations between two reports of progress."""
 
 
-class SBPClassifier(KernelLearner):
+class SBPClassifier(PrimalKernelLearner):
     """Kernel SVM by the stochastic batch perceptron, in batch or on a stream.
 
     Of all w with |w| <= 1 it looks for the one with the largest margin that all examples reach once
@@ -100,7 +99,6 @@ class SBPClassifier(KernelLearner):
 
     """
 
-    has_dual = False
     _states = sbp_state
     _solver = sbp
     _state: SBPState | None
@@ -163,14 +161,8 @@ class SBPClassifier(KernelLearner):
     # The solver
 
     def _new_state(self, n_features: int) -> SBPState:
-        return sbp_state.new_state(
-            n_features, self._cache_bytes, self.window or 0, self.seed, self._sparse
-        )
-
-    def _solve(self, state: Any, rows: tuple[Any, ...], margins: np.ndarray) -> int:
-        kernel = self._bound_kernel(state)
-        done: int = sbp.learn_rows(state, kernel, *rows, self._schedule, margins)  # type: ignore[call-arg]
-        return done
+        sizes = n_features, self._cache_bytes, self.seed, self._sparse
+        return states.new_seeded(SBPState, *sizes, window=self.window or 0)
 
     def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
         sbp.margins_of(state, self._bound_kernel(state), self._schedule, x, out)
@@ -189,12 +181,6 @@ class SBPClassifier(KernelLearner):
         if self.averaged and info.sum_weight > 0.0:
             w = (info.sum_scale * state.alpha[:n] - state.late[:n]) / info.sum_weight
         return np.asarray(sbp.margin_scale(state) * w)
-
-    def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
-        state = copy.deepcopy(self._state)
-        if state is not None:
-            sbp_state.exchange_classes(state)
-        return {"_state": state}, np.negative
 
     def _check_ids(self, ids: Any) -> None:
         if ids is not None and (self.window or self.reservoir):
@@ -259,25 +245,6 @@ class SBPClassifier(KernelLearner):
         if self._state is None:
             return 0.0
         return float(sbp.margin_scale(self._state) * water.bias_of(self._state.levels[MEAN]))
-
-    def objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
-        """Return the mean hinge loss over rows, of margins divided by the level.
-
-        Parameters
-        ----------
-        x
-            n rows over the features seen.
-        signs, weights
-            float64 (n,): +1 or -1, and example weights, at least 0.
-
-        Returns
-        -------
-        The mean loss.
-
-        """
-        margins = self._margins(x) if shape(x)[0] else np.zeros(0)
-        losses = self.boxes_now(signs, weights) * np.maximum(0.0, 1.0 - signs * margins)
-        return float(losses.mean()) if len(losses) else 0.0
 
     @property
     def certificate(self) -> Certificate:

@@ -35,8 +35,8 @@ def text_of(name: Name) -> str:
     if isinstance(name, tuple):
         return f"({','.join(map(text_of, name))})"
     raise FeatureError(
-        f"the name of a feature is {name!r:.80} ({type(name).__name__}): random weights are drawn "
-        "from the name, so use a string, a number, or a tuple of them"
+        f"the name of a feature is {name!r:.80} ({type(name).__name__}): it decides on "
+        "weights or order, so use a string, a number, or a tuple of them"
     )
 
 

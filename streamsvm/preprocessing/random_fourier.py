@@ -7,24 +7,24 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from river import base
 
 from streamsvm._parameter_checks import LARGEST_SIZE, check_positive, check_whole
-from streamsvm.errors import FeatureError, ParameterError
-from streamsvm.features import frames
-from streamsvm.features.events import refusal, snapshot
-from streamsvm.features.matrices import Matrix, SparseMatrix, are_usable, bad_value
+from streamsvm.errors import ParameterError
+from streamsvm.features.events import snapshot
+from streamsvm.features.matrices import Matrix, SparseMatrix
 from streamsvm.features.names import Name
-from streamsvm.features.schema import LIMIT, Schema
+from streamsvm.features.schema import LIMIT
 from streamsvm.model_files.codec import register
 from streamsvm.preprocessing.cosines import map_dense, map_sparse
+from streamsvm.preprocessing.feature_map import (
+    MOST_EVENT_MAPS,
+    MOST_NAMES,
+    FeatureMap,
+    listed,
+    used_columns,
+)
 from streamsvm.preprocessing.layouts import Layout, values_of
 from streamsvm.preprocessing.random_directions import RandomDirections
-from streamsvm.support.locked import Locked
-from streamsvm.support.rows import LARGEST
-
-_MOST_EVENT_MAPS, _MOST_NAMES = 64, 1024
-"""The maps of so many kinds of events are kept, if they have at most so many features."""
 
 
 class _EventMap(NamedTuple):
@@ -35,7 +35,7 @@ class _EventMap(NamedTuple):
     directions: np.ndarray
 
 
-class RandomFourierFeatures(Locked, base.MiniBatchTransformer):
+class RandomFourierFeatures(FeatureMap):
     """Map events to random features whose dot products approximate the RBF kernel.
 
     With the features z(x) of Rahimi and Recht, ``z(x) . z(y)`` is exp(-gamma |x - y|^2) on average,
@@ -129,86 +129,30 @@ class RandomFourierFeatures(Locked, base.MiniBatchTransformer):
         if found is None:
             order, directions = self._directions.of(names)
             found = _EventMap(Layout.of(np.arange(len(names))), order, directions)
-            if len(known) >= _MOST_EVENT_MAPS:
+            if len(known) >= MOST_EVENT_MAPS:
                 known.clear()
-            if len(names) <= _MOST_NAMES:
+            if len(names) <= MOST_NAMES:
                 known[names] = found
         return found
 
-    def transform_many(self, X: Any) -> Any:
-        """Return the random features of the rows of a batch, as those of events to the last bit.
-
-        Parameters
-        ----------
-        X
-            NumPy array (n, d), SciPy sparse matrix, Arrow RecordBatch or Table, pandas or polars
-            frame. Missing values count 0.
-
-        Returns
-        -------
-        A pandas frame with the index of X if that is one, with columns 0, 1, ...; else an array,
-        float32 (n, n_components).
-
-        Raises
-        ------
-        FeatureError
-            The batch cannot be used, for the same reasons as an event.
-
-        """
-        components = self.transform_matrix(frames.matrix_of(X, Schema())).values
-        is_frame = hasattr(X, "columns") and hasattr(X, "index")
-        return frames.columns_like(X, dict(enumerate(components.T))) if is_frame else components
-
-    def transform_matrix(self, matrix: Matrix | SparseMatrix) -> Matrix:
-        """Return the random features of a matrix, as `frames.matrix_of` returns it.
-
-        Parameters
-        ----------
-        matrix
-            The rows.
-
-        Returns
-        -------
-        Their components.
-
-        Raises
-        ------
-        FeatureError
-            As for `transform_many`.
-
-        """
-        _check_values(matrix)
+    def _map(self, matrix: Matrix | SparseMatrix, learn: bool | np.ndarray) -> np.ndarray:
         if isinstance(matrix, SparseMatrix):
-            out = self._map_sparse(matrix)
-        else:
-            out = self._map_dense(matrix)
-        return Matrix(list(range(self._n)), out, None, is_finite=True)
+            return self._map_sparse(matrix)
+        return self._map_dense(matrix)
 
     def _map_dense(self, matrix: Matrix) -> np.ndarray:
-        names = matrix.names
-        if len(set(names)) < len(names):
-            twice = next(name for i, name in enumerate(names) if name in names[:i])
-            raise FeatureError(f"two columns are named {twice!r}: rename one of them")
-        order, directions = self._directions.of(names)
+        order, directions = self._directions.of(matrix.names)
         out = np.empty((len(matrix.values), self._n), np.float32)
         values = np.ascontiguousarray(matrix.values, np.float64)
         map_dense(values, order, directions, self._scale, out)
         return out
 
     def _map_sparse(self, matrix: SparseMatrix) -> np.ndarray:
-        start = matrix.rows.start - matrix.rows.start[0]
-        entries = slice(*matrix.rows.start[[0, -1]].tolist())
-        used, place = np.unique(matrix.rows.columns[entries], return_inverse=True)
+        used = used_columns(matrix)
         order, directions = self._directions.of([matrix.names[c] for c in used.tolist()])
-        # Where each used column is in that order; those left out are after the others.
-        rank = np.full(used.size, order.size)
-        rank[order] = np.arange(order.size)
-        ranks, row = rank[place], np.repeat(np.arange(start.size - 1), np.diff(start))
-        by_rank = np.lexsort((ranks, row))
-        by_rank = by_rank[ranks[by_rank] < order.size]
-        start[1:] = np.cumsum(np.bincount(row[by_rank], minlength=start.size - 1))
+        start, ranks, values = listed(matrix, used, order)
         out = np.empty((start.size - 1, self._n), np.float32)
-        map_sparse(start, ranks[by_rank], matrix.values[by_rank], directions, self._scale, out)
+        map_sparse(start, ranks, values, directions, self._scale, out)
         return out
 
     def _contents(self) -> dict[str, Any]:
@@ -219,13 +163,6 @@ class RandomFourierFeatures(Locked, base.MiniBatchTransformer):
     def __setstate__(self, contents: dict[str, Any]) -> None:
         super().__setstate__(contents)
         self._set_up()
-
-
-def _check_values(matrix: Matrix | SparseMatrix) -> None:
-    """Raise FeatureError if a value is not finite in single precision."""
-    for r in np.flatnonzero(~are_usable(matrix, LARGEST))[:1].tolist():
-        name, value = bad_value(matrix, r, LARGEST) or ("", math.nan)
-        raise FeatureError(f"row {r}: {refusal(name, value)}")
 
 
 register(RandomFourierFeatures)

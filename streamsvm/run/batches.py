@@ -11,13 +11,14 @@ from streamsvm.run.parts import parts_of
 def predict_then_learn_many(model: Any, X: Any, y: Any, w: Any = 1.0) -> list[Any]:
     """Learn the rows of a batch in order; return what was predicted for each before its label.
 
-    As in a `Run`, each row is first learnt by the scaler (without its label) and scaled, then
-    predicted, then learnt. River's pipelines, which are not changed, have no such method.
+    As in a `Run`, each row is first learnt by the transformers (without its label) and transformed,
+    then predicted, then learnt. River's pipelines, which are not changed, have no such method.
 
     Parameters
     ----------
     model
-        A learner, or a pipeline of `StandardScaler`, `RandomFourierFeatures` or both, and one.
+        A learner, or a pipeline of `StandardScaler`, one of `RandomFourierFeatures` and `Nystroem`,
+        or both, and one.
     X
         NumPy array (n, d), SciPy sparse matrix, Arrow RecordBatch or Table, pandas or polars frame.
     y
@@ -50,8 +51,8 @@ def predict_then_learn_many(model: Any, X: Any, y: Any, w: Any = 1.0) -> list[An
     if learner is None:
         raise ParameterError(
             f"{type(model).__name__}: use a learner of streamsvm, or a pipeline of StandardScaler, "
-            "RandomFourierFeatures or both, and one; with any other, call predict_one and "
-            "learn_one for each event"
+            "one of RandomFourierFeatures and Nystroem, or both, and one; with any other, call "
+            "predict_one and learn_one for each event"
         )
     if scaler is None:
         return learner.predict_then_learn_many(X, y, w)

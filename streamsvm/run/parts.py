@@ -14,10 +14,12 @@ from streamsvm.labels.label_column import MISSING, LabelColumn
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.json_values import as_json
 from streamsvm.preprocessing.mapped_scaler import MappedScaler
+from streamsvm.preprocessing.nystroem import Nystroem
 from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.bad_events import BadEvents
 
+_FEATURE_MAPS = RandomFourierFeatures, Nystroem
 _LEAST_LABELS, _MOST_ERRORS = 20, 0.1
 # Up to so many classes nothing is suspected; more than so many are refused unless asked for.
 _FEW_CLASSES, _MOST_CLASSES = 50, 1000
@@ -29,8 +31,8 @@ def parts_of(model: Any) -> tuple[StandardScaler | MappedScaler | None, Learner 
     Parameters
     ----------
     model
-        A learner of this package, or a pipeline of `StandardScaler`, `RandomFourierFeatures` or
-        both, in this order, and one; or any other model.
+        A learner of this package, or a pipeline of `StandardScaler`, one of `RandomFourierFeatures`
+        and `Nystroem`, or both, in this order, and one; or any other model.
 
     Returns
     -------
@@ -44,7 +46,7 @@ def parts_of(model: Any) -> tuple[StandardScaler | MappedScaler | None, Learner 
         return None, None
     *before, learner = steps
     scaler = before.pop(0) if before and type(before[0]) is StandardScaler else None
-    if before and type(before[0]) is RandomFourierFeatures:
+    if before and type(before[0]) in _FEATURE_MAPS:
         scaler = MappedScaler(scaler, before.pop(0))
     return (None, None) if before else (scaler, learner)
 

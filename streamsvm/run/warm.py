@@ -23,6 +23,8 @@ from streamsvm.learners.sequence_perceptron import SequencePerceptron
 from streamsvm.model_files.container import load
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.preprocessing.chain import Chain
+from streamsvm.preprocessing.feature_map import FeatureMap
+from streamsvm.preprocessing.nystroem import Nystroem
 from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.support.rows import sparse
@@ -39,6 +41,7 @@ def _variants() -> dict[type, tuple[dict[str, Any], ...]]:
     """Return the parameters to compile each class with."""
     known = {learner.cls: learner.variants for learner in registered_learners()}
     known |= {StandardScaler: ({},), RandomFourierFeatures: ({"gamma": 1.0},)}
+    known[Nystroem] = ({"kernel": all_kernels.RBF(gamma=1.0)},)
     both = {"inference": "greedy"}, {"inference": "exact"}
     known |= dict.fromkeys((LaRankSequenceLabeler, SequencePA, SequencePerceptron), both)
     # One kernel stands for all: solvers are compiled once for them.
@@ -147,8 +150,8 @@ def _configurations(
     for learner in learners if isinstance(learners, (list, tuple, set)) else [learners]:
         if isinstance(learner, type) and learner in variants:
             takes = inspect.signature(learner).parameters.keys()
-            # Learners of label sequences have kernels among their variants.
-            of_all = "kernel" in takes and not issubclass(learner, SequenceLearner)
+            # Learners of label sequences and `Nystroem` have kernels among their variants.
+            of_all = "kernel" in takes and not issubclass(learner, (SequenceLearner, FeatureMap))
             of_kernel = [{"kernel": k} for k in chosen] if of_all else [{}]
             models = [learner(**v, **k) for k in of_kernel for v in variants[learner]]
         elif type(learner) in variants:
@@ -200,7 +203,7 @@ def _exercise(model: Any) -> None:
     if isinstance(model, SequenceLearner):
         _exercise_sequences(rehearsal_copy(model))
         return
-    if isinstance(model, (StandardScaler, RandomFourierFeatures)):
+    if isinstance(model, (StandardScaler, FeatureMap)):
         _exercise_transformer(model.clone(), x)
         return
     rehearse_events(rehearsal_copy(model), model.most_classes != 2)
@@ -221,7 +224,7 @@ def _exercise(model: Any) -> None:
         monitor.measure()
 
 
-def _exercise_transformer(model: StandardScaler | RandomFourierFeatures, x: np.ndarray) -> None:
+def _exercise_transformer(model: StandardScaler | FeatureMap, x: np.ndarray) -> None:
     for row in x[:5].tolist():
         event: dict[Any, float] = dict(enumerate(row))
         model.learn_one(event)

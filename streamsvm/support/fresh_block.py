@@ -8,11 +8,11 @@ of its panel are computed again.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import borrowed, compiled, compiled_within
+from streamsvm._compile import borrowed, chosen_by, compiled, compiled_within
 from streamsvm.support import stores
 from streamsvm.support.rows import count, part, width
 from streamsvm.support.stores import Store
@@ -122,7 +122,33 @@ def squeezed(values, order, first, n_block, n):
 
 
 @compiled
+def _own(block):
+    return block
+
+
+@compiled
+def _within(block):
+    return block.values
+
+
+_array_of: Any = chosen_by(0, {np.ndarray: _own, FreshBlock: _within})
+"""_array_of(block): the values of a block, where it is an array of them and nothing else, too."""
+
+
+@compiled
 def fill_block(state, kernel, x, first, stop):
     """Compute the values of at most `BLOCK` rows x with slots first .. stop-1 in `state.block`."""
     state = borrowed(state)
-    stores.values(kernel, state.store, x, count(x), width(x), first, stop, state.block)
+    values = _array_of(state.block)
+    stores.values(kernel, state.store, x, count(x), width(x), first, stop, values)
+
+
+@compiled
+def fill_part(state, kernel, x, start, n):
+    """Compute the values of the next rows of x, from `start` on, with the first n slots.
+
+    Return how many rows these are, at most as many as there is scratch for.
+    """
+    size = min(_array_of(state.block).shape[0], count(x) - start)
+    fill_block(state, kernel, part(x, start, start + size), np.int64(0), n)
+    return size

@@ -15,9 +15,11 @@ import numpy as np
 
 from streamsvm.support import row_cache, sparse_store, stores
 from streamsvm.support.declaration import Check, Field, Record, Sizes
+from streamsvm.support.draws import new_draws
 from streamsvm.support.row_cache import RowCache
 from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.state_parts import Part, grown_store
+from streamsvm.support.tiles import PANEL
 
 
 class Layout(NamedTuple):
@@ -165,6 +167,40 @@ def new(
             lengths["slots"] = value.entered.size
         values.append(value)
     return cls._make(values)  # type: ignore[attr-defined]
+
+
+def new_seeded(
+    cls: type,
+    n_features: int,
+    cache_bytes: int = 0,
+    seed: int | None = None,
+    sparse: bool = False,
+    **sizes: int,
+) -> Any:
+    """Allocate an empty state of a solver that draws at random from its examples.
+
+    Parameters
+    ----------
+    cls
+        A declared NamedTuple with the field `draws`.
+    n_features
+        Number of features that there is room for.
+    cache_bytes
+        Bytes for cached kernel rows.
+    seed
+        Seed of the random draws; None: a different one each time.
+    sparse
+        Whether rows are stored as their nonzero features.
+    sizes
+        The lengths of further axes.
+
+    Returns
+    -------
+    The state, with room for the first examples.
+
+    """
+    sizes = {"slots": 2 * PANEL, "features": n_features, **sizes}
+    return new(cls, sizes, sparse=sparse, cache_bytes=cache_bytes, draws=new_draws(seed))
 
 
 def grown(

@@ -17,7 +17,7 @@ from river import (
     preprocessing,
 )
 
-from streamsvm import LASVMClassifier, RandomFourierFeatures, StandardScaler
+from streamsvm import LASVMClassifier, Nystroem, RandomFourierFeatures, StandardScaler, kernels
 from streamsvm.learners.bases.registry import registered_learners
 
 MODELS = [
@@ -26,6 +26,7 @@ MODELS = [
     for parameters in learner.configurations
 ]
 MODELS += [StandardScaler(), RandomFourierFeatures(gamma=0.5, n_components=16)]
+MODELS += [Nystroem(kernels.RBF(gamma=0.5), n_components=16, rate=0.5)]
 CHECKS = [
     pytest.param(model, check, id=f"{type(model).__name__}{i}-{check.__name__}-{j}")
     for i, model in enumerate(MODELS)

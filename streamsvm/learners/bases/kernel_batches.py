@@ -11,7 +11,7 @@ from streamsvm.learners.bases import auto_gamma, threads
 from streamsvm.learners.bases.late_rows import row_after, rows_where
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support import states, stores
-from streamsvm.support.fresh_block import BLOCK
+from streamsvm.support.fresh_block import BLOCK, fill_block
 from streamsvm.support.rows import Rows, cut, shape, sparse
 from streamsvm.support.tiles import PANEL
 
@@ -127,7 +127,7 @@ def _fill_block(learner: Any, state: Any, x: Rows) -> None:
     parts = threads.ranges(n, learner._n_threads, PANEL)
     thread_states = [state] + [states.with_scratch(state, False) for _ in parts[1:]]
     threads.run(
-        learner._solver.fill_block,
+        fill_block,
         [
             (thread_state, kernel, x, *part)
             for thread_state, part in zip(thread_states, parts, strict=True)

@@ -95,7 +95,7 @@ class KernelLearner(KernelInspection):
     """The schedule of the solver; it is replaced when a parameter in it changes."""
 
     _solver: Any
-    """The module of the solver, with the functions `learn_rows` and `fill_block`."""
+    """The module of the solver, with the function `learn_rows`."""
 
     _of_state: ClassVar[tuple[str, ...]] = ()
     """Attributes that belong to the state: they are replaced with it."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -12,7 +11,7 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_size
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases.kernel_learner import KernelLearner
+from streamsvm.learners.bases.primal_kernel_learner import PrimalKernelLearner
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers import bounds
 from streamsvm.solvers.bounds import UNBOUNDED, Budget
@@ -21,8 +20,8 @@ from streamsvm.solvers.perceptron import events as events  # registers the solve
 from streamsvm.solvers.perceptron import state as perceptron_state
 from streamsvm.solvers.perceptron import step as perceptron
 from streamsvm.solvers.perceptron.state import PerceptronState
-from streamsvm.support import stores
-from streamsvm.support.rows import Rows, shape
+from streamsvm.support import states, stores
+from streamsvm.support.rows import Rows
 
 POLICIES: Mapping[str, float] = MappingProxyType(
     {
@@ -41,10 +40,9 @@ _KEEP = (bounds.MERGE, bounds.MERGE_MEAN, bounds.PROJECT)
 """Policies that give the coefficients of a vector to others, so that an average keeps them."""
 
 
-class PerceptronLearner(KernelLearner):
+class PerceptronLearner(PrimalKernelLearner):
     """A kernel learner that makes one update an example, and at most one vector an update."""
 
-    has_dual = False
     _states = perceptron_state
     _solver = perceptron
     _more_counts: ClassVar[dict[str, str]] = {"vectors_replaced": "n_room"}
@@ -108,19 +106,16 @@ class PerceptronLearner(KernelLearner):
     def _new_state(self, n_features: int) -> PerceptronState:
         limits = self._schedule.bounds
         is_bounded = isinstance(limits, Budget)
-        basis = limits.limit if is_bounded and limits.policy == bounds.PROJECT else 0
-        return perceptron_state.new_state(
+        uses_rows = is_bounded and policies.uses_rows(limits.policy)
+        basis = int(limits.limit) if is_bounded and limits.policy == bounds.PROJECT else 0
+        return states.new_seeded(
+            PerceptronState,
             n_features,
-            self._cache_bytes if is_bounded and policies.uses_rows(limits.policy) else 0,
-            int(basis),
+            self._cache_bytes if uses_rows else 0,
             self.seed,
-            sparse=self._sparse,
+            self._sparse,
+            basis=basis,
         )
-
-    def _solve(self, state: Any, rows: tuple[Any, ...], margins: np.ndarray) -> int:
-        kernel = self._bound_kernel(state)
-        done: int = perceptron.learn_rows(state, kernel, *rows, self._schedule, margins)  # type: ignore[call-arg]
-        return done
 
     def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
         perceptron.margins_of(state, self._bound_kernel(state), self._schedule, x, out)
@@ -145,12 +140,6 @@ class PerceptronLearner(KernelLearner):
         scale = perceptron.scale_of_average(self._schedule, T)
         return np.asarray(scale * (T * state.alpha[:n] - state.late[:n]))
 
-    def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
-        state = copy.deepcopy(self._state)
-        if state is not None:
-            perceptron_state.exchange_classes(state)
-        return {"_state": state}, np.negative
-
     def _check_ids(self, ids: Any) -> None:
         if ids is not None and self.budget == "forget" and self.max_support_vectors is not None:
             raise ParameterError(
@@ -173,27 +162,15 @@ class PerceptronLearner(KernelLearner):
             rows, coefficients, _ = self._expansion()
             return max(0.0, float(coefficients @ self._margins(rows)))
 
-    def objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
-        """Return the regularisation, which only Pegasos has, plus the mean loss over rows.
+    @property
+    def _loss_margin(self) -> float:  # type: ignore[override]
+        return self._schedule.margin
 
-        Parameters
-        ----------
-        x
-            n rows over the features seen.
-        signs, weights
-            float64 (n,): +1 or -1, and example weights, at least 0.
-
-        Returns
-        -------
-        The objective.
-
-        """
-        margins = self._margins(x) if shape(x)[0] else np.zeros(0)
-        losses = np.maximum(0.0, self._schedule.margin - signs * margins)
-        factors = self.boxes_now(signs, weights) / self._C
-        loss = float((factors * losses).mean()) if len(losses) else 0.0
+    @property
+    def _regularisation(self) -> float:
         l2 = self._schedule.l2
-        return loss + (0.5 * l2 * self.squared_norm if l2 else 0.0)
+        # Only Pegasos has any.
+        return 0.5 * l2 * self.squared_norm if l2 else 0.0
 
     @property
     def certificate(self) -> Certificate:

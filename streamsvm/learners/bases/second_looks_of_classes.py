@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.learners.bases.second_looks import SecondLooks, some_rows
-from streamsvm.solvers.lasvm_pairs import step
 from streamsvm.solvers.lasvm_pairs.problems import NONE, REST, members_of
 from streamsvm.solvers.lasvm_pairs.state import BLOCK, new_state
 from streamsvm.support import stores
+from streamsvm.support.fresh_block import fill_block
 from streamsvm.support.rows import Rows
 
 
@@ -134,7 +134,7 @@ class SecondLooksOfClasses(SecondLooks):
         kernel = learner._bound_kernel(state)
         for start in range(0, len(indices), BLOCK):
             some = indices[start : start + BLOCK]
-            step.fill_block(state, kernel, some_rows(self._x, some), 0, m)
+            fill_block(state, kernel, some_rows(self._x, some), 0, m)
             self._f[some] += state.block[: len(some), :m] @ changes
 
 

@@ -12,16 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_leaf, compiled_within
-from streamsvm.support import active_set, row_cache, states, stores
+from streamsvm.support import active_set, row_cache, stores
 from streamsvm.support.active_set import ActiveSet
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, Range, Record
-from streamsvm.support.draws import new_draws
 from streamsvm.support.fresh_block import FreshBlock
 from streamsvm.support.row_cache import RowCache
 from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
 from streamsvm.support.states import declare
 from streamsvm.support.stores import Store
-from streamsvm.support.tiles import PANEL
 
 INFO = np.dtype(
     [
@@ -65,36 +63,6 @@ declare(
         "info": Record(INFO, reset=("ready",)),
     },
 )
-
-
-def new_state(
-    n_features: int,
-    cache_bytes: int,
-    seed: int | None = None,
-    sparse: bool = False,
-    capacity: int = 2 * PANEL,
-) -> HullerState:
-    """Return an empty state.
-
-    Parameters
-    ----------
-    n_features
-        Number of features that there is room for.
-    cache_bytes
-        Bytes for cached kernel rows.
-    seed
-        Seed of the random draws; None: a different one each time.
-    sparse
-        Whether rows are stored as their nonzero features.
-    capacity
-        Number of slots.
-
-    """
-    sizes = {"slots": capacity, "features": n_features, "window": 0}
-    state: HullerState = states.new(
-        HullerState, sizes, sparse=sparse, cache_bytes=cache_bytes, draws=new_draws(seed)
-    )
-    return state
 
 
 @compiled_leaf

@@ -28,7 +28,7 @@ from streamsvm._compile import borrowed, compiled, compiled_leaf
 from streamsvm.solvers.huller.state import margin_of, products, slot_of
 from streamsvm.support import active_set, fresh_block, row_cache, stores
 from streamsvm.support.draws import below
-from streamsvm.support.fresh_block import BLOCK
+from streamsvm.support.fresh_block import BLOCK, fill_part
 from streamsvm.support.rows import count, part, width
 
 SEEDS = 5
@@ -208,26 +208,16 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
 
 
 @compiled
-def fill_block(state, kernel, x, first, stop):
-    """Compute the kernel values of the rows x, at most `BLOCK`, with slots first .. stop - 1."""
-    state = borrowed(state)
-    fresh_block.fill(state.block, kernel, state.store, x, first, stop)
-
-
-@compiled
 def margins_of(state, kernel, x, out):
     """Write the margins of rows x into out, float64 (n,), a block at a time.
 
     It overwrites the state's scratch: two threads must not call it with the same state.
     """
     state = borrowed(state)
-    n_rows, n = count(x), state.active.counts[0].n
+    n, start = state.active.counts[0].n, 0
     state.info[0].ready = 0
-    start = 0
-    while start < n_rows:
-        size = min(BLOCK, n_rows - start)
-        rows = part(x, start, start + size)
-        fresh_block.fill(state.block, kernel, state.store, rows, np.int64(0), n)
+    while start < count(x):
+        size = fill_part(state, kernel, x, start, n)
         for r in range(size):
             p, q = products(state.alpha, state.block.values[r], n)
             out[start + r] = margin_of(state, p, q)

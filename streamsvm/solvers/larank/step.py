@@ -35,8 +35,7 @@ from streamsvm.solvers.tracking.state import add_scaled
 from streamsvm.support import stores
 from streamsvm.support.clock import cycles
 from streamsvm.support.draws import below, uniform
-from streamsvm.support.fresh_block import fill_block as fill_block  # called by kernel_batches
-from streamsvm.support.fresh_block import squeezed
+from streamsvm.support.fresh_block import fill_part, squeezed
 from streamsvm.support.looks import note_box
 from streamsvm.support.row_cache import fetch, keep, kernel_row
 from streamsvm.support.rows import count, part, width
@@ -356,14 +355,11 @@ def margins_of(state, kernel, x, out):
     It overwrites the state's scratch: two threads must not call it with the same state.
     """
     state = borrowed(state)
-    n_rows, d = count(x), width(x)
     n = state.info[0].n
     state.info[0].ready = 0
     start = 0
-    while start < n_rows:
-        size = min(BLOCK, n_rows - start)
-        rows = part(x, start, start + size)
-        stores.values(kernel, state.store, rows, size, d, np.int64(0), n, state.block)
+    while start < count(x):
+        size = fill_part(state, kernel, x, start, n)
         for r in range(size):
             score(state, state.block[r], state.scores)
             for c in range(out.shape[1]):

@@ -32,8 +32,7 @@ from streamsvm.solvers.lasvm.extremes import best_partner, update_gradient
 from streamsvm.solvers.lasvm.looks import look
 from streamsvm.solvers.lasvm.state import BLOCK, bias, refresh_extremes, squeeze
 from streamsvm.support import stores
-from streamsvm.support.fresh_block import fill_block as fill_block  # called by kernel_batches
-from streamsvm.support.fresh_block import squeezed
+from streamsvm.support.fresh_block import fill_part, squeezed
 from streamsvm.support.kernel_values import expansion
 from streamsvm.support.looks import note_box
 from streamsvm.support.row_cache import free, keep, kernel_row
@@ -315,14 +314,11 @@ def margins_of(state, kernel, x, out):
     It overwrites the state's scratch: two threads must not call it with the same state.
     """
     state = borrowed(state)
-    n_rows, d = count(x), width(x)
     b, n = bias(state), state.info[0].n
     state.info[0].ready = 0
     start = 0
-    while start < n_rows:
-        size = min(BLOCK, n_rows - start)
-        rows = part(x, start, start + size)
-        stores.values(kernel, state.store, rows, size, d, np.int64(0), n, state.block)
+    while start < count(x):
+        size = fill_part(state, kernel, x, start, n)
         for r in range(size):
             out[start + r] = expansion(state.alpha, state.block[r], n) + b
         start += size

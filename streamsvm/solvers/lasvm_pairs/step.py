@@ -26,8 +26,7 @@ from streamsvm.solvers.lasvm_pairs.scores import write_margins, write_scores
 from streamsvm.solvers.lasvm_pairs.state import BLOCK, problem, squeeze
 from streamsvm.support import stores
 from streamsvm.support.calibration import update_one
-from streamsvm.support.fresh_block import fill_block as fill_block  # called by kernel_batches
-from streamsvm.support.fresh_block import squeezed
+from streamsvm.support.fresh_block import fill_part, squeezed
 from streamsvm.support.kernel_values import expansion
 from streamsvm.support.looks import note_box
 from streamsvm.support.member_store import MemberKernel
@@ -188,13 +187,10 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
 @compiled
 def _write(state, kernel, x, by_problem, out):
     state = borrowed(state)
-    n_rows, d = count(x), width(x)
     n, start = state.info[0].n, 0
     state.info[0].ready = 0
-    while start < n_rows:
-        size = min(BLOCK, n_rows - start)
-        rows = part(x, start, start + size)
-        stores.values(kernel, state.store, rows, size, d, np.int64(0), n, state.block)
+    while start < count(x):
+        size = fill_part(state, kernel, x, start, n)
         for r in range(size):
             if by_problem:
                 write_margins(state, state.block[r], out[start + r])

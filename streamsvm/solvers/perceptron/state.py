@@ -1,10 +1,8 @@
 """The state of the perceptron family: its arrays, and the changes of single coefficients.
 
 The model is f(x) = scale sum_s alpha_s k(x_s, x). The scale is 1, but for Pegasos, whose shrinking
-at each example would otherwise change all coefficients. The averaged model needs no sum of models:
-if a coefficient changes by delta at example t, all models from t on have the change, T - (t - 1) of
-the T so far. So with late_s, the sum of delta (t - 1) over its changes, the sum of alpha_s over all
-T models is T alpha_s - late_s.
+at each example would otherwise change all coefficients. For the average of the models after each of
+T examples see `support.averages`: the weight of each model is 1, so that A_t is t.
 
 Arguments that functions of this solver share: `state`; `kernel`, bound or not (see
 `support.bound_kernels`); the slots s, i and j; n, the number of slots in use; d, the number of
@@ -18,15 +16,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_leaf, compiled_within
-from streamsvm.support import row_cache, states, stores
+from streamsvm.support import row_cache, stores
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, Range, Record
-from streamsvm.support.draws import new_draws
 from streamsvm.support.fresh_block import FreshBlock
 from streamsvm.support.row_cache import RowCache
 from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
 from streamsvm.support.states import declare
 from streamsvm.support.stores import Store
-from streamsvm.support.tiles import PANEL
 
 INFO = np.dtype(
     [
@@ -80,48 +76,6 @@ declare(
     },
     _check_room,
 )
-
-
-def new_state(
-    n_features: int,
-    cache_bytes: int = 0,
-    basis: int = 0,
-    seed: int | None = None,
-    sparse: bool = False,
-    capacity: int = 2 * PANEL,
-) -> PerceptronState:
-    """Return an empty state.
-
-    Parameters
-    ----------
-    n_features
-        Number of features that there is room for.
-    cache_bytes
-        Bytes for cached kernel rows, which only budgets use.
-    basis
-        Rows of the inverse of the kernel matrix: the budget for the policy PROJECT, else 0.
-    seed
-        Seed of the random draws; None: a different one each time.
-    sparse
-        Whether rows are stored as their nonzero features.
-    capacity
-        Number of slots.
-
-    """
-    sizes = {"slots": capacity, "features": n_features, "basis": basis}
-    state: PerceptronState = states.new(
-        PerceptronState, sizes, sparse=sparse, cache_bytes=cache_bytes, draws=new_draws(seed)
-    )
-    return state
-
-
-@compiled_leaf
-def summed(alpha, late, T, row, n):
-    """Return sum_s (T alpha_s - late_s) k_s over s < n: the sum of all models so far."""
-    total = 0.0
-    for s in range(n):
-        total += (T * alpha[s] - late[s]) * np.float64(row[s])
-    return total
 
 
 @compiled_leaf

@@ -2,10 +2,8 @@
 
 The last iterate is w = scale sum_s alpha_s x_s: a projection onto the unit ball changes the scale
 only. The mean of the iterates, each with its weight omega_t, needs no second pass over the
-coefficients either: with A_t, the sum of omega times scale over the first t iterates, a coefficient
-that changes by delta at iteration t is in the sum of all T iterates as delta (A_T - A_(t-1)). So
-with late_s, the sum of delta A_(t-1), the sum of the iterates has the coefficients A_T alpha_s -
-late_s. In the same way f_s and late_f_s stand for <w, x_s>, of the iterate and of the mean.
+coefficients either: see `support.averages`, with A_t, the sum of omega times scale over the first t
+iterates. In the same way f_s and late_f_s stand for <w, x_s>, of the iterate and of the mean.
 
 Arguments that functions of this solver share: `state`; `kernel`, bound or not (see
 `support.bound_kernels`); a slot s; n, the number of slots in use; d, the number of features; `row`,
@@ -19,17 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_leaf, compiled_within
-from streamsvm.support import active_set, row_cache, states, stores
+from streamsvm.support import active_set, row_cache, stores
 from streamsvm.support.active_set import ActiveSet
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, Range, Record
-from streamsvm.support.draws import new_draws
 from streamsvm.support.fresh_block import FreshBlock
 from streamsvm.support.kernel_values import expansion
 from streamsvm.support.row_cache import RowCache
 from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
 from streamsvm.support.states import declare
 from streamsvm.support.stores import Store
-from streamsvm.support.tiles import PANEL
 
 INFO = np.dtype(
     [
@@ -128,48 +124,6 @@ declare(
     },
     _check,
 )
-
-
-def new_state(
-    n_features: int,
-    cache_bytes: int,
-    window: int = 0,
-    seed: int | None = None,
-    sparse: bool = False,
-    capacity: int = 2 * PANEL,
-) -> SBPState:
-    """Return an empty state.
-
-    Parameters
-    ----------
-    n_features
-        Number of features that there is room for.
-    cache_bytes
-        Bytes for cached kernel rows.
-    window
-        The size of the window; 0: no window.
-    seed
-        Seed of the random draws; None: a different one each time.
-    sparse
-        Whether rows are stored as their nonzero features.
-    capacity
-        Number of slots.
-
-    """
-    sizes = {"slots": capacity, "features": n_features, "window": window}
-    state: SBPState = states.new(
-        SBPState, sizes, sparse=sparse, cache_bytes=cache_bytes, draws=new_draws(seed)
-    )
-    return state
-
-
-@compiled_leaf
-def summed(alpha, late, factor, row, n):
-    """Return sum_s (factor alpha_s - late_s) k_s over s < n."""
-    total = 0.0
-    for s in range(n):
-        total += (factor * alpha[s] - late[s]) * np.float64(row[s])
-    return total
 
 
 @compiled_leaf

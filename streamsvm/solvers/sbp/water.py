@@ -8,13 +8,14 @@ volume nu sum s, poured over columns of the heights c_i and the widths s_i (pape
 With a bias (3.6, appendix B) there are two basins, one a class, which the bias raises and lowers
 against each other. At the best bias water covers the same width in both. So the lowest positive
 width is paired with the lowest negative one, the next with the next, and the sum of both levels is
-the level of water over the sums of their heights: one basin again. Without a bias the other basin
-is a floor of height 0.
+the level of water over the sums of their heights: one basin again.
 
 The paper finds the level in linear time by dividing the heights at their median, then the half
-with the level, and so on. Here the level hardly moves between two iterations, so that the heights
-are divided at once: those surely covered, those surely dry, and a narrow band around the last
-level, which alone is sorted. If the level turns out not to be in the band, it becomes wider.
+with the level, and so on. Here the last level is the start. Without a bias, Newton's method finds
+the next one: the volume below a level is a convex function of it, with the width covered as its
+slope. With a bias the heights are divided at once: those surely covered, those surely dry, and a
+narrow band around the last level, which alone is sorted. If the level turns out not to be in the
+band, it becomes wider.
 """
 
 from __future__ import annotations
@@ -28,6 +29,42 @@ from streamsvm.solvers.sbp.state import BAND
 
 _FEW, _MANY = 16, 256
 """The band becomes wider below so many heights in it, and narrower above."""
+
+
+_MOST_STEPS = 200
+"""Of Newton's method, which takes a few; more come of rounding only."""
+
+
+@compiled_leaf
+def _water_below(heights, box, level, n):
+    """Return the width covered at a level, and the volume of the water below it."""
+    width, volume = 0.0, 0.0
+    for s in range(n):
+        depth = level - heights[s]
+        b = box[s] if depth >= 0.0 else 0.0
+        width += b
+        volume += b * depth
+    return width, volume
+
+
+@compiled
+def _level_of_basin(heights, box, volume, start, n):
+    """Return the level of water of a volume over all columns, from any level to start with."""
+    level = start
+    width, below = _water_below(heights, box, level, n)
+    if width == 0.0:
+        level = heights[:n].max()
+        width, below = _water_below(heights, box, level, n)
+    # This step may go up, as the start may be below. As the function is convex, it ends at or above
+    # the level looked for, and all later steps go down.
+    level += (volume - below) / width
+    for _ in range(_MOST_STEPS):
+        width, below = _water_below(heights, box, level, n)
+        lower = level - (below - volume) / width if width > 0.0 else level
+        if not lower < level:
+            break
+        level = lower
+    return level
 
 
 @compiled_leaf
@@ -76,7 +113,7 @@ def _basin(heights, box, y, sign, low, high, n):
     heights, box, y
         float64 (at least n,): of each column its height, width and class.
     sign
-        The class, +1.0 or -1.0; 0.0: both.
+        The class, +1.0 or -1.0.
     low, high
         The band. All columns up to `low` are taken together as one of the height `low`, and all
         above `high` as one of the height `high`.
@@ -141,17 +178,35 @@ def _fill(p, width_p, q, width_q, volume):
 
 
 @compiled
-def _levels_within(heights, box, y, has_bias, volume, at_p, at_q, band, n):
+def _levels_within(heights, box, y, volume, at_p, at_q, band, n):
     """Return both levels, NaN if they are not within the band, and how many columns are in it."""
-    sign = 1.0 if has_bias else 0.0
-    p, width_p, lacking, size = _basin(heights, box, y, sign, at_p - band, at_p + band, n)
-    if not has_bias:
-        floor, width = np.array([0.0, 0.0, np.inf]), np.array([0.0, np.inf, np.inf])
-        level, _ = _fill(p, width_p, floor, width, volume + lacking)
-        return level, level, size
+    p, width_p, lacking, size = _basin(heights, box, y, 1.0, at_p - band, at_p + band, n)
     q, width_q, other, more = _basin(heights, box, y, -1.0, at_q - band, at_q + band, n)
     level_p, level_q = _fill(p, width_p, q, width_q, volume + lacking + other)
     return level_p, level_q, size + more
+
+
+@compiled
+def _find_both(heights, box, y, volume, levels, n):
+    """Find the levels of both classes, with a bias: see `find_levels`."""
+    band: Any = levels[BAND] if levels[BAND] > 0.0 else np.inf
+    level_p, level_q, size = _levels_within(heights, box, y, volume, levels[0], levels[1], band, n)
+    while np.isnan(level_p) and band < np.inf:
+        # At last it is infinite, and has all columns.
+        band = 4.0 * band if band < 1e6 * (abs(levels[0]) + abs(levels[1])) else np.inf
+        level_p, level_q, size = _levels_within(
+            heights, box, y, volume, levels[0], levels[1], band, n
+        )
+    if np.isnan(level_p):
+        # As in `find_levels`.
+        level_p, level_q = 0.0, 0.0
+    if band == np.inf:
+        band = abs(level_p) + abs(level_q)
+    elif size > _MANY:
+        band *= 0.5
+    elif size < _FEW:
+        band *= 2.0
+    levels[0], levels[1], levels[BAND] = level_p, level_q, band
 
 
 @compiled
@@ -171,31 +226,19 @@ def find_levels(heights, box, y, has_bias, volume, levels, n):
         nu times the sum of the weights.
     levels
         float64 (3,), overwritten: the levels of the positive and of the negative class, and the
-        half width of the band, 0 if it is not known yet.
+        half width of the band, 0 if it is not known yet; without a bias, how far the level moved.
     n
         Number of slots in use.
 
     """
-    band: Any = levels[BAND] if levels[BAND] > 0.0 else np.inf
-    level_p, level_q, size = _levels_within(
-        heights, box, y, has_bias, volume, levels[0], levels[1], band, n
-    )
-    while np.isnan(level_p) and band < np.inf:
-        # At last it is infinite, and has all columns.
-        band = 4.0 * band if band < 1e6 * (abs(levels[0]) + abs(levels[1])) else np.inf
-        level_p, level_q, size = _levels_within(
-            heights, box, y, has_bias, volume, levels[0], levels[1], band, n
-        )
-    if np.isnan(level_p):
-        # Responses have overflowed: only a damaged model file can have such.
-        level_p, level_q = 0.0, 0.0
-    if band == np.inf:
-        band = abs(level_p) + abs(level_q)
-    elif size > _MANY:
-        band *= 0.5
-    elif size < _FEW:
-        band *= 2.0
-    levels[0], levels[1], levels[BAND] = level_p, level_q, band
+    if has_bias:
+        _find_both(heights, box, y, volume, levels, n)
+        return
+    level = _level_of_basin(heights, box, volume, levels[0], n)
+    # Responses have overflowed: only a damaged model file can have such.
+    level = 0.0 if np.isnan(level) else level
+    levels[BAND] = abs(level - levels[0])
+    levels[0] = levels[1] = level
 
 
 @compiled

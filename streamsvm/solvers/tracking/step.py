@@ -41,7 +41,7 @@ from streamsvm.solvers.tracking.state import (
 )
 from streamsvm.support import active_set, fresh_block, looks, row_cache, stores
 from streamsvm.support.draws import below
-from streamsvm.support.fresh_block import BLOCK
+from streamsvm.support.fresh_block import BLOCK, fill_part
 from streamsvm.support.kernel_values import expansion
 from streamsvm.support.rows import count, part, width
 
@@ -353,13 +353,6 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
 
 
 @compiled
-def fill_block(state, kernel, x, first, stop):
-    """Compute the kernel values of the rows x, at most `BLOCK`, with slots first .. stop - 1."""
-    state = borrowed(state)
-    fresh_block.fill(state.block, kernel, state.store, x, first, stop)
-
-
-@compiled
 def margins_of(state, kernel, coefficients, x, out):
     """Write f(x) of rows x into out, float64 (n,), a block at a time.
 
@@ -367,15 +360,10 @@ def margins_of(state, kernel, coefficients, x, out):
     threads must not call this with the same state.
     """
     state = borrowed(state)
-    n_rows, d = count(x), width(x)
-    n = state.active.counts[0].n
-    values = state.block.values
+    n, start = state.active.counts[0].n, 0
     state.info[0].ready = 0
-    start = 0
-    while start < n_rows:
-        size = min(BLOCK, n_rows - start)
-        rows = part(x, start, start + size)
-        stores.values(kernel, state.store, rows, size, d, np.int64(0), n, values)
+    while start < count(x):
+        size = fill_part(state, kernel, x, start, n)
         for r in range(size):
-            out[start + r] = expansion(coefficients, values[r], n)
+            out[start + r] = expansion(coefficients, state.block.values[r], n)
         start += size

@@ -11,8 +11,10 @@ from sklearn.svm import SVC
 from streamsvm import kernels
 from streamsvm.solvers.huller import state as huller_state
 from streamsvm.solvers.huller import step
+from streamsvm.solvers.huller.state import HullerState
 from streamsvm.support import states, stores
 from streamsvm.support.bound_kernels import bound
+from streamsvm.support.draws import new_draws
 from streamsvm.support.kernel_diagonal import diagonal_of
 from streamsvm.support.rows import cut, sparse
 from tests.reference.slow_huller import SlowHuller
@@ -34,7 +36,7 @@ class Stream:
     """A state that learns rows of a problem by their numbers, growing as a learner does."""
 
     def __init__(self, x, y, kernel=LINEAR, reprocess=1, is_sparse=False, cache_bytes=10**6):
-        self.state = huller_state.new_state(3, cache_bytes, 5, is_sparse)
+        self.state = states.new_seeded(HullerState, 3, cache_bytes, 5, is_sparse, window=0)
         self.kernel, self.schedule, self.y = kernel, step.Schedule(float(reprocess)), y
         self.dense, self.x = x, sparse(x) if is_sparse else x
         # With the same bits as the values of cached rows, which `kernels.evaluate` may lack.
@@ -83,7 +85,7 @@ class Stream:
 @pytest.mark.parametrize("seed", [0, 1])
 def test_it_is_its_slow_twin(seed, reprocess):
     x, y = problem(seed)
-    twin = SlowHuller(x.astype(float), y, huller_state.new_draws(5)[0], reprocess)
+    twin = SlowHuller(x.astype(float), y, new_draws(5)[0], reprocess)
     fast = Stream(x, y, reprocess=reprocess)
     for _ in range(2):
         expected = [twin.learn(k) for k in range(N)]

@@ -11,8 +11,10 @@ from streamsvm import kernels
 from streamsvm.solvers.bounds import MERGE, PROJECT, REMOVE, SMALLEST, UNBOUNDED, Budget
 from streamsvm.solvers.perceptron import budget, step
 from streamsvm.solvers.perceptron import state as perceptron_state
+from streamsvm.solvers.perceptron.state import PerceptronState
 from streamsvm.support import states, stores
 from streamsvm.support.bound_kernels import bound
+from streamsvm.support.draws import new_draws
 from streamsvm.support.rows import cut, sparse
 from tests.reference.slow_perceptron import SlowPerceptron
 
@@ -61,7 +63,7 @@ class Stream:
     def __init__(self, schedule, x, y, box, is_sparse=False, cache_bytes=10**6):
         is_projected = schedule.bounds != UNBOUNDED and schedule.bounds.policy == PROJECT
         basis = int(schedule.bounds.limit) if is_projected else 0
-        self.state = perceptron_state.new_state(3, cache_bytes, basis, 5, is_sparse)
+        self.state = states.new_seeded(PerceptronState, 3, cache_bytes, 5, is_sparse, basis=basis)
         self.schedule, self.y, self.box = schedule, y, box
         self.x = sparse(x) if is_sparse else x
 
@@ -104,7 +106,7 @@ def _dense(rows):
 
 def slow(schedule, rule, name):
     limit = np.inf if name is None else LIMIT
-    word = perceptron_state.new_draws(5)[0]
+    word = new_draws(5)[0]
     return SlowPerceptron(
         rule, GAMMA, schedule.margin, schedule.l2, bool(schedule.averaged), limit, name, word
     )

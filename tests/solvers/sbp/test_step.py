@@ -10,8 +10,10 @@ from streamsvm import kernels
 from streamsvm.solvers.bounds import UNBOUNDED, Reservoir, Window
 from streamsvm.solvers.sbp import finish, step
 from streamsvm.solvers.sbp import state as sbp_state
+from streamsvm.solvers.sbp.state import SBPState
 from streamsvm.support import states
 from streamsvm.support.bound_kernels import bound
+from streamsvm.support.draws import new_draws
 from streamsvm.support.kernel_diagonal import diagonal_of
 from streamsvm.support.rows import cut, sparse
 from tests.reference.slow_sbp import SlowSBP
@@ -45,7 +47,9 @@ class Stream:
         if kept:
             bounds = Window(float(kept)) if given["window"] else Reservoir(float(kept))
         self.schedule = step.Schedule(step.Numbers(*first, float(horizon)), bounds)
-        self.state = sbp_state.new_state(3, cache_bytes, given["window"], 5, is_sparse)
+        self.state = states.new_seeded(
+            SBPState, 3, cache_bytes, 5, is_sparse, window=given["window"]
+        )
         self.x, self.diagonal = sparse(x) if is_sparse else x, diagonal_of(RBF, x)
 
     def learn(self, first, stop):
@@ -97,7 +101,7 @@ CASES = {
 def test_it_is_its_slow_twin(name, most):
     x, y, copies = problem(3, most=most)
     fast = Stream(x, y, copies, **CASES[name])
-    word = sbp_state.new_draws(5)[0]
+    word = new_draws(5)[0]
     twin = SlowSBP(gram_of(RBF, x), y, copies, word, **CASES[name])
     expected = [twin.learn(k) for k in range(N)]
     np.testing.assert_allclose(fast.learn(0, N), expected, rtol=1e-3, atol=1e-3)

@@ -1,0 +1,154 @@
+"""The base class of transformers that map events to a fixed number of components."""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from river import base
+
+from streamsvm.errors import FeatureError
+from streamsvm.features import frames
+from streamsvm.features.events import refusal
+from streamsvm.features.matrices import Matrix, SparseMatrix, are_usable, bad_value
+from streamsvm.features.names import Name
+from streamsvm.features.schema import Schema
+from streamsvm.support.locked import Locked
+from streamsvm.support.rows import LARGEST
+
+MOST_EVENT_MAPS, MOST_NAMES = 64, 1024
+"""The maps of so many kinds of events are kept, if they have at most so many features."""
+
+
+class FeatureMap(Locked, base.MiniBatchTransformer):
+    """A transformer whose components are numbered 0, 1, ...; a subclass computes them."""
+
+    @abc.abstractmethod
+    def _map(self, matrix: Matrix | SparseMatrix, learn: bool | np.ndarray) -> np.ndarray:
+        """Return the components of rows, float32 (n, n_components).
+
+        `learn` says which rows are learnt before they are mapped, as bool (n,) or for all rows. The
+        values are finite in single precision.
+        """
+
+    def transform_many(self, X: Any) -> Any:
+        """Return the components of the rows of a batch, as those of events to the last bit.
+
+        Parameters
+        ----------
+        X
+            NumPy array (n, d), SciPy sparse matrix, Arrow RecordBatch or Table, pandas or polars
+            frame. Missing values count 0.
+
+        Returns
+        -------
+        A pandas frame with the index of X if that is one, with columns 0, 1, ...; else an array,
+        float32 (n, n_components).
+
+        Raises
+        ------
+        FeatureError
+            The batch cannot be used, for the same reasons as an event.
+
+        """
+        components = self.transform_matrix(frames.matrix_of(X, Schema())).values
+        is_frame = hasattr(X, "columns") and hasattr(X, "index")
+        return frames.columns_like(X, dict(enumerate(components.T))) if is_frame else components
+
+    def transform_matrix(self, matrix: Matrix | SparseMatrix) -> Matrix:
+        """Return the components of a matrix, as `frames.matrix_of` returns it.
+
+        Parameters
+        ----------
+        matrix
+            The rows.
+
+        Returns
+        -------
+        Their components.
+
+        Raises
+        ------
+        FeatureError
+            As for `transform_many`.
+
+        """
+        return self.learn_transform_matrix(matrix, False)
+
+    def learn_transform_matrix(
+        self, matrix: Matrix | SparseMatrix, learn: bool | np.ndarray = True
+    ) -> Matrix:
+        """Do ``learn_one`` and then ``transform_one`` with each row, in order.
+
+        Parameters
+        ----------
+        matrix
+            The rows.
+        learn
+            Which rows are learnt; the others are only transformed.
+
+        Returns
+        -------
+        Their components.
+
+        Raises
+        ------
+        FeatureError
+            As for `transform_many`; nothing was learnt.
+
+        """
+        check_values(matrix)
+        out = self._map(matrix, learn)
+        return Matrix(list(range(out.shape[1])), out, None, is_finite=True)
+
+
+def check_values(matrix: Matrix | SparseMatrix) -> None:
+    """Raise FeatureError if a value is not finite in single precision, or a name comes twice."""
+    for r in np.flatnonzero(~are_usable(matrix, LARGEST))[:1].tolist():
+        name, value = bad_value(matrix, r, LARGEST) or ("", math.nan)
+        raise FeatureError(f"row {r}: {refusal(name, value)}")
+    names: Sequence[Name] = matrix.names
+    if isinstance(matrix, Matrix) and len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise FeatureError(f"two columns are named {twice!r}: rename one of them")
+
+
+def listed(
+    matrix: SparseMatrix, used: np.ndarray, order: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the entries of sparse rows in a given order of the features.
+
+    Parameters
+    ----------
+    matrix
+        The rows.
+    used
+        int64, ascending: the columns that have entries.
+    order
+        int64: indices into `used`; entries of columns that are not in it are left out.
+
+    Returns
+    -------
+    start, ranks, values : np.ndarray
+        Row r has the entries start[r] .. start[r + 1] - 1, by ascending rank in `order`.
+
+    """
+    start = matrix.rows.start - matrix.rows.start[0]
+    entries = slice(*matrix.rows.start[[0, -1]].tolist())
+    place = np.searchsorted(used, matrix.rows.columns[entries])
+    # Those left out are after the others.
+    rank = np.full(used.size, order.size)
+    rank[order] = np.arange(order.size)
+    ranks, row = rank[place], np.repeat(np.arange(start.size - 1), np.diff(start))
+    by_rank = np.lexsort((ranks, row))
+    by_rank = by_rank[ranks[by_rank] < order.size]
+    start[1:] = np.cumsum(np.bincount(row[by_rank], minlength=start.size - 1))
+    return start, ranks[by_rank], matrix.values[by_rank]
+
+
+def used_columns(matrix: SparseMatrix) -> np.ndarray:
+    """Return the columns of sparse rows that have entries, ascending."""
+    return np.unique(matrix.rows.columns[slice(*matrix.rows.start[[0, -1]].tolist())])

@@ -1,0 +1,235 @@
+"""The Nystroem method: a twin in plain NumPy, events and batches, copies and files."""
+
+import copy
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import streamsvm
+from connectors import ArrowSource, MemorySource
+from streamsvm import Nystroem, StandardScaler, SVMSGDClassifier, kernels, predict_then_learn_many
+from streamsvm.errors import FeatureError, ModelFileError, ParameterError
+from streamsvm.features import frames
+from streamsvm.features.schema import Schema
+from streamsvm.model_files.codec import from_file, to_file
+from streamsvm.run.late_labels import LateLabels
+from streamsvm.run.runner import Run
+from streamsvm.support.draws import new_draws, uniform
+from tests.preprocessing.test_random_fourier import bananas, components, containers
+
+RBF, LINEAR = kernels.RBF(gamma=0.5), kernels.Linear()
+POLYNOMIAL = kernels.Polynomial(degree=2, gamma=0.3, coef0=1.0)
+
+
+def rbf(a, b):
+    return np.exp(-0.5 * ((a[:, None] - b[None]) ** 2).sum(2))
+
+
+def twin(x, n, rate, tolerance, seed):
+    """Return the centres of a stream, and the components of its rows after it."""
+    draws, chosen = new_draws(seed), []
+    for r, row in enumerate(x):
+        if len(chosen) == n or uniform(draws) >= rate:
+            continue
+        k = rbf(x[chosen], row[None])[:, 0]
+        rest = 1.0 - k @ np.linalg.solve(rbf(x[chosen], x[chosen]), k) if chosen else 1.0
+        if rest > tolerance:
+            chosen.append(r)
+    root = np.linalg.cholesky(rbf(x[chosen], x[chosen]))
+    return chosen, np.linalg.solve(root, rbf(x[chosen], x)).T
+
+
+@pytest.mark.parametrize(("n", "rate", "tolerance"), [(20, 1.0, 1e-3), (99, 0.4, 0.1)])
+def test_events_are_those_of_the_twin(n, rate, tolerance):
+    x = np.random.default_rng(0).normal(size=(150, 3)).astype(np.float32).astype(float)
+    transformer = Nystroem(RBF, n, rate, tolerance, seed=7)
+    for row in x.tolist():
+        transformer.learn_one(dict(enumerate(row)))
+    chosen, expected = twin(x, n, rate, tolerance, 7)
+    # Either all, of which the last rows would have been some, or as many as are new.
+    assert transformer.n_centres == len(chosen) and (len(chosen) == n) == (n == 20)
+    found = np.array([components(transformer, dict(enumerate(row))) for row in x.tolist()])
+    np.testing.assert_allclose(found[:, : len(chosen)], expected, rtol=0, atol=2e-5)
+    assert not found[:, len(chosen) :].any()
+
+
+@pytest.mark.parametrize("kernel", [RBF, LINEAR, POLYNOMIAL])
+def test_products_are_kernel_values_and_a_centre_changes_no_component(kernel):
+    x = np.random.default_rng(1).normal(size=(40, 2))
+    transformer = Nystroem(kernel, 60, tolerance=1e-4)
+    before = []
+    for row in x.tolist():
+        transformer.learn_one(dict(enumerate(row)))
+        before.append(components(transformer, {0: 0.3, 1: -0.7}))
+    n, z = transformer.n_centres, transformer.transform_many(x).astype(float)
+    # The linear kernel spans 2 dimensions, the polynomial one 6.
+    assert n == {LINEAR: 2, POLYNOMIAL: 6}.get(kernel, n)
+    k = [[kernels.evaluate(kernel, a, b) for a in x] for b in x]
+    np.testing.assert_allclose(z @ z.T, k, atol=2e-3)
+    for z_before in before:
+        size = np.count_nonzero(z_before)
+        np.testing.assert_array_equal(z_before[:size], before[-1][:size])
+
+
+@pytest.mark.parametrize("container", containers(np.zeros((1, 2))))
+def test_batches_are_events_to_the_last_bit(container):
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(1100, 30)) * (rng.random((1100, 30)) < 0.3)
+    batch, names = containers(x)[container]
+    one, many = (Nystroem(RBF._replace(gamma=0.1), 32, rate=0.5) for _ in range(2))
+    rows = [dict(zip(names, row, strict=True)) for row in x.tolist()]
+    learnt = np.arange(len(x)) % 3 != 1
+    expected = []
+    for row, is_learnt in zip(rows, learnt, strict=True):
+        # Zeros may be left out, and names come in any order.
+        short = {name: value for name, value in reversed(row.items()) if value}
+        if is_learnt:
+            one.learn_one(short)
+        expected.append(components(one, short))
+    found = many.learn_transform_matrix(frames.matrix_of(batch, Schema()), learnt).values
+    np.testing.assert_array_equal(found, expected)
+    assert many.n_centres == one.n_centres == 32
+    third = Nystroem(RBF._replace(gamma=0.1), 32, rate=0.5)
+    third.learn_many(batch)
+    np.testing.assert_array_equal(
+        np.asarray(third.transform_many(batch))[5], components(third, rows[5])
+    )
+
+
+def pipeline(scaled=True, **parameters):
+    model = Nystroem(**{"kernel": kernels.RBF(gamma=1.0), "n_components": 128} | parameters)
+    return (StandardScaler() | model if scaled else model) | SVMSGDClassifier()
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_a_pipeline_learns_a_batch_as_its_events(scaled):
+    events, x, y = bananas()
+    events, x, y = events[:1500], x[:1500], y[:1500]
+    one, many, run = (pipeline(scaled, rate=0.3) for _ in range(3))
+    expected = []
+    *transformers, learner = one.steps.values()
+    for event, label in zip(events, y.tolist(), strict=True):
+        z = event
+        for transformer in transformers:
+            transformer.learn_one(z)
+            z = transformer.transform_one(z)
+        expected.append(learner.predict_one(z))
+        learner.learn_one(z, label)
+    table = pa.table({name: x[:, c] for c, name in enumerate(events[0])})
+    found = predict_then_learn_many(many, table[:700], y[:700])
+    found += predict_then_learn_many(many, table[700:], y[700:])
+    np.testing.assert_array_equal(found, expected)
+    report = Run(ArrowSource(table.append_column("y", [y]), "y"), run).execute()
+    assert report.accuracy == pytest.approx(np.mean(np.array(expected[1:]) == y[1:]))
+    margins = [m.predict_proba_one(events[3]) for m in (one, many, run)]
+    assert margins[0] == margins[1] == margins[2]
+
+
+def test_bananas():
+    _, x, y = bananas()
+    model = pipeline()
+    predicted = predict_then_learn_many(model, x, y)
+    # A linear learner alone errs on 45 % and more, LASVM on 10.6 %.
+    assert np.mean(np.array(predicted) != y) <= 0.12
+    assert model["Nystroem"].n_centres < 128
+
+
+@pytest.mark.parametrize("way", ["file", "pickle", "deepcopy"])
+def test_copies_go_on_alike(way, tmp_path):
+    events, x, y = bananas()
+    model = pipeline(rate=0.05, n_components=30, seed=5)
+    predict_then_learn_many(model, pa.table({"1": x[:300, 0], "2": x[:300, 1]}), y[:300])
+    n = model["Nystroem"].n_centres
+    if way == "file":
+        streamsvm.save(model, tmp_path / "m.svm")
+        other = streamsvm.load(tmp_path / "m.svm")
+    else:
+        other = pickle.loads(pickle.dumps(model)) if way == "pickle" else copy.deepcopy(model)
+    for event, label in zip(events[300:1000], y[300:1000].tolist(), strict=True):
+        assert model.predict_proba_one(event) == other.predict_proba_one(event)
+        model.learn_one(event, label)
+        other.learn_one(event, label)
+    assert 5 < n < other["Nystroem"].n_centres == model["Nystroem"].n_centres
+
+
+@pytest.mark.parametrize("change", ["lower", "diagonal", "squares", "counts", "draws"])
+def test_files_that_contradict_themselves(change):
+    transformer = Nystroem(RBF, 4)
+    transformer.learn_many(np.array([[0.0], [1.0], [2.0]]))
+    content, arrays = to_file(transformer)
+    content["class"] = "Nystroem"
+    arrays = {name: array.copy() for name, array in arrays.items()}
+    assert from_file(content, arrays).transform_one({0: 1.5}) == transformer.transform_one({0: 1.5})
+    if change in ("lower", "diagonal"):
+        arrays["inverse"][(2, 0) if change == "lower" else (1, 1)] = -1.0
+    elif change == "squares":
+        arrays["squares"][0] = -1.0
+    elif change == "counts":
+        content["parameters"]["n_components"] = 2
+    else:
+        arrays["draws"][0] = 0
+    with pytest.raises((ValueError, ModelFileError)):
+        from_file(content, arrays)
+
+
+class OneByOne(Nystroem):
+    """A transformer that runs do not know: they give the pipeline its events one by one."""
+
+
+def test_late_labels_give_the_model_of_single_events():
+    events, _, y = bananas()
+    items = list(zip(events[:1200], y[:1200].tolist(), strict=True))
+    found = []
+    for cls in (Nystroem, OneByOne):
+        model = cls(kernels.RBF(gamma=1.0), 64) | SVMSGDClassifier()
+        report = Run(MemorySource(items), model, late=LateLabels(delay=30)).execute()
+        assert report.rows == 1200 and report.accuracy > 0.85
+        found.append(model["Nystroem" if cls is Nystroem else "OneByOne"].n_centres)
+    assert found[0] == found[1] > 10
+
+
+def test_the_table_of_centres_is_bounded(monkeypatch):
+    monkeypatch.setattr("streamsvm.preprocessing.nystroem._MOST_NUMBERS", 40)
+    transformer = Nystroem(RBF, 8)
+    for i in range(50):
+        transformer.learn_one({str(i): 1.0, "all": float(i)})
+    assert transformer.n_centres == 4 and len(transformer._schema) == 5
+    # A row of the features that there are still becomes a centre.
+    transformer.learn_one({"all": 99.0})
+    assert transformer.n_centres == 5
+
+
+def test_values_and_names_that_are_refused():
+    transformer = Nystroem(RBF, 8)
+    transformer.learn_one({"a": 1.0})
+    for value in ("1", None, float("nan"), 1e39):
+        for method in (transformer.learn_one, transformer.transform_one):
+            with pytest.raises(FeatureError, match="feature 'b' is"):
+                method({"a": 1.0, "b": value})
+    with pytest.raises(FeatureError, match="row 1: feature 'b' is"):
+        transformer.learn_many(pa.table({"a": [3.0, 2.0], "b": [0.0, np.inf]}))
+    with pytest.raises(FeatureError, match=r"frozenset.*use a string, a number, or a tuple"):
+        transformer.learn_one({frozenset("ab"): 1.0})
+    with pytest.raises(
+        FeatureError, match="row 1100: Polynomial.*no moderate number; scale the features"
+    ):
+        Nystroem(POLYNOMIAL, 8).learn_many(np.array([[0.0]] * 1100 + [[1e30]]))
+    assert transformer.n_centres == 1
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"kernel": None}, "kernel=None is not a registered kernel"),
+        ({"n_components": 0}, "n_components=0: use a whole number of at least 1$"),
+        ({"n_components": 5000}, "n_components=5000: use a whole number of at most 4096$"),
+        ({"rate": 0.0}, "rate=0.0: use a number above 0 and at most 1"),
+        ({"tolerance": 1.0}, "tolerance=1.0: use a number above 0 and below 1"),
+        ({"seed": None}, "seed=None: use a whole number of at least 0$"),
+    ],
+)
+def test_parameters_that_are_refused(parameters, words):
+    with pytest.raises(ParameterError, match=words):
+        Nystroem(**{"kernel": RBF} | parameters)
