@@ -215,11 +215,12 @@ class LaRankSequenceLabeler(SequenceLearner):
     def dual(self) -> float:
         """The dual objective."""
         with self._lock:
-            weights, moves = self._model.weights, self._model.moves
-            square = sum(
-                float(np.einsum("i,i->", a, a, dtype=float))
-                for a in (weights.ravel(), moves.ravel())
-            )
+            # The parts in use alone: a sum depends on how much room there is, by rounding.
+            n = len(self._seen)
+            weights = self._model.weights[: self.n_features, :n]
+            moves = self._model.moves[:, : n + 1, :n]
+            square = float(np.einsum("ij,ij->", weights, weights, dtype=float))
+            square += float(np.einsum("ijk,ijk->", moves, moves, dtype=float))
             if self.kernel is not None:
                 square = float(self._model.info[0].square_norm)
             return self._solver.linear_part(self._patterns, self._model.cost) - 0.5 * square
