@@ -10,7 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsvm
+from connectors import ConllSource, Event, Position
+from streamsvm import Chain, LaRankSequenceLabeler
 from streamsvm.cli.main import main
+from streamsvm.errors import FeatureError, LabelError
+from streamsvm.model_files.container import read, steps_of
+from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.sequence_run import SequenceRun
 
 WORDS = [["the", "old", "dog", "barks"], ["a", "dog", "sees", "the", "cat"], [], ["cats", "sleep"]]
 LABELS = [["B-NP", "I-NP", "I-NP", "B-VP"], ["B-NP", "I-NP", "B-VP", "B-NP", "I-NP"], [],
@@ -198,3 +204,51 @@ def test_a_run_goes_on_from_its_checkpoint(file, limits, monitor, capsys):
     assert "of another source" in capsys.readouterr().err
     assert main(["label", *arguments, "--checkpoint", "parts.svm"]) == 1
     assert "no checkpoint of a run of sentences" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [FeatureError, LabelError, ValueError])
+def test_an_error_of_learning_is_no_dead_letter(error, monkeypatch):
+    def fails(self, *arguments):
+        raise error("a fault of the learner")
+
+    monkeypatch.setattr(streamsvm.LaRankSequenceLabeler, "predict_then_learn_many", fails)
+    source = ConllSource("a.txt", -1)
+    run = SequenceRun(source, Chain() | LaRankSequenceLabeler(), bad_events=BadEvents("skip"))
+    with pytest.raises(error, match="a fault of the learner"):
+        run.execute()
+    assert run.bad.total == 0
+
+
+def test_templates_that_fit_no_sentence_are_an_error(capsys):
+    Path("t").write_text("U0:%x[0,7]")
+    assert main(["label", "a.txt", "--labels", "-1", "--features", "t"]) == 2
+    assert "7" in capsys.readouterr().err
+
+
+class Handed:
+    """A source whose partitions are taken away after three sentences."""
+
+    def __init__(self):
+        self.read, self.before_revoke = 0, None
+
+    def parts(self):
+        for i, (words, labels) in enumerate(zip(WORDS, LABELS, strict=True)):
+            if i == 3:
+                self.before_revoke()
+                self.kept = load_checkpoint("c.ckpt")
+            self.read = i + 1
+            yield [Event(words, labels, Position(None, i))]
+
+    def snapshot(self):
+        return {"read": self.read}
+
+
+def load_checkpoint(path):
+    model, about, _ = read(path)
+    return steps_of(model)[-1].n_examples, about["sentences"]["snapshot"]
+
+
+def test_what_was_read_is_learnt_before_partitions_are_given_up():
+    source = Handed()
+    SequenceRun(source, Chain() | LaRankSequenceLabeler(), checkpoint="c.ckpt").execute()
+    assert source.kept == (3, {"read": 3}) and load_checkpoint("c.ckpt") == (4, {"read": 4})
