@@ -212,10 +212,10 @@ def test_an_error_of_learning_is_no_dead_letter(error, monkeypatch):
         raise error("a fault of the learner")
 
     monkeypatch.setattr(streamsvm.LaRankSequenceLabeler, "predict_then_learn_many", fails)
-    source = ConllSource("a.txt", -1)
-    run = SequenceRun(source, Chain() | LaRankSequenceLabeler(), bad_events=BadEvents("skip"))
-    with pytest.raises(error, match="a fault of the learner"):
-        run.execute()
+    with ConllSource("a.txt", -1) as source:
+        run = SequenceRun(source, Chain() | LaRankSequenceLabeler(), bad_events=BadEvents("skip"))
+        with pytest.raises(error, match="a fault of the learner"):
+            run.execute()
     assert run.bad.total == 0
 
 
