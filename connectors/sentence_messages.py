@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from connectors.first_messages import FirstMessages
 from connectors.kafka import DEFAULT_BATCH_SIZE, KafkaSource
 from connectors.message_fields import HIGHEST, LOWEST, NUMBERS
@@ -124,8 +126,8 @@ class _SentenceReader:
             found = decoded(self._decode, message.value)
             if self._transform is not None:
                 found = transformed(self._transform, found)
-            rows = [found]
-            if hasattr(found, "to_pylist"):
+            rows: list[Any] = [found]
+            if isinstance(found, pa.RecordBatch):
                 # Offsets beyond the data, and text that is not UTF-8, are found now.
                 found.validate(full=True)
                 rows = found.to_pylist()

@@ -115,8 +115,7 @@ class LaRankSequenceLabeler(SequenceLearner):
         cache_mb: float = 200.0,
         seed: int | None = None,
     ) -> None:
-        self.inference, self.order, self.C = inference, order, C
-        self.reprocess, self.optimize = reprocess, optimize
+        self.C, self.reprocess, self.optimize = C, reprocess, optimize
         self.window, self.max_support_patterns, self.seed = window, max_support_patterns, seed
         check_positive("C", C)
         check_size("reprocess", reprocess, 0)
