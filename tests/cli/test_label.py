@@ -252,3 +252,15 @@ def test_what_was_read_is_learnt_before_partitions_are_given_up():
     source = Handed()
     SequenceRun(source, Chain() | LaRankSequenceLabeler(), checkpoint="c.ckpt").execute()
     assert source.kept == (3, {"read": 3}) and load_checkpoint("c.ckpt") == (4, {"read": 4})
+
+
+def test_a_run_that_is_stopped_has_learnt_what_it_read():
+    source = Handed()
+    stopped = SequenceRun(
+        source,
+        Chain() | LaRankSequenceLabeler(),
+        checkpoint="s.ckpt",
+        should_stop=lambda: source.read == 2,
+    )
+    assert stopped.execute().n_sentences == 2 and stopped.interrupted
+    assert load_checkpoint("s.ckpt") == (2, {"read": 2})
