@@ -1,10 +1,12 @@
 """Chunking CoNLL-2000 and reading OCR words, as in the thesis' section 5.3.
 
-python -m tests.golden.sequences prints F1, accuracy and seconds beside the published figures.
+python -m tests.golden.sequences prints F1, accuracy and seconds beside the published figures; with
+--schedules what more or fewer steps give with exact inference.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any, NamedTuple
 
@@ -13,6 +15,7 @@ import pyarrow.parquet as pq
 
 from streamsvm import Chain, LaRankSequenceLabeler, SequencePA, SequencePerceptron
 from streamsvm.kernels import RBF
+from streamsvm.model_files.container import encoded
 from streamsvm.structured.chunks import ChunkScore
 from tests.golden.problems import FOLDER
 
@@ -129,8 +132,31 @@ def ocr_folds(n_folds: int = 10) -> None:
         )
 
 
+def schedules() -> None:
+    """Print the dual after one pass by the numbers of PROCESSOLD and OPTIMIZE steps."""
+    chain = Chain(TEMPLATE)
+    (X, y), (X_test, y_test) = conll("train"), conll("test")
+    features, features_test = chain.transform_many(X), chain.transform_many(X_test)
+    for reprocess, optimize in ((5, 10), (10, 10), (20, 2), (20, 10)):
+        model = LaRankSequenceLabeler("exact", 1, 0.1, reprocess, optimize, seed=1)
+        start = time.process_time()
+        model.learn_many(features, y)
+        seconds, score = time.process_time() - start, score_of(model, features_test, y_test)
+        print(
+            f"n_R {reprocess}, {optimize} OPTIMIZE: {seconds:.1f} s, dual {model.dual:.1f}, "
+            f"F1 {100 * score.f1:.2f}",
+            flush=True,
+        )
+    gap = model.finish(features, y, gap=30.0, max_passes=30)
+    score = score_of(model, features_test, y_test)
+    print(f"finished, gap {gap:.1f}: dual {model.dual:.1f}, F1 {100 * score.f1:.2f}")
+
+
 def main() -> None:
     """Print the tables."""
+    if "--schedules" in sys.argv:
+        schedules()
+        return
     chain = Chain(TEMPLATE)
     (X, y), (X_test, y_test) = conll("train"), conll("test")
     for name, model, published in chunkers():
@@ -147,7 +173,11 @@ def main() -> None:
         )
         if isinstance(model, LaRankSequenceLabeler):
             dual, gap = model.dual, model.kept_gap().total
-            print(f"{'':20} dual {dual:.1f}, gap over {model.n_support_patterns} kept {gap:.1f}")
+            size = len(encoded(model)) / 1e6
+            print(
+                f"{'':20} dual {dual:.1f}, gap over {model.n_support_patterns} kept {gap:.1f}; "
+                f"file {size:.1f} MB"
+            )
     ocr_folds()
 
 
