@@ -137,7 +137,7 @@ def schedules() -> None:
     chain = Chain(TEMPLATE)
     (X, y), (X_test, y_test) = conll("train"), conll("test")
     features, features_test = chain.transform_many(X), chain.transform_many(X_test)
-    for reprocess, optimize in ((5, 10), (10, 10), (20, 2), (20, 10)):
+    for reprocess, optimize in ((5, 10), (10, 10), (20, 10), (20, 2)):
         model = LaRankSequenceLabeler("exact", 1, 0.1, reprocess, optimize, seed=1)
         start = time.process_time()
         model.learn_many(features, y)
