@@ -20,6 +20,7 @@ from connectors.kafka import KafkaSource
 from connectors.memory import MemorySource
 from connectors.one_hot import one_hot
 from connectors.parquet import ParquetSource
+from connectors.sentence_messages import KafkaSentenceSource
 from connectors.sentences import SentenceSource
 from connectors.simulated import SimulatedStream
 from connectors.source import Batch, Event, Position, Reject, Source, TimedSource
@@ -34,6 +35,7 @@ __all__ = [
     "ConllSource",
     "Encoder",
     "Event",
+    "KafkaSentenceSource",
     "KafkaSource",
     "LetterTopic",
     "MemorySource",

@@ -33,37 +33,17 @@ def complete(parser: Parser) -> None:
     )
     parser.set_defaults(run=run)
     data = parser.add_argument_group("messages")
+    add_broker_options(data)
     data.add_argument(
-        "--brokers", required=True, metavar="HOST:PORT,...", help="where to find the cluster"
-    )
-    data.add_argument(
-        "--topic", required=True, action="append", help="where events come; may be given again"
+        "--task",
+        choices=("classification", "sequence"),
+        default="classification",
+        help="sequence: label the tokens of sentences, with the options of `streamsvm "
+        "label-topic`; default classification",
     )
     data.add_argument("--target", required=True, metavar="FIELD", help="field of the label")
-    data.add_argument("--group", default="streamsvm", help="consumer group; default streamsvm")
-    data.add_argument(
-        "--decode",
-        choices=("json", "arrow", "avro"),
-        default="json",
-        help="format of messages; default json",
-    )
-    data.add_argument(
-        "--avro-schema", type=path, metavar="FILE", help="the writer's schema, for avro"
-    )
-    data.add_argument(
-        "--avro-header",
-        type=whole(0),
-        default=0,
-        metavar="BYTES",
-        help="bytes before each record; 5 for those of a schema registry, default 0",
-    )
     data.add_argument("--columns", metavar="A,B,...", help="features; default: all other fields")
     data.add_argument("--exclude", metavar="A,B,...", help="fields that are no features")
-    data.add_argument(
-        "--flatten",
-        action="store_true",
-        help="take nested objects apart: their fields are named as user.age, also in other options",
-    )
     data.add_argument("--timestamp", metavar="FIELD", help="field that is the event's time")
     data.add_argument(
         "--key",
@@ -76,17 +56,6 @@ def complete(parser: Parser) -> None:
         type=whole(2),
         metavar="N",
         help="classes of the target; default 1000, and fewer if they look like quantities",
-    )
-    data.add_argument("--limit", type=whole(1), metavar="ROWS", help="end after so many")
-    data.add_argument(
-        "--idle", type=positive, metavar="SECONDS", help="end when nothing came for so long"
-    )
-    data.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a setting of librdkafka, such as security.protocol=SSL; may be given several times",
     )
     data.add_argument("--seed", type=whole(0), default=0, help="of the learner's draws; default 0")
     add_learner_options(parser.add_argument_group("learner"))
@@ -106,6 +75,54 @@ def complete(parser: Parser) -> None:
         help="checkpoints of the group's other members ('DIR/*.ckpt'), whose messages are not "
         "learnt again; with --checkpoint",
     )
+    add_letter_topic(output)
+
+
+def add_broker_options(data: argparse._ArgumentGroup) -> None:
+    """Add the options of where messages come from, and of how they are decoded."""
+    data.add_argument(
+        "--brokers", required=True, metavar="HOST:PORT,...", help="where to find the cluster"
+    )
+    data.add_argument(
+        "--topic", required=True, action="append", help="where events come; may be given again"
+    )
+    data.add_argument("--group", default="streamsvm", help="consumer group; default streamsvm")
+    data.add_argument(
+        "--decode",
+        choices=("json", "arrow", "avro"),
+        default="json",
+        help="format of messages; default json",
+    )
+    data.add_argument(
+        "--avro-schema", type=path, metavar="FILE", help="the writer's schema, for avro"
+    )
+    data.add_argument(
+        "--avro-header",
+        type=whole(0),
+        default=0,
+        metavar="BYTES",
+        help="bytes before each record; 5 for those of a schema registry, default 0",
+    )
+    data.add_argument(
+        "--flatten",
+        action="store_true",
+        help="take nested objects apart: their fields are named as user.age, also in other options",
+    )
+    data.add_argument("--limit", type=whole(1), metavar="ROWS", help="end after so many")
+    data.add_argument(
+        "--idle", type=positive, metavar="SECONDS", help="end when nothing came for so long"
+    )
+    data.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of librdkafka, such as security.protocol=SSL; may be given several times",
+    )
+
+
+def add_letter_topic(output: argparse._ArgumentGroup) -> None:
+    """Add the option for a topic of dead letters."""
     output.add_argument(
         "--dead-letter-topic", metavar="TOPIC", help="produce them to this topic, not to a file"
     )
@@ -116,10 +133,10 @@ def run(options: argparse.Namespace) -> int:
     check_outputs(options)
     if options.peers is not None and options.checkpoint is None:
         raise ParameterError("--peers needs --checkpoint: members tell each other by checkpoints")
-    decoder = _decoder(options)
+    decoder = decoder_from(options)
     by_key = options.labels_topic is not None
     late = late_labels_of(options, by_key)
-    letters, consumer = _letters(options), _consumer(options)
+    letters, consumer = letters_from(options), consumer_from(options)
     source = KafkaSource(
         consumer,
         options.target,
@@ -145,7 +162,8 @@ def run(options: argparse.Namespace) -> int:
         )
 
 
-def _decoder(options: argparse.Namespace) -> Any:
+def decoder_from(options: argparse.Namespace) -> Any:
+    """Return the decoder of messages that the options ask for."""
     if options.decode != "avro":
         return options.decode
     if not options.avro_schema:
@@ -161,7 +179,8 @@ def _decoder(options: argparse.Namespace) -> Any:
         raise ParameterError(f"--avro-schema {options.avro_schema}: {said}") from error
 
 
-def _consumer(options: argparse.Namespace) -> Any:
+def consumer_from(options: argparse.Namespace) -> Any:
+    """Return a consumer that reaches the cluster."""
     try:
         from confluent_kafka import Consumer
     except ImportError as error:
@@ -194,7 +213,8 @@ def _settings_named() -> Iterator[None]:
         raise ParameterError(f"the client refuses --set or --brokers: {said}") from error
 
 
-def _letters(options: argparse.Namespace) -> LetterTopic | None:
+def letters_from(options: argparse.Namespace) -> LetterTopic | None:
+    """Return the topic of dead letters; None: there is none."""
     if options.dead_letter_topic is None:
         return None
     if options.on_error != "dead-letter":

@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from connectors import ConllSource, SentenceSource
 from streamsvm import TrackingMonitor
 from streamsvm.cli.outputs import check_file
 from streamsvm.cli.parser import Parser
+from streamsvm.cli.running import stop_on_signals
 from streamsvm.cli.values import path, positive, whole
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.sequence_learner import SequenceLearner
@@ -26,7 +28,7 @@ from streamsvm.learners.sequence_pa import SequencePA
 from streamsvm.learners.sequence_perceptron import SequencePerceptron
 from streamsvm.model_files.container import load, save, steps_of
 from streamsvm.preprocessing.chain import Chain
-from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.bad_events import BadEvents, OnError
 from streamsvm.run.sequence_run import SequenceRun
 
 LEARNERS: dict[str, type] = {
@@ -63,7 +65,16 @@ def complete(parser: Parser) -> None:
         "Not given: there are no labels",
     )
     data.add_argument("--limit", type=whole(1), metavar="N", help="read only so many sentences")
-    learner = parser.add_argument_group("learner")
+    add_learner_options(parser.add_argument_group("learner"))
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "-o", "--output", type=path, metavar="OUT.parquet", help="write the predicted labels"
+    )
+    add_output_options(output)
+
+
+def add_learner_options(learner: argparse._ArgumentGroup) -> None:
+    """Add the options of features and learner, or of the model to go on with."""
     learner.add_argument("--model", type=path, help="file written by --save: go on with it")
     learner.add_argument(
         "--features",
@@ -76,11 +87,11 @@ def complete(parser: Parser) -> None:
     learner.add_argument("--order", type=whole(0), help="labels before a token that count")
     learner.add_argument("--C", type=positive, help="cost of a wrong label; default .1")
     learner.add_argument("--seed", type=whole(0), help="of the draws of larank; default 0")
-    output = parser.add_argument_group("output")
+
+
+def add_output_options(output: argparse._ArgumentGroup) -> None:
+    """Add the options for model, report, checkpoints and sentences that cannot be used."""
     output.add_argument("--save", type=path, metavar="MODEL", help="write the model at the end")
-    output.add_argument(
-        "-o", "--output", type=path, metavar="OUT.parquet", help="write the predicted labels"
-    )
     output.add_argument(
         "--monitor", action="store_true", help="report the duality gap and its certificate"
     )
@@ -115,27 +126,55 @@ def complete(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Predict, learn, report, save; return the exit code."""
-    for option, file in (("--save", options.save), ("--output", options.output)):
-        if file is not None:
-            check_file(option, file)
+    if options.output is not None:
+        check_file("--output", options.output)
     if options.labels is None and options.model is None:
         raise ParameterError("there is nothing to learn without --labels: name them, or --model")
     if options.checkpoint is not None and (options.output or options.labels is None):
         raise ParameterError("--checkpoint is of a run that learns, without --output")
+    predicted: list[list[Any] | None] = []
+    on_labels = predicted.append if options.output is not None else ignored
+    code = run_sentences(options, _source, options.on_error, on_labels)
+    if options.output is not None:
+        _write(options.output, predicted)
+    return code
+
+
+def run_sentences(
+    options: argparse.Namespace,
+    source_of: Callable[[argparse.Namespace], Any],
+    on_error: OnError,
+    on_labels: Callable[[list[Any] | None], None],
+) -> int:
+    """Run the sentences of a source, report and save; return the exit code.
+
+    Parameters
+    ----------
+    options
+        The parsed command line.
+    source_of
+        Returns the source that the options ask for.
+    on_error
+        What is done with sentences that cannot be used, as in `BadEvents`.
+    on_labels
+        As in `SequenceRun`.
+
+    """
+    if options.save is not None:
+        check_file("--save", options.save)
     model = _model(options)
     monitor = TrackingMonitor(model) if options.monitor else None
-    predicted: list[list[Any] | None] = []
-    bad = BadEvents(options.on_error, options.dead_letters, "half")
-    with closing(_source(options)) as source:
+    with closing(source_of(options)) as source, stop_on_signals() as stop:
         sequences = SequenceRun(
             source,
             monitor or model,
             learn=options.labels is not None,
             limit=options.limit,
-            bad_events=bad,
+            bad_events=BadEvents(on_error, options.dead_letters, "half"),
             checkpoint=options.checkpoint,
             every=options.checkpoint_every,
-            on_labels=predicted.append if options.output is not None else _ignored,
+            on_labels=on_labels,
+            should_stop=lambda: bool(stop),
         )
         sequences.execute()
     report = _report(model, sequences, monitor)
@@ -144,8 +183,6 @@ def run(options: argparse.Namespace) -> int:
     else:
         width = max(map(len, report))
         print("\n".join(f"{name:{width}}  {_shown(value)}" for name, value in report.items()))
-    if options.output is not None:
-        _write(options.output, predicted)
     if options.save is not None:
         save(model, options.save)
     return 130 if sequences.interrupted else 0
@@ -159,7 +196,7 @@ def label_file(model: str, file: str, tokens: str | None, output: str) -> int:
     return run(parser.parse_args(words if tokens is None else [*words, "--tokens", tokens]))
 
 
-def _ignored(labels: list[Any] | None) -> None:
+def ignored(labels: list[Any] | None) -> None:
     """Take labels that nobody asked for."""
 
 

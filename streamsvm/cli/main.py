@@ -21,6 +21,7 @@ _COMMANDS = {
     "consume": "learn from a Kafka topic as it comes, and report",
     "predict": "predict the rows of a file with a saved model",
     "label": "label the tokens of sentences, learning them as they come",
+    "label-topic": "the same with sentences from a Kafka topic",
     "warm": "compile and cache the solvers for this machine",
 }
 
@@ -39,16 +40,16 @@ def parser() -> Parser:
 
 def _complete(command: Parser) -> None:
     """Add the arguments of a subcommand to its parser."""
-    from streamsvm.cli import consume, label, predict, replay, warm
+    from streamsvm.cli import consume, label, label_topic, predict, replay, warm
 
     modules = {"replay": replay, "consume": consume, "predict": predict, "label": label}
-    modules["warm"] = warm
+    modules |= {"label-topic": label_topic, "warm": warm}
     modules[command.prog.split()[-1]].complete(command)
 
 
 def _of_task(arguments: list[str]) -> list[str]:
-    """Return `replay --task sequence ...` as `label ...`, which has the options of sentences."""
-    if arguments[:1] != ["replay"]:
+    """Return `replay` and `consume --task sequence ...` as the subcommands of sentences."""
+    if arguments[:1] not in (["replay"], ["consume"]):
         return arguments
     joined = [*arguments]
     if "--task" in joined[:-1]:
@@ -57,7 +58,7 @@ def _of_task(arguments: list[str]) -> list[str]:
     if "--task=sequence" not in joined:
         return arguments
     joined.remove("--task=sequence")
-    return ["label", *joined[1:]]
+    return ["label" if joined[0] == "replay" else "label-topic", *joined[1:]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -115,8 +115,7 @@ class LaRankSequenceLabeler(SequenceLearner):
         cache_mb: float = 200.0,
         seed: int | None = None,
     ) -> None:
-        self.inference, self.order, self.C = inference, order, C
-        self.reprocess, self.optimize = reprocess, optimize
+        self.C, self.reprocess, self.optimize = C, reprocess, optimize
         self.window, self.max_support_patterns, self.seed = window, max_support_patterns, seed
         check_positive("C", C)
         check_size("reprocess", reprocess, 0)
@@ -215,11 +214,12 @@ class LaRankSequenceLabeler(SequenceLearner):
     def dual(self) -> float:
         """The dual objective."""
         with self._lock:
-            weights, moves = self._model.weights, self._model.moves
-            square = sum(
-                float(np.einsum("i,i->", a, a, dtype=float))
-                for a in (weights.ravel(), moves.ravel())
-            )
+            # The parts in use alone: a sum depends on how much room there is, by rounding.
+            n = len(self._seen)
+            weights = self._model.weights[: self.n_features, :n]
+            moves = self._model.moves[:, : n + 1, :n]
+            square = float(np.einsum("ij,ij->", weights, weights, dtype=float))
+            square += float(np.einsum("ijk,ijk->", moves, moves, dtype=float))
             if self.kernel is not None:
                 square = float(self._model.info[0].square_norm)
             return self._solver.linear_part(self._patterns, self._model.cost) - 0.5 * square

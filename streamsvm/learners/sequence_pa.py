@@ -68,8 +68,8 @@ class SequencePA(SequenceLearner):
         class_weight: dict[Any, float] | None = None,
         max_features: int = LIMIT,
     ) -> None:
-        self.inference, self.order, self.C, self.averaged = inference, order, C, averaged
         check_positive("C", C)
+        self.C, self.averaged = C, averaged
         super().__init__(inference, order, class_weight, max_features, bool(averaged))
 
     @classmethod

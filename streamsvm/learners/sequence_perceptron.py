@@ -65,7 +65,7 @@ class SequencePerceptron(SequenceLearner):
         class_weight: dict[Any, float] | None = None,
         max_features: int = LIMIT,
     ) -> None:
-        self.inference, self.order, self.averaged = inference, order, averaged
+        self.averaged = averaged
         super().__init__(inference, order, class_weight, max_features, bool(averaged))
 
     @classmethod

@@ -63,6 +63,8 @@ class FileClass(NamedTuple):
     """read_more(part, content, arrays) sets on the object what `more` returned."""
     check: Callable[[Any], None] = _nothing_to_do
     """check(part) raises ValueError if an object from a file contradicts itself."""
+    is_compressed: bool = False
+    """Whether files with such an object are compressed: worth it for whole numbers that repeat."""
 
 
 _classes: dict[str, FileClass] = {}

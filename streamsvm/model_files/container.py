@@ -1,9 +1,10 @@
 """Model files: one Arrow IPC file of data, never code.
 
 The file holds one record batch with one row. Each column is an array of one part of the model, as
-raw bytes, with its dtype and shape in the field's metadata. The schema's metadata hold the format's
-version, the library's version, the parts as JSON (class, parameters, scalars) and a SHA-256 of the
-whole file, computed with the digest's own places zeroed: no byte can change unnoticed.
+raw bytes, with its dtype and shape in the field's metadata; Arrow compresses them where that is
+worth it. The schema's metadata hold the format's version, the library's version, the parts as JSON
+(class, parameters, scalars) and a SHA-256 of the whole file, computed with the digest's own places
+zeroed: no byte can change unnoticed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _ZEROS = b"0" * 64
 _FURTHER = "further"
 _DTYPES = ("<f8", "<f4", "<i8", "<i4", "<u8", "|u1")
 _MOST_AXES = 3
-
+_ZSTD_LEVEL = 3
 
 _pipelines: list[Callable[..., Any]] = []
 
@@ -142,7 +143,8 @@ def encoded(
             arrays |= {f"{i}.{key}": array for key, array in own.items()}
         arrays |= {f"{_FURTHER}.{key}": array for key, array in (further or {}).items()}
         # This copies the arrays, which may be views of arrays that change later.
-        written = _arrow(described, about or {}, arrays)
+        is_compressed = any(known[type(step).__name__].is_compressed for step in steps)
+        written = _arrow(described, about or {}, arrays, is_compressed)
     return _stamped(written)
 
 
@@ -159,7 +161,10 @@ def _instead(step: Any, model: Any) -> str:
 
 
 def _arrow(
-    described: list[dict[str, Any]], about: dict[str, Any], arrays: dict[str, np.ndarray]
+    described: list[dict[str, Any]],
+    about: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+    is_compressed: bool,
 ) -> bytes:
     from streamsvm import __version__
 
@@ -177,7 +182,9 @@ def _arrow(
     }
     schema = pa.schema(fields, metadata=metadata)
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, schema) as writer:
+    compression = pa.Codec("zstd", compression_level=_ZSTD_LEVEL) if is_compressed else None
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_file(sink, schema, options=options) as writer:
         writer.write_batch(pa.record_batch(columns, schema=schema))
     return sink.getvalue().to_pybytes()
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from streamsvm._parameter_checks import check_size
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.model_files.codec import register
 from streamsvm.structured import templates
-from streamsvm.structured.sentences import TEXT_KEYS, Sentences, number_of
+from streamsvm.structured.sentences import TEXT_KEYS, Sentences, joined, number_of
 from streamsvm.structured.templates import CompiledTemplates, Template
 from streamsvm.structured.words import PieceKeys, ShapeKeys
 from streamsvm.support.locked import Locked
@@ -133,8 +133,10 @@ class Chain(Locked, base.MiniBatchTransformer):
             As for `transform_one`.
 
         """
-        is_arrow = isinstance(X, (pa.Array, pa.ChunkedArray, pa.Table, pa.RecordBatch))
-        return self._features(_arrow_columns(X) if is_arrow else _columns_of(X))
+        if isinstance(X, (pa.Array, pa.ChunkedArray, pa.Table, pa.RecordBatch)):
+            return self._features(_arrow_columns(X))
+        runs = [self._features(_columns_of(run)) for run in _runs(X)]
+        return runs[0] if len(runs) == 1 else joined(runs)
 
     def _features(self, columns: _Columns) -> Sentences:
         n = int(columns.first[-1])
@@ -224,10 +226,28 @@ def _merged(plain: Sentences, extra: list[tuple[np.ndarray, np.ndarray, np.ndarr
 # Sentences by column
 
 
-def _columns_of(sentences: Any) -> _Columns:
-    """Return the tokens of sentences by column."""
+def _runs(sentences: Any) -> Iterator[Any]:
+    """Yield runs of sentences with the same columns: one must not have those of another."""
     if isinstance(sentences, (str, bytes, Mapping)) or not isinstance(sentences, Iterable):
         raise FeatureError(f"a batch is {type(sentences).__name__}: use a list of sentences")
+    for _, run in groupby(sentences, _kind_of):
+        yield list(run)
+
+
+def _kind_of(tokens: Any) -> Any:
+    """Return what sentences must share to be read together: the columns, in their order."""
+    if not isinstance(tokens, (list, tuple)) or not tokens:
+        return None
+    if isinstance(tokens[0], (list, tuple)):
+        return len(tokens[0])
+    if not isinstance(tokens[0], Mapping):
+        return None
+    items = (item for token in tokens if isinstance(token, Mapping) for item in token.items())
+    return tuple(dict.fromkeys((name, isinstance(value, str)) for name, value in items))
+
+
+def _columns_of(sentences: Iterable[Any]) -> _Columns:
+    """Return the tokens of sentences by column."""
     lists = []
     for tokens in sentences:
         if isinstance(tokens, (str, bytes, Mapping)) or not isinstance(tokens, Iterable):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from connectors import Reject
-from streamsvm.errors import CheckpointError, FeatureError, LabelError
+from streamsvm.errors import CheckpointError, FeatureError, LabelError, ParameterError
+from streamsvm.learners.bases.sequence_batches import read_labels
 from streamsvm.model_files import replacing
 from streamsvm.model_files.container import encoded, read, steps_of
 from streamsvm.monitor import monitor_file
@@ -18,9 +18,12 @@ from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import adopt, as_damage, settings_of
 from streamsvm.run.checkpoint_lock import CheckpointLock
 from streamsvm.structured.chunks import ChunkScore
+from streamsvm.structured.sentences import Sentences, joined
 
 _BATCH, _MOST_SHOWN = 256, 2000
 _COUNTS = tuple(vars(ChunkScore()))
+_REFUSED = (FeatureError, LabelError, ParameterError)
+"""What reading a sentence that cannot be used raises; learning what was read raises none."""
 
 
 class SequenceRun:
@@ -29,13 +32,14 @@ class SequenceRun:
     Parameters
     ----------
     source
-        A `ConllSource`, or a `SentenceSource`.
+        A `ConllSource`, a `SentenceSource` or a `KafkaSentenceSource`.
     model
         A pipeline of `Chain` and a learner of label sequences, or a `TrackingMonitor` of one.
     learn
         Whether sentences are learnt; otherwise they are only predicted.
     limit
-        The most sentences to read, at least 1; None: all.
+        End when so many sentences are read, at least 1; those of a message are not divided. None:
+        read all.
     bad_events
         The policy for sentences that cannot be used; `BadEvents("raise")` by default.
     checkpoint
@@ -44,6 +48,8 @@ class SequenceRun:
         Sentences between two checkpoints, at least 1.
     on_labels
         Called with the labels predicted for each sentence; None for one that cannot be used.
+    should_stop
+        Asked now and then: True ends the run, which then writes its last checkpoint.
 
     Attributes
     ----------
@@ -52,7 +58,7 @@ class SequenceRun:
     seconds
         How long the run took, with the part before the checkpoint.
     interrupted
-        Whether Ctrl-C ended the run.
+        Whether Ctrl-C or `should_stop` ended the run.
 
     """
 
@@ -71,15 +77,21 @@ class SequenceRun:
         checkpoint: str | Path | None = None,
         every: int = 10_000,
         on_labels: Callable[[list[Any] | None], None] = lambda labels: None,
+        should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self.monitor = model if isinstance(model, TrackingMonitor) else None
         self.source, self.model = source, model if self.monitor is None else self.monitor.model
         self.learn, self.limit, self.every, self.on_labels = learn, limit, every, on_labels
+        self.should_stop = should_stop
         self.bad = bad_events or BadEvents()
         self.checkpoint = None if checkpoint is None else Path(checkpoint)
         if self.checkpoint is not None:
             self.bad.name_after(self.checkpoint)
         self.score, self.taken, self.seconds, self.interrupted = ChunkScore(), 0, 0.0, False
+        self._read: list[Any] = []  # sentences that were read, and are to be taken next
+        self._written = 0  # how many were taken at the last checkpoint
+        self._started = 0.0
+        self._refused: ParameterError | None = None
 
     def execute(self) -> ChunkScore:
         """Run, and return the score.
@@ -98,86 +110,129 @@ class SequenceRun:
                 lock.take()
                 if self.checkpoint.exists():
                     self._resume(self.checkpoint)
-            started = time.perf_counter() - self.seconds
+            self._started = time.perf_counter() - self.seconds
+            if hasattr(self.source, "before_revoke"):
+                self.source.before_revoke = lambda: self._hand_over(lock)
             try:
-                for written in self._parts():
-                    self.seconds = time.perf_counter() - started
-                    if written % self.every == 0:
-                        self._write(lock)
+                self._take_all(lock)
+                # After an interruption the last checkpoint stays: a part may be half learnt.
+                self._write(lock)
             except KeyboardInterrupt:
                 self.interrupted = True
-            self.seconds = time.perf_counter() - started
-            # After an interruption the last checkpoint stays: a part may be half learnt.
-            if not self.interrupted:
-                self._write(lock)
+            self.seconds = time.perf_counter() - self._started
         finally:
+            if hasattr(self.source, "before_revoke"):
+                self.source.before_revoke = lambda: None
             self.bad.close()
             if lock is not None:
                 lock.release()
         return self.score
 
-    def _parts(self) -> Iterator[int]:
-        """Take the sentences in parts; yield after each how many were taken."""
-        events = self.source.events()
-        while True:
-            # Parts end where checkpoints are due, so that these do not depend on interruptions.
-            size = min(_BATCH, self.every - self.taken % self.every)
-            if self.limit is not None:
-                size = min(size, self.limit - self.taken)
-            part = list(islice(events, size))
-            if not part:
-                return
-            self.taken += len(part)
-            self.bad.n_events = self.taken
-            self._take(part)
-            yield self.taken
+    def _take_all(self, lock: CheckpointLock | None) -> None:
+        """Take the sentences in parts, and write checkpoints between them."""
+        for found in self._reads():
+            self._read += found
+            # A part ends where a checkpoint is due, and when no message came.
+            until_due = self.every - (self.taken - self._written)
+            if not found or len(self._read) >= min(_BATCH, until_due):
+                self._take()
+                if self.taken - self._written >= self.every:
+                    self._write(lock)
+            if self.should_stop():
+                self.interrupted = True
+                break
+        self._take()
+        if self._refused is not None and not self.score.n_sentences:
+            raise self._refused
 
-    def _take(self, part: list[Any]) -> None:
-        """Predict and learn some sentences; if one cannot be used, one by one."""
-        good = [event for event in part if not isinstance(event, Reject)]
-        try:
-            if len(good) == len(part):
-                self._feed(part)
+    def _reads(self) -> Iterator[list[Any]]:
+        """Yield the sentences between which a run may end: one, or those of a message."""
+        if hasattr(self.source, "parts"):
+            reads = self.source.parts()
+        else:
+            reads = ([event] for event in self.source.events())
+        while self.limit is None or self.taken + len(self._read) < self.limit:
+            read = next(reads, None)
+            if read is None:
                 return
-        except (FeatureError, LabelError):
-            # What cannot be learnt changes nothing.
-            pass
-        for event in part:
-            if isinstance(event, Reject):
-                rejected: Any = event
-                self.bad.take(rejected, event.kind, event.reason)
-                self.on_labels(None)
-                continue
-            try:
-                self._feed([event])
-            except (FeatureError, LabelError) as error:
-                shown = repr((event.x, event.y))[:_MOST_SHOWN]
-                letter: Any = Reject(event.position, "unusable sentence", str(error), shown)
-                self.bad.take(letter, letter.kind, letter.reason)
-                self.on_labels(None)
+            yield read
 
-    def _feed(self, events: list[Any]) -> None:
-        chain, learner = steps_of(self.model)
-        features = chain.transform_many([event.x for event in events])
-        if not self.learn:
-            for labels in learner.predict_many(features):
-                self.score.n_sentences += 1
-                self.score.n_tokens += len(labels)
-                self.on_labels(labels)
+    def _take(self) -> None:
+        """Predict and learn the sentences that were read; what cannot be used is a dead letter."""
+        part, self._read = self._read, []
+        if not part:
             return
+        self.taken += len(part)
+        self.bad.n_events = self.taken
+        features, letters = self._usable(part)
+        for letter in letters:
+            if letter is not None:
+                self.bad.take(letter, letter.kind, letter.reason)
+        kept = [event for event, letter in zip(part, letters, strict=True) if letter is None]
+        predicted = iter(self._feed(features, kept))
+        for letter in letters:
+            self.on_labels(None if letter is not None else next(predicted))
+
+    def _usable(self, part: list[Any]) -> tuple[Sentences, list[Any]]:
+        """Return the features of the sentences that can be used, and for the others a `Reject`."""
+        letters = [event if isinstance(event, Reject) else None for event in part]
+        try:
+            return self._features([e for e in part if not isinstance(e, Reject)]), letters
+        except _REFUSED:
+            # Nothing was learnt yet: each is read alone, to find those that cannot be used.
+            found = [self._features_or_letter(event) for event in part]
+        letters = [one if isinstance(one, Reject) else None for one in found]
+        return joined([one for one in found if not isinstance(one, Reject)]), letters
+
+    def _features_or_letter(self, event: Any) -> Any:
+        if isinstance(event, Reject):
+            return event
+        try:
+            return self._features([event])
+        except _REFUSED as error:
+            if isinstance(error, ParameterError):
+                # If no sentence fits the templates, it is they that are wrong.
+                self._refused = self._refused or error
+            shown = repr((event.x, event.y))[:_MOST_SHOWN]
+            return Reject(event.position, "unusable sentence", str(error), shown)
+
+    def _features(self, events: list[Any]) -> Sentences:
+        """Return the features of sentences, if they and their labels can be used."""
+        chain, _ = steps_of(self.model)
+        features: Sentences = chain.transform_many([event.x for event in events])
+        if self.learn:
+            read_labels([event.y for event in events], features, [])
+        return features
+
+    def _feed(self, features: Sentences, events: list[Any]) -> list[list[Any]]:
+        """Predict and learn sentences; return what was predicted."""
+        _, learner = steps_of(self.model)
+        predicted: list[list[Any]]
+        if not self.learn:
+            predicted = learner.predict_many(features)
+            self.score.n_sentences += len(predicted)
+            self.score.n_tokens += sum(map(len, predicted))
+            return predicted
         true = [event.y for event in events]
-        for own, labels in zip(true, learner.predict_then_learn_many(features, true), strict=True):
+        predicted = learner.predict_then_learn_many(features, true)
+        for own, labels in zip(true, predicted, strict=True):
             self.score.update(own, labels)
-            self.on_labels(labels)
+        return predicted
 
     # The checkpoint
+
+    def _hand_over(self, lock: CheckpointLock | None) -> None:
+        """Learn what was read: partitions go to another process, which begins where this ends."""
+        self._take()
+        self._write(lock)
 
     def _write(self, lock: CheckpointLock | None) -> None:
         """Write the state, if it is kept."""
         if lock is None or self.checkpoint is None:
             return
+        self.seconds, snapshot = time.perf_counter() - self._started, self.source.snapshot()
         state = {
-            "snapshot": self.source.snapshot(),
+            "snapshot": snapshot,
             "taken": self.taken,
             "seconds": self.seconds,
             "score": {name: getattr(self.score, name) for name in _COUNTS},
@@ -190,6 +245,9 @@ class SequenceRun:
         lock.take()
         replacing.write(self.checkpoint, encoded(self.model, about, arrays), "the checkpoint")
         lock.take()
+        self._written = self.taken
+        if hasattr(self.source, "settled"):
+            self.source.settled(snapshot)
 
     def _resume(self, path: Path) -> None:
         model, about, arrays = read(path)
@@ -220,6 +278,7 @@ class SequenceRun:
                 adopt(step, saved)
             state = about["sentences"]
             self.taken, self.seconds = int(state["taken"]), float(state["seconds"])
+            self._written = self.taken
             for name in _COUNTS:
                 setattr(self.score, name, int(state["score"][name]))
             self.bad.resume(state["bad"])

@@ -1,12 +1,15 @@
 import json
+import re
 import runpy
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from streamsvm.cli.main import main
+from tests.golden.problems import FOLDER
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted({*(ROOT / "examples").glob("*.py")} - {ROOT / "examples" / "mock_broker.py"})
@@ -26,6 +29,23 @@ def test_example_runs(path, tmp_path):
     assert done.stdout.strip()
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "rows", "least"),
+    [("chunk_words", "conll2000", 600, 75.0), ("read_words", "ocr_letters", 3000, 55.0)],
+)
+def test_sentences_of_real_files(name, data, rows, least, tmp_path, monkeypatch, capsys):
+    script, files = ROOT / "examples" / f"{name}.py", []
+    for part in ("train", "test"):
+        if not (path := FOLDER / f"{data}_{part}.parquet").is_file():
+            pytest.skip(f"optional data set {path.name} is not beside the repository")
+        files.append(str(tmp_path / path.name))
+        pq.write_table(pq.read_table(path).slice(0, rows), files[-1])
+    monkeypatch.setattr(sys, "argv", [str(script), *files])
+    runpy.run_path(str(script), run_name="__main__")
+    shares = [float(share) for share in re.findall(r"([\d.]+)%", capsys.readouterr().out)]
+    assert len(shares) > 1 and min(shares) > least
+
+
 def test_the_mock_broker_and_its_command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     command = [sys.executable, str(ROOT / "examples" / "mock_broker.py"), "120"]
@@ -39,8 +59,6 @@ def test_the_mock_broker_and_its_command(tmp_path, monkeypatch, capsys):
 
 
 def test_shipped_file_is_rivers(tmp_path):
-    import pyarrow.parquet as pq
-
     script = ROOT / "examples" / "data" / "write_bananas.py"
     copy = tmp_path / script.name
     copy.write_text(script.read_text())

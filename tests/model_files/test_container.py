@@ -125,8 +125,9 @@ def test_newer_format(file, monkeypatch):
 def test_content_that_does_not_hold_together(file, monkeypatch):
     true = model_file._arrow
 
-    def short(described, about, arrays):
-        return true(described, about, {**arrays, "0.alpha": arrays["0.alpha"][:-1]})
+    def short(described, about, arrays, is_compressed):
+        cut = {**arrays, "0.alpha": arrays["0.alpha"][:-1]}
+        return true(described, about, cut, is_compressed)
 
     monkeypatch.setattr(model_file, "_arrow", short)
     learnt(*rows(30)).save(file)

@@ -1,9 +1,9 @@
 """What model files hold of a learner of label sequences, and the checks of what they hold.
 
-Only features with a nonzero weight, or in a support pattern, are written: a feature that comes
-again is new again, which changes no prediction. Of weights and coefficients the nonzero ones are
-written, with the lengths of their rows. Support vectors are written as lists by sentence, since a
-chain of numbers from a file could go in circles.
+All features are written, also those without a weight: sums are taken in the order in which features
+came first, so that a learner from a file goes on exactly as the one that was saved. Of weights and
+coefficients the nonzero ones are written, with the lengths of their rows. Support vectors are
+written as lists by sentence, since a chain of numbers from a file could go in circles.
 """
 
 from __future__ import annotations
@@ -56,6 +56,16 @@ def _take_matrix(arrays: NamedArrays, name: str, n: int, columns: int, dtype: An
     return matrix
 
 
+def _bytes_of(numbers: np.ndarray) -> np.ndarray:
+    """Return int32 numbers as uint8 (4, n), lowest bytes first: that is compressed better."""
+    return numbers.astype("<i4").view(np.uint8).reshape(-1, 4).T
+
+
+def _take_bytes(arrays: NamedArrays, name: str, n: int) -> np.ndarray:
+    parts = arrays.take(name, Field((4, n), np.uint8, range=Range(0)), {})
+    return np.ascontiguousarray(parts.T).view("<i4").ravel().astype(np.int32)
+
+
 # Writing
 
 
@@ -67,28 +77,17 @@ def _more(part: SequenceLearner) -> Content:
         "info": _INFO.as_json(model.info),
         "n_ignored": int(part._vocabulary.counts[1]),
     }
-    if isinstance(part._solver, KernelGreedy):
-        # Rows have all features, and there are no weights of features.
-        arrays = {"keys": vocabulary.keys_of(part._vocabulary), "draws": part._draws}
-        return content, arrays | {"moves": model.moves[:, : n + 1, :n]}
-    used = _used_features(part)
-    arrays = {"keys": vocabulary.keys_of(part._vocabulary)[used], "draws": part._draws}
-    _put_matrix(arrays, "weights", model.weights[: used.size, :n][used])
+    arrays = {"keys": vocabulary.keys_of(part._vocabulary), "draws": part._draws}
     arrays["moves"] = model.moves[:, : n + 1, :n]
+    if isinstance(part._solver, KernelGreedy):
+        # There are no weights of features.
+        return content, arrays
+    n_features = vocabulary.size(part._vocabulary)
+    _put_matrix(arrays, "weights", model.weights[:n_features, :n])
     if part._averaged:
-        _put_matrix(arrays, "late", model.late[: used.size, :n][used])
+        _put_matrix(arrays, "late", model.late[:n_features, :n])
         arrays["late_moves"] = model.late_moves[:, : n + 1, :n]
     return content, arrays
-
-
-def _used_features(part: SequenceLearner) -> np.ndarray:
-    """Return which features have a nonzero weight or are in a support pattern, bool."""
-    n = vocabulary.size(part._vocabulary)
-    used: np.ndarray = np.any(part._model.weights[:n], axis=1)
-    if part._averaged:
-        used = used | np.any(part._model.late[:n], axis=1)
-    used[_rows_of(part).columns] = True
-    return used
 
 
 def _rows_of(part: SequenceLearner) -> SparseRows:
@@ -106,10 +105,9 @@ def _more_with_patterns(part: SequenceLearner) -> Content:
     patterns, rows = part._patterns, _rows_of(part)
     n = rows.start.size - 1
     record, active = as_arrays(patterns.active, {"features": 1})
-    new_number = np.cumsum(_used_features(part)) - 1
     arrays |= {
         "pattern_lengths": np.diff(rows.start),
-        "pattern_columns": new_number[rows.columns].astype(np.int32),
+        "pattern_column_bytes": _bytes_of(rows.columns),
         "entered": patterns.store.entered[:n],
         "box": patterns.box[:n],
     }
@@ -208,7 +206,12 @@ def _read_with_patterns(
 def _taken_rows(part: SequenceLearner, arrays: NamedArrays, n: int) -> SparseRows:
     lengths = arrays.take("pattern_lengths", Field((n,), np.int64, range=Range(0, 2**31)), {})
     total, d = int(lengths.sum()), vocabulary.size(part._vocabulary)
-    columns = arrays.take("pattern_columns", Field((total,), np.int32, range=Range(0, d - 1)), {})
+    if "pattern_columns" in arrays:
+        # As older files have them.
+        columns = arrays.take("pattern_columns", Field((total,), np.int32), {})
+    else:
+        columns = _take_bytes(arrays, "pattern_column_bytes", total)
+    Range(0, d - 1).check("the columns of patterns", columns, {})
     values = np.ones(total, np.float32)
     if "pattern_values" in arrays:
         values = arrays.take("pattern_values", Field((total,), np.float32), {})
@@ -323,8 +326,12 @@ def _read_with_kernel(part: SequenceLearner, content: dict[str, Any], arrays: Na
     part._n_known = vocabulary.size(part._vocabulary)  # type: ignore[attr-defined]
 
 
-LINEAR_FILE: dict[str, Any] = {"more": _more, "read_more": _read_more}
+LINEAR_FILE: dict[str, Any] = {"more": _more, "read_more": _read_more, "is_compressed": True}
 """How files hold a learner without support patterns: the arguments of `codec.register`."""
 
-LARANK_FILE: dict[str, Any] = {"more": _more_with_patterns, "read_more": _read_with_patterns}
+LARANK_FILE: dict[str, Any] = {
+    "more": _more_with_patterns,
+    "read_more": _read_with_patterns,
+    "is_compressed": True,
+}
 """How files hold one with support patterns."""

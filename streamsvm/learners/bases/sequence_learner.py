@@ -84,11 +84,11 @@ class SequenceLearner(Locked, base.Estimator):
         if check_size("max_features", max_features) is None:
             raise ParameterError("max_features=None: use a whole number of at least 1")
 
+        self.inference, self.order, self.class_weight = inference, order, class_weight
         if order is None:
             order = 2 if inference == "greedy" else 1
         self._order, self.max_features = int(order), int(max_features)
         self._most_features = self.max_features
-        self.class_weight = class_weight
         self._averaged = averaged
         self._solver: Any = Greedy if inference == "greedy" else Exact
         self._vocabulary = vocabulary.new_vocabulary()

@@ -8,7 +8,7 @@ is learnt: an interruption must not leave weights without the patterns that they
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from streamsvm.solvers.sequences import (
 from streamsvm.solvers.sequences.model import Model, Schedule
 from streamsvm.solvers.sequences.sentence_patterns import SentencePatterns
 from streamsvm.solvers.sequences.token_patterns import TokenPatterns
-from streamsvm.solvers.sequences.worst_labels import Scratch, new_scratch
+from streamsvm.solvers.sequences.worst_labels import new_scratch
 from streamsvm.support.rows import SparseRows
 
 Keep = Callable[[Any], None]
@@ -45,23 +45,23 @@ def longest_of(first: np.ndarray) -> int:
     return int(np.diff(first).max(initial=0))
 
 
-class Greedy:
-    """Labels are predicted from left to right; the patterns are tokens."""
+class Inference:
+    """What both kinds of inference share; a subclass names its compiled functions."""
+
+    _steps: ClassVar[Any]
+    """The module with `learn`."""
+    _gaps: ClassVar[Any]
+    """The module with `kept_gap`, `other_gap` and `learn_again`."""
 
     @staticmethod
-    def new_patterns(order: int, classes: int, window: int) -> TokenPatterns:
-        """Return no patterns, with room for some."""
-        return token_patterns.new_patterns(order, classes, window)
+    def _grown(patterns: Any, longest: int) -> Any:
+        """Return the patterns with more room, for a sentence of up to so many tokens."""
+        raise NotImplementedError
 
     @staticmethod
-    def with_classes(patterns: TokenPatterns, classes: int) -> TokenPatterns:
-        """Return the patterns with room for so many classes."""
-        return token_patterns.grown(patterns, 0, classes)
-
-    @staticmethod
-    def numbers_in(first: np.ndarray) -> int:
-        """Return how many examples sentences are."""
-        return int(first[-1] - first[0])
+    def _scratch(model: Model, patterns: Any, first: np.ndarray | None = None) -> tuple[Any, ...]:
+        """Return what the functions need besides, for the patterns and for fresh sentences."""
+        return ()
 
     @classmethod
     def learn(
@@ -74,46 +74,12 @@ class Greedy:
         keep: Keep,
     ) -> None:
         """Learn a batch."""
+        scratch = cls._scratch(model, patterns, batch.first)
 
         def run(patterns: Any, done: int) -> int:
-            return greedy.learn(model, patterns, schedule, *batch, draws, done)  # type: ignore[no-any-return]
+            return cls._steps.learn(model, patterns, schedule, *batch, draws, done, *scratch)  # type: ignore[no-any-return]
 
-        cls._with_room(run, patterns, batch.first.size - 1, keep, longest_of(batch.first))
-
-    @staticmethod
-    def _with_room(
-        run: Callable[[Any, int], int], patterns: Any, n: int, keep: Keep, longest: int
-    ) -> None:
-        done = run(patterns, 0)
-        while done < n:
-            counts, slots = patterns.active.counts[0], patterns.label.size
-            while slots - counts.n + counts.n_free < longest:
-                slots *= 2
-            patterns = token_patterns.grown(patterns, slots, 0)
-            keep(patterns)
-            done = run(patterns, done)
-
-    @staticmethod
-    def predict(
-        model: Model, order: int, x: SparseRows, first: np.ndarray, n: int, margins: np.ndarray
-    ) -> np.ndarray:
-        """Return the labels of all tokens, int32; fill `margins` if they have rows."""
-        labels = np.zeros(x.start.size - 1, np.int32)
-        greedy.predict(model, order, x, first, n, labels, margins)
-        return labels
-
-    @staticmethod
-    def kept_gap(model: Model, patterns: Any, order: int, n: int) -> tuple[float, float]:
-        """Return the gap over the support patterns, and the sum of their C_i."""
-        return greedy_gap.kept_gap(model, patterns, order, n)  # type: ignore[no-any-return]
-
-    @staticmethod
-    def other_gap(
-        model: Model, patterns: Any, order: int, batch: Batch, slots: np.ndarray, n: int
-    ) -> float:
-        """Return the gap of all examples that are no support patterns."""
-        x, first, labels, _, box = batch
-        return greedy_gap.other_gap(model, patterns, order, x, first, labels, box, slots, n)  # type: ignore[no-any-return]
+        cls._with_room(run, patterns, batch.known.size, keep, longest_of(batch.first))
 
     @classmethod
     def learn_again(
@@ -128,13 +94,79 @@ class Greedy:
     ) -> None:
         """Make a further pass over all examples."""
         x, first, labels, _, box = batch
+        scratch = cls._scratch(model, patterns, first)
 
         def run(patterns: Any, done: int) -> int:
-            return greedy_gap.learn_again(  # type: ignore[no-any-return]
-                model, patterns, schedule, x, first, labels, box, slots, n, done
+            return cls._gaps.learn_again(  # type: ignore[no-any-return]
+                model, patterns, schedule, x, first, labels, box, slots, n, done, *scratch
             )
 
         cls._with_room(run, patterns, first.size - 1, keep, longest_of(first))
+
+    @classmethod
+    def _with_room(
+        cls, run: Callable[[Any, int], int], patterns: Any, n: int, keep: Keep, longest: int
+    ) -> None:
+        done = run(patterns, 0)
+        while done < n:
+            patterns = cls._grown(patterns, longest)
+            keep(patterns)
+            done = run(patterns, done)
+
+    @classmethod
+    def kept_gap(cls, model: Model, patterns: Any, order: int, n: int) -> tuple[float, float]:
+        """Return the gap over the support patterns, and the sum of their C_i."""
+        scratch = cls._scratch(model, patterns)
+        return cls._gaps.kept_gap(model, patterns, order, n, *scratch)  # type: ignore[no-any-return]
+
+    @classmethod
+    def other_gap(
+        cls, model: Model, patterns: Any, order: int, batch: Batch, slots: np.ndarray, n: int
+    ) -> float:
+        """Return the gap of all examples that are no support patterns."""
+        x, first, labels, _, box = batch
+        scratch = cls._scratch(model, patterns, first)
+        return cls._gaps.other_gap(  # type: ignore[no-any-return]
+            model, patterns, order, x, first, labels, box, slots, n, *scratch
+        )
+
+
+class Greedy(Inference):
+    """Labels are predicted from left to right; the patterns are tokens."""
+
+    _steps: ClassVar[Any] = greedy
+    _gaps: ClassVar[Any] = greedy_gap
+
+    @staticmethod
+    def new_patterns(order: int, classes: int, window: int) -> TokenPatterns:
+        """Return no patterns, with room for some."""
+        return token_patterns.new_patterns(order, classes, window)
+
+    @staticmethod
+    def with_classes(patterns: TokenPatterns, classes: int) -> TokenPatterns:
+        """Return the patterns with room for so many classes."""
+        return token_patterns.grown(patterns, 0, classes)
+
+    @staticmethod
+    def _grown(patterns: Any, longest: int) -> Any:
+        counts, slots = patterns.active.counts[0], patterns.label.size
+        while slots - counts.n + counts.n_free < longest:
+            slots *= 2
+        return token_patterns.grown(patterns, slots, 0)
+
+    @staticmethod
+    def numbers_in(first: np.ndarray) -> int:
+        """Return how many examples sentences are."""
+        return int(first[-1] - first[0])
+
+    @staticmethod
+    def predict(
+        model: Model, order: int, x: SparseRows, first: np.ndarray, n: int, margins: np.ndarray
+    ) -> np.ndarray:
+        """Return the labels of all tokens, int32; fill `margins` if they have rows."""
+        labels = np.zeros(x.start.size - 1, np.int32)
+        greedy.predict(model, order, x, first, n, labels, margins)
+        return labels
 
     @staticmethod
     def improve(
@@ -156,8 +188,11 @@ class Greedy:
         return float(patterns.beta[members, patterns.label[members]].sum())
 
 
-class Exact:
+class Exact(Inference):
     """The best sequence of labels is predicted; the patterns are sentences."""
+
+    _steps: ClassVar[Any] = exact
+    _gaps: ClassVar[Any] = exact_gap
 
     @staticmethod
     def new_patterns(order: int, classes: int, window: int) -> SentencePatterns:
@@ -170,35 +205,20 @@ class Exact:
         return patterns
 
     @staticmethod
+    def _grown(patterns: Any, longest: int) -> Any:
+        return sentence_patterns.grown(patterns)
+
+    @staticmethod
+    def _scratch(model: Model, patterns: Any, first: np.ndarray | None = None) -> tuple[Any, ...]:
+        longest = int(patterns.lengths.length.max(initial=0))
+        if first is not None:
+            longest = max(longest, longest_of(first))
+        return (new_scratch(longest, *model.weights.shape),)
+
+    @staticmethod
     def numbers_in(first: np.ndarray) -> int:
         """Return how many examples sentences are."""
         return first.size - 1
-
-    @classmethod
-    def learn(
-        cls,
-        model: Model,
-        patterns: Any,
-        schedule: Schedule,
-        batch: Batch,
-        draws: np.ndarray,
-        keep: Keep,
-    ) -> None:
-        """Learn a batch."""
-        scratch = _scratch(model, patterns, batch.first)
-
-        def run(patterns: Any, done: int) -> int:
-            return exact.learn(model, patterns, schedule, *batch, draws, done, scratch)  # type: ignore[no-any-return]
-
-        cls._with_room(run, patterns, batch.first.size - 1, keep)
-
-    @staticmethod
-    def _with_room(run: Callable[[Any, int], int], patterns: Any, n: int, keep: Keep) -> None:
-        done = run(patterns, 0)
-        while done < n:
-            patterns = sentence_patterns.grown(patterns)
-            keep(patterns)
-            done = run(patterns, done)
 
     @staticmethod
     def predict(
@@ -210,56 +230,17 @@ class Exact:
         exact.predict(model, order, x, first, n, labels, margins, scratch)
         return labels
 
-    @staticmethod
-    def kept_gap(model: Model, patterns: Any, order: int, n: int) -> tuple[float, float]:
-        """Return the gap over the support patterns, and the sum of their C_i."""
-        scratch = _scratch(model, patterns)
-        return exact_gap.kept_gap(model, patterns, order, n, scratch)  # type: ignore[no-any-return]
-
-    @staticmethod
-    def other_gap(
-        model: Model, patterns: Any, order: int, batch: Batch, slots: np.ndarray, n: int
-    ) -> float:
-        """Return the gap of all examples that are no support patterns."""
-        x, first, labels, _, box = batch
-        scratch = _scratch(model, patterns, first)
-        return exact_gap.other_gap(  # type: ignore[no-any-return]
-            model, patterns, order, x, first, labels, box, slots, n, scratch
-        )
-
-    @classmethod
-    def learn_again(
-        cls,
-        model: Model,
-        patterns: Any,
-        schedule: Schedule,
-        batch: Batch,
-        slots: np.ndarray,
-        n: int,
-        keep: Keep,
-    ) -> None:
-        """Make a further pass over all examples."""
-        x, first, labels, _, box = batch
-        scratch = _scratch(model, patterns, first)
-
-        def run(patterns: Any, done: int) -> int:
-            return exact_gap.learn_again(  # type: ignore[no-any-return]
-                model, patterns, schedule, x, first, labels, box, slots, n, done, scratch
-            )
-
-        cls._with_room(run, patterns, first.size - 1, keep)
-
     @classmethod
     def improve(
         cls, model: Model, patterns: Any, order: int, n: int, n_optimize: int, keep: Keep
     ) -> None:
         """Make steps on each support pattern."""
-        scratch = _scratch(model, patterns)
+        scratch = cls._scratch(model, patterns)
 
         def run(patterns: Any, done: int) -> int:
-            return exact_gap.improve(model, patterns, order, n, n_optimize, done, scratch)  # type: ignore[no-any-return]
+            return exact_gap.improve(model, patterns, order, n, n_optimize, done, *scratch)  # type: ignore[no-any-return]
 
-        cls._with_room(run, patterns, int(patterns.active.counts[0].n), keep)
+        cls._with_room(run, patterns, int(patterns.active.counts[0].n), keep, 0)
 
     @staticmethod
     def at_bound(patterns: SentencePatterns) -> np.ndarray:
@@ -279,14 +260,6 @@ def _members(patterns: Any) -> np.ndarray:
     """Return the slots of the support patterns."""
     members: np.ndarray = patterns.active.members[: patterns.active.counts[0].n_members]
     return members
-
-
-def _scratch(model: Model, patterns: SentencePatterns, first: np.ndarray | None = None) -> Scratch:
-    """Return scratch for the patterns, and for fresh sentences."""
-    longest = int(patterns.lengths.length.max(initial=0))
-    if first is not None:
-        longest = max(longest, longest_of(first))
-    return new_scratch(longest, *model.weights.shape)
 
 
 def slots_of(patterns: Any, n: int) -> np.ndarray:

@@ -1,0 +1,169 @@
+"""Sentences from Kafka: messages with lists of tokens and of labels."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from connectors.first_messages import FirstMessages
+from connectors.kafka import DEFAULT_BATCH_SIZE, KafkaSource
+from connectors.message_fields import HIGHEST, LOWEST, NUMBERS
+from connectors.messages import Message
+from connectors.payloads import Decoder, PayloadError, decoded, decoder_of, transformed
+from connectors.rejects import reject_of
+from connectors.source import Batch, Event, Position, Reject
+
+_MOST_TOKENS = 100_000
+
+_Part = list[Event | Reject]
+
+
+class KafkaSentenceSource(KafkaSource):
+    """Sentences and their labels from a Kafka consumer, or from any iterator of messages.
+
+    A message holds one sentence (an object of JSON), or a sentence a row (Arrow list columns). What
+    is not said here is as in `KafkaSource`: offsets, checkpoints, and members of a group.
+
+    Parameters
+    ----------
+    consumer
+        As in `KafkaSource`.
+    tokens
+        The names of the fields with the tokens. One field: a list of tokens, which are strings,
+        lists of strings, or dicts. Several: lists of strings; a token is the tuple of the items at
+        one place.
+    labels
+        The name of the field with the list of labels; None, the default: there are no labels.
+    topics, decode, transform, batch_size, timeout, idle, loop, name
+        As in `KafkaSource`.
+
+    Examples
+    --------
+    >>> messages = [{"words": ["the", "dog"], "tags": ["DT", "NN"]}, {"words": ["barks"]}]
+    >>> for event in KafkaSentenceSource(messages, ["words"], "tags").events():
+    ...     print(event)
+    Event(x=['the', 'dog'], y=['DT', 'NN'], position=Position(file='kafka[0]', row=0))
+    Reject(position=Position(file='kafka[0]', row=1), kind='not an event', reason='the field \
+`tags` is missing, or no list', payload="{'words': ['barks']}")
+
+    """
+
+    def __init__(
+        self,
+        consumer: Any,
+        tokens: Sequence[str],
+        labels: str | None = None,
+        *,
+        topics: Sequence[str] | None = None,
+        decode: str | Decoder = "json",
+        transform: Decoder | None = None,
+        batch_size: int = DEFAULT_BATCH_SIZE,
+        timeout: float = 0.5,
+        idle: float | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
+        name: str = "kafka",
+    ) -> None:
+        super().__init__(
+            consumer, labels or "", topics=topics, decode=decode, transform=transform,
+            batch_size=batch_size, timeout=timeout, idle=idle, loop=loop, name=name,
+        )  # fmt: skip
+        self._settings["tokens"] = list(tokens)
+        self._reader: Any = _SentenceReader(tokens, labels, decoder_of(decode), transform)
+
+    def parts(self) -> Iterator[_Part]:
+        """Return the unread sentences, those of a message together.
+
+        Returns
+        -------
+        Iterator[list[Event | Reject]]
+            The tokens as x, a list of labels, or None, as y; a sentence that cannot be read is a
+            `Reject`. An empty list if no message came within `timeout`.
+
+        """
+        for part in self.batches():
+            yield [] if isinstance(part, Batch) else part
+
+    def events(self) -> Iterator[Any]:
+        """Return the unread sentences, one by one.
+
+        Returns
+        -------
+        Iterator[Event | Reject]
+            As in `parts`.
+
+        """
+        for part in self.parts():
+            yield from part
+
+
+class _SentenceReader:
+    """Turns messages of one partition into sentences; the interface is that of `MessageReader`."""
+
+    def __init__(
+        self,
+        tokens: Sequence[str],
+        labels: str | None,
+        decode: Decoder,
+        transform: Decoder | None,
+    ) -> None:
+        self._tokens, self._labels = list(tokens), labels
+        self._decode, self._transform = decode, transform
+        # Nothing is decided by the first messages, and none is held.
+        self.first = FirstMessages(lambda content: (False, None), lambda content: {}, None)
+
+    def take(self, place: str, messages: list[Message]) -> Iterator[tuple[str, _Part, int]]:
+        """Yield the partition, the sentences of a message, and the next offset."""
+        for message in messages:
+            yield place, self._read(place, message), message.offset + 1
+
+    def end(self) -> Iterator[tuple[str, _Part, int]]:
+        """Yield nothing: no message is held."""
+        return iter(())
+
+    def _read(self, place: str, message: Message) -> _Part:
+        try:
+            found = decoded(self._decode, message.value)
+            if self._transform is not None:
+                found = transformed(self._transform, found)
+            rows: list[Any] = [found]
+            if isinstance(found, pa.RecordBatch):
+                # Offsets beyond the data, and text that is not UTF-8, are found now.
+                found.validate(full=True)
+                rows = found.to_pylist()
+        except Exception as error:
+            # Whatever a payload does must not stop the stream.
+            return [reject_of(place, message, error)]
+        position = Position(place, message.offset)
+        return [self._event(place, message, row, position) for row in rows]
+
+    def _event(self, place: str, message: Message, row: Any, position: Position) -> Event | Reject:
+        try:
+            columns = [self._list(row, name) for name in self._tokens]
+            labels = None if self._labels is None else self._list(row, self._labels)
+            lists = columns if labels is None else [*columns, labels]
+            if len(set(map(len, lists))) > 1:
+                raise PayloadError(f"the lists of a sentence have {list(map(len, lists))} items")
+            if len(lists[0]) > _MOST_TOKENS:
+                raise PayloadError(f"{len(lists[0]):,} tokens: {_MOST_TOKENS:,} are accepted")
+            for label in labels or ():
+                _check_label(label)
+        except Exception as error:
+            return reject_of(place, message, error)
+        x: Any = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+        return Event(x, labels, position)
+
+    @staticmethod
+    def _list(row: Any, name: str) -> list[Any]:
+        found = row.get(name)
+        if not isinstance(found, list):
+            raise PayloadError(f"the field `{name}` is missing, or no list")
+        return found
+
+
+def _check_label(label: Any) -> None:
+    """Refuse a label that a model file cannot hold."""
+    if not isinstance(label, (str, *NUMBERS)) or label != label:
+        raise PayloadError(f"a label is {label!r:.100}: use a text or a number")
+    if isinstance(label, int) and not LOWEST <= label <= HIGHEST:
+        raise PayloadError("a label is a whole number of more than 64 bits: use a text")
