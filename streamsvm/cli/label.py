@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
-import os
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +17,7 @@ from connectors import ConllSource, SentenceSource
 from streamsvm import TrackingMonitor
 from streamsvm.cli.outputs import check_file
 from streamsvm.cli.parser import Parser
+from streamsvm.cli.running import stop_on_signals
 from streamsvm.cli.values import path, positive, whole
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.sequence_learner import SequenceLearner
@@ -25,6 +25,7 @@ from streamsvm.learners.larank_sequence import LaRankSequenceLabeler
 from streamsvm.learners.sequence_pa import SequencePA
 from streamsvm.learners.sequence_perceptron import SequencePerceptron
 from streamsvm.model_files.container import load, save, steps_of
+from streamsvm.model_files.replacing import naming, replacement
 from streamsvm.preprocessing.chain import Chain
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.sequence_run import SequenceRun
@@ -34,6 +35,9 @@ LEARNERS: dict[str, type] = {
     "pa": SequencePA,
     "perceptron": SequencePerceptron,
 }
+
+_FOLLOWED = ("dual", "gap", "averaged_gap", "certificate", "kappa")
+_FORMATS = {"seconds": ".3f", **dict.fromkeys(_FOLLOWED, ".4g")}
 
 
 def complete(parser: Parser) -> None:
@@ -113,8 +117,8 @@ def complete(parser: Parser) -> None:
     output.add_argument("--json", action="store_true", help="the report as one line of JSON")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Predict, learn, report, save; return the exit code."""
+def run(options: argparse.Namespace, loaded: Any = None) -> int:
+    """Predict, learn, report, save; return the exit code. `loaded` is what --model names."""
     for option, file in (("--save", options.save), ("--output", options.output)):
         if file is not None:
             check_file(option, file)
@@ -122,11 +126,11 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError("there is nothing to learn without --labels: name them, or --model")
     if options.checkpoint is not None and (options.output or options.labels is None):
         raise ParameterError("--checkpoint is of a run that learns, without --output")
-    model = _model(options)
+    model = _model(options, loaded)
     monitor = TrackingMonitor(model) if options.monitor else None
     predicted: list[list[Any] | None] = []
     bad = BadEvents(options.on_error, options.dead_letters, "half")
-    with closing(_source(options)) as source:
+    with closing(_source(options)) as source, stop_on_signals() as stop:
         sequences = SequenceRun(
             source,
             monitor or model,
@@ -136,6 +140,7 @@ def run(options: argparse.Namespace) -> int:
             checkpoint=options.checkpoint,
             every=options.checkpoint_every,
             on_labels=predicted.append if options.output is not None else _ignored,
+            should_stop=lambda: bool(stop),
         )
         sequences.execute()
     report = _report(model, sequences, monitor)
@@ -143,34 +148,51 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(report))
     else:
         width = max(map(len, report))
-        print("\n".join(f"{name:{width}}  {_shown(value)}" for name, value in report.items()))
-    if options.output is not None:
+        print("\n".join(f"{name:{width}}  {_shown(name, value)}" for name, value in report.items()))
+    if options.output is not None and sequences.interrupted:
+        print(f"interrupted: {options.output} was not written", file=sys.stderr)
+    elif options.output is not None:
         _write(options.output, predicted)
     if options.save is not None:
         save(model, options.save)
     return 130 if sequences.interrupted else 0
 
 
-def label_file(model: str, file: str, tokens: str | None, output: str) -> int:
-    """Write the labels of the sentences of a file, for `streamsvm predict`."""
-    words = [file, "--model", model, "--output", output]
+def label_file(options: argparse.Namespace, loaded: Any) -> int:
+    """Write the labels of the sentences of a file, for `streamsvm predict`.
+
+    Parameters
+    ----------
+    options
+        The parsed command line of `predict`.
+    loaded
+        The model that it names.
+
+    Returns
+    -------
+    int
+        The exit code.
+
+    """
+    words = [options.file, "--model", options.model, "--output", options.output]
     parser = Parser(prog="streamsvm predict")
     complete(parser)
-    return run(parser.parse_args(words if tokens is None else [*words, "--tokens", tokens]))
+    words += [] if options.tokens is None else ["--tokens", options.tokens]
+    return run(parser.parse_args(words), loaded)
 
 
 def _ignored(labels: list[Any] | None) -> None:
     """Take labels that nobody asked for."""
 
 
-def _model(options: argparse.Namespace) -> Any:
+def _model(options: argparse.Namespace, loaded: Any) -> Any:
     """Return the pipeline that was saved, or a new one."""
     given = {name: getattr(options, name) for name in ("inference", "order", "C", "seed")}
     given = {name: value for name, value in given.items() if value is not None}
     if options.model is not None:
         if given or options.learner or options.features:
             raise ParameterError("--model has its own features and parameters: leave out others")
-        model = load(options.model)
+        model = load(options.model) if loaded is None else loaded
         steps = steps_of(model)
         fits = len(steps) == 2 and isinstance(steps[0], Chain)
         if not fits or not isinstance(steps[1], SequenceLearner):
@@ -212,7 +234,7 @@ def _report(model: Any, sequences: SequenceRun, monitor: TrackingMonitor | None)
     found: dict[str, Any] = {
         "sentences": score.n_sentences,
         "tokens": score.n_tokens,
-        "seconds": f"{seconds:.3f}",
+        "seconds": seconds,
         "tokens a second": round(score.n_tokens / max(seconds, 1e-9)),
     }
     if sequences.learn:
@@ -225,8 +247,7 @@ def _report(model: Any, sequences: SequenceRun, monitor: TrackingMonitor | None)
         found["support patterns"] = learner.n_support_patterns
     if monitor is not None:
         values = monitor.get()
-        names = ("dual", "gap", "averaged_gap", "certificate", "kappa")
-        found |= {name: f"{values[name]:.4g}" for name in names if values[name] is not None}
+        found |= {name: values[name] for name in _FOLLOWED if values[name] is not None}
     if sequences.bad.total:
         found["not usable"] = sequences.bad.total
         if sequences.bad.file is not None:
@@ -234,21 +255,17 @@ def _report(model: Any, sequences: SequenceRun, monitor: TrackingMonitor | None)
     return found
 
 
-def _shown(value: Any) -> str:
+def _shown(name: str, value: Any) -> str:
+    """Return a value of the report for people to read."""
     if isinstance(value, str):
         return value
-    return f"{value:.2%}" if isinstance(value, float) else f"{value:,}"
+    return format(value, _FORMATS.get(name, ".2%" if isinstance(value, float) else ","))
 
 
 def _write(output: str, predicted: list[list[Any] | None]) -> None:
     """Write the predicted labels, a sentence a row; the file appears when it is complete."""
-    target = Path(output)
-    partial = target.with_name(f".{target.name}.partial")
-    try:
-        texts = [row and [None if c is None else str(c) for c in row] for row in predicted]
-        column = pa.array(texts)
-        pq.write_table(pa.table({"labels": column.cast(pa.list_(pa.string()))}), partial)
-        os.replace(partial, target)
-    finally:
-        partial.unlink(missing_ok=True)
-    print(f"{len(predicted):,} sentences -> {target}", file=sys.stderr)
+    texts = [row and [None if c is None else str(c) for c in row] for row in predicted]
+    table = pa.table({"labels": pa.array(texts, pa.list_(pa.string()))})
+    with naming(output), replacement(output) as file:
+        pq.write_table(table, file)
+    print(f"{len(predicted):,} sentences -> {output}", file=sys.stderr)

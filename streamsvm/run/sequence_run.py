@@ -44,6 +44,9 @@ class SequenceRun:
         Sentences between two checkpoints, at least 1.
     on_labels
         Called with the labels predicted for each sentence; None for one that cannot be used.
+    should_stop
+        Called after every 256 sentences, or fewer; if it returns True, the run ends there, with a
+        checkpoint.
 
     Attributes
     ----------
@@ -52,7 +55,7 @@ class SequenceRun:
     seconds
         How long the run took, with the part before the checkpoint.
     interrupted
-        Whether Ctrl-C ended the run.
+        Whether `should_stop` or Ctrl-C ended the run.
 
     """
 
@@ -71,10 +74,12 @@ class SequenceRun:
         checkpoint: str | Path | None = None,
         every: int = 10_000,
         on_labels: Callable[[list[Any] | None], None] = lambda labels: None,
+        should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self.monitor = model if isinstance(model, TrackingMonitor) else None
         self.source, self.model = source, model if self.monitor is None else self.monitor.model
         self.learn, self.limit, self.every, self.on_labels = learn, limit, every, on_labels
+        self.should_stop = should_stop
         self.bad = bad_events or BadEvents()
         self.checkpoint = None if checkpoint is None else Path(checkpoint)
         if self.checkpoint is not None:
@@ -99,16 +104,20 @@ class SequenceRun:
                 if self.checkpoint.exists():
                     self._resume(self.checkpoint)
             started = time.perf_counter() - self.seconds
+            is_whole = True
             try:
                 for written in self._parts():
                     self.seconds = time.perf_counter() - started
                     if written % self.every == 0:
                         self._write(lock)
+                    if self.should_stop():
+                        self.interrupted = True
+                        break
             except KeyboardInterrupt:
-                self.interrupted = True
+                self.interrupted, is_whole = True, False
             self.seconds = time.perf_counter() - started
-            # After an interruption the last checkpoint stays: a part may be half learnt.
-            if not self.interrupted:
+            # After an exception the last checkpoint stays: a part may be half learnt.
+            if is_whole:
                 self._write(lock)
         finally:
             self.bad.close()
