@@ -271,7 +271,7 @@ def _joined(sentences: list[_Columns]) -> _Columns:
     )
 
 
-def _dict_columns(tokens: list[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _dict_columns(tokens: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the columns of texts and those of numbers; a missing text is empty, a number 0."""
     kinds: dict[str, bool] = {}
     for token in tokens:
