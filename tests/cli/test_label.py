@@ -11,7 +11,7 @@ import pytest
 
 import streamsvm
 from streamsvm.cli.main import main
-from streamsvm.model_files.container import read
+from streamsvm.model_files.container import encoded, read
 
 WORDS = [["the", "old", "dog", "barks"], ["a", "dog", "sees", "the", "cat"], [], ["cats", "sleep"]]
 LABELS = [["B-NP", "I-NP", "I-NP", "B-VP"], ["B-NP", "I-NP", "B-VP", "B-NP", "I-NP"], [],
@@ -204,6 +204,25 @@ def test_sentences_that_cannot_be_used_are_kept_apart(capsys):
         for row in pq.read_table("o.parquet")["labels"].to_pylist()
     ]
     assert lengths == [1, 2, None, 1, 0]
+
+
+def test_only_the_sentences_of_bad_lines_are_left_out(capsys):
+    Path("bad.txt").write_bytes(b"a B\n\nb\n\nc B\nd\n\n\xff B\n\ne B\n")
+    found = report(capsys, "bad.txt", "--labels", "1", "--learner", "perceptron")
+    assert found["sentences"] == 2 and found["not usable"] == 3
+    letters = [json.loads(line) for line in Path(found["dead letters"]).read_text().splitlines()]
+    assert [letter["x"]["payload"] for letter in letters] == ["b", "c B\nd", "\\xff B"]
+
+
+def test_a_checkpoint_from_before_a_parameter_is_continued():
+    arguments = ["label", "a.txt", "--labels", "-1", "--learner", "perceptron"]
+    arguments += ["--checkpoint", "c.ckpt"]
+    assert main([*arguments, "--limit", "1"]) == 0
+    model, about, arrays = read("c.ckpt")
+    del about["settings"]["shapes"], about["settings"]["order"]
+    Path("c.ckpt").write_bytes(encoded(model, about, arrays))
+    assert main(arguments) == 0
+    assert read("c.ckpt")[1]["sentences"]["taken"] == 3
 
 
 @pytest.mark.parametrize("file", ["a.parquet", "a.txt"])
