@@ -3,12 +3,21 @@
 import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from connectors.errors import NotReadableError, SnapshotError
-from connectors.source import Closing, Event, Position, Snapshot
+from connectors.errors import SnapshotError
+from connectors.identity import check_settings
+from connectors.source import Closing, Event, Position, Reject, Snapshot
 
-_HEAD = 2**16
+_HEAD, _MOST_SHOWN = 2**16, 2000
+
+
+class _Line(NamedTuple):
+    """A line that is not blank."""
+
+    number: int  # from 1
+    text: str
+    is_utf8: bool
 
 
 class ConllSource(Closing):
@@ -63,64 +72,62 @@ class ConllSource(Closing):
         """None: the number of sentences is not known before they are read."""
         return None
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[Event | Reject]:
         """Return the unread sentences.
 
         Returns
         -------
-        Iterator[Event]
+        Iterator[Event | Reject]
             The tokens, lists of strings, as x; a list of labels, or None, as y; and the number of
-            the sentence.
-
-        Raises
-        ------
-        NotReadableError
-            A line has another number of columns than the sentence's first one, no column of the
-            label, or is no UTF-8.
+            the sentence. A sentence is a `Reject` if one of its lines has another number of columns
+            than the first one, no column of the label, or is not UTF-8.
 
         """
         while lines := self._sentence():
-            tokens = [columns for _, columns in lines]
-            labels = None
-            if self._label is not None:
-                labels = [self._taken(number, columns) for number, columns in lines]
-            width = len(tokens[0])
-            for number, columns in lines:
-                if len(columns) != width:
-                    raise NotReadableError(
-                        f"{self.name}, line {number}: {len(columns)} columns beside the label, "
-                        f"and {width} in the first line of the sentence"
-                    )
             position = Position(None, self._row)
             self._row += 1
-            yield Event(tokens, labels, position)  # type: ignore[arg-type]
+            yield self._event(lines, position)
 
-    def _sentence(self) -> list[tuple[int, list[str]]]:
-        """Return the numbers and columns of the lines of the next sentence; [] at the end."""
-        found: list[tuple[int, list[str]]] = []
+    def _sentence(self) -> list[_Line]:
+        """Return the lines of the next sentence; [] at the end."""
+        found: list[_Line] = []
         for raw in self._file:
             self._line += 1
             try:
-                line = raw.decode().strip("\r\n\ufeff")
-            except UnicodeDecodeError as error:
-                raise NotReadableError(
-                    f"{self.name}, line {self._line}: no UTF-8 ({error.reason})"
-                ) from error
-            if line.strip():
-                found.append((self._line, line.split(self._separator)))
+                text, is_utf8 = raw.decode(), True
+            except UnicodeDecodeError:
+                text, is_utf8 = raw.decode("utf-8", "backslashreplace"), False
+            text = text.strip("\r\n\ufeff")
+            if text.strip():
+                found.append(_Line(self._line, text, is_utf8))
             elif found:
                 break
         return found
 
-    def _taken(self, number: int, columns: list[str]) -> str:
-        """Remove the label from the columns of a line, and return it."""
-        try:
-            return columns.pop(self._label)  # type: ignore[arg-type]
-        except IndexError as error:
-            raise NotReadableError(
-                f"{self.name}, line {number}: no column {self._label}, "
-                f"there are {len(columns)}: set label to that of the labels"
-            ) from error
+    def _event(self, lines: list[_Line], position: Position) -> Event | Reject:
+        """Return the sentence of some lines."""
+        rows = [line.text.split(self._separator) for line in lines]
+        for line, columns in zip(lines, rows, strict=True):
+            wrong = self._wrong(line, len(columns), len(rows[0]))
+            if wrong is not None:
+                kind, reason = wrong
+                shown = "\n".join(line.text for line in lines)[:_MOST_SHOWN]
+                return Reject(position, kind, f"{self.name}, line {line.number}: {reason}", shown)
+        labels = None
+        if self._label is not None:
+            labels = [columns.pop(self._label) for columns in rows]
+        return Event(rows, labels, position)  # type: ignore[arg-type]
+
+    def _wrong(self, line: _Line, n: int, n_first: int) -> tuple[str, str] | None:
+        """Return why a line of n columns cannot be used, as kind and reason; None: it can be."""
+        if not line.is_utf8:
+            return "not UTF-8", f"not UTF-8: {line.text!r:.100}"
+        if n != n_first:
+            return "unequal columns", f"{n} columns, and {n_first} in the sentence's first line"
+        if self._label is not None and not -n <= self._label < n:
+            said = f"no column {self._label}, there are {n}: set label to that of the labels"
+            return "no label", said
+        return None
 
     def snapshot(self) -> Snapshot:
         """Return the position of the next unread sentence.
@@ -138,6 +145,7 @@ class ConllSource(Closing):
             "byte": self._file.tell(),
             "head": self._digest(min(self._file.tell(), _HEAD)),
             "label": self._label,
+            "separator": self._separator,
         }
 
     def _digest(self, n: int) -> str:
@@ -156,7 +164,8 @@ class ConllSource(Closing):
         Raises
         ------
         SnapshotError
-            The snapshot is of another source, or the file's beginning is another one.
+            The snapshot is of another source, of other columns, or the file's beginning is another
+            one. A file that has become longer is accepted.
 
         """
         row, line, byte = (_whole(snapshot.get(name)) for name in ("row", "line", "byte"))
@@ -164,10 +173,12 @@ class ConllSource(Closing):
             raise SnapshotError(f"not a snapshot of a ConllSource: {dict(snapshot)}")
         same = self._path.stat().st_size >= byte
         same = same and snapshot.get("head") == self._digest(min(byte, _HEAD))
-        if not same or snapshot.get("label") != self._label:
+        if not same:
             raise SnapshotError(
-                f"the snapshot is of another file than {self.name}, or of other columns"
+                f"the snapshot is of another file than {self.name}: give it that file again, or "
+                "start anew"
             )
+        check_settings(snapshot, {"label": self._label, "separator": self._separator})
         self._row, self._line = row, line
         self._file.seek(byte)
 

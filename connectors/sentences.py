@@ -11,7 +11,7 @@ from connectors.errors import MissingColumnError, NotReadableError, SnapshotErro
 from connectors.identity import check_file, check_settings, identity_of
 from connectors.source import Closing, Event, Position, Reject, Snapshot
 
-_BATCH = 256
+_BATCH, _MOST_SHOWN = 256, 2000
 
 
 class SentenceSource(Closing):
@@ -56,7 +56,8 @@ class SentenceSource(Closing):
         if not self._path.is_file():
             raise FileNotFoundError(2, "No such file", str(path))
         try:
-            self._file = pq.ParquetFile(self._path)
+            # Checksums of pages, where a file has them: a changed letter is a valid one.
+            self._file = pq.ParquetFile(self._path, page_checksum_verification=True)
         except (pa.ArrowException, OSError) as error:
             raise NotReadableError(f"{path} is no Parquet file: {error}") from error
         schema = self._file.schema_arrow
@@ -94,7 +95,7 @@ class SentenceSource(Closing):
         -------
         Iterator[Event | Reject]
             The tokens as x, a list of labels, or None, as y; and the row. A row whose columns are
-            null, or of unequal lengths, is a `Reject`.
+            null, or of unequal lengths, is a `Reject`, and so is one with a text that is not UTF-8.
 
         Raises
         ------
@@ -114,21 +115,35 @@ class SentenceSource(Closing):
         try:
             batches = self._file.iter_batches(_BATCH, row_groups=[group], columns=self._columns)
             for batch in batches:
-                rows = [batch.column(name).to_pylist() for name in self._columns]
-                for row in zip(*rows, strict=True):
+                for sentence in self._of_batch(batch, first):
                     if first >= self._row:
                         self._row = first + 1
-                        yield self._event(row, Position(self.name, first))
+                        yield sentence
                     first += 1
         except (pa.ArrowException, OSError) as error:
             raise NotReadableError(f"{self.name}, after row {self._row}: {error}") from error
+
+    def _of_batch(self, batch: pa.RecordBatch, first: int) -> list[Event | Reject]:
+        """Return the sentences of a batch, whose first row has this number."""
+        columns = [batch.column(name) for name in self._columns]
+        try:
+            rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
+        except UnicodeDecodeError as error:
+            n = batch.num_rows
+            if n > 1:
+                return [self._of_batch(batch.slice(i, 1), first + i)[0] for i in range(n)]
+            found = [[_shown(item) for item in column.flatten()] for column in columns]
+            reason = f"a text of the sentence is not UTF-8: {error.object!r:.100}"
+            position = Position(self.name, first)
+            return [Reject(position, "not UTF-8", reason, str(found)[:_MOST_SHOWN])]
+        return [self._event(row, Position(self.name, i)) for i, row in enumerate(rows, first)]
 
     def _event(self, row: tuple[Any, ...], position: Position) -> Event | Reject:
         lengths = [None if items is None else len(items) for items in row]
         if None in lengths or len(set(lengths)) > 1:
             found = ", ".join(f"{n}: {k}" for n, k in zip(self._columns, lengths, strict=True))
             reason = f"the columns of a sentence have unequal lengths ({found}; None is null)"
-            return Reject(position, "unequal lengths", reason, str(row)[:2000])
+            return Reject(position, "unequal lengths", reason, str(row)[:_MOST_SHOWN])
         n = len(self._tokens)
         tokens = list(zip(*row[:n], strict=True))
         return Event(tokens, row[n] if len(row) > n else None, position)  # type: ignore[arg-type]
@@ -178,3 +193,11 @@ class SentenceSource(Closing):
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _shown(item: pa.Scalar) -> Any:
+    r"""Return a value; bytes that are not UTF-8 are written as ``\xff``."""
+    try:
+        return item.as_py()
+    except UnicodeDecodeError as error:
+        return error.object.decode("utf-8", "backslashreplace")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
-import os
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -27,6 +26,7 @@ from streamsvm.learners.larank_sequence import LaRankSequenceLabeler
 from streamsvm.learners.sequence_pa import SequencePA
 from streamsvm.learners.sequence_perceptron import SequencePerceptron
 from streamsvm.model_files.container import load, save, steps_of
+from streamsvm.model_files.replacing import naming, replacement
 from streamsvm.preprocessing.chain import Chain
 from streamsvm.run.bad_events import BadEvents, OnError
 from streamsvm.run.sequence_run import SequenceRun
@@ -36,6 +36,9 @@ LEARNERS: dict[str, type] = {
     "pa": SequencePA,
     "perceptron": SequencePerceptron,
 }
+
+_FOLLOWED = ("dual", "gap", "averaged_gap", "certificate", "kappa")
+_FORMATS = {"seconds": ".3f", **dict.fromkeys(_FOLLOWED, ".4g")}
 
 
 def complete(parser: Parser) -> None:
@@ -124,8 +127,8 @@ def add_output_options(output: argparse._ArgumentGroup) -> None:
     output.add_argument("--json", action="store_true", help="the report as one line of JSON")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Predict, learn, report, save; return the exit code."""
+def run(options: argparse.Namespace, loaded: Any = None) -> int:
+    """Predict, learn, report, save; return the exit code. `loaded` is what --model names."""
     if options.output is not None:
         check_file("--output", options.output)
     if options.labels is None and options.model is None:
@@ -134,8 +137,10 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError("--checkpoint is of a run that learns, without --output")
     predicted: list[list[Any] | None] = []
     on_labels = predicted.append if options.output is not None else ignored
-    code = run_sentences(options, _source, options.on_error, on_labels)
-    if options.output is not None:
+    code = run_sentences(options, _source, options.on_error, on_labels, loaded)
+    if options.output is not None and code:
+        print(f"interrupted: {options.output} was not written", file=sys.stderr)
+    elif options.output is not None:
         _write(options.output, predicted)
     return code
 
@@ -145,6 +150,7 @@ def run_sentences(
     source_of: Callable[[argparse.Namespace], Any],
     on_error: OnError,
     on_labels: Callable[[list[Any] | None], None],
+    loaded: Any = None,
 ) -> int:
     """Run the sentences of a source, report and save; return the exit code.
 
@@ -158,11 +164,13 @@ def run_sentences(
         What is done with sentences that cannot be used, as in `BadEvents`.
     on_labels
         As in `SequenceRun`.
+    loaded
+        The model that --model names, if it has been read.
 
     """
     if options.save is not None:
         check_file("--save", options.save)
-    model = _model(options)
+    model = _model(options, loaded)
     monitor = TrackingMonitor(model) if options.monitor else None
     with closing(source_of(options)) as source, stop_on_signals() as stop:
         sequences = SequenceRun(
@@ -182,32 +190,47 @@ def run_sentences(
         print(json.dumps(report))
     else:
         width = max(map(len, report))
-        print("\n".join(f"{name:{width}}  {_shown(value)}" for name, value in report.items()))
+        print("\n".join(f"{name:{width}}  {_shown(name, value)}" for name, value in report.items()))
     if options.save is not None:
         save(model, options.save)
     return 130 if sequences.interrupted else 0
 
 
-def label_file(model: str, file: str, tokens: str | None, output: str) -> int:
-    """Write the labels of the sentences of a file, for `streamsvm predict`."""
-    words = [file, "--model", model, "--output", output]
+def label_file(options: argparse.Namespace, loaded: Any) -> int:
+    """Write the labels of the sentences of a file, for `streamsvm predict`.
+
+    Parameters
+    ----------
+    options
+        The parsed command line of `predict`.
+    loaded
+        The model that it names.
+
+    Returns
+    -------
+    int
+        The exit code.
+
+    """
+    words = [options.file, "--model", options.model, "--output", options.output]
     parser = Parser(prog="streamsvm predict")
     complete(parser)
-    return run(parser.parse_args(words if tokens is None else [*words, "--tokens", tokens]))
+    words += [] if options.tokens is None else ["--tokens", options.tokens]
+    return run(parser.parse_args(words), loaded)
 
 
 def ignored(labels: list[Any] | None) -> None:
     """Take labels that nobody asked for."""
 
 
-def _model(options: argparse.Namespace) -> Any:
+def _model(options: argparse.Namespace, loaded: Any) -> Any:
     """Return the pipeline that was saved, or a new one."""
     given = {name: getattr(options, name) for name in ("inference", "order", "C", "seed")}
     given = {name: value for name, value in given.items() if value is not None}
     if options.model is not None:
         if given or options.learner or options.features:
             raise ParameterError("--model has its own features and parameters: leave out others")
-        model = load(options.model)
+        model = load(options.model) if loaded is None else loaded
         steps = steps_of(model)
         fits = len(steps) == 2 and isinstance(steps[0], Chain)
         if not fits or not isinstance(steps[1], SequenceLearner):
@@ -249,7 +272,7 @@ def _report(model: Any, sequences: SequenceRun, monitor: TrackingMonitor | None)
     found: dict[str, Any] = {
         "sentences": score.n_sentences,
         "tokens": score.n_tokens,
-        "seconds": f"{seconds:.3f}",
+        "seconds": seconds,
         "tokens a second": round(score.n_tokens / max(seconds, 1e-9)),
     }
     if sequences.learn:
@@ -262,8 +285,7 @@ def _report(model: Any, sequences: SequenceRun, monitor: TrackingMonitor | None)
         found["support patterns"] = learner.n_support_patterns
     if monitor is not None:
         values = monitor.get()
-        names = ("dual", "gap", "averaged_gap", "certificate", "kappa")
-        found |= {name: f"{values[name]:.4g}" for name in names if values[name] is not None}
+        found |= {name: values[name] for name in _FOLLOWED if values[name] is not None}
     if sequences.bad.total:
         found["not usable"] = sequences.bad.total
         if sequences.bad.file is not None:
@@ -271,21 +293,17 @@ def _report(model: Any, sequences: SequenceRun, monitor: TrackingMonitor | None)
     return found
 
 
-def _shown(value: Any) -> str:
+def _shown(name: str, value: Any) -> str:
+    """Return a value of the report for people to read."""
     if isinstance(value, str):
         return value
-    return f"{value:.2%}" if isinstance(value, float) else f"{value:,}"
+    return format(value, _FORMATS.get(name, ".2%" if isinstance(value, float) else ","))
 
 
 def _write(output: str, predicted: list[list[Any] | None]) -> None:
     """Write the predicted labels, a sentence a row; the file appears when it is complete."""
-    target = Path(output)
-    partial = target.with_name(f".{target.name}.partial")
-    try:
-        texts = [row and [None if c is None else str(c) for c in row] for row in predicted]
-        column = pa.array(texts)
-        pq.write_table(pa.table({"labels": column.cast(pa.list_(pa.string()))}), partial)
-        os.replace(partial, target)
-    finally:
-        partial.unlink(missing_ok=True)
-    print(f"{len(predicted):,} sentences -> {target}", file=sys.stderr)
+    texts = [row and [None if c is None else str(c) for c in row] for row in predicted]
+    table = pa.table({"labels": pa.array(texts, pa.list_(pa.string()))})
+    with naming(output), replacement(output) as file:
+        pq.write_table(table, file)
+    print(f"{len(predicted):,} sentences -> {output}", file=sys.stderr)

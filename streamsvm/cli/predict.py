@@ -55,7 +55,12 @@ def run(options: argparse.Namespace) -> int:
     model = load(options.model)
     _, learner = parts_of(model)
     if isinstance(steps_of(model)[-1], SequenceLearner):
-        return label.label_file(options.model, options.file, options.tokens, options.output)
+        if options.columns is not None or options.allow_mismatch:
+            raise ParameterError(
+                f"{options.model} labels sentences: --columns and --allow-mismatch are for models "
+                "of single rows; name the columns of its tokens by --tokens"
+            )
+        return label.label_file(options, model)
     if options.tokens is not None:
         raise ParameterError("--tokens is for models that `streamsvm label` saved")
     if learner is None:

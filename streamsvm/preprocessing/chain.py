@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, groupby
 from typing import Any, NamedTuple
 
@@ -35,8 +35,9 @@ class Chain(Locked, base.MiniBatchTransformer):
 
     It stands before a learner of label sequences, in a pipeline. A token is a string, a list of
     strings, whose columns are named 0, 1, ..., or a dict: strings are columns, numbers and booleans
-    are features as they are. All features are computed by compiled code, which is several times
-    faster than making dicts of them.
+    are features as they are. The columns of a sentence are those of its own tokens, whatever other
+    sentences have; where a token lacks one, its text is empty. All features are computed by
+    compiled code, which is several times faster than making dicts of them.
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ class Chain(Locked, base.MiniBatchTransformer):
             A template names a column that the tokens do not have.
 
         """
-        return self._features(_columns_of([x]))
+        return self._features(_joined([_columns_of(x)]))
 
     def transform_many(self, X: Any) -> Sentences:
         """Return the features of several sentences.
@@ -135,8 +136,12 @@ class Chain(Locked, base.MiniBatchTransformer):
         """
         if isinstance(X, (pa.Array, pa.ChunkedArray, pa.Table, pa.RecordBatch)):
             return self._features(_arrow_columns(X))
-        runs = [self._features(_columns_of(run)) for run in _runs(X)]
-        return runs[0] if len(runs) == 1 else joined(runs)
+        if isinstance(X, (str, bytes, Mapping)) or not isinstance(X, Iterable):
+            raise FeatureError(f"a batch is {type(X).__name__}: use a list of sentences")
+        # Features depend on all columns that there are: those of other sentences do not count.
+        alike = groupby(map(_columns_of, X), _names_of)
+        parts = [self._features(_joined(list(sentences))) for _, sentences in alike]
+        return parts[0] if len(parts) == 1 else joined(parts)
 
     def _features(self, columns: _Columns) -> Sentences:
         n = int(columns.first[-1])
@@ -226,38 +231,15 @@ def _merged(plain: Sentences, extra: list[tuple[np.ndarray, np.ndarray, np.ndarr
 # Sentences by column
 
 
-def _runs(sentences: Any) -> Iterator[Any]:
-    """Yield runs of sentences with the same columns: one must not have those of another."""
-    if isinstance(sentences, (str, bytes, Mapping)) or not isinstance(sentences, Iterable):
-        raise FeatureError(f"a batch is {type(sentences).__name__}: use a list of sentences")
-    for _, run in groupby(sentences, _kind_of):
-        yield list(run)
-
-
-def _kind_of(tokens: Any) -> Any:
-    """Return what sentences must share to be read together: the columns, in their order."""
-    if not isinstance(tokens, (list, tuple)) or not tokens:
-        return None
-    if isinstance(tokens[0], (list, tuple)):
-        return len(tokens[0])
-    if not isinstance(tokens[0], Mapping):
-        return None
-    items = (item for token in tokens if isinstance(token, Mapping) for item in token.items())
-    return tuple(dict.fromkeys((name, isinstance(value, str)) for name, value in items))
-
-
-def _columns_of(sentences: Iterable[Any]) -> _Columns:
-    """Return the tokens of sentences by column."""
-    lists = []
-    for tokens in sentences:
-        if isinstance(tokens, (str, bytes, Mapping)) or not isinstance(tokens, Iterable):
-            raise FeatureError(
-                f"a sentence is {type(tokens).__name__}: use a list of tokens, which are strings, "
-                "lists of strings, or dicts"
-            )
-        lists.append(tokens if isinstance(tokens, (list, tuple)) else list(tokens))
-    first = np.concatenate([[0], np.cumsum(list(map(len, lists)))]).astype(np.int64)
-    tokens = list(chain.from_iterable(lists))
+def _columns_of(sentence: Any) -> _Columns:
+    """Return the tokens of one sentence by column."""
+    if isinstance(sentence, (str, bytes, Mapping)) or not isinstance(sentence, Iterable):
+        raise FeatureError(
+            f"a sentence is {type(sentence).__name__}: use a list of tokens, which are strings, "
+            "lists of strings, or dicts"
+        )
+    tokens = sentence if isinstance(sentence, (list, tuple)) else list(sentence)
+    first = np.array([0, len(tokens)], np.int64)
     if not tokens or isinstance(tokens[0], str):
         return _Columns(first, {"0": tokens}, {})
     if isinstance(tokens[0], Mapping):
@@ -272,7 +254,24 @@ def _columns_of(sentences: Iterable[Any]) -> _Columns:
     return _Columns(first, {str(i): column for i, column in enumerate(columns)}, {})
 
 
-def _dict_columns(tokens: list[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _names_of(columns: _Columns) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return tuple(columns.texts), tuple(columns.numbers)
+
+
+def _joined(sentences: list[_Columns]) -> _Columns:
+    """Return sentences that have the same columns, in the same order, as one."""
+    if len(sentences) == 1:
+        return sentences[0]
+    texts, numbers = _names_of(sentences[0])
+    ends = np.cumsum([0, *(columns.first[-1] for columns in sentences)])
+    return _Columns(
+        ends.astype(np.int64),
+        {n: list(chain.from_iterable(c.texts[n] for c in sentences)) for n in texts},
+        {n: list(chain.from_iterable(c.numbers[n] for c in sentences)) for n in numbers},
+    )
+
+
+def _dict_columns(tokens: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the columns of texts and those of numbers; a missing text is empty, a number 0."""
     kinds: dict[str, bool] = {}
     for token in tokens:

@@ -250,7 +250,7 @@ class Checkpoint:
                 f"{self.path} is a model, not a checkpoint: use another file, or load the model"
             )
         with as_damage(self.path):
-            self._check(run, model, about)
+            check_run(self.path, run, model, about)
             place = Place(**about["run"]["place"])
         # Outside of the `with`: an error here is about the source, not about the file. Before the
         # model changes: a source that is not what it was is refused.
@@ -284,25 +284,6 @@ class Checkpoint:
                 "checkpoint)"
             ) from error
 
-    def _check(self, run: Any, model: Any, about: dict[str, Any]) -> None:
-        """Refuse the state of another run."""
-        own = settings_of(run)
-        kept = _renamed(checked(about["settings"], dict, "the settings"), own)
-        differing = [
-            f"{name} {kept.get(name)} there, {own.get(name)} here"
-            for name in kept | own
-            if kept.get(name) != own.get(name)
-        ]
-        if (run.monitor is None) != ("monitor" not in about):
-            differing.append("a monitor in one of them only")
-        steps = [type(step) for step in model_file.steps_of(model)]
-        if not differing and steps == [type(step) for step in model_file.steps_of(run.model)]:
-            return
-        raise CheckpointError(
-            f"{self.path} is of another run ({'; '.join(differing) or 'another model'}): run it "
-            "with the same parameters, or use another file"
-        )
-
 
 @contextlib.contextmanager
 def as_damage(path: Path) -> Iterator[None]:
@@ -313,6 +294,26 @@ def as_damage(path: Path) -> Iterator[None]:
         raise
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise DamagedModelFileError(f"{path} does not hold together: {error}") from error
+
+
+def check_run(path: Path, run: Any, model: Any, about: dict[str, Any]) -> None:
+    """Refuse the state of another run, whose model is `model`, in a file."""
+    own = settings_of(run)
+    kept = _renamed(checked(about["settings"], dict, "the settings"), own)
+    differing = [
+        f"{name} {kept.get(name)} there, {own.get(name)} here"
+        for name in kept | own
+        if kept.get(name) != own.get(name)
+    ]
+    if (run.monitor is None) != ("monitor" not in about):
+        differing.append("a monitor in one of them only")
+    steps = [type(step) for step in model_file.steps_of(model)]
+    if not differing and steps == [type(step) for step in model_file.steps_of(run.model)]:
+        return
+    raise CheckpointError(
+        f"{path} is of another run ({'; '.join(differing) or 'another model'}): run it "
+        "with the same parameters, or use another file"
+    )
 
 
 def _renamed(kept: dict[str, str], own: dict[str, str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from streamsvm.model_files.container import encoded, read, steps_of
 from streamsvm.monitor import monitor_file
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run.bad_events import BadEvents
-from streamsvm.run.checkpoint import adopt, as_damage, settings_of
+from streamsvm.run.checkpoint import adopt, as_damage, check_run, settings_of
 from streamsvm.run.checkpoint_lock import CheckpointLock
 from streamsvm.structured.chunks import ChunkScore
 from streamsvm.structured.sentences import Sentences, joined
@@ -49,7 +49,8 @@ class SequenceRun:
     on_labels
         Called with the labels predicted for each sentence; None for one that cannot be used.
     should_stop
-        Asked now and then: True ends the run, which then writes its last checkpoint.
+        Called after every 256 sentences, or fewer; if it returns True, the run ends there, with a
+        checkpoint.
 
     Attributes
     ----------
@@ -102,6 +103,8 @@ class SequenceRun:
             A sentence cannot be used, and `bad_events` raises.
         CheckpointError
             The file is of another run, or another process uses it.
+        LabelError
+            Sentences were to be learnt, and none could be.
 
         """
         lock = None if self.checkpoint is None else CheckpointLock(self.checkpoint)
@@ -126,6 +129,10 @@ class SequenceRun:
             self.bad.close()
             if lock is not None:
                 lock.release()
+        if self.learn and self.bad.total and not (self.score.n_sentences or self.interrupted):
+            raise LabelError(
+                f"none of {self.taken:,} sentences could be learnt: {self.bad.summary}"
+            )
         return self.score
 
     def _take_all(self, lock: CheckpointLock | None) -> None:
@@ -256,19 +263,8 @@ class SequenceRun:
                 f"{path} is no checkpoint of a run of sentences: use another file, or load the "
                 "model"
             )
-        own, kept = settings_of(self), about["settings"]
-        differing = [
-            f"{name} {kept.get(name)} there, {own.get(name)} here"
-            for name in kept | own
-            if kept.get(name) != own.get(name)
-        ]
-        if (self.monitor is None) != ("monitor" not in about):
-            differing.append("a monitor in one of them only")
-        if differing:
-            raise CheckpointError(
-                f"{path} is of another run ({'; '.join(differing)}): run it with the same "
-                "parameters, or use another file"
-            )
+        with as_damage(path):
+            check_run(path, self, model, about)
         try:
             self.source.resume(about["sentences"]["snapshot"])
         except ValueError as error:

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamsvm._compile import compiled
 from streamsvm.structured.sentences import Sentences
-from streamsvm.support.rows import SparseRows
+from streamsvm.support.rows import SparseRows, tidy
 
 _FEWEST = 1024
 
@@ -90,7 +90,7 @@ def known_rows(vocabulary: Vocabulary, sentences: Sentences) -> SparseRows:
 
 def _rows(columns: np.ndarray, sentences: Sentences, d: int) -> SparseRows:
     start, values = sentences.start.copy(), sentences.values.copy()
-    n = _tidy(start, columns, values)
+    n = tidy(start, columns, values)
     return SparseRows(start, columns[:n], values[:n], d)
 
 
@@ -130,38 +130,3 @@ def _enter(vocabulary, keys, columns, first, limit):
             counts[0] += 1
         columns[j] = vocabulary.column[at]
     return keys.size
-
-
-@compiled
-def _tidy(start, columns, values):
-    """Sort each row by column, add the values of equal columns, leave out those below 0.
-
-    The arrays are changed in place; returns the number of entries left.
-    """
-    n = 0
-    begin = np.int64(0)
-    for r in range(start.size - 1):
-        stop, row = start[r + 1], n
-        if stop - begin > 64:
-            order = np.argsort(columns[begin:stop], kind="mergesort")
-            columns[begin:stop] = columns[begin:stop][order]
-            values[begin:stop] = values[begin:stop][order]
-        for j in range(begin, stop):
-            column, value = columns[j], values[j]
-            if column < 0:
-                continue
-            at = n
-            while at > row and columns[at - 1] > column:
-                at -= 1
-            if at > row and columns[at - 1] == column:
-                values[at - 1] += value
-                continue
-            for t in range(n, at, -1):
-                columns[t] = columns[t - 1]
-                values[t] = values[t - 1]
-            columns[at] = column
-            values[at] = value
-            n += 1
-        begin = stop
-        start[r + 1] = n
-    return n

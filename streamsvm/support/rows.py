@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled
+from streamsvm._compile import chosen_by, compiled, compiled_within
 
 
 class SparseRows(NamedTuple):
@@ -28,6 +28,9 @@ Rows = np.ndarray | SparseRows
 
 LARGEST = float(np.finfo(np.float32).max)
 """The largest finite number of single precision, 3.4e38."""
+
+_SHORT = 64
+"""Rows of up to so many entries are sorted by insertion, which needs no further arrays."""
 
 
 @compiled
@@ -118,9 +121,42 @@ def added(a, b):
     return np.float32(min(LARGEST, max(-LARGEST, np.float64(a) + np.float64(b))))
 
 
+@compiled_within
+def _sort(columns, values, first, stop):
+    """Sort entries first .. stop-1 by column in place; those of one column keep their order."""
+    if stop - first > _SHORT:
+        order = np.argsort(columns[first:stop], kind="mergesort")
+        columns[first:stop] = columns[first:stop][order]
+        values[first:stop] = values[first:stop][order]
+        return
+    for t in range(first + 1, stop):
+        column, value = columns[t], values[t]
+        at = t
+        while at > first and columns[at - 1] > column:
+            columns[at] = columns[at - 1]
+            values[at] = values[at - 1]
+            at -= 1
+        columns[at] = column
+        values[at] = value
+
+
 @compiled
-def _tidy(start, columns, values):
-    """Sort each row by column in place, add up repeats, drop zeros; return the entries left."""
+def tidy(start, columns, values):
+    """Make the rows of arrays those of `sorted_rows`, and leave out columns below 0.
+
+    The arrays are changed in place.
+
+    Parameters
+    ----------
+    start, columns, values
+        As in `SparseRows`.
+
+    Returns
+    -------
+    int
+        The entries left, which are the first ones then.
+
+    """
     n = 0
     first = start[0]
     for r in range(start.size - 1):
@@ -129,16 +165,13 @@ def _tidy(start, columns, values):
         for t in range(first + 1, stop):
             ascending &= columns[t - 1] < columns[t]
         if not ascending:
-            order = np.argsort(columns[first:stop], kind="mergesort")
-            own_columns, own_values = columns[first:stop][order], values[first:stop][order]
-            columns[first:stop] = own_columns
-            values[first:stop] = own_values
+            _sort(columns, values, first, stop)
         # In place: entry n is written after entry t >= n was read.
         begin = n
         for t in range(first, stop):
             if n > begin and columns[n - 1] == columns[t]:
                 values[n - 1] = added(values[n - 1], values[t])
-            elif values[t] != 0.0:
+            elif values[t] != 0.0 and columns[t] >= 0:
                 columns[n] = columns[t]
                 values[n] = values[t]
                 n += 1
@@ -165,7 +198,7 @@ def _count_falls(a, b):
 
 @compiled
 def _are_tidy(start, columns, values):
-    """Tell whether `_tidy` would change nothing."""
+    """Tell whether `tidy` would change nothing, where no column is below 0."""
     first, stop = start[0], start[-1]
     if _count_zeros(values[first:stop]) > 0:
         return False
@@ -191,7 +224,7 @@ def sorted_rows(x: SparseRows) -> SparseRows:
     first, stop = int(x.start[0]), int(x.start[-1])
     start = x.start - first
     columns, values = x.columns[first:stop].copy(), x.values[first:stop].copy()
-    n = _tidy(start, columns, values)
+    n = tidy(start, columns, values)
     return SparseRows(start, columns[:n], values[:n], x.d)
 
 

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import signal
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from connectors import ConllSource, Event, Position
 from streamsvm import Chain, LaRankSequenceLabeler
 from streamsvm.cli.main import main
 from streamsvm.errors import FeatureError, LabelError
-from streamsvm.model_files.container import read, steps_of
+from streamsvm.model_files.container import encoded, read, steps_of
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.sequence_run import SequenceRun
 
@@ -125,6 +126,45 @@ def test_an_interruption_reports_and_saves(capsys, monkeypatch):
     assert calls and "sentences" in capsys.readouterr().out and Path("m.svm").exists()
 
 
+@pytest.fixture
+def _signalled(monkeypatch):
+    """Raise SIGINT while the first sentences are predicted, and while the first ones are learnt."""
+    for name in ("predict_many", "predict_then_learn_many"):
+        own, calls = getattr(streamsvm.SequencePerceptron, name), []
+
+        def method(self, *arguments, own=own, calls=calls):
+            if not calls:
+                signal.raise_signal(signal.SIGINT)
+            calls.append(arguments)
+            return own(self, *arguments)
+
+        monkeypatch.setattr(streamsvm.SequencePerceptron, name, method)
+
+
+def test_after_a_signal_a_run_ends_with_a_checkpoint(_signalled):
+    arguments = ["label", "a.txt", "--labels", "-1", "--learner", "perceptron"]
+    arguments += ["--checkpoint", "c.ckpt", "--checkpoint-every", "2"]
+    assert main(arguments) == 130
+    assert read("c.ckpt")[1]["sentences"]["taken"] == 2
+    assert main(arguments) == 0
+    assert read("c.ckpt")[1]["sentences"]["taken"] == 3
+
+
+def test_after_a_signal_the_older_output_is_unchanged(_signalled, capsys):
+    pipeline = streamsvm.Chain() | streamsvm.SequencePerceptron()
+    pipeline.learn_many(WORDS, LABELS)
+    streamsvm.save(pipeline, "m.svm")
+    pq.write_table(pa.table({"word": WORDS * 100}), "many.parquet")
+    Path("o.parquet").write_text("older")
+    Path("link.parquet").symlink_to("o.parquet")
+    arguments = ["predict", "m.svm", "many.parquet", "--tokens", "word", "-o", "link.parquet"]
+    assert main(arguments) == 130
+    assert Path("link.parquet").read_text() == "older"
+    assert "link.parquet was not written" in capsys.readouterr().err
+    assert main(arguments) == 0
+    assert pq.read_table("o.parquet").num_rows == 400 and Path("link.parquet").is_symlink()
+
+
 def test_replay_of_task_sequence_is_label(capsys):
     assert main(["replay", "a.txt", "--task", "sequence", "--labels", "-1", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -148,11 +188,15 @@ def test_predict_writes_labels_of_sentences(capsys):
     capsys.readouterr()
     assert main(["predict", "m.svm", "a.parquet", "-o", "p.parquet"]) == 2
     assert "--tokens: name the columns" in capsys.readouterr().err
+    for option in (["--columns", "word"], ["--allow-mismatch"]):
+        assert main(["predict", "m.svm", "a.parquet", *columns, *option, "-o", "p.parquet"]) == 2
+        assert "are for models of single rows" in capsys.readouterr().err
 
 
 def test_the_monitor_reports_the_gap(capsys):
     found = report(capsys, "a.txt", "--labels", "-1", "--monitor")
-    assert float(found["gap"]) > 0.0 and float(found["certificate"]) > float(found["averaged_gap"])
+    assert found["gap"] > 0.0 and found["certificate"] > found["averaged_gap"] > 0.0
+    assert found["dual"] > 0.0 and found["seconds"] > 0.0
 
 
 def test_sentences_that_cannot_be_used_are_kept_apart(capsys):
@@ -176,6 +220,25 @@ def test_sentences_that_cannot_be_used_are_kept_apart(capsys):
         for row in pq.read_table("o.parquet")["labels"].to_pylist()
     ]
     assert lengths == [1, 2, None, 1, 0]
+
+
+def test_only_the_sentences_of_bad_lines_are_left_out(capsys):
+    Path("bad.txt").write_bytes(b"a B\n\nb\n\nc B\nd\n\n\xff B\n\ne B\n")
+    found = report(capsys, "bad.txt", "--labels", "1", "--learner", "perceptron")
+    assert found["sentences"] == 2 and found["not usable"] == 3
+    letters = [json.loads(line) for line in Path(found["dead letters"]).read_text().splitlines()]
+    assert [letter["x"]["payload"] for letter in letters] == ["b", "c B\nd", "\\xff B"]
+
+
+def test_a_checkpoint_from_before_a_parameter_is_continued():
+    arguments = ["label", "a.txt", "--labels", "-1", "--learner", "perceptron"]
+    arguments += ["--checkpoint", "c.ckpt"]
+    assert main([*arguments, "--limit", "1"]) == 0
+    model, about, arrays = read("c.ckpt")
+    del about["settings"]["shapes"], about["settings"]["order"]
+    Path("c.ckpt").write_bytes(encoded(model, about, arrays))
+    assert main(arguments) == 0
+    assert read("c.ckpt")[1]["sentences"]["taken"] == 3
 
 
 @pytest.mark.parametrize(("file", "limits"), [("noisy.parquet", (90, 140)), ("a.txt", (10, 23))])

@@ -2,10 +2,11 @@
 
 import contextlib
 import json
+import re
 
 import pytest
 
-from connectors import ConllSource, NotReadableError, SnapshotError
+from connectors import ConllSource, Reject, SnapshotError
 
 TEXT = "\n\nthe DT B-NP\r\ndog NN I-NP\n \nbarks VB B-VP\n\n\n\na DT O\nb  NN\tO"
 SENTENCES = [
@@ -78,27 +79,32 @@ def test_a_snapshot_of_something_else(path, opened):
     for spoilt in (
         {**snapshot, "byte": 10**6},
         {**snapshot, "head": "0"},
-        {**snapshot, "label": 0},
     ):
         with pytest.raises(SnapshotError, match="another file"):
             opened(path).resume(spoilt)
+    for settings, said in (({"label": 0}, "label=0"), ({"separator": " "}, "separator=' '")):
+        with pytest.raises(SnapshotError, match=said):
+            opened(path, **settings).resume(snapshot)
     path.write_text(TEXT.replace("the", "teh"))
     with pytest.raises(SnapshotError, match="another file"):
         opened(path).resume(snapshot)
 
 
 @pytest.mark.parametrize(
-    ("content", "label", "said"),
+    ("content", "said"),
     [
-        (b"a B\nc d B\n", -1, "line 2: 2 columns beside the label, and 1"),
-        (b"a B\n\nc\n", 1, "line 3: no column 1, there are 1"),
-        (b"a B\n\xff B\n", -1, "line 2: no UTF-8"),
+        (b"a B\nc d B", "line 4: 3 columns, and 2"),
+        (b"c", "line 3: no column 1, there are 1"),
+        (b"a B\n\xff B", r"line 4: not UTF-8: '\\\\xff B'"),
     ],
 )
-def test_lines_that_cannot_be_read(path, content, label, said, opened):
-    path.write_bytes(content)
-    with pytest.raises(NotReadableError, match=said):
-        list(opened(path, label).events())
+def test_only_the_sentence_of_a_bad_line_is_rejected(path, content, said, opened):
+    path.write_bytes(b"x B\n\n" + content + b"\n\ny B\n")
+    first, bad, last = opened(path, 1).events()
+    assert (first.x, first.y, last.x, last.y) == ([["x"]], ["B"], [["y"]], ["B"])
+    assert isinstance(bad, Reject) and re.search(said, bad.reason)
+    assert (bad.position.row, last.position.row) == (1, 2)
+    assert bad.payload == content.decode("utf-8", "backslashreplace")
 
 
 def test_no_file_and_an_empty_one(tmp_path, opened):

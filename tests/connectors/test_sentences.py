@@ -79,6 +79,29 @@ def test_snapshots_of_something_else(path, opened):
         opened(path, ["word"], "chunk").resume(snapshot)
 
 
+def test_only_the_sentence_with_a_text_that_is_not_utf8_is_rejected(path, opened):
+    words = [["a"], [b"caf\xe9", "b"], None, ["c"]]
+    items = pa.array([item and [s.encode() if isinstance(s, str) else s for s in item]
+                      for item in words], pa.list_(pa.binary()))  # fmt: skip
+    texts = pa.ListArray.from_arrays(
+        items.offsets, items.values.view(pa.string()), mask=items.is_null()
+    )
+    pq.write_table(pa.table({"word": texts, "chunk": [["B"], ["B", "B"], ["B"], ["B"]]}), path)
+    first, bad, null, last = opened(path, ["word"], "chunk").events()
+    assert first.x == [("a",)] and last.x == [("c",)] and last.position.row == 3
+    assert (bad.kind, bad.position.row) == ("not UTF-8", 1) and "caf\\xe9" in bad.reason
+    assert bad.payload == str([["caf\\xe9", "b"], ["B", "B"]]) and "unequal" in null.kind
+
+
+def test_changed_letters_are_found_by_the_checksums_of_pages(path, opened):
+    table = pa.table({"word": [["the", "dog"], ["barks"]]})
+    plain = {"compression": "none", "use_dictionary": False, "write_statistics": False}
+    pq.write_table(table, path, write_page_checksum=True, **plain)
+    path.write_bytes(path.read_bytes().replace(b"barks", b"borks"))
+    with pytest.raises(NotReadableError, match="checksum"):
+        list(opened(path, ["word"]).events())
+
+
 def test_files_and_columns_that_cannot_be_used(path, opened, tmp_path):
     with pytest.raises(FileNotFoundError):
         opened(tmp_path / "none.parquet", ["word"])

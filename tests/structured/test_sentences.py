@@ -6,6 +6,7 @@ import pytest
 from streamsvm.errors import FeatureError
 from streamsvm.structured import vocabulary
 from streamsvm.structured.sentences import TEXT_KEYS, joined, key_of, read_sentences
+from streamsvm.support.rows import LARGEST
 
 
 def as_dicts(sentences):
@@ -113,3 +114,10 @@ def test_long_rows_are_sorted_too():
     middle = slice(*rows.start[1:3])
     assert rows.columns[middle].tolist() == list(range(300))
     assert (rows.values[middle] == 2.0).all() and rows.start[-1] == 302
+
+
+def test_the_sum_of_equal_features_is_finite():
+    for sign in (1.0, -1.0):
+        sentence = read_sentences([[{1: sign * 3e38, "1": sign * 3e38}]])
+        _, rows = vocabulary.learnt_rows(vocabulary.new_vocabulary(), sentence, 2**20)
+        assert rows.values.tolist() == [sign * LARGEST]

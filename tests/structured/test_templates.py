@@ -1,5 +1,7 @@
 """Templates and Chain against the same features made of texts in Python."""
 
+from random import Random
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -7,7 +9,7 @@ import pytest
 import streamsvm
 from streamsvm import Chain
 from streamsvm.errors import FeatureError, ParameterError
-from streamsvm.structured.sentences import key_of, read_sentences
+from streamsvm.structured.sentences import joined, key_of, read_sentences
 from streamsvm.structured.templates import read_templates
 from streamsvm.structured.words import pieces_of, shape_of
 
@@ -79,6 +81,31 @@ def test_one_and_many_lists_tables_and_dicts_agree():
     assert (chain.transform_many(dicts).keys == many.keys).all()
     named = Chain(TEMPLATE.replace(",0]", ",w]").replace(",1]", ",p]"))
     assert named.transform_many(pa.table({"w": WORDS, "p": TAGS})).n_tokens == many.n_tokens
+
+
+def some_sentence(random):
+    """Return a sentence of one of the kinds of tokens; dicts have keys of their own."""
+    words, n = ["the", "Dog", ""], random.randrange(4)
+    kind = random.choice(["text", "list", "dict", "dict"])
+    if kind == "text":
+        return random.choices(words, k=n)
+    if kind == "list":
+        width = random.randrange(4)
+        return [random.choices(words, k=width) for _ in range(n)]
+    kinds = {name: random.choice([words, [0.0, 2.5, True]]) for name in ("w", "1", 1, "n")}
+    names = [random.sample(list(kinds), random.randrange(5)) for _ in range(n)]
+    return [{name: random.choice(kinds[name]) for name in some} for some in names]
+
+
+def test_any_batch_is_one_by_one():
+    random = Random(1)
+    for chain in (Chain(window=1), Chain(window=0, affixes=2, ngrams=2, shapes=True)):
+        for _ in range(100):
+            sentences = [some_sentence(random) for _ in range(random.randrange(5))]
+            one_by_one = joined([chain.transform_one(sentence) for sentence in sentences])
+            many = chain.transform_many(sentences)
+            assert all(map(np.array_equal, many, one_by_one)), sentences
+            assert [a.dtype for a in many] == [a.dtype for a in one_by_one]
 
 
 def test_windows_and_pairs():
