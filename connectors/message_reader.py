@@ -269,11 +269,8 @@ class MessageReader:
             return x, False
         for name, value in x.items():
             if value is not None and not isinstance(value, (str, *NUMBERS)):
-                raise PayloadError(
-                    f"feature `{name}` is a {type(value).__name__}, not a number, text or boolean: "
-                    "take objects apart with transform=flatten (--flatten), or leave the field out "
-                    "with exclude= (--exclude)"
-                )
+                found_type = type(value).__name__
+                raise PayloadError(f"feature `{name}` is a {found_type}{_TAKE_APART}")
             if isinstance(value, str) and is_moment(value):
                 # One-hot, each event would have a feature of its own.
                 raise PayloadError(
@@ -357,6 +354,9 @@ class MessageReader:
         if self.columns is None:
             return [name for name in names if name not in self._others]
         return [name for name in self.columns if name in names and name != self.target]
+
+
+_TAKE_APART = ": take it apart (--flatten, transform=flatten), or leave it out (--exclude)"
 
 
 def _can_be_learnt(batch: Batch, needs_label: bool) -> bool:
