@@ -29,6 +29,7 @@ from connectors.table_schema import TableSchemas
 
 _MOST_KEYS = 100_000
 _MOST_CELLS = 2_000_000
+_TAKE_APART = ": take it apart (--flatten, transform=flatten), or leave it out (--exclude)"
 _LARGEST = float(np.finfo(np.float32).max)  # the largest number that learners take
 
 # A partition, a batch of it, and the offset after the batch's last message.
@@ -269,8 +270,7 @@ class MessageReader:
             return x, False
         for name, value in x.items():
             if value is not None and not isinstance(value, (str, *NUMBERS)):
-                found_type = type(value).__name__
-                raise PayloadError(f"feature `{name}` is a {found_type}{_TAKE_APART}")
+                raise PayloadError(f"feature `{name}` is a {type(value).__name__}{_TAKE_APART}")
             if isinstance(value, str) and is_moment(value):
                 # One-hot, each event would have a feature of its own.
                 raise PayloadError(
@@ -354,9 +354,6 @@ class MessageReader:
         if self.columns is None:
             return [name for name in names if name not in self._others]
         return [name for name in self.columns if name in names and name != self.target]
-
-
-_TAKE_APART = ": take it apart (--flatten, transform=flatten), or leave it out (--exclude)"
 
 
 def _can_be_learnt(batch: Batch, needs_label: bool) -> bool:
