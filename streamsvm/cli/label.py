@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from connectors import ConllSource, SentenceSource
 from streamsvm import TrackingMonitor
-from streamsvm.cli.outputs import check_file
+from streamsvm.cli.outputs import check_distinct, check_file
 from streamsvm.cli.parser import Parser
 from streamsvm.cli.running import stop_on_signals
 from streamsvm.cli.values import path, positive, whole
@@ -168,6 +168,7 @@ def run_sentences(
         The model that --model names, if it has been read.
 
     """
+    check_distinct(options)
     if options.save is not None:
         check_file("--save", options.save)
     model = _model(options, loaded)

@@ -10,6 +10,37 @@ from pathlib import Path
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.replacing import sweep
 
+_INPUTS = ("file", "test", "features", "model")
+_OUTPUTS = ("save", "output", "checkpoint", "dead_letters")
+
+
+def check_distinct(options: argparse.Namespace) -> None:
+    """Refuse to write two outputs to one file, or an output over an input.
+
+    A model may be saved where it was read: it has learnt more.
+
+    Parameters
+    ----------
+    options
+        The parsed command line of any subcommand.
+
+    Raises
+    ------
+    ParameterError
+        Two options name the same file.
+
+    """
+    named: dict[str, str] = {}
+    for name in (*_INPUTS, *_OUTPUTS):
+        value = getattr(options, name, None)
+        if value is None:
+            continue
+        other = named.setdefault(os.path.realpath(value), name)
+        if other != name and name in _OUTPUTS and (other, name) != ("model", "save"):
+            what = {"file": "the input", "model": "the model"}.get(other, f"the file of --{other}")
+            option = "--" + name.replace("_", "-")
+            raise ParameterError(f"{option} {value} would replace {what}: name another file")
+
 
 def check_outputs(options: argparse.Namespace) -> None:
     """Refuse output paths that cannot be written.
@@ -27,6 +58,7 @@ def check_outputs(options: argparse.Namespace) -> None:
         The folder of a path does not exist, or nothing can be written in it.
 
     """
+    check_distinct(options)
     for option, path in (("--save", options.save), ("--checkpoint", options.checkpoint)):
         if path is not None:
             check_file(option, path)

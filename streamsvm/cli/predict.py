@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from streamsvm.cli import label
 from streamsvm.cli.evaluate import margins
-from streamsvm.cli.outputs import check_file
+from streamsvm.cli.outputs import check_distinct, check_file
 from streamsvm.cli.parser import Parser
 from streamsvm.cli.sources import open_source
 from streamsvm.cli.values import path
@@ -66,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
     if learner is None:
         raise ParameterError(f"{options.model} holds no learner that predicts")
     output = Path(options.output)
+    check_distinct(options)
     check_file("--output", options.output)
     source = open_source(options.file, None, columns=_columns_of(options, learner))
     rows, unusable = _write(output, model, learner, source)

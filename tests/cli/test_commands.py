@@ -52,6 +52,28 @@ def test_the_report_is_a_table(capsys):
     assert "examples/s" in err
 
 
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("replay data.parquet --target y --save data.parquet", "--save .* replace the input"),
+        (
+            "replay data.parquet --target y --checkpoint c --save ./c",
+            "replace the file of --save",
+        ),
+        ("predict m.svm data.parquet -o data.parquet", "--output .* replace the input"),
+        ("predict m.svm data.parquet -o m.svm", "--output m.svm would replace the model"),
+        ("label data.parquet --tokens t --labels y -o data.parquet", "replace the input"),
+    ],
+)
+def test_no_output_replaces_an_input_or_another_output(command, words, capsys):
+    write()
+    streamsvm.save(streamsvm.SVMSGDClassifier(), "m.svm")
+    before = Path("data.parquet").read_bytes(), Path("m.svm").read_bytes()
+    assert main(command.split()) == 2
+    assert re.search(words, capsys.readouterr().err)
+    assert before == (Path("data.parquet").read_bytes(), Path("m.svm").read_bytes())
+
+
 def test_json_and_all_outputs(capsys):
     write()
     write("test.parquet", **columns(seed=1))
