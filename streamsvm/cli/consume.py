@@ -108,7 +108,12 @@ def add_broker_options(data: argparse._ArgumentGroup) -> None:
         action="store_true",
         help="take nested objects apart: their fields are named as user.age, also in other options",
     )
-    data.add_argument("--limit", type=whole(1), metavar="ROWS", help="end after so many")
+    data.add_argument(
+        "--limit",
+        type=whole(1),
+        metavar="ROWS",
+        help="end after so many; with --checkpoint, with the messages that were fetched",
+    )
     data.add_argument(
         "--idle", type=positive, metavar="SECONDS", help="end when nothing came for so long"
     )

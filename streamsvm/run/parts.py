@@ -9,7 +9,7 @@ import numpy as np
 from river import compose
 
 from streamsvm.errors import LabelError
-from streamsvm.labels.class_labels import plain, too_many_classes
+from streamsvm.labels.class_labels import is_too_long, plain, too_long, too_many_classes
 from streamsvm.labels.label_column import MISSING, LabelColumn
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.json_values import as_json
@@ -168,6 +168,8 @@ class RefusedEvent(NamedTuple):
 
 def refused_label(learner: Learner, label: Any) -> tuple[str, str]:
     """Return of what kind a label of one class too many is, and why it is refused."""
+    if is_too_long(label):
+        return "long label", too_long(label)
     most = learner.most_classes or 0
     if most == 2:
         return "third class", f"label {label!r} is a third class"

@@ -263,6 +263,9 @@ class Run:
                 return
             if batch is None:
                 return
+            if whole and self.limit is not None and self.checkpoint is None:
+                # What is left out will be read again: nothing is committed.
+                batch = batch.slice(0, self.limit - first)
             rejects = getattr(batch, "rejects", ())
             if whole or (rejects and not len(batch)):
                 start, first = first, first + len(batch) + len(rejects)

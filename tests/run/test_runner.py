@@ -294,6 +294,21 @@ def test_a_stream_of_thousands_of_labels_ends(labels):
     assert len(learner.classes) <= 1000
 
 
+@pytest.mark.parametrize("make", [SVMSGDClassifier, LASVMClassifier, LaRankClassifier])
+def test_labels_that_are_long_texts_are_bad_events(make):
+    labels = [f"class {i % 2}" + "x" * (2000 * (i % 50 == 49)) for i in range(400)]
+    learner = make()
+    report = Run(stream_of_labels(*labels), learner, bad_events=BadEvents("skip")).execute()
+    assert report.bad == {"long label": 8} and learner.classes == ["class 0", "class 1"]
+    with pytest.raises(LabelError, match="has 1,001 characters: a label is a short text"):
+        learner.learn_one({"a": 1.0}, "y" * 1001)
+
+
+def test_the_limit_of_a_stream_of_messages():
+    source = stream_of_labels(*(i % 2 for i in range(1000)))
+    assert Run(source, SVMSGDClassifier(), limit=130).execute().learnt == 130
+
+
 def test_quantities_in_small_chunks_end_a_stream_of_several_classes():
     learner = LaRankClassifier()
     learner.chunk = 40
