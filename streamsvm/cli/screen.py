@@ -233,6 +233,9 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
     if jumped := report.source.get("jumped", 0):
         meaning = "no messages there: deleted by the broker, or marks of transactions"
         rows.append(("offsets left out", f"{jumped:,}  ({meaning})"))
+    if passed_over := report.source.get("passed_over", 0):
+        meaning = "older than the checkpoint; if the topic was made anew, use another checkpoint"
+        rows.append(("passed over", f"{passed_over:,} messages  ({meaning})"))
     if report.bad:
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in report.bad.items())
         rows.append(("bad examples", reasons))
