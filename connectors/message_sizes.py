@@ -21,6 +21,10 @@ def parts_of(messages: Sequence[Message]) -> Iterator[list[Message]]:
         Consecutive messages; one of more than 8 MB is a part of its own.
 
     """
+    if sum(map(_size_of, messages)) <= _MOST_BYTES:
+        if messages:
+            yield list(messages)
+        return
     part: list[Message] = []
     n_bytes = 0
     for message in messages:

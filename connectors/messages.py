@@ -28,7 +28,7 @@ def message_of(raw: Any) -> Message:
     Parameters
     ----------
     raw
-        A message; its attributes may be methods, as in confluent-kafka.
+        A message; its attributes may be methods, all of them, as in confluent-kafka.
 
     Returns
     -------
@@ -45,23 +45,18 @@ def message_of(raw: Any) -> Message:
     """
     if isinstance(raw, Message):
         return raw
-    timestamp = _get(raw, "timestamp")
+    if not callable(raw.topic):
+        parts = raw.topic, raw.partition, raw.offset, raw.key, raw.value
+        return Message(*parts, _seconds_of(raw.timestamp))
+    parts = raw.topic(), raw.partition(), raw.offset(), raw.key(), raw.value()
+    return Message(*parts, _seconds_of(raw.timestamp()))
+
+
+def _seconds_of(timestamp: Any) -> float | None:
     if isinstance(timestamp, tuple):
         # (type, milliseconds); type 0: the broker has none.
         timestamp = timestamp[1] if timestamp[0] else None
-    return Message(
-        _get(raw, "topic"),
-        _get(raw, "partition"),
-        _get(raw, "offset"),
-        _get(raw, "key"),
-        _get(raw, "value"),
-        None if timestamp is None or timestamp < 0 else timestamp / 1000.0,
-    )
-
-
-def _get(raw: Any, name: str) -> Any:
-    found = getattr(raw, name)
-    return found() if callable(found) else found
+    return None if timestamp is None or timestamp < 0 else timestamp / 1000.0
 
 
 class Poller(Protocol):

@@ -237,7 +237,11 @@ def _record_name(parsed: Any) -> str:
 
 
 def _of_json(value: bytes) -> Any:
-    return json.loads(value)
+    try:
+        # Nearly all are UTF-8 without a mark; `loads` would look for other encodings first.
+        return json.loads(str(value, "utf-8"))
+    except (TypeError, ValueError):
+        return json.loads(value)
 
 
 def _of_arrow(value: bytes) -> pa.RecordBatch:
