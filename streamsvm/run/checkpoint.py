@@ -245,6 +245,8 @@ class Checkpoint:
 
     def _resume(self, run: Any) -> Place:
         model, about, arrays = model_file.read(self.path)
+        if "sentences" in about:
+            raise CheckpointError(f"{self.path} is of a run of sentences: use --task sequence")
         if "run" not in about or "settings" not in about:
             raise CheckpointError(
                 f"{self.path} is a model, not a checkpoint: use another file, or load the model"

@@ -150,6 +150,15 @@ def test_after_a_signal_a_run_ends_with_a_checkpoint(_signalled):
     assert read("c.ckpt")[1]["sentences"]["taken"] == 3
 
 
+def test_a_checkpoint_of_sentences_is_no_checkpoint_of_rows(capsys):
+    run = ["label", "a.txt", "--labels", "-1", "--learner", "pa", "--checkpoint", "c.ckpt"]
+    assert main(run) == 0
+    pq.write_table(pa.table({"a": [1.0, 2.0], "y": [0, 1]}), "rows.parquet")
+    replay = ["replay", "rows.parquet", "--target", "y", "--learner", "sgd"]
+    assert main([*replay, "--checkpoint", "c.ckpt"]) == 1
+    assert "c.ckpt is of a run of sentences: use --task sequence" in capsys.readouterr().err
+
+
 def test_after_a_signal_the_older_output_is_unchanged(_signalled, capsys):
     pipeline = streamsvm.Chain() | streamsvm.SequencePerceptron()
     pipeline.learn_many(WORDS, LABELS)
