@@ -163,7 +163,7 @@ class LASVMClassifier(LASVMModel):
 
     """
 
-    _wants_scores = True
+    _wants_scores = True  # but while `learn_many` runs
 
     def __init__(
         self,
@@ -239,7 +239,7 @@ class LASVMClassifier(LASVMModel):
             try:
                 super().learn_many(X, y, w, ids)
             finally:
-                self._wants_scores = True
+                del self._wants_scores
 
     def _margins_of_learning(self, n: int) -> np.ndarray:
         if self._is_several and not self._wants_scores and self.observer is None:

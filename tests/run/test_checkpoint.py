@@ -44,14 +44,15 @@ ROOT = Path(__file__).resolve().parents[2]
 BANANAS = ROOT / "examples" / "data" / "bananas.parquet"
 TIMES = ("seconds", "peak_bytes", "memory_bytes", "memory_parts", "counters", "finish_seconds")
 TIMES += ("examples_per_second", "latency_p50", "latency_p99", "cache_hits", "kernel_values")
+OF_PROCESS = {*TIMES, "compile_seconds", "interrupted", "resumed"}
 
 
 def plain(report):
     """Return a report without what depends on the clock, or on cached kernel rows."""
-    values = {k: v for k, v in report.as_dict().items() if k not in (*TIMES, "interrupted")}
-    values["monitor"] = {k: v for k, v in values["monitor"].items() if k not in TIMES}
+    values = {k: v for k, v in report.as_dict().items() if k not in OF_PROCESS}
+    values["monitor"] = {k: v for k, v in values["monitor"].items() if k not in OF_PROCESS}
     records = [report.history[i] for i in range(len(report.history))]
-    values["history"] = [{k: v for k, v in r.items() if k not in TIMES} for r in records]
+    values["history"] = [{k: v for k, v in r.items() if k not in OF_PROCESS} for r in records]
     return values
 
 

@@ -241,7 +241,7 @@ def test_most_events_are_bad():
     with pytest.raises(BadEventError) as caught:
         run(good * 200 + bad * 6000, "half")
     said = str(caught.value)
-    assert re.search(r"more than half of [\d,]+ \(most=1.0, --max-errors 100% goes on", said)
+    assert re.search(r"more than half of [\d,]+ \(to go on: --max-errors 100%, in Pyt", said)
     assert re.search(
         r"most often: feature 'a' is nan: .* \([\d,]+ of them, first at row 400\)", said
     )
