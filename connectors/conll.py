@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 from connectors.errors import SnapshotError
 from connectors.identity import check_settings
+from connectors.rejects import shown
 from connectors.source import Closing, Event, Position, Reject, Snapshot
 
-_HEAD, _MOST_SHOWN = 2**16, 2000
+_HEAD = 2**16
 
 
 class _Line(NamedTuple):
@@ -111,8 +112,8 @@ class ConllSource(Closing):
             wrong = self._wrong(line, len(columns), len(rows[0]))
             if wrong is not None:
                 kind, reason = wrong
-                shown = "\n".join(line.text for line in lines)[:_MOST_SHOWN]
-                return Reject(position, kind, f"{self.name}, line {line.number}: {reason}", shown)
+                reason = f"{self.name}, line {line.number}: {reason}"
+                return Reject(position, kind, reason, shown("\n".join(line.text for line in lines)))
         labels = None
         if self._label is not None:
             labels = [columns.pop(self._label) for columns in rows]

@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 from connectors.errors import SourceError
+from connectors.rejects import shown
 
 _MOST_BYTES = 900_000
 """Longer letters are cut: brokers and clients refuse messages of 1 MB unless they are told."""
-_MOST_SHOWN = 2000
 
 
 class LetterTopic:
@@ -92,11 +92,5 @@ class LetterTopic:
 
 def _cut(letter: dict[str, Any]) -> dict[str, Any]:
     """Return a letter with the beginnings of its values, as texts."""
-    cut = {name: _beginning(str(value)) for name, value in letter.items() if name != "position"}
+    cut = {name: shown(value) for name, value in letter.items() if name != "position"}
     return letter | cut | {"x": {"features": cut["x"]}}
-
-
-def _beginning(text: str) -> str:
-    if len(text) <= _MOST_SHOWN:
-        return text
-    return f"{text[:_MOST_SHOWN]}... ({len(text):,} characters)"

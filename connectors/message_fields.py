@@ -25,6 +25,14 @@ def is_moment(text: str) -> bool:
     return _MOMENT.match(text) is not None
 
 
+def check_label(label: Any, name: str) -> None:
+    """Refuse a label that a batch or a model file cannot hold."""
+    if not isinstance(label, (str, *NUMBERS)):
+        raise PayloadError(f"the label {name} is a {type(label).__name__}: use a text or a number")
+    if isinstance(label, int) and not LOWEST <= label <= HIGHEST:
+        raise PayloadError(f"the label {name} is a whole number of more than 64 bits: use a text")
+
+
 def key_of(value: Any) -> Any:
     """Return a key as text or number; None if it is neither."""
     if isinstance(value, bytes):

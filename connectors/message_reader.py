@@ -10,9 +10,8 @@ import pyarrow as pa
 from connectors.first_messages import NO_LABEL, FirstMessages
 from connectors.kinds import kind_of, plain, plain_type
 from connectors.message_fields import (
-    HIGHEST,
-    LOWEST,
     NUMBERS,
+    check_label,
     column_of_seconds,
     is_moment,
     key_of,
@@ -285,12 +284,7 @@ class MessageReader:
         """Return a label if a batch can hold it; None if it is missing."""
         if label is None or (isinstance(label, float) and label != label):
             return None
-        if not isinstance(label, (str, *NUMBERS)):
-            raise PayloadError(f"the label `{self.target}` is a {type(label).__name__}")
-        if isinstance(label, int) and not LOWEST <= label <= HIGHEST:
-            raise PayloadError(
-                f"the label `{self.target}` is a whole number of more than 64 bits: use a text"
-            )
+        check_label(label, f"`{self.target}`")
         return label
 
     def _of_events(self, place: str, read: list[tuple[int, Any]]) -> Batch:

@@ -247,12 +247,10 @@ def _of_json(value: bytes) -> Any:
 def _of_arrow(value: bytes) -> pa.RecordBatch:
     with pa.ipc.open_stream(value) as reader:
         batches = list(reader)
-    # Most messages hold one batch; making a table of it takes longer than reading it.
-    return (
-        batches[0]
-        if len(batches) == 1
-        else _one_batch(pa.Table.from_batches(batches, reader.schema))
-    )
+        if len(batches) == 1:
+            # As in most messages; making a table of it takes longer than reading it.
+            return batches[0]
+        return _one_batch(pa.Table.from_batches(batches, reader.schema))
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:

@@ -27,17 +27,29 @@ def reject_of(place: str, message: Message, error: Exception) -> Reject:
         Its position, a kind to count it under, the reason and the payload; both can be encoded.
 
     """
-    reason = _shown(error)
+    reason = shown(error)
     if isinstance(error, UnicodeError):
         reason = f"a name, a text or the label is no valid Unicode: {reason}"
     elif not isinstance(error, PayloadError):
         reason = f"the event cannot be read: {type(error).__name__}: {reason}"
     kind = "undecodable" if isinstance(error, PayloadError) and error.__cause__ else "not an event"
-    return Reject(Position(place, message.offset), kind, reason, _shown(message.value))
+    return Reject(Position(place, message.offset), kind, reason, shown(message.value))
 
 
-def _shown(value: Any) -> str:
-    """Return a payload or an error as text, cut short."""
+def shown(value: Any) -> str:
+    """Return a payload, a row or an error as text of at most some 2,000 characters; never fails.
+
+    Parameters
+    ----------
+    value
+        Anything; bytes are read as UTF-8.
+
+    Returns
+    -------
+    str
+        A text that can be encoded; of a longer one its beginning, and how long it is.
+
+    """
     try:
         text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
     except Exception as error:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from connectors.first_messages import FirstMessages
 from connectors.kafka import DEFAULT_BATCH_SIZE, KafkaSource
-from connectors.message_fields import HIGHEST, LOWEST, NUMBERS
+from connectors.message_fields import check_label
 from connectors.messages import Message
 from connectors.payloads import Decoder, PayloadError, decoded, decoder_of, transformed
 from connectors.rejects import reject_of
@@ -147,7 +147,9 @@ class _SentenceReader:
             if len(lists[0]) > _MOST_TOKENS:
                 raise PayloadError(f"{len(lists[0]):,} tokens: {_MOST_TOKENS:,} are accepted")
             for label in labels or ():
-                _check_label(label)
+                check_label(label, f"in `{self._labels}`")
+                if label != label:
+                    raise PayloadError(f"a label in `{self._labels}` is NaN")
         except Exception as error:
             return reject_of(place, message, error)
         x: Any = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
@@ -159,11 +161,3 @@ class _SentenceReader:
         if not isinstance(found, list):
             raise PayloadError(f"the field `{name}` is missing, or no list")
         return found
-
-
-def _check_label(label: Any) -> None:
-    """Refuse a label that a model file cannot hold."""
-    if not isinstance(label, (str, *NUMBERS)) or label != label:
-        raise PayloadError(f"a label is {label!r:.100}: use a text or a number")
-    if isinstance(label, int) and not LOWEST <= label <= HIGHEST:
-        raise PayloadError("a label is a whole number of more than 64 bits: use a text")

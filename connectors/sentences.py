@@ -9,9 +9,10 @@ import pyarrow.parquet as pq
 
 from connectors.errors import MissingColumnError, NotReadableError, SnapshotError
 from connectors.identity import check_file, check_settings, identity_of
+from connectors.rejects import shown
 from connectors.source import Closing, Event, Position, Reject, Snapshot
 
-_BATCH, _MOST_SHOWN = 256, 2000
+_BATCH = 256
 
 
 class SentenceSource(Closing):
@@ -132,10 +133,10 @@ class SentenceSource(Closing):
             n = batch.num_rows
             if n > 1:
                 return [self._of_batch(batch.slice(i, 1), first + i)[0] for i in range(n)]
-            found = [[_shown(item) for item in column.flatten()] for column in columns]
+            found = [[_as_text(item) for item in column.flatten()] for column in columns]
             reason = f"a text of the sentence is not UTF-8: {error.object!r:.100}"
             position = Position(self.name, first)
-            return [Reject(position, "not UTF-8", reason, str(found)[:_MOST_SHOWN])]
+            return [Reject(position, "not UTF-8", reason, shown(found))]
         return [self._event(row, Position(self.name, i)) for i, row in enumerate(rows, first)]
 
     def _event(self, row: tuple[Any, ...], position: Position) -> Event | Reject:
@@ -143,7 +144,7 @@ class SentenceSource(Closing):
         if None in lengths or len(set(lengths)) > 1:
             found = ", ".join(f"{n}: {k}" for n, k in zip(self._columns, lengths, strict=True))
             reason = f"the columns of a sentence have unequal lengths ({found}; None is null)"
-            return Reject(position, "unequal lengths", reason, str(row)[:_MOST_SHOWN])
+            return Reject(position, "unequal lengths", reason, shown(row))
         n = len(self._tokens)
         tokens = list(zip(*row[:n], strict=True))
         return Event(tokens, row[n] if len(row) > n else None, position)  # type: ignore[arg-type]
@@ -195,7 +196,7 @@ class SentenceSource(Closing):
         self._file.close()
 
 
-def _shown(item: pa.Scalar) -> Any:
+def _as_text(item: pa.Scalar) -> Any:
     r"""Return a value; bytes that are not UTF-8 are written as ``\xff``."""
     try:
         return item.as_py()

@@ -12,6 +12,7 @@ The averaged perceptron of the figures is in ``thesis_figure_4_3.py``.
 
 import copy
 import time
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,10 +46,11 @@ def new_model(task: thesis.Task, cache_mb: float = 256, **more: Any) -> LASVMCla
     )
 
 
-def lasvm(task: thesis.Task) -> dict[str, Figures]:
-    """Learn one epoch and two."""
-    model = new_model(task)
-    ids, found, seconds = np.arange(1, len(task.y) + 1), {}, 0.0
+def epochs(
+    task: thesis.Task, model: LASVMClassifier
+) -> Iterator[tuple[str, LASVMClassifier, float]]:
+    """Learn one epoch and two; yield name, finished model and seconds so far of each."""
+    ids, seconds = np.arange(1, len(task.y) + 1), 0.0
     for epoch in ("LASVM x 1", "LASVM x 2"):
         start = time.process_time()
         model.learn_many(task.x, task.y, ids=ids)
@@ -57,26 +59,24 @@ def lasvm(task: thesis.Task) -> dict[str, Figures]:
         finished = copy.deepcopy(model)
         start = time.process_time()
         finished.finish()
-        spent = seconds + time.process_time() - start
+        yield epoch, finished, seconds + time.process_time() - start
+
+
+def lasvm(task: thesis.Task) -> dict[str, Figures]:
+    """Learn one digit against the rest."""
+    found = {}
+    for epoch, finished, seconds in epochs(task, new_model(task)):
         scores = finished.decision_function_many(task.x_test)
-        found[epoch] = Figures(scores, finished.n_support_vectors, spent)
+        found[epoch] = Figures(scores, finished.n_support_vectors, seconds)
     return found
 
 
 def in_one(task: thesis.Task) -> dict[str, str]:
     """Learn all digits against the rest in one learner; return its errors, vectors and seconds."""
-    model = new_model(task, 10 * 256, multiclass="ovr")
-    ids, found, seconds = np.arange(1, len(task.y) + 1), {}, 0.0
-    for epoch in ("LASVM x 1", "LASVM x 2"):
-        start = time.process_time()
-        model.learn_many(task.x, task.y, ids=ids)
-        seconds += time.process_time() - start
-        finished = copy.deepcopy(model)
-        start = time.process_time()
-        finished.finish()
-        spent = seconds + time.process_time() - start
+    found = {}
+    for epoch, finished, seconds in epochs(task, new_model(task, 10 * 256, multiclass="ovr")):
         wrong = thesis.error(finished, task)
-        found[epoch] = f"{wrong:.2f}, {finished.n_support_vectors:,}, {spent:.0f}"
+        found[epoch] = f"{wrong:.2f}, {finished.n_support_vectors:,}, {seconds:.0f}"
     return found
 
 

@@ -117,7 +117,7 @@ class Scores:
         if self.wants_probabilities and not hasattr(learner, "probabilities_of"):
             raise ParameterError(
                 f"metrics: {type(learner).__name__} has no probabilities; use metrics of labels "
-                "(Accuracy, F1, ...)"
+                "such as Accuracy or F1"
             )
         self._right = 0
         self._n = 0

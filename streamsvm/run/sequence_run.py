@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from connectors import Reject
+from connectors.rejects import shown
 from streamsvm.errors import CheckpointError, FeatureError, LabelError, ParameterError
 from streamsvm.learners.bases.sequence_batches import read_labels
 from streamsvm.model_files import replacing
@@ -20,7 +21,7 @@ from streamsvm.run.checkpoint_lock import CheckpointLock
 from streamsvm.structured.chunks import ChunkScore
 from streamsvm.structured.sentences import Sentences, joined
 
-_BATCH, _MOST_SHOWN = 256, 2000
+_BATCH = 256
 _COUNTS = tuple(vars(ChunkScore()))
 _REFUSED = (FeatureError, LabelError, ParameterError)
 """What reading a sentence that cannot be used raises; learning what was read raises none."""
@@ -200,8 +201,9 @@ class SequenceRun:
             if isinstance(error, ParameterError):
                 # If no sentence fits the templates, it is they that are wrong.
                 self._refused = self._refused or error
-            shown = repr((event.x, event.y))[:_MOST_SHOWN]
-            return Reject(event.position, "unusable sentence", str(error), shown)
+            return Reject(
+                event.position, "unusable sentence", str(error), shown((event.x, event.y))
+            )
 
     def _features(self, events: list[Any]) -> Sentences:
         """Return the features of sentences, if they and their labels can be used."""

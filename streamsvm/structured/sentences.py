@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,42 +53,41 @@ class _NotTextError(Exception):
 
 
 class _Keys(dict[Any, int]):
-    """Keys that were computed, by feature; up to 262,144 are kept."""
+    """Keys that were computed, by feature; up to 262,144 are kept.
+
+    `text_of` returns the text of a feature, or raises _NotTextError.
+    """
+
+    def __init__(self, text_of: Callable[[Any], str]) -> None:
+        self._text_of = text_of
 
     def __missing__(self, feature: Any) -> int:
-        text = self._text(feature)
+        text = self._text_of(feature)
         if len(self) >= _REMEMBERED:
             self.clear()
         key = self[feature] = key_of(text)
         return key
 
-    def _text(self, feature: Any) -> str:
-        raise NotImplementedError
+
+def _text(feature: Any) -> str:
+    """Return a feature that must be a text."""
+    if not isinstance(feature, str):
+        raise _NotTextError
+    return feature
 
 
-class _TextKeys(_Keys):
-    """The keys of texts."""
-
-    def _text(self, feature: Any) -> str:
-        if not isinstance(feature, str):
-            raise _NotTextError
-        return feature
-
-
-class _ItemKeys(_Keys):
-    """The keys of pairs of a name and a text."""
-
-    def _text(self, feature: Any) -> str:
-        # Numbers are not kept: equal ones of other types would be found.
-        if not isinstance(feature[1], str):
-            raise _NotTextError
-        return f"{feature[0]}={feature[1]}"
+def _item(feature: tuple[Any, Any]) -> str:
+    """Return the text of a pair of a name and a text."""
+    # Numbers are not kept: equal ones of other types would be found.
+    if not isinstance(feature[1], str):
+        raise _NotTextError
+    return f"{feature[0]}={feature[1]}"
 
 
-TEXT_KEYS = _TextKeys()
+TEXT_KEYS = _Keys(_text)
 """Shared by all learners, as the key of a feature never changes."""
 
-_ITEM_KEYS = _ItemKeys()
+_ITEM_KEYS = _Keys(_item)
 
 
 def read_sentences(sentences: Iterable[Any]) -> Sentences:
@@ -216,7 +215,7 @@ def number_of(name: Any, value: Any) -> float:
 
 
 def _read_matrix(matrix: np.ndarray) -> Sentences:
-    """Return a sentence whose tokens are rows of numbers; the columns are named 0, 1, 2, ..."""
+    """Return a sentence whose tokens are rows of numbers; columns are named by their numbers."""
     if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
         raise FeatureError(
             f"a sentence is an array of shape {matrix.shape} and dtype {matrix.dtype}: use numbers "

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 from river import datasets
-from sklearn.svm import SVC
 
 from streamsvm import (
     LaRankClassifier,
@@ -29,6 +28,7 @@ from streamsvm import (
     kernels,
     predict_then_learn_many,
 )
+from tests.benchmarks.svc import fastest_svc
 from tests.golden import problems
 from tests.golden.problems import FOLDER, Problem
 
@@ -71,13 +71,7 @@ def row_of(name: str, model: Any, problem: Problem) -> str:
 
 def svc_row(problem: Problem) -> str:
     """Return the row of scikit-learn's SVC, or of its extension's."""
-    name, svc_class = "SVC", SVC
-    try:
-        from sklearnex import svm
-
-        name, svc_class = "SVC, intelex", svm.SVC
-    except ImportError:
-        pass
+    name, svc_class = fastest_svc()
     x, x_test = problem.x.astype(float), problem.x_test.astype(float)
     svc = svc_class(C=problem.C, gamma=problem.kernel.gamma, cache_size=500)
     _, learn = seconds_of(lambda: svc.fit(x, problem.y))

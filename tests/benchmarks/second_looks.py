@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
-from sklearn.svm import SVC
 
 from streamsvm import LaRankClassifier, LASVMClassifier, kernels
+from tests.benchmarks.svc import fastest_svc
 from tests.golden import problems
 from tests.golden.problems import FOLDER, Problem
 
@@ -68,13 +68,7 @@ def run(problem: Problem, order: np.ndarray, cls: Any, reserve: int | None, **ho
 
 def libsvm(problem: Problem) -> str:
     """Return a row of the table for scikit-learn's SVC, or that of its extension."""
-    name, svc_class = "SVC", SVC
-    try:
-        from sklearnex import svm
-
-        name, svc_class = "SVC, intelex", svm.SVC
-    except ImportError:
-        pass
+    name, svc_class = fastest_svc()
     x = problem.x.astype(float)
     start = time.process_time()
     svc = svc_class(C=problem.C, gamma=problem.kernel.gamma, cache_size=500).fit(x, problem.y)

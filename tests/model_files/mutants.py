@@ -9,6 +9,7 @@ hang. The last line printed says which mutant it was.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import random
@@ -209,7 +210,7 @@ def use(model: Any) -> None:
     last = list(model.steps.values())[-1] if hasattr(model, "steps") else model
     of_sequences = hasattr(last, "inference")
     for x, y in EVENTS:
-        try:
+        with contextlib.suppress(StreamSVMError):
             if of_sequences:
                 model.predict_one([x, ["a0"], x])
                 model.learn_one([x, ["a0"], x], [y, (last.classes or [y])[0], y])
@@ -219,8 +220,6 @@ def use(model: Any) -> None:
                 label = last.classes[y % len(last.classes)] if last.classes else bool(y)
                 model.predict_proba_one(x)
                 model.learn_one(x, label)
-        except StreamSVMError:
-            pass
     if hasattr(last, "finish") and of_sequences:
         last.finish(max_passes=2)
     if hasattr(last, "kernel_"):

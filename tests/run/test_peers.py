@@ -1,5 +1,6 @@
 """Members of a group that die at the worst moments: each message is learnt by one of them, once."""
 
+import contextlib
 import json
 import random
 
@@ -84,12 +85,8 @@ def learn(consumer, path, peers, monkeypatch, kill_at=None, after=1):
         elif kill_at is not None:
             patch.setattr(source, "settled", hooked(source.settled, kill_at == MOMENTS[1]))
         saved = Checkpoint(path, every=40, peers=peers)
-        try:
+        with contextlib.closing(saved), contextlib.suppress(KilledError):
             Run(source, LASVMClassifier(max_support_vectors=20), checkpoint=saved).execute()
-        except KilledError:
-            pass
-        finally:
-            saved.close()
 
 
 def learnt(folder):

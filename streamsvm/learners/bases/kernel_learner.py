@@ -264,10 +264,14 @@ class KernelLearner(KernelInspection):
         float64 (n,): C times class weight times example weight.
 
         """
+        return self._costs_now(signs) * weights
+
+    def _costs_now(self, signs: np.ndarray) -> np.ndarray:
+        """Return C times the class weight that examples of these signs would have now."""
         if not isinstance(self.class_weight, dict):
-            return self._C * weights
+            return np.full(len(signs), self._C)
         factors = [float(self.class_weight.get(self._labels.label(s), 1.0)) for s in signs.tolist()]
-        return self._C * np.array(factors) * weights
+        return self._C * np.array(factors)
 
     def _costs_of(self, y: np.ndarray, labels: LabelColumn) -> np.ndarray:
         """Return C times the class weight of each row."""

@@ -191,23 +191,8 @@ class LaRankModel(ReserveLearner):
             return "kept"
         return covered_by(self.window, self.max_support_vectors, "project")
 
-    def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the C_i that examples of these signs and weights would have now.
-
-        Parameters
-        ----------
-        signs
-            float64 (n,): +1 or -1; for several classes their numbers 0, 1, ...
-        weights
-            float64 (n,): example weights, at least 0.
-
-        Returns
-        -------
-        float64 (n,): C times class weight times example weight.
-
-        """
-        labels = LabelColumn(signs.astype(np.int64), self._labels.seen)
-        return self._costs_of(signs, labels) * weights
+    def _costs_now(self, signs: np.ndarray) -> np.ndarray:
+        return self._costs_of(signs, LabelColumn(signs.astype(np.int64), self._labels.seen))
 
     def kept_gap(self) -> KeptGap:
         """Return the measured duality gap on the examples kept.

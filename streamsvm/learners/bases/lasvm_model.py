@@ -219,24 +219,10 @@ class LASVMModel(ReserveLearner):
         # `super()` would take as long as what is called.
         ReserveLearner._after_event(self, path, sign, box)
 
-    def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the C_i that examples of these signs and weights would have now.
-
-        Parameters
-        ----------
-        signs
-            float64 (n,): +1 or -1; for several classes their numbers 0, 1, ...
-        weights
-            float64 (n,): example weights, at least 0.
-
-        Returns
-        -------
-        float64 (n,): C times class weight times example weight.
-
-        """
+    def _costs_now(self, signs: np.ndarray) -> np.ndarray:
         if self.class_weight != "balanced":
-            return super().boxes_now(signs, weights)
-        return self._balanced_costs()[self._side_of(signs)] * weights
+            return super()._costs_now(signs)
+        return self._balanced_costs()[self._side_of(signs)]
 
     def _balanced_costs(self) -> np.ndarray:
         return self._C * self._counts.sum() / (len(self._counts) * np.maximum(self._counts, 1.0))

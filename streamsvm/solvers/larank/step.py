@@ -271,6 +271,23 @@ def _is_kept(state, number):
 
 
 @compiled
+def _values_of_block(state, kernel, rows, size, d, alone):
+    """Fill state.block for rows, unless they are `alone` in their batch and it is ready.
+
+    Return the cycles that each of them cost.
+    """
+    info = state.info[0]
+    began = cycles()
+    if alone and info.ready == -info.n < 0:
+        # Computed before, for predictions or by threads: see `ready` of `state.INFO`.
+        began -= assumed_cycles(d, size * info.n)
+    else:
+        stores.values(kernel, state.store, rows, size, d, np.int64(0), info.n, state.block)
+    info.ready = 0
+    return (cycles() - began) // size
+
+
+@compiled
 def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
     """Learn rows one after the other, with the kernel values of a block computed together.
 
@@ -302,14 +319,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
         info = state.info[0]
         n_block = info.n
         rows = part(x, start, start + size)
-        began = cycles()
-        if n_rows == size and info.ready == -n_block < 0:
-            # Computed before, for predictions or by threads: see `ready` of `state.INFO`.
-            began -= assumed_cycles(d, size * n_block)
-        else:
-            stores.values(kernel, state.store, rows, size, d, np.int64(0), n_block, state.block)
-        info.ready = 0
-        share = (cycles() - began) // size
+        share = _values_of_block(state, kernel, rows, size, d, n_rows == size)
         for r in range(size):
             at = start + r
             began = cycles() - share

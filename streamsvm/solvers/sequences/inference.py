@@ -7,6 +7,7 @@ is learnt: an interruption must not leave weights without the patterns that they
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
@@ -45,7 +46,7 @@ def longest_of(first: np.ndarray) -> int:
     return int(np.diff(first).max(initial=0))
 
 
-class Inference:
+class Inference(ABC):
     """What both kinds of inference share; a subclass names its compiled functions."""
 
     _steps: ClassVar[Any]
@@ -54,9 +55,9 @@ class Inference:
     """The module with `kept_gap`, `other_gap` and `learn_again`."""
 
     @staticmethod
+    @abstractmethod
     def _grown(patterns: Any, longest: int) -> Any:
         """Return the patterns with more room, for a sentence of up to so many tokens."""
-        raise NotImplementedError
 
     @staticmethod
     def _scratch(model: Model, patterns: Any, first: np.ndarray | None = None) -> tuple[Any, ...]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars
 import pyarrow as pa
 from river import preprocessing
 
@@ -51,13 +52,8 @@ def missing(_: Path) -> None:
     frames = [
         pd.DataFrame({"a": x, "b": [np.nan if v is None else v for v in b]}),
         pa.table({"a": x, "b": b}),
+        polars.DataFrame({"a": x, "b": b}),
     ]
-    try:
-        import polars
-
-        frames.append(polars.DataFrame({"a": x, "b": b}))
-    except ImportError:
-        pass
     one = StandardScaler() | SVMSGDClassifier()
     for value, other, label in zip(x, b, y, strict=True):
         one.learn_one({"a": value} | ({} if other is None else {"b": other}), label)
