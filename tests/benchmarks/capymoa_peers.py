@@ -18,17 +18,13 @@ _CLASSES = {
     "MOA ARF": "AdaptiveRandomForestClassifier",
     "MOA SRP": "StreamingRandomPatches",
     "MOA SAM-kNN": "SAMkNN",
-    "MOA SAM-kNN, raw": "SAMkNN",
 }
 NAMES = tuple(_CLASSES)
 
-WITH_SCALER = ("MOA SAM-kNN",)
-"""Nearest neighbours behind a scaler, as River's are."""
+COMPARES_ROWS = ("MOA SAM-kNN",)
+"""Strings are one-hot features for it, and a scaler is in front, as for River's neighbours."""
 
-NUMERIC = ("MOA SAM-kNN", "MOA SAM-kNN, raw")
-"""Those that compare rows, and so get strings as one-hot features."""
-
-_HOW = "python -m pip install capymoa (it needs no PyTorch here), and Java 17 or newer"
+_HOW = "python -m pip install 'capymoa>=0.15', and Java 17 or newer"
 
 
 def check() -> None:
@@ -72,8 +68,8 @@ class MOAClassifier(base.Classifier):
         categories["label"] = [str(label) for label in self._labels]
         self._schema = stream.Schema.from_custom([*features, "label"], "label", categories)
         # What is absent is missing for trees, and 0 where rows are compared.
-        self._absent = 0.0 if name in NUMERIC else np.nan
-        self._scaler = preprocessing.StandardScaler() if name in WITH_SCALER else None
+        self._absent = 0.0 if name in COMPARES_ROWS else np.nan
+        self._scaler = preprocessing.StandardScaler() if name in COMPARES_ROWS else None
         make = getattr(importlib.import_module("capymoa.classifier"), _CLASSES[name])
         self._learner = make(schema=self._schema, random_seed=1)
 

@@ -169,7 +169,7 @@ _LEARNERS: dict[str, Callable[[bool], Any]] = {
     "PA": lambda several: _scaled(linear_model.PAClassifier(), several),
     "last label": lambda several: LastLabel(),
 }
-_NUMERIC = {*OURS, "KNN", "LR", "PA", *capymoa_peers.NUMERIC}
+_NUMERIC = {*OURS, "KNN", "LR", "PA", *capymoa_peers.COMPARES_ROWS}
 """Learners that get text as one-hot features."""
 
 
