@@ -51,14 +51,19 @@ def by_events(model, x, y):
 def test_the_choice_is_that_of_the_twin():
     wrong = np.random.default_rng(0).random((4, 3000)) < np.array([[0.3], [0.2], [0.25], [0.2]])
     wrong[0, 1000:1500], wrong[1, 1500:2000] = False, True
-    chosen, faded = slow_choice(wrong, step.FADE, step.LEAD)
-    state = AdaptiveSVMClassifier()._new_state(0)
-    found = np.zeros(3000, np.int64)
-    bits = (wrong * (1 << np.arange(4))[:, None]).sum(axis=0)
-    step.follow(*state, bits, np.ones(3000, bool), found)
+    chosen, faded = slow_choice(wrong, step.FADE, step.LEAD, 50)
+    state, found = AdaptiveSVMClassifier()._new_state(0), []
+    for part in np.split(wrong, 60, axis=1):
+        used = int(state.info[adaptive_state.IN_USE])
+        found += [used] * 50
+        for m in range(4):
+            if m != used:
+                step.fade(state, m, part[m])
+        step.note_predictions(state, part[used])
+        step.choose(state)
     np.testing.assert_array_equal(found, chosen)
     np.testing.assert_allclose(state.faded, faded, rtol=1e-12)
-    assert len(set(chosen)) >= 3
+    assert len(set(found)) >= 3
     assert state.info[adaptive_state.N] == 3000
     assert state.info[adaptive_state.N_WRONG] == wrong[chosen, np.arange(3000)].sum()
 
@@ -155,7 +160,8 @@ def test_when_scales_change_the_other_models_follow_and_forget_nothing():
     assert first._factors[1] < 0.5 * before[1]
     for other in others:
         np.testing.assert_array_equal(other._factors, first._factors)
-        assert other.n_examples == first.n_examples
+        # They learn 32 examples together.
+        assert other.n_examples == 4500 - 4500 % 32
 
 
 def test_features_that_come_later_and_weights():

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays, Range, rows_as_arrays
-from streamsvm.support.rows import Rows, SparseRows, cut, joined, shape, taken
+from streamsvm.support.rows import Rows, SparseRows, joined, shape, taken
 
 _PREFIX = "recent_"
 
@@ -23,7 +23,11 @@ class Examples(NamedTuple):
     def last(self, n: int) -> Examples:
         """Return the last n of them."""
         first = max(0, len(self.classes) - n)
-        x = cut(self.x, first, len(self.classes))
+        if not first:
+            return self
+        # Sparse rows as copies: a view has the entries of all rows, and cannot be joined.
+        is_sparse = isinstance(self.x, SparseRows)
+        x = taken(self.x, np.arange(first, len(self.classes))) if is_sparse else self.x[first:]
         return Examples(x, self.classes[first:], self.weights[first:], self.wrong[first:])
 
 
@@ -59,15 +63,13 @@ class RecentRows:
         self._join_events(shape(x)[1])
         self._blocks.append(Examples(own, classes.astype(np.int64), np.copy(weights), wrong))
         self._n += len(classes)
-        if self._n >= 2 * self.most:
-            self.last(self.most, shape(x)[1])
+        self._forget(shape(x)[1])
 
     def add_one(self, row: Rows, place: int, weight: float, is_wrong: bool) -> None:
         """Keep one example, whose row is not copied."""
         self._events.append((row, place, weight, is_wrong))
         self._n += 1
-        if self._n >= 2 * self.most:
-            self.last(self.most, shape(row)[1])
+        self._forget(shape(row)[1])
 
     def _join_events(self, d: int) -> None:
         """Make one block of the events that came one by one."""
@@ -81,16 +83,30 @@ class RecentRows:
             self._events, self._blocks = [], [*self._blocks, block]
 
     def last(self, n: int, d: int) -> Examples:
-        """Return the last n examples, or all if there are fewer, over d features."""
+        """Return the last n examples, at most `most`, or all if there are fewer.
+
+        Their rows are over d features.
+        """
         self._join_events(d)
-        if not self._blocks:
+        blocks: list[Examples] = []
+        # Of what there is beyond `most`, a copy or a file knows nothing.
+        missing = min(n, self.most)
+        for block in reversed(self._blocks):
+            if missing > 0:
+                blocks.append(block.last(missing))
+                missing -= len(block.classes)
+        if not blocks:
             nothing = np.zeros(0)
             rows = np.zeros((0, d), np.float32)
             return Examples(rows, nothing.astype(np.int64), nothing, nothing.astype(bool))
-        facts = [np.concatenate(parts) for parts in list(zip(*self._blocks, strict=True))[1:]]
-        whole = Examples(joined([block.x for block in self._blocks], d), *facts).last(self.most)
-        self._blocks, self._n = [whole], len(whole.classes)
-        return whole.last(n)
+        blocks.reverse()
+        facts = [np.concatenate(parts) for parts in list(zip(*blocks, strict=True))[1:]]
+        return Examples(joined([block.x for block in blocks], d), *facts)
+
+    def _forget(self, d: int) -> None:
+        """Keep the last `most` examples only, if there are twice as many."""
+        if self._n >= 2 * self.most:
+            self._blocks, self._n = [self.last(self.most, d)], self.most
 
     def as_arrays(self, d: int) -> dict[str, np.ndarray]:
         """Return the examples as arrays for a file; none before the first one."""
