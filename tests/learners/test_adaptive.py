@@ -17,6 +17,7 @@ from streamsvm.errors import ModelFileError, ParameterError
 from streamsvm.learners.bases.recent_rows import RecentRows
 from streamsvm.solvers.adaptive import state as adaptive_state
 from streamsvm.solvers.adaptive import step
+from streamsvm.support.rows import SparseRows, dense
 from tests.learners.test_all_learners import content
 from tests.reference.slow_adaptive import slow_choice
 
@@ -164,6 +165,35 @@ def test_when_scales_change_the_other_models_follow_and_forget_nothing():
         assert other.n_examples == 4500 - 4500 % 32
 
 
+def fields(n, turn):
+    """Return rows on a board of 36 fields, too small for a wide kernel; later on two halves."""
+    x, _ = stream(n)
+    is_odd = np.floor(3.0 * x).sum(axis=1) % 2 == 1
+    return x, np.where(np.arange(n) < turn, is_odd, x[:, 0] > 0.0).astype(int)
+
+
+def test_models_that_err_far_more_sleep_until_errors_rise():
+    x, y = fields(3000, turn=2600)
+    one, many = AdaptiveSVMClassifier(), AdaptiveSVMClassifier()
+    learnt(many, x[:2590], y[:2590], parts=(1000,))
+    by_events(one, x[:2590], y[:2590])
+    assert content(one) == content(many)
+    asleep = many._state.asleep > 0
+    assert asleep.any() and not asleep[many._state.info[adaptive_state.IN_USE]]
+    behind = [2590 - member.n_examples for member in many._members]
+    for waiting, n, sleeps in zip(many._state.waiting, behind, asleep, strict=True):
+        # The last examples, of less than 32, are not counted yet, even by the one in use.
+        assert n in (0, 2590 % 32) if not sleeps else waiting == n > 32
+    before = [member.n_examples for member in many._members]
+    learnt(many, x[2590:], y[2590:], parts=(77,))
+    by_events(one, x[2590:], y[2590:])
+    assert content(one) == content(many)
+    assert (many._state.asleep < asleep).any() or many.n_drifts
+    for member, n in zip(many._members, before, strict=True):
+        # Of what came while it slept, a model learns no more than what is kept.
+        assert many.n_drifts or member.n_examples <= n + 1024 + 410
+
+
 def test_features_that_come_later_and_weights():
     x, y = stream(200)
     one, many = AdaptiveSVMClassifier(), AdaptiveSVMClassifier()
@@ -242,6 +272,17 @@ def test_the_command_reports_drifts(tmp_path, capsys):
     said = capsys.readouterr().out
     assert re.search(r"^ +drifts +1, the last at example 2,\d+", said, re.MULTILINE)
     assert re.search(r"^ +scale and gamma +.*best of \d on the first", said, re.MULTILINE)
+
+
+def test_recent_sparse_rows_are_the_last_ones():
+    kept = RecentRows(10)
+    rows = scipy_sparse.random(57, 9, 0.4, format="csr", random_state=0, dtype=np.float32)
+    for r in range(0, 57, 3):
+        part, no = rows[r : r + 3], np.zeros(3, bool)
+        x = SparseRows(part.indptr.astype(np.int64), part.indices, part.data, 9)
+        kept.add(x, no.astype(np.int64), np.ones(3), no)
+    for n in (10, 4):
+        np.testing.assert_array_equal(dense(kept.last(n, 9).x), rows[-n:].toarray())
 
 
 def test_recent_rows_are_the_last_ones():

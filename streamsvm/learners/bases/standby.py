@@ -74,3 +74,7 @@ def choose(learner: Any, n: int) -> None:
     elif n % SLEEP_EVERY == 0 and learner._members[0].n_examples >= RENEWED_AT[-1]:
         step.fall_asleep(state)
     step.choose(state)
+    if hasattr(learner, "_is_rehearsal_copy"):
+        # So that what each of them needs to predict is compiled.
+        state.asleep[:] = 0
+        state.info[IN_USE] = n // EVERY % len(learner._members)
