@@ -27,8 +27,8 @@ from streamsvm.learners.bases import (
     standby,
 )
 from streamsvm.learners.bases.event_path import Bound
+from streamsvm.learners.bases.kept_examples import WRONG, Examples, KeptExamples
 from streamsvm.learners.bases.late_rows import row_after, rows_where
-from streamsvm.learners.bases.recent_rows import Examples, RecentRows
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.learners.bases.several_models import SeveralModels
 from streamsvm.learners.bases.standby import EVERY, RENEWED_AT
@@ -153,7 +153,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         # The first model alone, until `EVERY` examples were learnt; then one of each kind.
         self._members = []
         self._state = self._new_state(0)
-        self._recent = RecentRows(fresh_start.LENGTHS[-1])
+        self._recent = KeptExamples("recent_", WRONG, fresh_start.LENGTHS[-1])
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -184,7 +184,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         self.__dict__.update(changed)
         if len(labels.seen) == 3 and self._members:
             # Of other classes than before: they learn again what is kept.
-            self._begin_with(self._recent.last(self._recent.most, len(self._schema)))
+            self._begin_with(self._recent.examples(len(self._schema)))
             self._state.waiting[:] = self._state.asleep[:] = 0
         return change
 
@@ -262,7 +262,7 @@ class AdaptiveSVMClassifier(SeveralModels):
             kept = np.flatnonzero(learnt)
             if len(kept):
                 wrong = members.are_wrong(margins[kept], y[part][kept])
-                classes = self._places_of(labels[part].take(kept))
+                classes = labels[part].take(kept).places_in(self._labels.seen)
                 self._recent.add(rows_where(fresh, learnt), classes, w[part][kept], wrong)
                 self._state.waiting[:] += len(kept)
             start, seen = stop, seen + len(kept)
@@ -282,11 +282,6 @@ class AdaptiveSVMClassifier(SeveralModels):
         self._output.calibrate(
             self._calibration, self._labels, np.array([margin]), np.array([sign])
         )
-
-    def _places_of(self, labels: LabelColumn) -> np.ndarray:
-        """Return the index of each label among those seen."""
-        place_of = {label: i for i, label in enumerate(self._labels.seen)}
-        return labels.numbers(lambda label: place_of.get(label, 0)).astype(np.int64)
 
     def _diagonal(self, x: Rows) -> np.ndarray:
         # Not used: of an RBF kernel it is 1, and each model computes its own.

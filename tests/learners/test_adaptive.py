@@ -14,7 +14,7 @@ import streamsvm
 from streamsvm import AdaptiveSVMClassifier, LASVMClassifier
 from streamsvm.cli.main import main
 from streamsvm.errors import ModelFileError, ParameterError
-from streamsvm.learners.bases.recent_rows import RecentRows
+from streamsvm.learners.bases.kept_examples import WRONG, KeptExamples
 from streamsvm.solvers.adaptive import state as adaptive_state
 from streamsvm.solvers.adaptive import step
 from streamsvm.support.rows import SparseRows, dense
@@ -275,7 +275,7 @@ def test_the_command_reports_drifts(tmp_path, capsys):
 
 
 def test_recent_sparse_rows_are_the_last_ones():
-    kept = RecentRows(10)
+    kept = KeptExamples("recent_", WRONG, 10)
     rows = scipy_sparse.random(57, 9, 0.4, format="csr", random_state=0, dtype=np.float32)
     for r in range(0, 57, 3):
         part, no = rows[r : r + 3], np.zeros(3, bool)
@@ -286,7 +286,7 @@ def test_recent_sparse_rows_are_the_last_ones():
 
 
 def test_recent_rows_are_the_last_ones():
-    kept, facts = RecentRows(10), []
+    kept, facts = KeptExamples("recent_", WRONG, 10), []
     for i in range(57):
         row = np.full((1, 1 + i // 30), i, np.float32)
         if i % 3:
@@ -297,4 +297,4 @@ def test_recent_rows_are_the_last_ones():
     last = kept.last(4, 2)
     assert last.x[:, 0].tolist() == [53, 54, 55, 56] and last.x.shape == (4, 2)
     assert list(zip(*(part.tolist() for part in last[1:]), strict=True)) == facts[-4:]
-    assert len(kept.last(99, 2).classes) == 10 and len(RecentRows(5).last(3, 2).classes) == 0
+    assert len(kept.last(99, 2).classes) == 10 and len(kept.examples(2).classes) == 10

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from streamsvm.learners.bases import members
 from streamsvm.solvers.adaptive import step
 from streamsvm.solvers.adaptive.state import IN_USE
@@ -39,7 +37,7 @@ def catch_up(learner: Any) -> None:
     state, d, seen = learner._state, len(learner._schema), learner._labels.seen
     used = int(state.info[IN_USE])
     n = int(state.waiting[used])
-    predicted = learner._recent.last(n, d).wrong if n else np.zeros(0, bool)
+    predicted = learner._recent.last(n, d).marks > 0
     for m in range(len(members.KINDS)):
         waiting = int(state.waiting[m])
         if m == used or not waiting or state.asleep[m]:
