@@ -166,17 +166,12 @@ class KernelLearner(KernelInspection):
             if self._trial is not None:
                 labels = LabelColumn.of([self._labels.label_of_sign(sign)])
                 weights, numbers = np.array([path.weight]), np.array([n])
-                self._trial.add(row, self._places_of(labels), weights, numbers)
+                self._trial.add(row, labels.places_in(self._labels.seen), weights, numbers)
         elif self._scales is not None and n % stride(n - 1) == 0:
             self._scales.learn(path.row())
         # At powers of two, as in `kernel_batches.learn_rows`.
         if n & (n - 1) == 0:
             self._adapt(n)
-
-    def _places_of(self, labels: LabelColumn) -> np.ndarray:
-        """Return the index of each label among those seen; a batch may list later ones, too."""
-        place_of = {label: i for i, label in enumerate(self._labels.seen)}
-        return labels.numbers(lambda label: place_of.get(label, 0))
 
     def _learn_rows(
         self,
