@@ -192,6 +192,8 @@ class AdaptiveSVMClassifier(SeveralModels):
         """Replace the models by new ones that have learnt these examples."""
         first = members.new_first(self)
         if len(examples.classes):
+            if first._trial is not None:
+                first._trial.expect(len(examples.classes))
             members.learn_examples(first, examples, self._labels.seen)
         others = self._members[1:]
         self._members = [first]

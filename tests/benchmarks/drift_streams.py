@@ -2,9 +2,10 @@
 
 Each event is predicted, then learnt. Printed: progressive accuracy in percent of each learner on
 each stream; then means over all streams of those learners that took all, and over those streams
-that all learners took: accuracy, rank, and microseconds of processor time an event. Files of
-../shared/data are left out if they are not there. Linear learners and nearest neighbours get
-features standardised online, trees as they are, ours too.
+that all learners took: accuracy, rank, and microseconds of processor time an event; last, how long
+ours takes compared with one model and with a forest. Files of ../shared/data are left out if they
+are not there. Linear learners and nearest neighbours get features standardised online, trees as
+they are, ours too.
 
 ``--streams`` and ``--learners`` select some by name. ``--capymoa`` adds MOA's adaptive random
 forest, streaming random patches and SAM-kNN (`capymoa_peers`; CapyMOA and Java must be there).
@@ -248,6 +249,24 @@ def _mean_rows(found: dict[str, dict[str, Any]], columns: list[str], learners: l
         print(_row(name, [f"{of[c]:.{digits}f}" if c in of else "" for c in columns]))
 
 
+def _times(found: dict[str, dict[str, Any]]) -> None:
+    """Print how our several models compare in time with one of them, and with a forest."""
+    own = OURS[0]
+    for other in (OURS[1], "ARF"):
+        both = {
+            stream: (cells[own]["us"], cells[other]["us"])
+            for stream, cells in found.items()
+            if cells.get(own) and cells.get(other)
+        }
+        if both:
+            times = np.array(list(both.values()))
+            ratios = times[:, 0] / times[:, 1]
+            print(
+                f"{own} takes {times[:, 0].sum() / times[:, 1].sum():.2f} times as long as {other} "
+                f"in the mean, at most {ratios.max():.2f} times ({list(both)[ratios.argmax()]})"
+            )
+
+
 def _row(name: str, cells: list[str]) -> str:
     return f"| {name} | {' | '.join(cells)} |"
 
@@ -287,6 +306,7 @@ def main() -> None:
         cells = [f"**{cell}**" if cell == best else cell for cell in cells]
         print(_row(name, cells), flush=True)
     _means(found, given.learners)
+    _times(found)
 
 
 if __name__ == "__main__":

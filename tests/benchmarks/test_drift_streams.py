@@ -39,3 +39,15 @@ def test_means_leave_a_column_empty_that_has_gaps(capsys: pytest.CaptureFixture[
         "| mean rank among these 2 | 2.00 | 1.00 |",
         "| us an event, mean | 2 | 2 |",
     ]
+
+
+def test_times_are_compared_on_the_streams_that_both_took(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    one = {"adaptive": {"us": 200.0}, "LASVM or LaRank": {"us": 100.0}, "ARF": None}
+    found = {"x": one, "y": one | {"adaptive": {"us": 90.0}, "ARF": {"us": 900.0}}}
+    drift_streams._times(found)
+    assert capsys.readouterr().out.splitlines() == [
+        "adaptive takes 1.45 times as long as LASVM or LaRank in the mean, at most 2.00 times (x)",
+        "adaptive takes 0.10 times as long as ARF in the mean, at most 0.10 times (y)",
+    ]

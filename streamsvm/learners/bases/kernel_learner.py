@@ -277,7 +277,7 @@ class KernelLearner(KernelInspection):
 
     def _adapt(self, n: int) -> None:
         """Update gamma, class weights and the kind of rows after n examples, a power of two."""
-        follows = self.kernel is None and (self._trial is None or n < trial.FIRST)
+        follows = self.kernel is None and (self._trial is None or not self._trial.is_due(n))
         if follows and self._choice is None and n <= auto_gamma.LAST_SET:
             moments = auto_gamma.moments_of(self._moments, n) if self._sparse else self._moments
             gamma = auto_gamma.gamma_of(moments, n)
@@ -290,7 +290,7 @@ class KernelLearner(KernelInspection):
             if density.are_sparse(dense(rows)):
                 self._become_sparse_after(n)
         # Last, when it is known whether rows are sparse.
-        if self._trial is not None and trial.is_due(n):
+        if self._trial is not None and self._trial.is_due(n):
             # In one step, so that an interruption leaves no half of a model.
             self.__dict__.update(trial.decide(self, n))
         elif self._scales is not None:

@@ -106,11 +106,15 @@ class Trial(KeptExamples):
     def __init__(self, candidates: list[Candidate]) -> None:
         super().__init__(_PREFIX, NUMBER)
         self.candidates = candidates
+        self._first = FIRST
 
+    def is_due(self, n: int) -> bool:
+        """Tell whether the candidates are compared after n examples, a power of two."""
+        return self._first <= n <= LAST
 
-def is_due(n: int) -> bool:
-    """Tell whether the candidates are compared after n examples, a power of two."""
-    return FIRST <= n <= LAST
+    def expect(self, n: int) -> None:
+        """Skip the trials, of which nothing would remain, before the last one of n examples."""
+        self._first = max(FIRST, 1 << (n.bit_length() - 1))
 
 
 def decide(learner: Any, n: int) -> dict[str, Any]:

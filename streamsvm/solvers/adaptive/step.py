@@ -23,7 +23,7 @@ from streamsvm.solvers.adaptive.state import IN_USE, N_WRONG, AdaptiveState, N
 
 FADE = 0.997
 LEAD = 0.005
-AWAY = 0.05
+AWAY = 0.04
 LIMIT = 2.0
 
 
