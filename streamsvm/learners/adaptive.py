@@ -45,19 +45,20 @@ _log = logging.getLogger(__name__)
 class AdaptiveSVMClassifier(SeveralModels):
     """Online SVM for streams that drift: several models learn, and the best of late predicts.
 
-    Four models learn each example: `LASVMClassifier` for two classes, `LaRankClassifier` for more.
+    Four models learn the stream: `LASVMClassifier` for two classes, `LaRankClassifier` for more.
     The first finds scale and gamma of its RBF kernel itself. The second and third have 1/4 and 1/16
     of its gamma, so that the third is nearly linear, and ten times its C; the fourth has 4 times
     its gamma, and keeps the last 1,000 examples only. An event is predicted by the model that has
-    erred least of late.
+    erred least of late, which learns each example at once. The others learn 32 examples together;
+    one that errs far more sleeps, until errors become more.
 
     When errors become more, a fresh model learns the last 256, and now and then the last 1,024,
     examples. If it errs clearly less on the newer half of them, a drift is noticed: all models
     begin anew with these examples, and try scale and width again. A drift is logged.
 
-    It takes as much time and memory as its models together, and these keep the last `window`
-    examples at most. A feature missing from an event counts as 0; strings, None, NaN and infinities
-    raise `FeatureError` and do not change the model.
+    It takes as much memory as its models together, and these keep the last `window` examples at
+    most; about twice the time of one model. A feature missing from an event counts as 0; strings,
+    None, NaN and infinities raise `FeatureError` and do not change the model.
 
     Parameters
     ----------
