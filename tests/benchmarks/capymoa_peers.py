@@ -24,6 +24,9 @@ NAMES = tuple(_CLASSES)
 COMPARES_ROWS = ("MOA SAM-kNN",)
 """Strings are one-hot features for it, and a scaler is in front, as for River's neighbours."""
 
+MOST_FEATURES = 1000
+"""Ensembles of dense rows of more features, as of text, took gigabytes and seconds an event."""
+
 _HOW = "python -m pip install 'capymoa>=0.15', and Java 17 or newer"
 
 
