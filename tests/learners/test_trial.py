@@ -267,7 +267,7 @@ def test_files_that_contradict_themselves_are_refused(tmp_path):
     for change in (
         {"_factors": np.ones(9, np.float32)},
         {"_factors": np.full(5, np.nan, np.float32)},
-        {"_choice": trial.Choice(0, 1)},
+        {"_choice": trial.Choice(0, 1, True)},
         {"C_": -1.0},
         {"_n_learnt": np.array([60])},
     ):

@@ -58,6 +58,7 @@ class Choice(NamedTuple):
 
     n_candidates: int
     n_examples: int
+    is_scaled: bool
 
 
 def first_cost(C: Any) -> float:
@@ -181,10 +182,16 @@ def decide(learner: Any, n: int) -> dict[str, Any]:
         n_candidates += 1
     model, factors = best.model, best.factors
     changes = {name: model.__dict__[name] for name in ("_state", "kernel_", *learner._of_state)}
-    changes |= {"C_": model.C_, "_factors": factors, "_choice": Choice(n_candidates, n)}
+    choice = Choice(n_candidates, n, factors is not None)
+    changes |= {"C_": model.C_, "_factors": factors, "_choice": choice}
     if n == LAST:
-        examples.scales.begin_half()
-        changes |= {"_trial": None, "_scales": None if factors is None else examples.scales}
+        follows = choice.is_scaled or learner.scale == "auto"
+        scales = examples.scales if follows and not learner._sparse else None
+        if scales is not None:
+            if not choice.is_scaled:
+                scales.keep_weights()
+            scales.begin_half()
+        changes |= {"_trial": None, "_scales": scales}
     return changes
 
 
@@ -211,11 +218,11 @@ class _Examples:
         self._labels = LabelColumn(classes, list(learner._labels.seen))
         self._weights = weights
         self.scales = FeatureScales()
-        self.scales.learn(self._x)
-        moments = learner._moments
+        self.scales.learn_first(self._x)
+        # Of dense rows the moments are not asked: an outlier can ruin them.
+        self._rule = 0.0
         if learner._sparse:
-            moments = auto_gamma.moments_of(moments, n)
-        self._variance = float(moments[1].sum()) / n
+            self._rule = auto_gamma.gamma_of(auto_gamma.moments_of(learner._moments, n), n)
         # Rows that come again, in further epochs, are not counted: all candidates know them.
         self._is_new = np.zeros(learner._trial.n_examples, bool)
         self._is_new[np.unique(self._numbers, return_index=True)[1]] = True
@@ -225,8 +232,8 @@ class _Examples:
         """Return a candidate that has learnt the examples."""
         learner, x = self._learner, self._x
         factors = self.scales.factors() if candidate.is_scaled else None
-        variance = self._variance if factors is None else _total(x, factors)
-        gamma = candidate.width * auto_gamma.gamma_for(variance, shape(x)[1])
+        rule = self._rule or auto_gamma.gamma_for(self.scales.total(factors), shape(x)[1])
+        gamma = candidate.width * rule
         model = _learner_like(learner, gamma, candidate.C)
         rows = scaled_rows(x, factors)
         # As much room as the learner needed, at once: to grow takes as long as to learn so few.
@@ -241,7 +248,9 @@ class _Examples:
 def content_of(learner: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return what a file of a learner holds of its trial: JSON values and arrays."""
     choice, factors = learner._choice, learner._factors
-    content: dict[str, Any] = {} if choice is None else {"trial": list(choice)}
+    content: dict[str, Any] = {}
+    if choice is not None:
+        content = {"trial": [choice.n_candidates, choice.n_examples], "scaled": choice.is_scaled}
     if choice is not None and learner.C == "auto":
         content["C_"] = learner.C_
     arrays = {} if factors is None else {"factors": factors}
@@ -259,7 +268,10 @@ def read_content(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> 
         values = content["trial"]
         if not isinstance(values, list) or len(values) != 2:
             raise ValueError("trial is no list of two numbers")
-        learner._choice = Choice(*(as_int("trial", value, 1) for value in values))
+        # Older files have factors only if scaled rows were chosen.
+        is_scaled = bool(content.get("scaled", "factors" in arrays))
+        n_candidates, n_examples = (as_int("trial", value, 1) for value in values)
+        learner._choice = Choice(n_candidates, n_examples, is_scaled)
         if learner.C == "auto":
             learner.C_ = check_positive("C_", as_float("C_", content.get("C_")))
     if "factors" in arrays:
@@ -268,7 +280,7 @@ def read_content(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> 
             raise ValueError("factors are of more features than there are")
         field = Field((n_factors,), np.float32, range=Range(1e-31, 1e31))
         learner._factors = arrays.take("factors", field, {})
-        learner._scales = FeatureScales.read(arrays, d)
+    learner._scales = FeatureScales.read(arrays, d)
     if _PREFIX + "y" in arrays and learner._trial is not None and n < LAST:
         learner._trial.read(arrays, d, len(classes))
         if learner._trial.n_examples < n:
@@ -289,9 +301,3 @@ def _learner_like(learner: Any, gamma: float, C: float) -> Any:
         # A learner without a seed of its own and its copies must go on with the same draws.
         model._draws = learner._draws.copy()
     return model
-
-
-def _total(x: Any, factors: np.ndarray) -> float:
-    """Return the sum of the variances of scaled features."""
-    is_flag = factors == 1.0
-    return float((~is_flag).sum() + x[:, is_flag].var(axis=0, dtype=np.float64).sum())
