@@ -215,7 +215,12 @@ class _Examples:
         self._learner = learner
         x, classes, weights, self._numbers = learner._trial.examples(len(learner._schema))
         self._x: Any = sparse(x) if learner._sparse else x
-        self._labels = LabelColumn(classes, list(learner._labels.seen))
+        seen = list(learner._labels.seen)
+        self._labels = LabelColumn(classes, seen)
+        # A model of the adaptive learner may begin with examples that lack some classes, or have
+        # them in another order: a candidate must number them as the learner does.
+        came = classes[np.sort(np.unique(classes, return_index=True)[1])]
+        self._known = [] if np.array_equal(came, np.arange(len(seen))) else seen
         self._weights = weights
         self.scales = FeatureScales()
         self.scales.learn_first(self._x)
@@ -235,6 +240,8 @@ class _Examples:
         rule = self._rule or auto_gamma.gamma_for(self.scales.total(factors), shape(x)[1])
         gamma = candidate.width * rule
         model = _learner_like(learner, gamma, candidate.C)
+        for label in self._known:
+            model._add_class(label)
         rows = scaled_rows(x, factors)
         # As much room as the learner needed, at once: to grow takes as long as to learn so few.
         model._grow_for(learner._state.store.entered.size, shape(x)[1])
