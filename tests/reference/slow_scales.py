@@ -14,7 +14,8 @@ class SlowScale:
         tail = (len(first) - 1) // 50
         inner = np.sort(first.astype(float))[tail : len(first) - tail]
         width = inner[-1] - inner[0]
-        beyond = 10.0 * width if width else np.inf
+        steps = np.sort(np.abs(np.diff(first.astype(float))))
+        beyond = 10.0 * width if 30.0 * steps[len(steps) // 2] > width else np.inf
         self.low, self.high = inner[0] - beyond, inner[-1] + beyond
         self.n_far = 0.0
         self.feature = SlowFeature(10.0)

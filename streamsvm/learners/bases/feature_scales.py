@@ -21,16 +21,16 @@ HALF = 512
 _CLIP = 10.0
 _ALIKE = 1.5
 """Scales within this factor are taken for one."""
-_CHANGED = 3.0
+_CHANGED = 10.0
 """If rows were best as they are, the scale of a feature has changed beyond this factor."""
 _MUCH_SMALLER = 30.0
 """The same for one that is smaller than in the trial: what is constant for long seems to shrink."""
 _SMALLEST, _LARGEST = 1e-30, 1e30
 
-LOW, HIGH, FAR, MIDDLE = range(4)
-"""The rows of limits, float64 (4, features): values below or above are outliers; how many there
-were of late; and how far the quartiles of the first values were apart."""
-N_LIMITS = 4
+LOW, HIGH, FAR = range(3)
+"""The rows of limits, float64 (3, features): values below or above are outliers; and how many there
+were of late."""
+N_LIMITS = 3
 NO_LIMIT = 1e300
 """Beyond any value of a row."""
 
@@ -38,6 +38,9 @@ _TAIL = 50
 """One value of so many at either end may be an outlier."""
 _BEYOND = 10.0
 """Limits are so many times the width of the others away from them."""
+_STEADY = 30.0
+"""If half of the steps from a value to the next are smaller than the width divided by this, what is
+far away may be what the feature is about: a rare word, which a scaler has moved a little."""
 _MANY = 8.0
 """So many outliers of late are none."""
 _FADE = 0.25
@@ -69,14 +72,18 @@ def _learn_columns(x, statistics, is_flag, limits, clip):
 def limits_of(x: np.ndarray) -> np.ndarray:
     """Return the limits of features, float64 (N_LIMITS, d), given their first values (n, d).
 
-    A feature that has one value almost always, such as a rare word, has no limits.
+    A feature that has nearly one value most of the time has no limits.
     """
-    limits = np.zeros((N_LIMITS, x.shape[1]))
-    last = x.shape[0] - 1
-    places = [last // _TAIL, last // 4, last - last // 4, last - last // _TAIL]
-    low, quarter, three, high = np.partition(x, places, axis=0)[places].astype(np.float64)
-    beyond = np.where(high > low, _BEYOND * (high - low), NO_LIMIT)
-    limits[LOW], limits[HIGH], limits[MIDDLE] = low - beyond, high + beyond, three - quarter
+    limits, last = np.zeros((N_LIMITS, x.shape[1])), x.shape[0] - 1
+    limits[LOW], limits[HIGH] = -NO_LIMIT, NO_LIMIT
+    if last > 0:
+        places = [last // _TAIL, last - last // _TAIL]
+        low, high = np.partition(x, places, axis=0)[places].astype(np.float64)
+        with np.errstate(over="ignore"):
+            steps = np.partition(np.abs(np.diff(x, axis=0)), last // 2, axis=0)[last // 2]
+        varies = _STEADY * steps > high - low
+        beyond = _BEYOND * (high - low)
+        limits[LOW, varies], limits[HIGH, varies] = (low - beyond)[varies], (high + beyond)[varies]
     return limits
 
 
@@ -151,10 +158,22 @@ class FeatureScales:
         """Let the `HALF` rows that come next count as much as all rows so far."""
         self.statistics[COUNT] = np.minimum(self.statistics[COUNT], HALF)
 
-    def total(self, factors: np.ndarray | None) -> float:
-        """Return the sum of the variances of features that are multiplied by factors."""
-        scales = 1.0 if factors is None else factors.astype(np.float64) ** 2
-        return float((scales * self.statistics[VARIANCE]).sum())
+    def total(self, factors: np.ndarray | None, plain: np.ndarray) -> float:
+        """Return the sum of the variances of features that are multiplied by factors.
+
+        Parameters
+        ----------
+        factors
+            float32 (d,); None: rows are taken as they are. Then what features without limits are
+            about may be far away, and counts as it is.
+        plain
+            float64 (d,): the variances of all values.
+
+        """
+        variance = self.statistics[VARIANCE]
+        if factors is None:
+            return float(np.where(self._have_limits, variance, plain).sum())
+        return float((factors.astype(np.float64) ** 2 * variance).sum())
 
     def factors(self) -> np.ndarray:
         """Return what each feature is multiplied by, float32 (d,): 1 if it is not scaled."""
@@ -164,18 +183,27 @@ class FeatureScales:
         factors = np.where(has_scale, weights / np.where(has_scale, deviations, 1.0), 1.0)
         return np.clip(factors, _SMALLEST, _LARGEST).astype(np.float32)
 
-    def are_alike(self) -> bool:
+    def are_alike(self, plain: np.ndarray) -> bool:
         """Tell whether features have about one scale, as behind a `StandardScaler`.
 
         Those of only zeros and ones have the scale 1, which they keep.
+
+        Parameters
+        ----------
+        plain
+            float64 (d,): the variances of all values, as for `total`.
+
         """
-        factors = self.factors()[self.statistics[VARIANCE] > 0.0]
-        return factors.size == 0 or not differ(factors / factors[0])
+        variance = np.where(self._have_limits, self.statistics[VARIANCE], plain)
+        scales = np.sqrt(variance[(variance > 0.0) & ~self.is_flag])
+        if self.is_flag[variance > 0.0].any():
+            scales = np.append(scales, 1.0)
+        return scales.size == 0 or not differ(scales / scales[0])
 
     def keep_weights(self) -> None:
         """Let each feature weigh as much later as it does now, in rows as they are.
 
-        A feature that has one value almost always may weigh as much as the others do on average:
+        A feature that has nearly one value most of the time may weigh what others do on average:
         how much it varies is not known yet.
         """
         variance = self.statistics[VARIANCE]
@@ -203,7 +231,7 @@ class FeatureScales:
         if self.weights is None:
             return factors if differ(factors / before) else None
         # What seldom varies may seem to have become smaller by chance.
-        factors = np.where(self.limits[MIDDLE] > 0.0, factors, np.minimum(factors, 1.0))
+        factors = np.where(self._have_limits, factors, np.minimum(factors, 1.0))
         ratio = factors / before
         much = np.where(factors > 1.0, _MUCH_SMALLER, _CHANGED)
         has_changed = (ratio < 1.0 / _CHANGED) | (ratio > much)

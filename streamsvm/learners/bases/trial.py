@@ -169,7 +169,7 @@ def decide(learner: Any, n: int) -> dict[str, Any]:
     candidates = learner._trial.candidates
     if learner._sparse:
         candidates = list(dict.fromkeys(c._replace(is_scaled=False) for c in candidates))
-    elif learner.scale == "auto" and examples.scales.are_alike():
+    elif learner.scale == "auto" and examples.scales.are_alike(examples.variances):
         candidates = [c for c in candidates if not c.is_scaled]
     best = examples.tried(candidates[0])
     for candidate in candidates[1:]:
@@ -224,10 +224,10 @@ class _Examples:
         self._weights = weights
         self.scales = FeatureScales()
         self.scales.learn_first(self._x)
-        # Of dense rows the moments are not asked: an outlier can ruin them.
-        self._rule = 0.0
+        moments = learner._moments
         if learner._sparse:
-            self._rule = auto_gamma.gamma_of(auto_gamma.moments_of(learner._moments, n), n)
+            moments = auto_gamma.moments_of(moments, n)
+        self.variances = np.pad(moments[1] / n, (0, len(learner._schema) - moments.shape[1]))
         # Rows that come again, in further epochs, are not counted: all candidates know them.
         self._is_new = np.zeros(learner._trial.n_examples, bool)
         self._is_new[np.unique(self._numbers, return_index=True)[1]] = True
@@ -237,8 +237,11 @@ class _Examples:
         """Return a candidate that has learnt the examples."""
         learner, x = self._learner, self._x
         factors = self.scales.factors() if candidate.is_scaled else None
-        rule = self._rule or auto_gamma.gamma_for(self.scales.total(factors), shape(x)[1])
-        gamma = candidate.width * rule
+        if learner._sparse:
+            variance = float(self.variances.sum())
+        else:
+            variance = self.scales.total(factors, self.variances)
+        gamma = candidate.width * auto_gamma.gamma_for(variance, shape(x)[1])
         model = _learner_like(learner, gamma, candidate.C)
         for label in self._known:
             model._add_class(label)
