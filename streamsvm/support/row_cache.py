@@ -37,7 +37,6 @@ _VALUES_PER_CACHE_LINE = 16
 HITS, MISSES, EXTENDED, COMPUTED = range(4)
 """Indices of `counts`: lines found complete, missing, and extended; kernel values computed."""
 
-
 ON_TRIAL, KEPT, USED, AT_ONCE = range(4)
 """Indices of `state`: lines on trial; calls of `keep`; lines that were used, from the last one; how
 many may be used for rows on trial, too, or 0: no row is put on trial."""
@@ -119,8 +118,7 @@ def resized(cache: RowCache, capacity: int, n_features: int, budget: int) -> Row
     # Lines are used from the last one: the newest row gets the first of so many.
     first = n_lines - len(newest_first)
     lengths, slots = cache.length[newest_first], cache.slot_of[newest_first]
-    moved = zip(newest_first, lengths.tolist(), strict=True)
-    for line, (old, length) in enumerate(moved, first):
+    for line, (old, length) in enumerate(zip(newest_first, lengths.tolist(), strict=True), first):
         new.values[line, :length] = cache.values[old, :length]
     new.length[first:], new.slot_of[first:] = lengths, slots
     new.line_of[slots] = np.arange(first, n_lines)
