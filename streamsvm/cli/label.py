@@ -37,7 +37,8 @@ LEARNERS: dict[str, type] = {
     "perceptron": SequencePerceptron,
 }
 
-_PARAMETERS = ("inference", "order", "C", "max_classes", "seed")
+_PARAMETERS = ("inference", "order", "C", "window", "max_support_patterns", "max_features",
+               "max_classes", "seed")  # fmt: skip
 _FOLLOWED = ("dual", "gap", "averaged_gap", "certificate", "kappa")
 _FORMATS = {"seconds": ".3f", **dict.fromkeys(_FOLLOWED, ".4g")}
 
@@ -90,6 +91,25 @@ def add_learner_options(learner: argparse._ArgumentGroup) -> None:
     learner.add_argument("--inference", choices=("greedy", "exact"), help="default greedy")
     learner.add_argument("--order", type=whole(0), help="labels before a token that count")
     learner.add_argument("--C", type=positive, help="cost of a wrong label; default .1")
+    learner.add_argument(
+        "--window",
+        type=whole(1),
+        metavar="N",
+        help="of larank: keep patterns of the last so many examples, which are tokens with greedy "
+        "inference, and sentences with exact inference; default: patterns of any age",
+    )
+    learner.add_argument(
+        "--max-support-patterns",
+        type=whole(2),
+        metavar="N",
+        help="of larank: keep so many patterns; default: no limit, memory grows with the stream",
+    )
+    learner.add_argument(
+        "--max-features",
+        type=whole(1),
+        metavar="N",
+        help="different features to learn, of which each takes memory; default 8388608",
+    )
     learner.add_argument(
         "--max-classes", type=whole(2), metavar="N", help="different labels; default 1000"
     )
@@ -241,16 +261,29 @@ def _model(options: argparse.Namespace, loaded: Any) -> Any:
         if not fits or not isinstance(steps[1], SequenceLearner):
             raise ParameterError(f"{options.model} holds no model that `streamsvm label` saved")
         return model
-    cls = LEARNERS[options.learner or "larank"]
+    learner = options.learner or "larank"
+    cls = LEARNERS[learner]
+    known = inspect.signature(cls).parameters
     for name in given:
-        if name not in inspect.signature(cls).parameters:
-            raise ParameterError(f"--{name}: {options.learner} does not take it")
+        if name not in known:
+            takers = [n for n, c in LEARNERS.items() if name in inspect.signature(c).parameters]
+            raise ParameterError(
+                f"--{name.replace('_', '-')}: {learner} does not take it; "
+                f"it is for {', '.join(takers)}"
+            )
     if cls is LaRankSequenceLabeler:
         given.setdefault("seed", 0)
-    template = None
-    if options.features is not None:
-        template = Path(options.features).read_text(encoding="utf-8")
-    return Chain(template) | cls(**given)
+    return Chain(_template(options.features)) | cls(**given)
+
+
+def _template(file: str | None) -> str | None:
+    """Return the text of a file of templates, if there is one."""
+    if file is None:
+        return None
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ParameterError(f"--features {file} is not UTF-8: save it as UTF-8") from error
 
 
 def _source(options: argparse.Namespace) -> Any:

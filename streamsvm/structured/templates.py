@@ -20,7 +20,7 @@ from streamsvm._compile import compiled, compiled_within
 from streamsvm.errors import ParameterError
 from streamsvm.structured.sentences import key_of
 
-_MACRO = re.compile(r"%x\[\s*(-?\d+)\s*,\s*([^\],\s]+)\s*\]")
+_MACRO = re.compile(r"%x\[\s*(-?\d{1,9})\s*,\s*([^\],\s]+)\s*\]")
 _FURTHEST = 100
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -53,7 +53,7 @@ def read_templates(text: str) -> list[Template]:
 
     """
     found = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         line = line.strip()
         if not line or line.startswith("#") or line == "B":
             continue

@@ -35,6 +35,8 @@ def _files(tmp_path, monkeypatch):
         for s in zip(WORDS, tags, LABELS, strict=True)
     ]
     Path("a.txt").write_text("\n\n".join(row for row in rows if row) + "\n\n", encoding="utf-8")
+    Path("latin1").write_bytes(b"# caf\xe9\nU0:%x[0,0]\n")
+    Path("blank.txt").write_text("\n\n")
     Path("template").write_text("U0:%x[0,0]\nU1:%x[-1,0]/%x[0,1]\nB\n")
 
 
@@ -95,14 +97,33 @@ def test_text_files_and_going_on(capsys):
         (["a.parquet", "--labels", "chunk", "--tokens", "x"], 1, "`x` is not a column"),
         (["a.parquet", "--labels", "chunk", "--tokens", "n"], 1, "a column of tokens holds lists"),
         (["a.txt", "--labels", "-1", "--learner", "perceptron", "--C", "1"], 2, "does not take it"),
+        (["a.txt", "--labels", "-1", "--learner", "pa", "--window", "9"], 2, "is for larank"),
+        (["a.txt", "--labels", "-1", "--features", "latin1"], 2, "latin1 is not UTF-8"),
+        (["blank.txt", "--labels", "-1"], 1, "there are no sentences to learn from"),
+        (["twice.parquet", "--tokens", "word", "--labels", "chunk"], 1, "more than once"),
+        (["endless.txt", "--labels", "-1"], 1, "none of 1 sentences could be learnt"),
         (["a.txt", "--labels", "-1", "--save", "."], 2, "is a folder"),
         (["a.txt", "--labels", "-1", "--order", "99"], 2, "at most 32"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_line(arguments, code, said, capsys):
+    columns = [pa.array([["a"]])] * 3
+    pq.write_table(pa.table(columns, names=["word", "chunk", "word"]), "twice.parquet")
+    if "endless.txt" in arguments:
+        Path("endless.txt").write_text("a B\n" * 100_001)
     assert main(["label", *arguments]) == code
     err = capsys.readouterr().err
     assert said in err and err.count("\n") == 1
+
+
+def test_limits_of_a_stream_without_end(capsys):
+    write_noisy()
+    run = ["noisy.parquet", "--tokens", "word", "--labels", "chunk"]
+    assert report(capsys, *run)["support patterns"] > 60
+    found = report(capsys, *run, "--max-support-patterns", "9", "--max-features", "50")
+    assert found["support patterns"] <= 9 and found["features"] == 50
+    assert report(capsys, *run, "--window", "20", "--save", "m.svm")["support patterns"] <= 20
+    assert steps_of(streamsvm.load("m.svm"))[1].window == 20
 
 
 def test_a_model_of_something_else(capsys):

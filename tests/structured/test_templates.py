@@ -132,12 +132,13 @@ def test_letters_and_shapes_and_numbers():
 
 
 @pytest.mark.parametrize(
-    "line", ["B01:%x[0,0]", "U1:%x[a,0]", "U1:%x[0]", "U1:%y[0,0]", "U:%x[101,0]", "B", "# only"]
-)
+    "line", ["B01:%x[0,0]", "U1:%x[a,0]", "U1:%x[0]", "U1:%y[0,0]", "U:%x[101,0]", "B", "# only",
+             f"U:%x[{'9' * 5000},0]"]
+)  # fmt: skip
 def test_lines_that_are_no_templates(line):
     with pytest.raises(ParameterError, match="template"):
         Chain(line)
-    assert len(read_templates("U1:%x[ -1 , word ]\nU2:a%x[0,0]b")) == 2
+    assert len(read_templates("\ufeffU1:%x[ -1 , word ]\nU2:a%x[0,0]b")) == 2
 
 
 @pytest.mark.parametrize(
