@@ -60,8 +60,9 @@ def complete(parser: Parser) -> None:
     data.add_argument(
         "--tokens",
         metavar="A,B,...",
-        help="columns of a Parquet file with lists of strings, a string a token; in templates the "
-        "first is 0",
+        help="columns of a Parquet file with lists of strings, a string a token; in templates use "
+        "their names, or 0 for the first. The model keeps the names, and --model refuses others' "
+        "places",
     )
     data.add_argument(
         "--labels",
@@ -161,7 +162,8 @@ def run(options: argparse.Namespace, loaded: Any = None) -> int:
         raise ParameterError("--checkpoint is of a run that learns, without --output")
     predicted: list[list[Any] | None] = []
     on_labels = predicted.append if options.output is not None else ignored
-    code = run_sentences(options, _source, options.on_error, on_labels, loaded)
+    columns = options.tokens if options.file.endswith(".parquet") else None
+    code = run_sentences(options, _source, options.on_error, on_labels, columns, loaded)
     if options.output is not None and code:
         print(f"interrupted: {options.output} was not written", file=sys.stderr)
     elif options.output is not None:
@@ -174,6 +176,7 @@ def run_sentences(
     source_of: Callable[[argparse.Namespace], Any],
     on_error: OnError,
     on_labels: Callable[[list[Any] | None], None],
+    columns: str | None,
     loaded: Any = None,
 ) -> int:
     """Run the sentences of a source, report and save; return the exit code.
@@ -188,6 +191,8 @@ def run_sentences(
         What is done with sentences that cannot be used, as in `BadEvents`.
     on_labels
         As in `SequenceRun`.
+    columns
+        The names of the tokens' columns, as in `Chain`; None: the tokens say themselves.
     loaded
         The model that --model names, if it has been read.
 
@@ -195,7 +200,9 @@ def run_sentences(
     check_distinct(options)
     if options.save is not None:
         check_file("--save", options.save)
-    model = _model(options, loaded)
+    if options.tokens is not None and options.labels in options.tokens.split(","):
+        raise ParameterError(f"--labels {options.labels}: the labels are among the --tokens")
+    model = _model(options, columns, loaded)
     monitor = TrackingMonitor(model) if options.monitor else None
     with closing(source_of(options)) as source, stop_on_signals() as stop:
         sequences = SequenceRun(
@@ -248,7 +255,7 @@ def ignored(labels: list[Any] | None) -> None:
     """Take labels that nobody asked for."""
 
 
-def _model(options: argparse.Namespace, loaded: Any) -> Any:
+def _model(options: argparse.Namespace, columns: str | None, loaded: Any) -> Any:
     """Return the pipeline that was saved, or a new one."""
     given = {name: getattr(options, name) for name in _PARAMETERS}
     given = {name: value for name, value in given.items() if value is not None}
@@ -260,6 +267,8 @@ def _model(options: argparse.Namespace, loaded: Any) -> Any:
         fits = len(steps) == 2 and isinstance(steps[0], Chain)
         if not fits or not isinstance(steps[1], SequenceLearner):
             raise ParameterError(f"{options.model} holds no model that `streamsvm label` saved")
+        if columns is not None and steps[0].columns is not None:
+            _check_columns(columns.split(","), steps[0].columns.split(","))
         return model
     learner = options.learner or "larank"
     cls = LEARNERS[learner]
@@ -273,7 +282,17 @@ def _model(options: argparse.Namespace, loaded: Any) -> Any:
             )
     if cls is LaRankSequenceLabeler:
         given.setdefault("seed", 0)
-    return Chain(_template(options.features)) | cls(**given)
+    return Chain(_template(options.features), columns=columns) | cls(**given)
+
+
+def _check_columns(given: list[str], learnt: list[str]) -> None:
+    """Refuse columns of which one has another place, or another number of them, than learnt."""
+    pairs = zip(given, learnt, strict=False)
+    if len(given) != len(learnt) or any(a != b and a in learnt for a, b in pairs):
+        raise ParameterError(
+            f"--tokens {','.join(given)}: the model has learnt {','.join(learnt)}; name as many, "
+            "in this order"
+        )
 
 
 def _template(file: str | None) -> str | None:
