@@ -97,7 +97,8 @@ class LaRankClassifier(LaRankModel):
         so that one pass ends near the optimum of a batch SVM; 0: none. Those with the smallest
         margins when they came are kept, the same number from each stretch of the stream; a margin
         is the score of the row's class less the largest other one. None, the default: as many as
-        fit into 64 MB, with margins below 2.5; none with `max_support_vectors` or `K`.
+        fit into 64 MB, of which margins above 2.5 leave first; none with `max_support_vectors` or
+        `K`.
 
     Attributes
     ----------

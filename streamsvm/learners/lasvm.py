@@ -135,8 +135,8 @@ class LASVMClassifier(LASVMModel):
         How many rows that are no support vectors are kept for `finish`, which looks at them again,
         so that one pass ends at the optimum of a batch SVM; 0: none. Those with the smallest
         margins y f(x) when they came are kept, the same number from each stretch of the stream.
-        None, the default: as many as fit into 64 MB, with margins below 2.5; none with
-        `max_support_vectors`. Of three or more classes it is the least margin of the row's
+        None, the default: as many as fit into 64 MB, of which margins above 2.5 leave first; none
+        with `max_support_vectors`. Of three or more classes it is the least margin of the row's
         problems.
 
     Attributes
