@@ -257,7 +257,9 @@ class Reserve:
         """Return the reserve as JSON values and arrays."""
         self._settle()
         # Not of a reserve that was never full, or keeps no rows.
-        content: dict[str, Any] = {_THRESHOLD: self.threshold} if np.isfinite(self.threshold) else {}
+        content: dict[str, Any] = (
+            {_THRESHOLD: self.threshold} if np.isfinite(self.threshold) else {}
+        )
         if not self._blocks:
             return content, {}
         x, facts = _joined(self._blocks)
