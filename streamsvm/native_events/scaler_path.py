@@ -14,7 +14,7 @@ from streamsvm.features.schema import Schema
 from streamsvm.native_events import availability
 from streamsvm.native_events import event_reader as reader
 from streamsvm.native_events import python_objects as py
-from streamsvm.native_events.event_reader import LONGEST, fields_at, reader_of
+from streamsvm.native_events.event_reader import LONGEST, ROOM, fields_at, reader_of
 from streamsvm.native_events.fast_path import (
     GENERATION,
     N_HEAD,
@@ -28,7 +28,7 @@ from streamsvm.native_events.fast_path import (
     table_at,
 )
 from streamsvm.native_events.python_methods import methods_of, new_reference
-from streamsvm.native_events.vocabulary import column_of, hash_of, is_complete
+from streamsvm.native_events.vocabulary import add, column_of, has_room, hash_of, is_complete
 from streamsvm.support.feature_statistics import N_ROWS, is_far, learn_value, scaled
 from streamsvm.support.rows import LARGEST
 
@@ -70,18 +70,14 @@ def _column(fields, key, guess, d):
 
 
 @compiled
-def _list_event(address, d, x, learns):
-    """Write names, columns and values of an event; return how many it has, -1 to fall back.
-
-    An event to be learnt falls back if it has a new feature.
-    """
+def _list_event(address, d, x):
+    """Write names, columns and values of an event; return how many it has, -1 to fall back."""
     fields = fields_at(address)
     # The reader and the statistics cover all names of the schema.
     if not is_complete(fields[reader.VOCABULARY], d) or py.list_size(fields[reader.NAME_LIST]) != d:
         return -1
     if not py.is_plain(x, fields) or py.dict_size(x) > LONGEST:
         return -1
-    lowest = ONE_HOT if learns else UNKNOWN
     keys = array_at(fields[reader.KEYS], (LONGEST,), np.int64)
     columns = array_at(fields[reader.COLUMNS], (LONGEST,), np.int32)
     given = array_at(fields[reader.NUMBERS], (LONGEST,), np.float64)
@@ -92,18 +88,44 @@ def _list_event(address, d, x, learns):
         columns[n] = _column(fields, keys[n], np.int64(columns[n]), d)
         given[n] = py.number(fields[reader.VALUE], fields)
         # Not `>`: NaN must fall back, too.
-        if columns[n] < lowest or not abs(given[n]) <= LARGEST:
+        if columns[n] == _UNREADABLE or not abs(given[n]) <= LARGEST:
             return -1
         n += 1
     return n
+
+
+@compiled_within
+def _admit(fields, table, n):
+    """Give the new names among the n of an event the next columns; return False to fall back."""
+    keys = array_at(fields[reader.KEYS], (LONGEST,), np.int64)
+    columns = array_at(fields[reader.COLUMNS], (LONGEST,), np.int32)
+    new = 0
+    for t in range(n):
+        if columns[t] == UNKNOWN:
+            if py.is_long(keys[t], fields):
+                return False
+            new += 1
+    if new == 0:
+        return True
+    d = table[_N_FEATURES]
+    if d + new > fields[reader.ROOM] or not has_room(fields[reader.VOCABULARY], new):
+        return False
+    for t in range(n):
+        if columns[t] == UNKNOWN:
+            if not py.append(fields[reader.NAME_LIST], keys[t]):
+                return False
+            add(fields[reader.VOCABULARY], keys[t])
+            columns[t] = d
+            d += 1
+            table[_N_FEATURES] = d
+    return True
 
 
 @compiled_for_c
 def learn(owner, x):
     """Learn an event; return the object `_LEARNT` or `_FALL_BACK`."""
     table = table_at(owner, _N)
-    d = table[_N_FEATURES]
-    n = _list_event(table[READER], d, x, True) if is_open(owner, table) else -1
+    n = _list_event(table[READER], table[_N_FEATURES], x) if is_open(owner, table) else -1
     if n < 0:
         return new_reference(table[_FALL_BACK])
     fields = fields_at(table[READER])
@@ -117,6 +139,9 @@ def learn(owner, x):
             c = columns[t]
             if c >= 0 and is_far(statistics, c, given[t], limits[REJECT]):
                 return new_reference(table[_FALL_BACK])
+    # The event is learnt: only now may the names change.
+    if not _admit(fields, table, n):
+        return new_reference(table[_FALL_BACK])
     for t in range(n):
         if columns[t] >= 0:
             learn_value(statistics, columns[t], given[t], limits[CLIP])
@@ -131,7 +156,7 @@ def transform(owner, x):
     # use the scaler.
     event = py.new_dict()
     d = table[_N_FEATURES]
-    n = _list_event(table[READER], d, x, False) if event != 0 and is_open(owner, table) else -1
+    n = _list_event(table[READER], d, x) if event != 0 and is_open(owner, table) else -1
     if n >= 0:
         fields = fields_at(table[READER])
         statistics = array_at(table[_STATISTICS], (N_ROWS, table[_ROOM]), np.float64)
@@ -160,7 +185,7 @@ def _methods() -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 class ScalerFastPath:
-    """Learns and scales events by compiled methods; new features take the general path.
+    """Learns and scales events by compiled methods, new features while there is room for them.
 
     ``learn(x)`` returns True, ``transform(x)`` a dict. Both return None, and change nothing, if
     they cannot read the event, while the path is closed, and while any thread holds the lock.
@@ -231,6 +256,7 @@ class ScalerFastPath:
             return False
         if not self._reader.vocabulary.update():
             return False
+        self._reader.fields[ROOM] = self._most(statistics)
         # Nobody reads an event meanwhile: the lock is held. If a signal handler binds the path or
         # adds features here, this number is too small: then events take the general path once.
         self._table[_N_FEATURES] = n
@@ -260,11 +286,15 @@ class ScalerFastPath:
         if statistics.dtype != np.float64 or len(statistics) != N_ROWS:
             return False
         self._reader.update()
-        n, room = len(self._schema), statistics.shape[1]
-        if n > room:
+        n, most = len(self._schema), self._most(statistics)
+        if n > most:
             return False
         table = self._table_of(statistics, generation, n)
-        return publish(self._table, table, room, self._arrays, statistics)
+        return publish(self._table, table, most, self._arrays, statistics)
+
+    def _most(self, statistics: np.ndarray) -> int:
+        """Return how many features fit into the statistics, and their names into the schema."""
+        return min(statistics.shape[1], len(self._schema) + self._schema.room)
 
     def _table_of(self, statistics: np.ndarray, generation: int, n: int) -> np.ndarray:
         head = head_of(self._generation, address_of(self._reader.fields))

@@ -21,7 +21,7 @@ class Layout(NamedTuple):
     pack: Callable[..., bytes]  # packs their values as float64
 
     @classmethod
-    def of(cls, columns: Sequence[int]) -> Layout:
+    def of(cls, columns: Sequence[int] | np.ndarray) -> Layout:
         """Return the layout of events whose names have these columns."""
         return cls(np.array(columns, np.int64), _packing(len(columns)))
 

@@ -22,8 +22,6 @@ _NOT_COPIED = (
     "_layouts", "_generation", "_fast_path", "_event_learn", "_event_transform"
 )  # fmt: skip
 
-_MORE_ROOM = 8
-
 
 class ScaledFeatures(Locked):
     """Base class of the scaler: it keeps the statistics, and binds the fast path to them.
@@ -167,9 +165,10 @@ class ScaledFeatures(Locked):
 
 
 def widened(statistics: np.ndarray, n: int) -> np.ndarray:
-    """Return statistics with room for n features, which depends on n alone."""
-    # Not a power of two: the figures of one feature would share few sets of the processor's cache.
-    room = (1 << (n - 1).bit_length()) + _MORE_ROOM if n else 0
+    """Return statistics with room for n features, however many there were before."""
+    # 0, 16, 24, 40, 72, ...: with a power of two the figures of a feature, which lie so far apart,
+    # would share few sets of the processor's cache.
+    room = 8 + (1 << max(n - 9, 7).bit_length()) if n else 0
     return np.pad(statistics, ((0, 0), (0, room - statistics.shape[1])))
 
 

@@ -155,7 +155,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
                     self._refuse_far(layout, values, names)
                 if not are_known:
                     self._schema.extend(compress(names, layout.columns == UNKNOWN))
-                    layout, _ = self._layout_of(names)
+                    layout = Layout.of(self._columns_of(names))
                 # Only now: `_fitted` adds statistics for all columns of the schema.
                 learn_event(self._fitted(), layout.columns, values, self._limits[CLIP])
             finally:
@@ -207,10 +207,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         )
 
     def _layout_of(self, names: tuple[Name, ...]) -> tuple[Layout, bool]:
-        """Return the layout of events with these names, and whether all of them are known.
-
-        The caller holds the lock.
-        """
+        """Return the layout of events with these names, and whether all are known; under lock."""
         layouts = self._layouts
         if (layout := layouts.get(names)) is not None:
             return layout, True
@@ -225,7 +222,11 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
 
     def _columns_of(self, names: Iterable[Name]) -> list[int]:
         index, is_one_hot = self._schema.index, self._is_one_hot
-        return [ONE_HOT if is_one_hot(n) else index.get(n, UNKNOWN) for n in names]
+        found = [index.get(n, UNKNOWN) for n in names]
+        if UNKNOWN in found:
+            pairs = zip(names, found, strict=True)
+            found = [ONE_HOT if c == UNKNOWN and is_one_hot(n) else c for n, c in pairs]
+        return found
 
     def learn_many(self, X: Any) -> None:
         """Learn the rows of a batch in their order.
