@@ -318,3 +318,11 @@ def test_recent_rows_are_the_last_ones():
     assert last.x[:, 0].tolist() == [53, 54, 55, 56] and last.x.shape == (4, 2)
     assert list(zip(*(part.tolist() for part in last[1:]), strict=True)) == facts[-4:]
     assert len(kept.last(99, 2).classes) == 10 and len(kept.examples(2).classes) == 10
+
+
+def test_of_several_classes_each_support_vector_counts_once():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(600, 4)), rng.integers(0, 4, 600)
+    model = AdaptiveSVMClassifier(seed=1)
+    model.learn_many(x, y)
+    assert 300 < model.n_support_vectors == model.in_use.n_support_patterns <= 600
