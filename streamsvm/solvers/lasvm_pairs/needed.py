@@ -1,0 +1,176 @@
+"""Kernel values of a block of examples, each only with vectors that its problems may have.
+
+One against one, an example of class c is learnt by the problems of c and another class, and needs
+kernel values with their members only: with those of the problems of two other classes nothing is
+done. Most vectors are members of few problems. So they are kept in an order in which neighbours are
+needed by the same classes, and a panel is combined with the examples of classes that need any of
+its 32 vectors.
+
+A set of classes is a number of 64 bits, bit c of which is that of class c. Classes that are 64
+apart share a bit: their examples are combined with more vectors than they need.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsvm._compile import chosen_by, compiled, compiled_within
+from streamsvm.solvers.lasvm_pairs.problems import REST
+from streamsvm.solvers.lasvm_pairs.state import arrange
+from streamsvm.support import stores
+from streamsvm.support.rows import SparseRows, part
+from streamsvm.support.tiles import PANEL
+
+_BITS = 64
+_FEWEST_ROWS = 16
+"""With fewer rows it takes longer to find out what they need."""
+
+_LEAST_SAVED = 64
+"""It is worth it if each value, on the average over all, saves the work for so many features."""
+
+
+@compiled_within
+def _set_of(c):
+    return np.uint64(1) << np.uint64(c % _BITS)
+
+
+@compiled
+def _note_sets(state):
+    """Write the set of classes that need the vector in a slot, of each slot.
+
+    Returns
+    -------
+    The sum of the numbers of classes in these sets.
+
+    """
+    of, needed_by, total = state.problems, state.needed_by, 0
+    needed_by[: state.info[0].n] = 0
+    for p in range(of.table.size):
+        own = of.segments[p]
+        sides = _set_of(own.positive) | _set_of(own.negative)
+        for at in range(own.start, own.start + of.table[p].n):
+            if of.lower[at] != of.upper[at]:
+                needed_by[of.slot[at]] |= sides
+    # A vector that m problems have is needed by its own class and m others.
+    for s in range(state.info[0].n):
+        total += state.wanted[s] + np.int64(state.wanted[s] > 0)
+    return total
+
+
+@compiled_within
+def _gray_rank(bits):
+    """Return the position of a set in the Gray code, in which neighbours differ by one class."""
+    for shift in (1, 2, 4, 8, 16, 32):
+        bits ^= bits >> np.uint64(shift)
+    return bits
+
+
+@compiled
+def _group(state):
+    """Order the vectors by the sets of classes that need them; dead slots are removed."""
+    n_kept, n = np.int64(0), state.info[0].n
+    ranks, live = np.empty(n, np.uint64), np.empty(n, np.int64)
+    for s in range(n):
+        if state.wanted[s] > 0:
+            live[n_kept] = s
+            ranks[n_kept] = _gray_rank(state.needed_by[s])
+            n_kept += 1
+    ordered = np.argsort(ranks[:n_kept], kind="mergesort")
+    for s in range(n_kept):
+        state.order[s] = live[ordered[s]]
+    needed_by = state.needed_by[:n].copy()
+    for s in range(n_kept):
+        state.needed_by[s] = needed_by[state.order[s]]
+    arrange(state, n_kept)
+    state.info[0].n_grouped = n_kept
+
+
+@compiled
+def _is_worth_it(state, n_rows, d):
+    """Tell whether classes need few vectors; then these are in order, and may have moved."""
+    info, of = state.info[0], state.problems
+    # A later answer would be much the same, until there are an eighth more vectors.
+    was_not = info.n_grouped < 0 and 8 * info.n < -9 * info.n_grouped
+    if n_rows < _FEWEST_ROWS or was_not or info.n == 0 or of.segments[0].negative == REST:
+        return False
+    n_needed, n_most = _note_sets(state), (info.n - info.n_dead) * info.n_classes
+    if d * (n_most - n_needed) < _LEAST_SAVED * n_most:
+        info.n_grouped = -info.n
+        return False
+    # Those that came since the last time: together they are needed by all classes.
+    if info.n - max(0, info.n_grouped) > info.n // 8:
+        _group(state)
+    return True
+
+
+@compiled_within
+def _set_of_panel(state, p):
+    found = np.uint64(0)
+    for s in range(p * PANEL, min((p + 1) * PANEL, state.info[0].n)):
+        found |= state.needed_by[s]
+    return found
+
+
+@compiled
+def _order_by_class(y, start, size, place):
+    """Write where each row is among them ordered by class; return their classes in that order."""
+    order = np.argsort(y[start : start + size], kind="mergesort")
+    own = np.empty(size, np.int64)
+    for r in range(size):
+        place[order[r]] = r
+        own[r] = np.int64(y[start + order[r]])
+    return own
+
+
+@compiled
+def _fill_panels(state, kernel, rows, classes, d):
+    """Write the values of rows, ordered by their classes, to the first rows of `state.block`."""
+    info, size = state.info[0], classes.size
+    n_panels, p = (info.n + PANEL - 1) // PANEL, np.int64(0)
+    while p < n_panels:
+        needed_by, q = _set_of_panel(state, p), p + 1
+        while q < n_panels and _set_of_panel(state, q) == needed_by:
+            q += 1
+        first, stop, r = p * PANEL, q * PANEL, np.int64(0)
+        while r < size:
+            end = r
+            while end < size and needed_by & _set_of(classes[end]) != 0:
+                end += 1
+            if end > r:
+                out = state.block[r:end]
+                stores.values(kernel, state.store, rows[r:end], end - r, d, first, stop, out)
+                info.n_values += (end - r) * (min(stop, info.n) - first)
+            r = end + 1
+        p = q
+
+
+@compiled
+def _fill_whole(x, state, kernel, y, start, size, d, for_learning):
+    rows = part(x, start, start + size)
+    stores.values(kernel, state.store, rows, size, d, np.int64(0), state.info[0].n, state.block)
+    state.info[0].n_values += size * state.info[0].n
+    for r in range(size):
+        state.place[r] = r
+
+
+@compiled
+def _fill_dense(x, state, kernel, y, start, size, d, for_learning):
+    if not for_learning or not _is_worth_it(state, size, d):
+        _fill_whole(x, state, kernel, y, start, size, d, for_learning)
+        return
+    classes = _order_by_class(y, start, size, state.place)
+    rows = np.empty((size, x.shape[1]), np.float32)
+    for r in range(size):
+        rows[state.place[r]] = x[start + r]
+    _fill_panels(state, kernel, rows, classes, d)
+
+
+fill: Any = chosen_by(0, {np.ndarray: _fill_dense, SparseRows: _fill_whole})
+"""fill(x, state, kernel, y, start, size, d, for_learning): compute the values of `size` rows of x.
+
+Those of row start + r are in state.block[state.place[r]]; if they are for learning only, and each
+row is a new example, there need not be all. Sparse rows are combined with all vectors: they are
+fast in groups only.
+"""
