@@ -37,6 +37,7 @@ LEARNERS: dict[str, type] = {
     "perceptron": SequencePerceptron,
 }
 
+_PARAMETERS = ("inference", "order", "C", "max_classes", "seed")
 _FOLLOWED = ("dual", "gap", "averaged_gap", "certificate", "kappa")
 _FORMATS = {"seconds": ".3f", **dict.fromkeys(_FOLLOWED, ".4g")}
 
@@ -89,6 +90,9 @@ def add_learner_options(learner: argparse._ArgumentGroup) -> None:
     learner.add_argument("--inference", choices=("greedy", "exact"), help="default greedy")
     learner.add_argument("--order", type=whole(0), help="labels before a token that count")
     learner.add_argument("--C", type=positive, help="cost of a wrong label; default .1")
+    learner.add_argument(
+        "--max-classes", type=whole(2), metavar="N", help="different labels; default 1000"
+    )
     learner.add_argument("--seed", type=whole(0), help="of the draws of larank; default 0")
 
 
@@ -226,7 +230,7 @@ def ignored(labels: list[Any] | None) -> None:
 
 def _model(options: argparse.Namespace, loaded: Any) -> Any:
     """Return the pipeline that was saved, or a new one."""
-    given = {name: getattr(options, name) for name in ("inference", "order", "C", "seed")}
+    given = {name: getattr(options, name) for name in _PARAMETERS}
     given = {name: value for name, value in given.items() if value is not None}
     if options.model is not None:
         if given or options.learner or options.features:

@@ -164,6 +164,12 @@ class LabelColumn(Sequence[Any]):
             return np.array([np.nan if y is None else number(y) for y in self], np.float64)
         return np.array([*map(number, self.values), np.nan])[self.codes]
 
+    def places_in(self, seen: list[Any]) -> np.ndarray:
+        """Return int64 (n,): the index in `seen` of the label of each row, which is there."""
+        # The column may list labels of later rows, too, which are not.
+        place_of = {label: i for i, label in enumerate(seen)}
+        return self.numbers(lambda label: place_of.get(label, 0)).astype(np.int64)
+
     def present(self) -> list[tuple[Any, int]]:
         """Return (label, its first row) of each label that occurs, ordered by the first row."""
         if len(self) < len(self.values):

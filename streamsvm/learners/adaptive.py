@@ -24,12 +24,14 @@ from streamsvm.learners.bases import (
     member_events,
     members,
     members_file,
+    standby,
 )
 from streamsvm.learners.bases.event_path import Bound
+from streamsvm.learners.bases.kept_examples import WRONG, Examples, KeptExamples
 from streamsvm.learners.bases.late_rows import row_after, rows_where
-from streamsvm.learners.bases.recent_rows import Examples, RecentRows
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.learners.bases.several_models import SeveralModels
+from streamsvm.learners.bases.standby import EVERY, RENEWED_AT
 from streamsvm.solvers.adaptive import state as adaptive_state
 from streamsvm.solvers.adaptive import step
 from streamsvm.solvers.adaptive.state import AdaptiveState
@@ -37,28 +39,26 @@ from streamsvm.support import states
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import Rows, cut, shape
 
-_EVERY = 32
-"""The models are compared with fresh ones at multiples of this number of examples."""
-
 _log = logging.getLogger(__name__)
 
 
 class AdaptiveSVMClassifier(SeveralModels):
     """Online SVM for streams that drift: several models learn, and the best of late predicts.
 
-    Four models learn each example: `LASVMClassifier` for two classes, `LaRankClassifier` for more.
+    Four models learn the stream: `LASVMClassifier` for two classes, `LaRankClassifier` for more.
     The first finds scale and gamma of its RBF kernel itself. The second and third have 1/4 and 1/16
     of its gamma, so that the third is nearly linear, and ten times its C; the fourth has 4 times
     its gamma, and keeps the last 1,000 examples only. An event is predicted by the model that has
-    erred least of late.
+    erred least of late, which learns each example at once. The others learn 32 examples together;
+    one that errs far more sleeps, until errors become more.
 
     When errors become more, a fresh model learns the last 256, and now and then the last 1,024,
     examples. If it errs clearly less on the newer half of them, a drift is noticed: all models
     begin anew with these examples, and try scale and width again. A drift is logged.
 
-    It takes as much time and memory as its models together, and these keep the last `window`
-    examples at most. A feature missing from an event counts as 0; strings, None, NaN and infinities
-    raise `FeatureError` and do not change the model.
+    It takes as much memory as its models together, and these keep the last `window` examples at
+    most; about twice the time of one model. A feature missing from an event counts as 0; strings,
+    None, NaN and infinities raise `FeatureError` and do not change the model.
 
     Parameters
     ----------
@@ -151,10 +151,10 @@ class AdaptiveSVMClassifier(SeveralModels):
             )
         # Checks the other parameters.
         members.new_first(self)
-        # The first model alone, until `_EVERY` examples were learnt; then one of each kind.
+        # The first model alone, until `EVERY` examples were learnt; then one of each kind.
         self._members = []
         self._state = self._new_state(0)
-        self._recent = RecentRows(fresh_start.LENGTHS[-1])
+        self._recent = KeptExamples("recent_", WRONG, fresh_start.LENGTHS[-1])
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -185,41 +185,53 @@ class AdaptiveSVMClassifier(SeveralModels):
         self.__dict__.update(changed)
         if len(labels.seen) == 3 and self._members:
             # Of other classes than before: they learn again what is kept.
-            self._begin_with(self._recent.last(self._recent.most, len(self._schema)))
+            self._begin_with(self._recent.examples(len(self._schema)))
+            self._state.waiting[:] = self._state.asleep[:] = 0
         return change
 
     def _begin_with(self, examples: Examples) -> None:
         """Replace the models by new ones that have learnt these examples."""
         first = members.new_first(self)
         if len(examples.classes):
+            if first._trial is not None:
+                first._trial.expect(len(examples.classes))
             members.learn_examples(first, examples, self._labels.seen)
         others = self._members[1:]
         self._members = [first]
         if others:
-            self._renew_others()
+            self._begin_others()
 
-    def _renew_others(self) -> None:
-        """Replace the other models that compare rows in another way than the first one does."""
-        first, *others = self._members
-        for other, kind in zip(others, members.KINDS[1:], strict=False):
-            members.rescale(other, first, kind)
-        if len(others) == len(members.KINDS) - 1 and all(
-            members.is_like(other, first, kind)
-            for other, kind in zip(others, members.KINDS[1:], strict=True)
-        ):
-            return
+    def _begin_others(self) -> None:
+        """Replace the other models by new ones that have learnt what the first one has."""
+        first = self._members[0]
         examples = self._recent.last(first.n_examples, len(self._schema))
         others = [members.new_other(self, first, kind) for kind in members.KINDS[1:]]
         for other in others:
             members.learn_examples(other, examples, self._labels.seen)
         self._members = [first, *others]
+        self._state.waiting[1:] = self._state.asleep[1:] = 0
+
+    def _renew_others(self) -> None:
+        """Let the other models compare rows as the first one does, if it does so for long."""
+        first, *others = self._members
+        if first._trial is not None and first.n_examples not in RENEWED_AT:
+            return
+        for other, kind in zip(others, members.KINDS[1:], strict=False):
+            members.rescale(other, first, kind)
+        if len(others) < len(members.KINDS) - 1 or not all(
+            members.is_like(other, first, kind)
+            for other, kind in zip(others, members.KINDS[1:], strict=True)
+        ):
+            self._begin_others()
 
     def _after_examples(self, n: int) -> None:
-        """Compare the models after n examples, if that is due: see `_EVERY`."""
-        if n % _EVERY or not self._members:
+        """Compare the models after n examples, if that is due: see `EVERY`."""
+        if n % EVERY or not self._members:
             return
         if not self._sparse and any(member._sparse for member in self._members):
             self._become_sparse()
+        standby.catch_up(self)
+        standby.choose(self, n)
         self._renew_others()
         if step.errs_more(self._state):
             examples = fresh_start.examples_for(self, n)
@@ -245,55 +257,34 @@ class AdaptiveSVMClassifier(SeveralModels):
             self._members = [members.new_first(self)]
         parts, start, seen = [], 0, self._n_examples
         while start < len(y):
-            stop = row_after(numbers, start, _EVERY - seen % _EVERY)
+            stop = row_after(numbers, start, EVERY - seen % EVERY)
             part = slice(start, stop)
             fresh, learnt = cut(x, start, stop), is_example[part]
-            found = [
-                members.learn(member, fresh, labels[part], w[part], learnt)
-                for member in self._members
-            ]
-            parts.append(self._follow(found, y[part], learnt))
+            margins = members.learn(self.in_use, fresh, labels[part], w[part], learnt)
+            parts.append(margins)
             kept = np.flatnonzero(learnt)
-            wrong = members.are_wrong(parts[-1][kept], y[part][kept])
             if len(kept):
-                classes = self._places_of(labels[part].take(kept))
+                wrong = members.are_wrong(margins[kept], y[part][kept])
+                classes = labels[part].take(kept).places_in(self._labels.seen)
                 self._recent.add(rows_where(fresh, learnt), classes, w[part][kept], wrong)
+                self._state.waiting[:] += len(kept)
             start, seen = stop, seen + len(kept)
             if len(kept):
                 self._after_examples(seen)
         return np.concatenate(parts)
 
-    def _follow(self, margins: list[np.ndarray], y: np.ndarray, learnt: np.ndarray) -> np.ndarray:
-        """Note the models' margins of rows, and return those of the models in use."""
-        wrong = np.zeros(len(y), np.int64)
-        for m in range(len(members.KINDS)):
-            # Until there are all models, the others count as the first.
-            found = margins[m] if m < len(margins) else margins[0]
-            wrong |= members.are_wrong(found, y).astype(np.int64) << m
-        chosen = np.zeros(len(y), np.int64)
-        step.follow(*self._state, wrong, learnt, chosen)
-        used = np.minimum(chosen, len(margins) - 1)
-        return np.stack(margins)[used, np.arange(len(y))]
-
-    def _note_event(self, margins: list[Any], row: Rows, label: Any, w: float) -> None:
-        """Note an event that the models have learnt, as `_learn_rows` and its callers do."""
+    def _note_event(self, margin: Any, row: Rows, label: Any, w: float) -> None:
+        """Note an event that the model in use has learnt, as `_learn_rows` and its callers do."""
         sign = self._labels.signs[label]
-        wrong = [members.is_wrong(margin, sign) for margin in margins]
-        wrong += wrong[:1] * (len(members.KINDS) - len(wrong))
-        used = step.choose(*self._state, sum(1 << m for m, is_so in enumerate(wrong) if is_so))
-        self._recent.add_one(row, self._labels.seen.index(label), w, wrong[used])
+        wrong = members.is_wrong(margin, sign)
+        self._recent.add_one(row, self._labels.seen.index(label), w, wrong)
+        self._state.waiting[:] += 1
         n = self._n_examples = self._n_examples + 1
-        if n % _EVERY == 0:
+        if n % EVERY == 0:
             self._after_examples(n)
-        margin = margins[min(used, len(margins) - 1)]
         self._output.calibrate(
             self._calibration, self._labels, np.array([margin]), np.array([sign])
         )
-
-    def _places_of(self, labels: LabelColumn) -> np.ndarray:
-        """Return the index of each label among those seen."""
-        place_of = {label: i for i, label in enumerate(self._labels.seen)}
-        return labels.numbers(lambda label: place_of.get(label, 0)).astype(np.int64)
 
     def _diagonal(self, x: Rows) -> np.ndarray:
         # Not used: of an RBF kernel it is 1, and each model computes its own.
@@ -343,6 +334,7 @@ class AdaptiveSVMClassifier(SeveralModels):
 
         """
         with self._lock:
+            standby.catch_up(self)
             for member in self._members:
                 member.finish(progress)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_number
+from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.perceptron_learner import PerceptronLearner
 from streamsvm.learners.bases.registry import register_learner
@@ -35,6 +36,11 @@ class KernelPerceptronClassifier(PerceptronLearner):
         True: the mean of the models after each example predicts. False: the last model
         does, which swings with single examples. None, the default: True, but with a budget
         whose vectors leave without a trace, for then the mean is of what is left only.
+    voted
+        True: all models so far predict, each with a vote for each example after which it was the
+        model; `decision_function_one` is the mean of the votes, -1 or +1 each. It takes the place
+        of the mean (`averaged`), and all support vectors must stay (no `max_support_vectors`); an
+        example that is learnt again is a support vector again. False, the default: no votes.
     class_weight
         None or a dict {label: factor of the weight} (1 for labels not named).
     max_support_vectors
@@ -43,13 +49,14 @@ class KernelPerceptronClassifier(PerceptronLearner):
     budget
         What makes room when there are `max_support_vectors`. "project": the vectors stay, and
         examples change their coefficients, by the projection on their span (Projectron); this
-        takes memory for the square of the limit. "merge": two near vectors of one label are
+        takes memory for the square of the limit. "project++": examples with a margin below 1 change
+        them, too (Projectron++). "merge": two near vectors of one label are
         replaced by one vector between them. "remove": the vector leaves that has the largest
         margin without itself (Crammer et al.). "smallest": the vector with the smallest
         coefficient leaves. "random": one drawn uniformly leaves (randomised budget perceptron).
         "forget": all coefficients shrink and the oldest leaves (self-tuned Forgetron, for kernels
-        with k(x, x) of at most 1). None, the default, is "project", the most accurate in our
-        measurements; where the stream moves to other places, take "merge".
+        with k(x, x) of at most 1). None, the default, is "project", with "project++" the most
+        accurate in our measurements; where the stream moves to other places, take "merge".
     sparse, hashing, max_features, n_jobs
         As in `LASVMClassifier`.
     cache_mb
@@ -85,13 +92,14 @@ class KernelPerceptronClassifier(PerceptronLearner):
 
     """
 
-    _policies = ("project", "merge", "remove", "smallest", "random", "forget")
+    _policies = ("project", "project++", "merge", "remove", "smallest", "random", "forget")
 
     def __init__(
         self,
         kernel: Any = None,
         margin: float = 0.0,
         averaged: bool | None = None,
+        voted: bool = False,
         class_weight: dict[Any, float] | None = None,
         max_support_vectors: int | None = None,
         budget: str | None = None,
@@ -102,12 +110,23 @@ class KernelPerceptronClassifier(PerceptronLearner):
         n_jobs: int | None = None,
         seed: int | None = None,
     ) -> None:
-        self.margin = margin
+        if voted and (averaged is not None or max_support_vectors is not None):
+            raise ParameterError(
+                "voted=True: the votes of all models need all support vectors, and take the place "
+                "of their mean; leave max_support_vectors and averaged out"
+            )
+        limit = check_number("margin", margin, 0)
+        if max_support_vectors is not None and budget == "project++" and limit >= 1.0:
+            raise ParameterError(
+                f"margin={margin!r}: with budget='project++' use a number below 1; examples whose "
+                "margin is between it and 1 change the model without being kept"
+            )
+        self.margin, self.voted = margin, voted
         super().__init__(
             PERCEPTRON,
             kernel,
             1.0,
-            check_number("margin", margin, 0),
+            limit,
             0.0,
             averaged,
             class_weight,
@@ -119,6 +138,7 @@ class KernelPerceptronClassifier(PerceptronLearner):
             cache_mb,
             n_jobs,
             seed,
+            bool(voted),
         )
 
     @classmethod
@@ -131,6 +151,8 @@ class KernelPerceptronClassifier(PerceptronLearner):
         yield {"max_support_vectors": 20, "budget": "forget", "seed": 42}
         yield {"max_support_vectors": 20, "budget": "remove", "averaged": False, "seed": 42}
         yield {"max_support_vectors": 20, "budget": "random", "seed": 42}
+        yield {"max_support_vectors": 20, "budget": "project++", "seed": 42}
+        yield {"voted": True, "seed": 42}
 
     @property
     def description(self) -> str:

@@ -72,6 +72,9 @@ class LaRankSequenceLabeler(SequenceLearner):
         Megabytes for rows of the kernel matrix, above 0; 200 by default.
     seed
         Seed of the random draws of patterns; None: a different one each time.
+    max_classes
+        At least 2, 1000 by default: a sentence with one more label is refused, since memory grows
+        with labels times features. None: no limit.
 
     Attributes
     ----------
@@ -114,6 +117,7 @@ class LaRankSequenceLabeler(SequenceLearner):
         kernel: Any = None,
         cache_mb: float = 200.0,
         seed: int | None = None,
+        max_classes: int | None = 1000,
     ) -> None:
         self.C, self.reprocess, self.optimize = C, reprocess, optimize
         self.window, self.max_support_patterns, self.seed = window, max_support_patterns, seed
@@ -124,7 +128,7 @@ class LaRankSequenceLabeler(SequenceLearner):
         check_size("window", window)
         check_size("max_support_patterns", max_support_patterns, 2)
         self.kernel, self.cache_mb = kernel, cache_mb
-        super().__init__(inference, order, class_weight, max_features, averaged=False)
+        super().__init__(inference, order, class_weight, max_features, max_classes, averaged=False)
         self._draws = new_draws(seed)
         self._n_known = 0  # features of the sentences learnt so far
         if kernel is not None:

@@ -33,6 +33,8 @@ class SequencePA(SequenceLearner):
         As in `LaRankSequenceLabeler`.
     max_features
         As in `LaRankSequenceLabeler`; an averaged feature takes twice the memory.
+    max_classes
+        As in `LaRankSequenceLabeler`.
 
     Attributes
     ----------
@@ -67,10 +69,13 @@ class SequencePA(SequenceLearner):
         averaged: bool = True,
         class_weight: dict[Any, float] | None = None,
         max_features: int = LIMIT,
+        max_classes: int | None = 1000,
     ) -> None:
         check_positive("C", C)
         self.C, self.averaged = C, averaged
-        super().__init__(inference, order, class_weight, max_features, bool(averaged))
+        super().__init__(
+            inference, order, class_weight, max_features, max_classes, averaged=bool(averaged)
+        )
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

@@ -31,6 +31,8 @@ class SequencePerceptron(SequenceLearner):
         of this label; for greedy inference only.
     max_features
         As in `LaRankSequenceLabeler`; an averaged feature takes twice the memory.
+    max_classes
+        As in `LaRankSequenceLabeler`.
 
     Attributes
     ----------
@@ -64,9 +66,12 @@ class SequencePerceptron(SequenceLearner):
         averaged: bool = True,
         class_weight: dict[Any, float] | None = None,
         max_features: int = LIMIT,
+        max_classes: int | None = 1000,
     ) -> None:
         self.averaged = averaged
-        super().__init__(inference, order, class_weight, max_features, bool(averaged))
+        super().__init__(
+            inference, order, class_weight, max_features, max_classes, averaged=bool(averaged)
+        )
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

@@ -18,11 +18,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import chosen_by, compiled, compiled_leaf
+from streamsvm._compile import chosen_by, compiled
 from streamsvm.kernels import product_of
 from streamsvm.kernels.registry import value_of_product
 from streamsvm.support.draws import uniform
 from streamsvm.support.kernel_diagonal import LARGEST_DIAGONAL
+
+_TILE = 8
+"""So many rows of a batch are mapped together."""
 
 
 class Centres(NamedTuple):
@@ -58,7 +61,11 @@ _kernel_values: Any = chosen_by(
 values; return k(x, x). `square` is |x|^2."""
 
 
-@compiled_leaf
+# All sums in the order in which they are written, so that it does not matter which of the three
+# functions adds what: rows that are mapped together have the components that each has alone.
+
+
+@compiled
 def _add(sums, row, amount):
     """Add amount * row to sums."""
     # From 0 on: with indices that might be negative, the loop would not be vectorised.
@@ -67,27 +74,79 @@ def _add(sums, row, amount):
 
 
 @compiled
-def _components(centres, kernel, columns, values, places, first, stop, k, z):
-    """Write the kernel values and the components of one row.
+def _add_four(sums, row_0, row_1, row_2, row_3, amounts):
+    """Do what four calls of `_add` do, but read and write the sums once."""
+    a_0, a_1, a_2, a_3 = amounts[0], amounts[1], amounts[2], amounts[3]
+    for i in range(sums.size):
+        total = sums[i] + a_0 * row_0[i]
+        total += a_1 * row_1[i]
+        total += a_2 * row_2[i]
+        sums[i] = total + a_3 * row_3[i]
 
-    Return |x|^2, k(x, x), and the squared distance of the row from the span of the centres.
-    """
+
+@compiled
+def _add_four_to_both(sums, others, row_0, row_1, row_2, row_3, amounts, more):
+    """Do what two calls of `_add_four` do, but read the four rows once."""
+    a_0, a_1, a_2, a_3 = amounts[0], amounts[1], amounts[2], amounts[3]
+    b_0, b_1, b_2, b_3 = more[0], more[1], more[2], more[3]
+    for i in range(sums.size):
+        r_0, r_1, r_2, r_3 = row_0[i], row_1[i], row_2[i], row_3[i]
+        sums[i] = sums[i] + a_0 * r_0 + a_1 * r_1 + a_2 * r_2 + a_3 * r_3
+        others[i] = others[i] + b_0 * r_0 + b_1 * r_1 + b_2 * r_2 + b_3 * r_3
+
+
+@compiled
+def _kernel_row(centres, kernel, columns, values, places, first, stop, k):
+    """Write the kernel values of one row with the centres; return |x|^2 and k(x, x)."""
     n, square = centres.counts[0], 0.0
     k[:] = 0.0
-    z[:] = 0.0
     for t in range(first, stop):
         value = np.float64(values[t])
         square += value * value
         place = places[columns[t]]
         if place >= 0 and value != 0.0:
             _add(k[:n], centres.table[place, :n], value)
-    diagonal = _kernel_values(kernel, k, centres.squares, square, n)
-    for j in range(n):
-        _add(z[j:n], centres.inverse[j, j:n], k[j])
+    return square, _kernel_values(kernel, k, centres.squares, square, n)
+
+
+@compiled
+def _components(centres, k, z):
+    """Write the components z of some rows from their kernel values k, each float64 (rows, most).
+
+    Rows go together, as the basis, which is 260 kB for 256 centres, is read once for all of them.
+    """
+    n, basis, size = centres.counts[0], centres.inverse, len(z)
+    z[:] = 0.0
+    most = n - n % 4
+    for j in range(0, most, 4):
+        # The basis is 0 below its diagonal, so that all four begin at j.
+        e_0, e_1, e_2, e_3 = basis[j, j:n], basis[j + 1, j:n], basis[j + 2, j:n], basis[j + 3, j:n]
+        for r in range(0, size - 1, 2):
+            first, second = k[r, j : j + 4], k[r + 1, j : j + 4]
+            _add_four_to_both(z[r, j:n], z[r + 1, j:n], e_0, e_1, e_2, e_3, first, second)
+        if size % 2 == 1:
+            _add_four(z[size - 1, j:n], e_0, e_1, e_2, e_3, k[size - 1, j : j + 4])
+    for j in range(most, n):
+        for r in range(size):
+            _add(z[r, j:n], basis[j, j:n], k[r, j])
+
+
+@compiled
+def _distance(diagonal, z, n):
+    """Return the squared distance of a row from the span of the centres."""
     distance = diagonal
     for i in range(n):
         distance -= z[i] * z[i]
-    return square, diagonal, distance
+    return distance
+
+
+@compiled
+def _n_together(learn, r, may_learn):
+    """Return how many rows from r on are mapped together: a row that may be a centre goes alone."""
+    size, most = 1, min(_TILE, learn.size - r)
+    while size < most and not (may_learn and (learn[r] or learn[r + size])):
+        size += 1
+    return size
 
 
 @compiled
@@ -121,19 +180,26 @@ def map_rows(
 
     """
     n_rows, most = out.shape
-    k, z = np.empty(most), np.empty(most)
-    for r in range(first, n_rows):
-        _, diagonal, distance = _components(
-            centres, kernel, columns, values, places, start[r], start[r + 1], k, z
-        )
-        if learn[r] and centres.counts[0] < most and not (is_drawn and r == first):
+    k, z, diagonals = np.empty((_TILE, most)), np.empty((_TILE, most)), np.empty(_TILE)
+    r = first
+    while r < n_rows:
+        n = centres.counts[0]
+        size = _n_together(learn, r, n < most)
+        for t in range(size):
+            begin, stop = start[r + t], start[r + t + 1]
+            row = _kernel_row(centres, kernel, columns, values, places, begin, stop, k[t])
+            diagonals[t] = row[1]
+        _components(centres, k[:size], z[:size])
+        if learn[r] and n < most and not (is_drawn and r == first):
             # Drawn for each row, so that the draws do not depend on the values.
-            is_tried = uniform(centres.draws) < rate
-            if is_tried and tolerance * diagonal < distance < LARGEST_DIAGONAL:
+            is_tried, distance = uniform(centres.draws) < rate, _distance(diagonals[0], z[0], n)
+            if is_tried and tolerance * diagonals[0] < distance < LARGEST_DIAGONAL:
                 return r
-        is_good = 0.0 <= diagonal < LARGEST_DIAGONAL
-        for i in range(most):
-            out[r, i] = z[i] if is_good else np.nan
+        for t in range(size):
+            is_good = 0.0 <= diagonals[t] < LARGEST_DIAGONAL
+            for i in range(most):
+                out[r + t, i] = z[t, i] if is_good else np.nan
+        r += size
     return n_rows
 
 
@@ -141,16 +207,17 @@ def map_rows(
 def add_centre(centres, kernel, columns, values, places, first, stop):
     """Make the entries first .. stop - 1 the next centre; its features have places."""
     n = centres.counts[0]
-    k, z = np.empty(centres.squares.size), np.empty(centres.squares.size)
-    square, _, distance = _components(centres, kernel, columns, values, places, first, stop, k, z)
+    k, z = np.empty((1, centres.squares.size)), np.empty((1, centres.squares.size))
+    square, diagonal = _kernel_row(centres, kernel, columns, values, places, first, stop, k[0])
+    _components(centres, k, z)
     for t in range(first, stop):
         if values[t] != 0.0:
             centres.table[places[columns[t]], n] = values[t]
-    length = math.sqrt(distance)
+    length = math.sqrt(_distance(diagonal, z[0], n))
     for j in range(n):
         total = 0.0
         for i in range(j, n):
-            total += z[i] * centres.inverse[j, i]
+            total += z[0, i] * centres.inverse[j, i]
         centres.inverse[j, n] = -total / length
     centres.inverse[n, n] = 1.0 / length
     centres.squares[n] = square

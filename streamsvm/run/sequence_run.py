@@ -184,19 +184,20 @@ class SequenceRun:
     def _usable(self, part: list[Any]) -> tuple[Sentences, list[Any]]:
         """Return the features of the sentences that can be used, and for the others a `Reject`."""
         letters = [event if isinstance(event, Reject) else None for event in part]
+        seen: list[Any] = steps_of(self.model)[1].classes
         try:
-            return self._features([e for e in part if not isinstance(e, Reject)]), letters
+            return self._features([e for e in part if not isinstance(e, Reject)], [*seen]), letters
         except _REFUSED:
             # Nothing was learnt yet: each is read alone, to find those that cannot be used.
-            found = [self._features_or_letter(event) for event in part]
+            found = [self._features_or_letter(event, seen) for event in part]
         letters = [one if isinstance(one, Reject) else None for one in found]
         return joined([one for one in found if not isinstance(one, Reject)]), letters
 
-    def _features_or_letter(self, event: Any) -> Any:
+    def _features_or_letter(self, event: Any, seen: list[Any]) -> Any:
         if isinstance(event, Reject):
             return event
         try:
-            return self._features([event])
+            return self._features([event], seen)
         except _REFUSED as error:
             if isinstance(error, ParameterError):
                 # If no sentence fits the templates, it is they that are wrong.
@@ -205,12 +206,16 @@ class SequenceRun:
                 event.position, "unusable sentence", str(error), shown((event.x, event.y))
             )
 
-    def _features(self, events: list[Any]) -> Sentences:
-        """Return the features of sentences, if they and their labels can be used."""
-        chain, _ = steps_of(self.model)
+    def _features(self, events: list[Any], seen: list[Any]) -> Sentences:
+        """Return the features of sentences, if they and their labels can be used.
+
+        `seen` are the labels seen before; new ones are appended.
+        """
+        chain, learner = steps_of(self.model)
         features: Sentences = chain.transform_many([event.x for event in events])
         if self.learn:
-            read_labels([event.y for event in events], features, [])
+            labels = [event.y for event in events]
+            seen[:] = read_labels(labels, features, seen, learner.max_classes)[2]
         return features
 
     def _feed(self, features: Sentences, events: list[Any]) -> list[list[Any]]:

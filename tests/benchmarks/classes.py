@@ -5,7 +5,8 @@ Printed: test errors in %, seconds of the processor (learn, finish), rows predic
 support vectors. ``--separate`` adds a LASVM of two classes for each pair, which share nothing (the
 support vectors are their sum). ``--svc`` adds scikit-learn's SVC, or that of scikit-learn-intelex
 if installed; ``--events`` compares events, each predicted and then learnt; ``--streams``
-progressive errors of streams by the defaults of the command, with C 1 and 10.
+progressive errors of streams by the defaults of the command, with C 1 and 10; ``--many`` seconds
+and memory with up to thousands of classes.
 """
 
 from __future__ import annotations
@@ -162,14 +163,39 @@ def of_streams(names: Sequence[str]) -> None:
         for C in (1.0, 10.0):
             cells = []
             for cls in (LASVMClassifier, LaRankClassifier):
-                few = StandardScaler() | cls(C=C, seed=1)
-                predict_then_learn_many(few, x[:500], y[:500].tolist())
-                model = StandardScaler() | cls(C=C, seed=1)
-                call = partial(predict_then_learn_many, model, x, y.tolist())
+                predict_then_learn_many(cls(C=C, seed=1), x[:2000], y[:2000].tolist())
+                call = partial(predict_then_learn_many, cls(C=C, seed=1), x, y.tolist())
                 predicted, seconds = seconds_of(call)
                 error = 100 * np.mean(np.array(predicted, object) != y)
                 cells += [f"{error:.2f}", f"{seconds:.1f}"]
             print(f"| {name} | {C:g} | {' | '.join(cells)} |", flush=True)
+
+
+def of_many() -> None:
+    """Print seconds, memory and errors of groups of near points, one for each class."""
+    print("| learner | classes | examples | s | MB | error on 500 training rows |")
+    print("|---|---|---|---|---|---|", flush=True)
+    ovr = partial(LASVMClassifier, multiclass="ovr")
+    for name, learner, n_classes, n in (
+        ("LASVM, ovo", LASVMClassifier, 100, 3000),
+        ("LASVM, ovo", LASVMClassifier, 300, 3000),
+        ("LASVM, ovr", ovr, 300, 3000),
+        ("LASVM, ovr", ovr, 1000, 3000),
+        ("LaRank", LaRankClassifier, 100, 3000),
+        ("LaRank", LaRankClassifier, 1000, 3000),
+        ("LaRank", LaRankClassifier, 5000, 6000),
+    ):
+        random = np.random.default_rng(0)
+        y = random.integers(0, n_classes, n)
+        centres = random.normal(size=(n_classes, 10))
+        x = (centres[y] + 0.3 * random.normal(size=(n, 10))).astype(np.float32)
+        model = learner(kernels.RBF(gamma=0.1), C=10.0, max_classes=n_classes, seed=1)
+        learner(kernels.RBF(gamma=0.1), C=10.0, seed=1).learn_many(x[:100], y[:100] % 5)
+        _, seconds = seconds_of(partial(model.learn_many, x, y))
+        error = 100 * np.mean(np.array(model.predict_many(x[:500])) != y[:500])
+        size = model.memory_usage / 1e6
+        cells = f"{n_classes:,} | {n:,} | {seconds:.2f} | {size:.0f} | {error:.1f}"
+        print(f"| {name} | {cells} |", flush=True)
 
 
 def main() -> None:
@@ -180,10 +206,14 @@ def main() -> None:
     parser.add_argument("--separate", action="store_true")
     parser.add_argument("--events", action="store_true")
     parser.add_argument("--streams", action="store_true")
+    parser.add_argument("--many", action="store_true")
     parser.add_argument("--only", help="a learner of the table")
     options = parser.parse_args()
     if options.events:
         of_events()
+        return
+    if options.many:
+        of_many()
         return
     if options.streams:
         of_streams(options.names or STREAMS)

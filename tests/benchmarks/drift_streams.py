@@ -1,14 +1,18 @@
 """Learners on streams with drift and without: ``python -m tests.benchmarks.drift_streams``.
 
 Each event is predicted, then learnt. Printed: progressive accuracy in percent of each learner on
-each stream; then means over the streams that all of them took: accuracy, rank, and microseconds of
-processor time an event. Files of ../shared/data are left out if they are not there. Linear
-learners and nearest neighbours get features standardised online, trees as they are, ours too.
+each stream; then means over all streams of those learners that took all, and over those streams
+that all learners took: accuracy, rank, and microseconds of processor time an event; last, how long
+ours takes compared with one model and with a forest. Files of ../shared/data are left out if they
+are not there. Linear learners and nearest neighbours get features standardised online, trees as
+they are, ours too.
 
-``--streams`` and ``--learners`` select some by name. ``--rows N`` is the most events of a stream,
-10,000 (generators have 5,000). ``--seconds N`` is the most processor time of a learner on a stream,
-300: one that needs more is left out there. ``--json FILE`` keeps what was measured, and what is in
-it already is not measured again.
+``--streams`` and ``--learners`` select some by name. ``--capymoa`` adds MOA's adaptive random
+forest, streaming random patches and SAM-kNN (`capymoa_peers`; CapyMOA and Java must be there), but
+for text.
+``--rows N`` is the most events of a stream, 10,000 (generators have 5,000). ``--seconds N`` is the
+most processor time of a learner on a stream, 300: one that needs more, or is bound to, is left out
+there. ``--json FILE`` keeps what was measured, and what is in it already is not measured again.
 """
 
 from __future__ import annotations
@@ -37,6 +41,7 @@ from river import (
 from river.datasets import synth
 
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier
+from tests.benchmarks import capymoa_peers
 from tests.golden.problems import FOLDER
 
 Events = list[tuple[dict[Any, Any], Any]]
@@ -166,11 +171,12 @@ _LEARNERS: dict[str, Callable[[bool], Any]] = {
     "PA": lambda several: _scaled(linear_model.PAClassifier(), several),
     "last label": lambda several: LastLabel(),
 }
-_NUMERIC = {*OURS, "KNN", "LR", "PA"}
+_NUMERIC = {*OURS, "KNN", "LR", "PA", *capymoa_peers.COMPARES_ROWS}
 """Learners that get text as one-hot features."""
 
 
-def _one_hot(x: dict[Any, Any]) -> dict[Any, float]:
+def numeric(x: dict[Any, Any]) -> dict[Any, float]:
+    """Return an event whose strings are one-hot features."""
     return {
         (f"{k}={v}" if isinstance(v, str) else k): 1.0 if isinstance(v, str) else float(v)
         for k, v in x.items()
@@ -185,43 +191,83 @@ def measured(learner: str, events: Events, seconds: float) -> dict[str, float] |
         # River's linear learners take two labels as booleans only.
         events = [(x, y == labels[-1]) for x, y in events]
     if learner in _NUMERIC:
-        events = [(_one_hot(x), y) for x, y in events]
+        events = [(numeric(x), y) for x, y in events]
     if learner in OURS:
         # Compiles what is not compiled yet.
         _right(_LEARNERS[learner](several), events[:1500], np.inf)
     start = time.process_time()
-    right = _right(_LEARNERS[learner](several), events, start + seconds)
+    if learner in capymoa_peers.NAMES:
+        if len({key for x, _ in events for key in x}) > capymoa_peers.MOST_FEATURES:
+            return None
+        model = capymoa_peers.MOAClassifier(learner, events)
+    else:
+        model = _LEARNERS[learner](several)
+    right = _right(model, events, seconds)
     if right is None:
         return None
     spent = time.process_time() - start
     return {"accuracy": 100.0 * right / len(events), "us": 1e6 * spent / len(events)}
 
 
-def _right(model: Any, events: Events, deadline: float) -> int | None:
-    """Return how many events were predicted right; None if that takes until the deadline."""
-    right = 0
+def _right(model: Any, events: Events, seconds: float) -> int | None:
+    """Return how many events were predicted right; None if that takes longer, or is bound to."""
+    right, start = 0, time.process_time()
     for i, (x, y) in enumerate(events):
         right += model.predict_one(x) == y
         model.learn_one(x, y)
-        if i % 100 == 0 and time.process_time() > deadline:
+        # Twice as slow as it may be from a tenth of the time on: it will not get there.
+        share = min(1.0, 0.1 + 2.0 * i / len(events))
+        if time.process_time() - start > share * seconds:
             return None
     return right
 
 
 def _means(found: dict[str, dict[str, Any]], learners: list[str]) -> None:
-    """Print the means over the streams that all learners took."""
-    whole = [cells for cells in found.values() if all(cells[name] for name in learners)]
-    if not whole:
+    """Print means over all streams, and over those streams that all learners took."""
+    quick = [name for name in learners if all(cells[name] for cells in found.values())]
+    whole = {stream: cells for stream, cells in found.items() if all(cells[n] for n in learners)}
+    _mean_rows(found, learners, quick)
+    if whole and len(quick) < len(learners):
+        _mean_rows(whole, learners, learners)
+
+
+def _mean_rows(found: dict[str, dict[str, Any]], columns: list[str], learners: list[str]) -> None:
+    """Print the means over streams of learners that took them all; other columns stay empty."""
+    if not learners:
         return
-    accuracy = np.array([[cells[name]["accuracy"] for name in learners] for cells in whole])
-    us = np.array([[cells[name]["us"] for name in learners] for cells in whole])
+    accuracy, us = (
+        np.array([[cells[name][key] for name in learners] for cells in found.values()])
+        for key in ("accuracy", "us")
+    )
     # Learners that are equally good have the same rank, the mean of their places.
     above = (accuracy[:, None, :] > accuracy[:, :, None]).sum(axis=2)
     same = (accuracy[:, None, :] == accuracy[:, :, None]).sum(axis=2)
     ranks = above + (same + 1) / 2
-    print(_row(f"**mean of {len(whole)}**", [f"{v:.1f}" for v in accuracy.mean(axis=0)]))
-    print(_row("**mean rank**", [f"{v:.2f}" for v in ranks.mean(axis=0)]))
-    print(_row("**us an event, mean**", [f"{v:.0f}" for v in us.mean(axis=0)]))
+    for name, values, digits in (
+        (f"mean of {len(found)}", accuracy, 1),
+        (f"mean rank among these {len(learners)}", ranks, 2),
+        ("us an event, mean", us, 0),
+    ):
+        of = dict(zip(learners, values.mean(axis=0), strict=True))
+        print(_row(name, [f"{of[c]:.{digits}f}" if c in of else "" for c in columns]))
+
+
+def _times(found: dict[str, dict[str, Any]]) -> None:
+    """Print how our several models compare in time with one of them, and with a forest."""
+    own = OURS[0]
+    for other in (OURS[1], "ARF"):
+        both = {
+            stream: (cells[own]["us"], cells[other]["us"])
+            for stream, cells in found.items()
+            if cells.get(own) and cells.get(other)
+        }
+        if both:
+            times = np.array(list(both.values()))
+            ratios = times[:, 0] / times[:, 1]
+            print(
+                f"{own} takes {times[:, 0].sum() / times[:, 1].sum():.2f} times as long as {other} "
+                f"in the mean, at most {ratios.max():.2f} times ({list(both)[ratios.argmax()]})"
+            )
 
 
 def _row(name: str, cells: list[str]) -> str:
@@ -233,10 +279,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--streams", nargs="*")
     parser.add_argument("--learners", nargs="*", default=list(_LEARNERS), choices=list(_LEARNERS))
+    parser.add_argument("--capymoa", action="store_true")
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
+    if given.capymoa:
+        capymoa_peers.check()
+        given.learners += capymoa_peers.NAMES
     known: dict[str, Any] = {}
     if given.json is not None and given.json.exists():
         known = json.loads(given.json.read_text())
@@ -254,9 +304,12 @@ def main() -> None:
             if given.json is not None:
                 given.json.write_text(json.dumps(known, indent=1) + "\n")
         found[name] = before
-        cells = [before[learner] for learner in given.learners]
-        print(_row(name, [f"{c['accuracy']:.1f}" if c else "" for c in cells]), flush=True)
+        cells = [f"{c['accuracy']:.1f}" if (c := before[n]) else "" for n in given.learners]
+        best = max(cells, key=lambda cell: float(cell or 0.0))
+        cells = [f"**{cell}**" if cell == best else cell for cell in cells]
+        print(_row(name, cells), flush=True)
     _means(found, given.learners)
+    _times(found)
 
 
 if __name__ == "__main__":

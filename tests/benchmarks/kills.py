@@ -61,6 +61,7 @@ SET_UPS = [
     SetUp("consume, labels 40 rows later", [*_LASVM, "--label-delay", "40"], "topic"),
     SetUp("consume, labels in their own topic", ["--learner", "sgd"], "two topics"),
     SetUp("consume, two members with --peers", ["--learner", "sgd"], "group", 2),
+    SetUp("consume, sentences", ["--task", "sequence"], "sentences"),
 ]
 
 
@@ -71,6 +72,16 @@ def events() -> list[dict[str, Any]]:
     found = [{"a": x, "b": z, "y": x * z > 0} for x, z in zip(a.tolist(), b.tolist(), strict=True)]
     for i in rng.choice(np.arange(200, N), N_BAD, replace=False).tolist():
         found[i]["a"] = float("nan")
+    return found
+
+
+def sentences() -> list[dict[str, Any]]:
+    """Return sentences; of as many as of the examples, some labels are missing."""
+    rng, found = np.random.default_rng(1), []
+    for event in events():
+        words = rng.choice(list("abcdef"), rng.integers(1, 6)).tolist()
+        tags = [word.upper() for word in words]
+        found.append({"t": words, "y": tags if event["a"] == event["a"] else tags[1:]})
     return found
 
 
@@ -96,6 +107,8 @@ class Streams:
         payloads = [json.dumps(event).encode() for event in found]
         brokers.produce(address, "topic", payloads, 1)
         brokers.produce(address, "group", payloads, 4)
+        payloads = [json.dumps(sentence).encode() for sentence in sentences()]
+        brokers.produce(address, "sentences", payloads, 1)
         keys = [b"%d" % i for i in range(N)]
         labels = [json.dumps({"y": event.pop("y")}).encode() for event in found]
         payloads = [json.dumps(event).encode() for event in found]
@@ -106,7 +119,10 @@ class Streams:
         """Return the command for a set-up, up to the files that it writes."""
         if set_up.source in ("file", "folder"):
             return ["replay", str(self.folder / set_up.source), *_BASIC, *set_up.options]
-        command = ["consume", "--brokers", self.address, *_BASIC, *set_up.options, "--idle", "2"]
+        basic = _BASIC
+        if set_up.source == "sentences":
+            basic = ["--tokens", "t", "--labels", "y", "--json", "--checkpoint-every", "300"]
+        command = ["consume", "--brokers", self.address, *basic, *set_up.options, "--idle", "2"]
         command += ["--set", "session.timeout.ms=6000", "--set", "heartbeat.interval.ms=500"]
         if set_up.source == "two topics":
             return [*command, "--topic", "events", "--labels-topic", "labels"]
@@ -205,7 +221,7 @@ def check(of: Round, whole: Path | None) -> None:
     """Fail if an example was lost or learnt twice, or if a model is not that of a whole run."""
     models: list[Any] = [streamsvm.load(f"{path}.svm") for path in of.paths]
     learnt = sum(list(model.steps.values())[-1].n_examples for model in models)
-    rows = sum(container.read(path)[1]["run"]["rows"] for path in of.paths)
+    rows = sum(_rows_in(path) for path in of.paths)
     assert (learnt, rows) == (N - N_BAD, N), f"{of.set_up.name}: {learnt} of {rows} were learnt"
     letters = []
     for path in of.paths:
@@ -215,12 +231,20 @@ def check(of: Round, whole: Path | None) -> None:
     assert len(letters) == len(places) == N_BAD, f"{len(letters)} letters, {len(places)} places"
     if whole is not None:
         assert _model(f"{of.paths[0]}.svm") == _model(whole), f"{of.set_up.name}: another model"
+    if of.set_up.source == "sentences":
+        return
     values, found = good_values(), np.zeros(3)
     for model in models:
         n, mean, variance = model["StandardScaler"].statistics["b"]
         found += [n, n * mean, n * (variance + mean**2)]
     expected = [len(values), values.sum(), (values**2).sum()]
     np.testing.assert_allclose(found, expected, rtol=1e-9, err_msg=of.set_up.name)
+
+
+def _rows_in(checkpoint: Path) -> int:
+    """Return how many examples, or sentences, a checkpoint counts."""
+    about = container.read(checkpoint)[1]
+    return int(about["sentences"]["taken"] if "sentences" in about else about["run"]["rows"])
 
 
 def _model(path: str | Path) -> dict[str, Any]:
@@ -236,7 +260,7 @@ def torment(streams: Streams, set_up: SetUp, kills: int, seed: int) -> str:
     rng, done, rounds, stuck, start = random.Random(seed), 0, 0, 0, time.perf_counter()
     whole = None
     with tempfile.TemporaryDirectory() as name:
-        if set_up.source in ("file", "folder", "topic"):
+        if set_up.source in ("file", "folder", "topic", "sentences"):
             alone = _made(Path(name) / "whole")
             first = Round(streams, set_up, alone, rng)
             first.run(0)

@@ -85,3 +85,12 @@ def test_arrow_list_columns_a_sentence_a_row(topic, capsys):
     assert found["sentences"] == 40 and found["tokens"] == 110 and found["labels"] == 3
     assert main([*arguments, "--tokens", "w", "--checkpoint", "c"]) == 1
     assert "tokens=['w', 'tag']" in capsys.readouterr().err
+
+
+def test_more_labels_than_are_taken_are_dead_letters(topic, capsys):
+    payloads = [json.dumps({"t": ["a"], "y": [f"L{i % 6}"]}).encode() for i in range(30)]
+    arguments = [*topic("many", payloads), "--tokens", "t", "--labels", "y", "--max-classes", "4"]
+    found = report(capsys, *arguments)
+    assert (found["sentences"], found["not usable"], found["labels"]) == (20, 10, 4)
+    letters = Path(found["dead letters"]).read_text().splitlines()
+    assert all("at most 4 are taken (max_classes)" in letter for letter in letters)

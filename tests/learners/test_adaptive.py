@@ -14,9 +14,10 @@ import streamsvm
 from streamsvm import AdaptiveSVMClassifier, LASVMClassifier
 from streamsvm.cli.main import main
 from streamsvm.errors import ModelFileError, ParameterError
-from streamsvm.learners.bases.recent_rows import RecentRows
+from streamsvm.learners.bases.kept_examples import WRONG, KeptExamples
 from streamsvm.solvers.adaptive import state as adaptive_state
 from streamsvm.solvers.adaptive import step
+from streamsvm.support.rows import SparseRows, dense
 from tests.learners.test_all_learners import content
 from tests.reference.slow_adaptive import slow_choice
 
@@ -51,14 +52,19 @@ def by_events(model, x, y):
 def test_the_choice_is_that_of_the_twin():
     wrong = np.random.default_rng(0).random((4, 3000)) < np.array([[0.3], [0.2], [0.25], [0.2]])
     wrong[0, 1000:1500], wrong[1, 1500:2000] = False, True
-    chosen, faded = slow_choice(wrong, step.FADE, step.LEAD)
-    state = AdaptiveSVMClassifier()._new_state(0)
-    found = np.zeros(3000, np.int64)
-    bits = (wrong * (1 << np.arange(4))[:, None]).sum(axis=0)
-    step.follow(*state, bits, np.ones(3000, bool), found)
+    chosen, faded = slow_choice(wrong, step.FADE, step.LEAD, 50)
+    state, found = AdaptiveSVMClassifier()._new_state(0), []
+    for part in np.split(wrong, 60, axis=1):
+        used = int(state.info[adaptive_state.IN_USE])
+        found += [used] * 50
+        for m in range(4):
+            if m != used:
+                step.fade(state, m, part[m])
+        step.note_predictions(state, part[used])
+        step.choose(state)
     np.testing.assert_array_equal(found, chosen)
     np.testing.assert_allclose(state.faded, faded, rtol=1e-12)
-    assert len(set(chosen)) >= 3
+    assert len(set(found)) >= 3
     assert state.info[adaptive_state.N] == 3000
     assert state.info[adaptive_state.N_WRONG] == wrong[chosen, np.arange(3000)].sum()
 
@@ -153,9 +159,38 @@ def test_when_scales_change_the_other_models_follow_and_forget_nothing():
     assert content(one) == content(many)
     first, *others = many._members
     assert first._factors[1] < 0.5 * before[1]
-    for other in others:
+    for other, waiting in zip(others, many._state.waiting[1:].tolist(), strict=True):
         np.testing.assert_array_equal(other._factors, first._factors)
-        assert other.n_examples == first.n_examples
+        assert other.n_examples in (4500, 4500 - waiting)
+
+
+def fields(n, turn):
+    """Return rows on a board of 36 fields, too small for a wide kernel; later on two halves."""
+    x, _ = stream(n)
+    is_odd = np.floor(3.0 * x).sum(axis=1) % 2 == 1
+    return x, np.where(np.arange(n) < turn, is_odd, x[:, 0] > 0.0).astype(int)
+
+
+def test_models_that_err_far_more_sleep_until_errors_rise():
+    x, y = fields(3000, turn=2600)
+    one, many = AdaptiveSVMClassifier(), AdaptiveSVMClassifier()
+    learnt(many, x[:2590], y[:2590], parts=(1000,))
+    by_events(one, x[:2590], y[:2590])
+    assert content(one) == content(many)
+    asleep = many._state.asleep > 0
+    assert asleep.any() and not asleep[many._state.info[adaptive_state.IN_USE]]
+    behind = [2590 - member.n_examples for member in many._members]
+    for waiting, n, sleeps in zip(many._state.waiting, behind, asleep, strict=True):
+        # The last examples, of less than 32, are not counted yet, even by the one in use.
+        assert n in (0, 2590 % 32) if not sleeps else waiting == n > 32
+    before = [member.n_examples for member in many._members]
+    learnt(many, x[2590:], y[2590:], parts=(77,))
+    by_events(one, x[2590:], y[2590:])
+    assert content(one) == content(many)
+    assert (many._state.asleep < asleep).any() or many.n_drifts
+    for member, n in zip(many._members, before, strict=True):
+        # Of what came while it slept, a model learns no more than what is kept.
+        assert many.n_drifts or member.n_examples <= n + 1024 + 410
 
 
 def test_features_that_come_later_and_weights():
@@ -219,6 +254,7 @@ def test_files_that_contradict_themselves_are_refused(tmp_path):
         {"_members": learnt(AdaptiveSVMClassifier(), x, y)._members[:2]},
         {"_members": learnt(AdaptiveSVMClassifier(max_features=5), x, y)._members},
         {"_state": AdaptiveSVMClassifier()._state._replace(info=np.array([4, 0, 0, 0, 0]))},
+        {"_state": AdaptiveSVMClassifier()._state._replace(asleep=np.ones(4, np.int64))},
     ):
         model = learnt(AdaptiveSVMClassifier(), x, y)
         model.__dict__.update(change)
@@ -238,8 +274,19 @@ def test_the_command_reports_drifts(tmp_path, capsys):
     assert re.search(r"^ +scale and gamma +.*best of \d on the first", said, re.MULTILINE)
 
 
+def test_recent_sparse_rows_are_the_last_ones():
+    kept = KeptExamples("recent_", WRONG, 10)
+    rows = scipy_sparse.random(57, 9, 0.4, format="csr", random_state=0, dtype=np.float32)
+    for r in range(0, 57, 3):
+        part, no = rows[r : r + 3], np.zeros(3, bool)
+        x = SparseRows(part.indptr.astype(np.int64), part.indices, part.data, 9)
+        kept.add(x, no.astype(np.int64), np.ones(3), no)
+    for n in (10, 4):
+        np.testing.assert_array_equal(dense(kept.last(n, 9).x), rows[-n:].toarray())
+
+
 def test_recent_rows_are_the_last_ones():
-    kept, facts = RecentRows(10), []
+    kept, facts = KeptExamples("recent_", WRONG, 10), []
     for i in range(57):
         row = np.full((1, 1 + i // 30), i, np.float32)
         if i % 3:
@@ -250,4 +297,4 @@ def test_recent_rows_are_the_last_ones():
     last = kept.last(4, 2)
     assert last.x[:, 0].tolist() == [53, 54, 55, 56] and last.x.shape == (4, 2)
     assert list(zip(*(part.tolist() for part in last[1:]), strict=True)) == facts[-4:]
-    assert len(kept.last(99, 2).classes) == 10 and len(RecentRows(5).last(3, 2).classes) == 0
+    assert len(kept.last(99, 2).classes) == 10 and len(kept.examples(2).classes) == 10

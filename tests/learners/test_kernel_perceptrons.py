@@ -47,6 +47,30 @@ def test_the_support_vectors_are_the_model(cls, limit, averaged):
     assert w2 == pytest.approx(found.coefficients @ np.array(gram) @ found.coefficients, rel=1e-3)
 
 
+def test_votes_are_those_of_the_models_that_the_support_vectors_show():
+    x, y = rings()
+    model = KernelPerceptronClassifier(RBF, voted=True)
+    model.learn_many(x, y, ids=np.arange(1, 401))
+    model.learn_many(x, y, ids=np.arange(1, 401))
+    found = model.support_vectors()
+    # A second epoch: what is wrong again is a support vector again.
+    assert model.n_support_vectors == len(found.entered) > len(set(found.entered.tolist()))
+    assert np.abs(model.decision_function_many(x[:20])).max() <= 1.0
+    # With each example once, the ids say after which example a vector came.
+    model = KernelPerceptronClassifier(RBF, voted=True)
+    model.learn_many(x, y, ids=np.arange(1, 401))
+    found = model.support_vectors()
+    kernel = np.array([[kernels.evaluate(RBF, row, z) for z in found.rows] for row in x[:20]])
+    says = np.sign(np.cumsum(kernel * found.coefficients, axis=1))
+    votes = says @ np.diff([*(found.entered - 1), 400]) / 400
+    np.testing.assert_allclose(model.decision_function_many(x[:20]), votes, atol=1e-9)
+    assert np.mean(np.array(model.predict_many(x)) == y) > 0.9
+    assert "votes of all models" in model.description
+    gram = [[kernels.evaluate(RBF, a, b) for b in found.rows] for a in found.rows]
+    norm = found.coefficients @ np.array(gram) @ found.coefficients
+    assert model.squared_norm == pytest.approx(norm, rel=1e-3)
+
+
 def test_the_hullers_support_vectors_are_its_model():
     x, y = rings(seed=1)
     model = HullerClassifier(RBF, seed=0)
@@ -97,6 +121,18 @@ def test_an_average_is_the_default_unless_vectors_are_lost():
         (lambda: KernelPerceptronClassifier(budget="bpa-s"), "budget='bpa-s'"),
         (lambda: KernelPerceptronClassifier(margin=-1.0), "margin=-1.0"),
         (lambda: KernelPerceptronClassifier(max_support_vectors=1), "max_support_vectors=1"),
+        (
+            lambda: KernelPerceptronClassifier(voted=True, max_support_vectors=50),
+            "leave max_support_vectors and averaged out",
+        ),
+        (lambda: KernelPerceptronClassifier(voted=True, averaged=True), "the votes of all models"),
+        (
+            lambda: KernelPerceptronClassifier(
+                margin=1.0, max_support_vectors=50, budget="project++"
+            ),
+            "margin=1.0: with budget='project++' use a number below 1",
+        ),
+        (lambda: KernelPAClassifier(budget="project++"), "budget='project++': use None or one of"),
         (lambda: KernelPerceptronClassifier(class_weight="balanced"), "use None or a dict"),
         (lambda: HullerClassifier(reprocess=-1), "reprocess=-1"),
     ],
@@ -149,7 +185,7 @@ def test_class_weights_multiply_example_weights():
 def test_gamma_follows_the_data_with_every_budget():
     """Gamma changes several times within the first examples; what depends on it is kept right."""
     x, y = rings(1500)
-    for budget in ("project", "remove", "merge"):
+    for budget in ("project", "project++", "remove", "merge"):
         model = KernelPerceptronClassifier(max_support_vectors=20, budget=budget, seed=0)
         model.learn_many(np.float32(3.0) * x, y)
         assert model.kernel_ != kernels.RBF(gamma=1.0)

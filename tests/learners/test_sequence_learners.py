@@ -160,6 +160,7 @@ def test_what_cannot_be_learnt_changes_nothing(cls, params):
         ([{"new": 1.0}], [], LabelError),
         ([{"new": 1.0}], "B", LabelError),
         ([{"new": 1.0}], 3, LabelError),
+        ([{"new": 1.0}], ["B" * 1001], LabelError),
     ]
     for tokens, labels, error in bad:
         with pytest.raises(error):
@@ -231,6 +232,18 @@ def test_the_limit_of_features(cls, params):
     assert model.n_features == 2
 
 
+@every
+def test_the_limit_of_labels(cls, params):
+    model = cls(**params, max_classes=3)
+    model.learn_one(["a", "b"], ["A", "B"])
+    with pytest.raises(LabelError, match="max_classes"):
+        model.learn_many([["a"], ["b"]], [["C"], ["D"]])
+    assert model.classes == ["A", "B"]
+    model.learn_one(["c"], ["C"])
+    model.learn_one(["a"], ["A"])
+    assert model.classes == ["A", "B", "C"]
+
+
 @pytest.mark.parametrize("cls", CLASSES)
 @pytest.mark.parametrize(
     ("params", "said"),
@@ -243,6 +256,7 @@ def test_the_limit_of_features(cls, params):
         ({"class_weight": "balanced"}, "use a dict"),
         ({"class_weight": {"B": -1.0}}, "class_weight"),
         ({"max_features": 0}, "max_features=0"),
+        ({"max_classes": 1}, "max_classes=1"),
         ({"max_features": None}, "max_features=None"),
     ],
 )

@@ -98,6 +98,19 @@ def test_batches_are_events_to_the_last_bit(container):
     )
 
 
+@pytest.mark.parametrize("n_centres", [3, 8, 21])
+@pytest.mark.parametrize("most", [21, 40])
+def test_rows_that_are_mapped_together_are_as_alone(n_centres, most):
+    """Rows go in eights and pairs, centres in fours; with fewer than `most` rows may be centres."""
+    x = np.random.default_rng(3).normal(size=(60, 4))
+    model = Nystroem(kernels.RBF(gamma=1.0), most)
+    model.learn_many(x[:n_centres])
+    assert model.n_centres == n_centres
+    alone = np.array([model.transform_many(row[None])[0] for row in x])
+    for size in (2, 7, 8, 9, 60):
+        np.testing.assert_array_equal(model.transform_many(x[:size]), alone[:size])
+
+
 def pipeline(scaled=True, **parameters):
     model = Nystroem(**{"kernel": kernels.RBF(gamma=1.0), "n_components": 128} | parameters)
     return (StandardScaler() | model if scaled else model) | SVMSGDClassifier()

@@ -18,7 +18,17 @@ class SlowPerceptron:
     """`rule` is "perceptron", "PA", "PA-I", "PA-II" or "pegasos"; `gamma` is that of an RBF."""
 
     def __init__(
-        self, rule, gamma, margin=1.0, l2=0.0, averaged=False, limit=np.inf, budget=None, word=1
+        self,
+        rule,
+        gamma,
+        margin=1.0,
+        l2=0.0,
+        averaged=False,
+        limit=np.inf,
+        budget=None,
+        word=1,
+        voted=False,
+        mistake=0.0,
     ):
         self.rule, self.gamma, self.margin, self.l2 = rule, gamma, margin, l2
         self.averaged, self.limit, self.budget = averaged, limit, budget
@@ -26,6 +36,10 @@ class SlowPerceptron:
         self.rows, self.a, self.total, self.entered = [], [], [], []
         self.t = self.mass = self.mistakes = 0
         self.damage = 0.0
+        # Voted: all models so far, each after one example. Projectron++: up to which margin an
+        # example is a mistake, and the largest distance of one that was projected.
+        self.voted, self.models = voted, []
+        self.mistake, self.eta = mistake, 0.0
         # The smallest distance of a decision from its threshold.
         self.closest = np.inf
 
@@ -42,19 +56,30 @@ class SlowPerceptron:
         predicted = f
         if self.averaged:
             predicted = float(k @ np.array(self.total)) / self.mass if self.a else 0.0
+        if self.voted:
+            predicted = self.vote(k)
         if C <= 0.0:
             return predicted
         self.t += 1
         if self.rule == "pegasos":
             self.a = [a * (1.0 - 1.0 / self.t) for a in self.a]
-        self.closest = min(self.closest, abs(y * f - self.margin) if self.a else np.inf)
+        thresholds = (self.margin, self.mistake) if self.budget == "project++" else (self.margin,)
+        if self.a:
+            self.closest = min(self.closest, *(abs(y * f - at) for at in thresholds))
         if y * f < self.margin or (self.rule == "perceptron" and y * f == self.margin):
             self.mistakes += 1
             self.update(x, y, f, k, C, number)
         weight = self.t if self.rule == "pegasos" else 1
         self.mass += weight
         self.total = [s + weight * a for s, a in zip(self.total, self.a, strict=True)]
+        if self.voted:
+            self.models.append(np.array(self.a))
         return predicted
+
+    def vote(self, k):
+        """Return the mean of the votes of all models on a row with these kernel values."""
+        says = np.array([k[: len(a)] @ a for a in self.models])
+        return float(np.sign(says).mean()) if self.models else 0.0
 
     def step(self, y, f, square, C):
         if self.rule == "perceptron":
@@ -67,14 +92,19 @@ class SlowPerceptron:
         return y * (min(C, loss / square) if self.rule == "PA-I" else loss / square)
 
     def update(self, x, y, f, k, C, number):
-        if number in self.entered:
+        is_plus = self.budget == "project++"
+        if is_plus and y * f > self.mistake:
+            self.learn_within(y, f, k, C)
+            return
+        if number in self.entered and not self.voted:
             self.a[self.entered.index(number)] += self.step(y, f, 1.0, C)
             return
-        if self.budget == "project" and self.rows:
+        if (self.budget == "project" or is_plus) and self.rows:
             gram = np.array([self.row(z) for z in self.rows])
             along = np.linalg.solve(gram, k)
             inside = float(along @ k)
             if len(self.rows) == self.limit or 1.0 - inside <= 1e-3:
+                self.eta = max(self.eta, np.sqrt(max(0.0, 1.0 - inside)))
                 step = self.step(y, f, inside, C)
                 self.a = [a + step * part for a, part in zip(self.a, along, strict=True)]
                 return
@@ -86,6 +116,19 @@ class SlowPerceptron:
                 kept.append(None)
         self.rows[slot], self.entered[slot] = x, number
         self.a[slot], self.total[slot] = a + step, total
+
+    def learn_within(self, y, f, k, C):
+        """Learn an example within the margin, if that is sure to bring w nearer to a good one."""
+        gram = np.array([self.row(z) for z in self.rows])
+        along = np.linalg.solve(gram, k)
+        inside, loss = float(along @ k), 1.0 - y * f
+        far = np.sqrt(max(0.0, 1.0 - inside)) / max(self.eta, np.sqrt(1e-3))
+        self.closest = min(self.closest, abs(loss - far))
+        if loss <= far or inside <= 1e-6:
+            self.mistakes -= 1
+            return
+        step = y * min(loss / inside, 2.0 * (loss - far) / inside, C)
+        self.a = [a + step * part for a, part in zip(self.a, along, strict=True)]
 
     def room(self, x, y, f, k, step, C):
         a = np.array(self.a)

@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 from streamsvm.learners.bases import members
-from streamsvm.learners.bases.recent_rows import Examples
+from streamsvm.learners.bases.kept_examples import Examples
 from streamsvm.solvers.adaptive.state import IN_USE
 
 LENGTHS = (256, 1024)
@@ -39,14 +39,14 @@ def examples_for(learner: Any, n: int) -> Examples | None:
     used, d = int(learner._state.info[IN_USE]), len(learner._schema)
     for length, every in zip(LENGTHS, EVERY, strict=True):
         # A model that began not long ago has learnt little else.
-        if n % every or learner._members[0].n_examples < 2 * length:
+        if n % every or learner.in_use.n_examples < 2 * length:
             continue
         examples = learner._recent.last(length, d)
         fresh = members.new_other(learner, learner._members[0], members.KINDS[used])
         wrong = members.learn_examples(fresh, examples, learner._labels.seen)
         half = length // 2
-        gained = int((examples.wrong[half:] & ~wrong[half:]).sum())
-        lost = int((wrong[half:] & ~examples.wrong[half:]).sum())
+        before, now = examples.marks[half:] > 0, wrong[half:]
+        gained, lost = int((before & ~now).sum()), int((now & ~before).sum())
         if gained - lost > CLEARLY * math.sqrt(gained + lost):
             return examples
     return None

@@ -73,7 +73,7 @@ def learn_rows(
             examples = rows_where(fresh, is_example[part])
             learner._moments = auto_gamma.updated(learner._moments, seen, examples)
             if learner._trial is not None:
-                classes = learner._places_of(labels[part].take(learnt))
+                classes = labels[part].take(learnt).places_in(learner._labels.seen)
                 targets = classes, w[part][learnt], numbers[part][learnt]
                 learner._trial.add(examples, *targets)
         elif learner._scales is not None:

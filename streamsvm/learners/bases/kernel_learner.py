@@ -166,17 +166,12 @@ class KernelLearner(KernelInspection):
             if self._trial is not None:
                 labels = LabelColumn.of([self._labels.label_of_sign(sign)])
                 weights, numbers = np.array([path.weight]), np.array([n])
-                self._trial.add(row, self._places_of(labels), weights, numbers)
+                self._trial.add(row, labels.places_in(self._labels.seen), weights, numbers)
         elif self._scales is not None and n % stride(n - 1) == 0:
             self._scales.learn(path.row())
         # At powers of two, as in `kernel_batches.learn_rows`.
         if n & (n - 1) == 0:
             self._adapt(n)
-
-    def _places_of(self, labels: LabelColumn) -> np.ndarray:
-        """Return the index of each label among those seen; a batch may list later ones, too."""
-        place_of = {label: i for i, label in enumerate(self._labels.seen)}
-        return labels.numbers(lambda label: place_of.get(label, 0))
 
     def _learn_rows(
         self,
@@ -282,7 +277,7 @@ class KernelLearner(KernelInspection):
 
     def _adapt(self, n: int) -> None:
         """Update gamma, class weights and the kind of rows after n examples, a power of two."""
-        follows = self.kernel is None and (self._trial is None or n < trial.FIRST)
+        follows = self.kernel is None and (self._trial is None or not self._trial.is_due(n))
         if follows and self._choice is None and n <= auto_gamma.LAST_SET:
             moments = auto_gamma.moments_of(self._moments, n) if self._sparse else self._moments
             gamma = auto_gamma.gamma_of(moments, n)
@@ -295,7 +290,7 @@ class KernelLearner(KernelInspection):
             if density.are_sparse(dense(rows)):
                 self._become_sparse_after(n)
         # Last, when it is known whether rows are sparse.
-        if self._trial is not None and trial.is_due(n):
+        if self._trial is not None and self._trial.is_due(n):
             # In one step, so that an interruption leaves no half of a model.
             self.__dict__.update(trial.decide(self, n))
         elif self._scales is not None:

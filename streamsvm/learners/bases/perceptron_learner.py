@@ -32,11 +32,15 @@ POLICIES: Mapping[str, float] = MappingProxyType(
         "random": policies.RANDOM,
         "forget": policies.FORGET,
         "bpa-s": policies.BPA_S,
+        "project++": policies.PROJECT_PLUS,
     }
 )
 """What makes room for one more support vector: see `solvers.perceptron.budget`."""
 
-_KEEP = (bounds.MERGE, bounds.MERGE_MEAN, bounds.PROJECT)
+_PROJECT = (bounds.PROJECT, policies.PROJECT_PLUS)
+"""Policies that need the inverse of the kernel matrix."""
+
+_KEEP = (bounds.MERGE, bounds.MERGE_MEAN, *_PROJECT)
 """Policies that give the coefficients of a vector to others, so that an average keeps them."""
 
 
@@ -72,6 +76,7 @@ class PerceptronLearner(PrimalKernelLearner):
         cache_mb: float,
         n_jobs: int | None,
         seed: int | None,
+        voted: bool = False,
     ) -> None:
         super().__init__(kernel, C, class_weight, sparse, hashing, max_features, cache_mb, n_jobs)
         if isinstance(class_weight, str):
@@ -84,12 +89,15 @@ class PerceptronLearner(PrimalKernelLearner):
         limit = check_size("max_support_vectors", max_support_vectors, 2)
         if averaged is None:
             averaged = limit is None or policy in _KEEP
+        # Projectron++ has a hinge loss: beside its mistakes it learns what is within the margin.
+        is_plus = limit is not None and policy == policies.PROJECT_PLUS
         self._schedule = perceptron.Schedule(
             rule=rule,
-            margin=margin,
+            margin=1.0 if is_plus else margin,
             l2=l2,
-            averaged=float(bool(averaged)),
+            averaged=perceptron.VOTED if voted else float(bool(averaged)),
             bounds=UNBOUNDED if limit is None else Budget(float(limit), policy),
+            mistake=margin,
         )
 
     def _policy(self, name: str | None) -> float:
@@ -107,7 +115,7 @@ class PerceptronLearner(PrimalKernelLearner):
         limits = self._schedule.bounds
         is_bounded = isinstance(limits, Budget)
         uses_rows = is_bounded and policies.uses_rows(limits.policy)
-        basis = int(limits.limit) if is_bounded and limits.policy == bounds.PROJECT else 0
+        basis = int(limits.limit) if is_bounded and limits.policy in _PROJECT else 0
         return states.new_seeded(
             PerceptronState,
             n_features,
@@ -131,11 +139,11 @@ class PerceptronLearner(PrimalKernelLearner):
         return rows, self._coefficients(), state.store.entered[:n]
 
     def _coefficients(self) -> np.ndarray:
-        """Return the coefficients of the model that predicts, float64 (n,)."""
+        """Return the coefficients of the model that predicts, or of the last one with votes."""
         state: Any = self._state
         info = state.info[0]
         n, T = int(info.n), int(info.n_seen)
-        if not self._schedule.averaged:
+        if self._schedule.averaged != perceptron.MEAN:
             return np.asarray(perceptron.scale_of(self._schedule, T) * state.alpha[:n])
         scale = perceptron.scale_of_average(self._schedule, T)
         return np.asarray(scale * (T * state.alpha[:n] - state.late[:n]))
@@ -151,16 +159,25 @@ class PerceptronLearner(PrimalKernelLearner):
 
     @property
     def _what_predicts(self) -> str:
-        return "mean of all models" if self._schedule.averaged else "last model"
+        ways = {perceptron.MEAN: "mean of all models", perceptron.VOTED: "votes of all models"}
+        return ways.get(self._schedule.averaged, "last model")
 
     @property
     def squared_norm(self) -> float:
-        """The square of |w|, of the model that predicts; it takes time like a prediction of all."""
+        """The square of |w|, of the model that predicts; it takes time like a prediction of all.
+
+        Of a voted perceptron it is that of the last model.
+        """
         if self._state is None:
             return 0.0
         with self._lock:
             rows, coefficients, _ = self._expansion()
-            return max(0.0, float(coefficients @ self._margins(rows)))
+            schedule, margins = self._schedule, np.empty(len(coefficients))
+            if schedule.averaged == perceptron.VOTED:
+                schedule = schedule._replace(averaged=perceptron.LAST)
+            kernel = self._bound_kernel(self._state)
+            perceptron.margins_of(self._state, kernel, schedule, rows, margins)
+            return max(0.0, float(coefficients @ margins))
 
     @property
     def _loss_margin(self) -> float:  # type: ignore[override]

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamsvm.errors import FeatureError, LabelError
-from streamsvm.labels.class_labels import plain
+from streamsvm.labels.class_labels import is_too_long, plain, too_long, too_many_classes
 from streamsvm.structured.sentences import Sentences, read_sentences
 
 
@@ -75,7 +75,7 @@ def columns_like(X: Any, labels: list[list[Any]]) -> Any:
 
 
 def read_labels(
-    y: Sequence[Any], sentences: Sentences, seen: list[Any]
+    y: Sequence[Any], sentences: Sentences, seen: list[Any], most: int | None = None
 ) -> tuple[np.ndarray, np.ndarray, list[Any]]:
     """Return the labels of sentences as numbers.
 
@@ -87,6 +87,8 @@ def read_labels(
         The sentences.
     seen
         The labels seen before, in the order of their numbers.
+    most
+        How many different labels there may be; None: any number.
 
     Returns
     -------
@@ -96,7 +98,8 @@ def read_labels(
     Raises
     ------
     LabelError
-        There is not one label a token, or one is missing, or is no hashable.
+        There is not one label a token, or one is missing, is no hashable, is a long text, or one
+        too many.
 
     """
     if len(y) != sentences.n:
@@ -118,18 +121,22 @@ def read_labels(
         except TypeError as error:
             raise LabelError(f"a label is no hashable: {error}") from error
         if -1 in codes:
-            codes = [_number_of(label, numbers, all_seen) for label in given]
+            codes = [_number_of(label, numbers, all_seen, most) for label in given]
         found[ends[i] : ends[i + 1]] = codes
         known[i] = len(all_seen)
     return found, known, all_seen
 
 
-def _number_of(label: Any, numbers: dict[Any, int], seen: list[Any]) -> int:
+def _number_of(label: Any, numbers: dict[Any, int], seen: list[Any], most: int | None) -> int:
     """Return the number of a label, which may be new."""
     label = plain(label)
     if label is None or label != label:
         raise LabelError("a label is missing (None or NaN): learn needs one for each token")
     if label not in numbers:
+        if is_too_long(label):
+            raise LabelError(too_long(label))
+        if most is not None and len(seen) >= most:
+            raise LabelError(too_many_classes(label, most))
         numbers[label] = len(seen)
         seen.append(label)
     return numbers[label]

@@ -326,12 +326,20 @@ def _read_with_kernel(part: SequenceLearner, content: dict[str, Any], arrays: Na
     part._n_known = vocabulary.size(part._vocabulary)  # type: ignore[attr-defined]
 
 
-LINEAR_FILE: dict[str, Any] = {"more": _more, "read_more": _read_more, "is_compressed": True}
+_OLDER = {"max_classes": None}  # there was no limit
+
+LINEAR_FILE: dict[str, Any] = {
+    "more": _more,
+    "read_more": _read_more,
+    "older": _OLDER,
+    "is_compressed": True,
+}
 """How files hold a learner without support patterns: the arguments of `codec.register`."""
 
 LARANK_FILE: dict[str, Any] = {
     "more": _more_with_patterns,
     "read_more": _read_with_patterns,
+    "older": _OLDER,
     "is_compressed": True,
 }
 """How files hold one with support patterns."""

@@ -49,8 +49,8 @@ class SequenceLearner(Locked, base.Estimator):
         How many labels before a token its label depends on; None: 2 if greedy, 1 if exact.
     class_weight
         None, or a dict {label: factor}.
-    max_features
-        The most features to learn.
+    max_features, max_classes
+        The most features to learn, and the most labels, at least 2; None: any number of labels.
     averaged
         Whether predictions are by the mean of the weights after each sentence.
 
@@ -70,20 +70,20 @@ class SequenceLearner(Locked, base.Estimator):
         order: int | None,
         class_weight: Any,
         max_features: int,
+        max_classes: int | None,
         averaged: bool,
     ) -> None:
         super().__init__()
         self.observer: TrainingObserver | None = None
         if inference not in ("greedy", "exact"):
             raise ParameterError(f"inference={inference!r}: use 'greedy' or 'exact'")
-        most = _MOST_ORDER if inference == "greedy" else 1
-        check_size("order", order, 0, most)
+        check_size("order", order, 0, _MOST_ORDER if inference == "greedy" else 1)
         if class_weight == "balanced":
             raise ParameterError("class_weight='balanced': use a dict {label: factor}")
         check_class_weight(class_weight)
         if check_size("max_features", max_features) is None:
             raise ParameterError("max_features=None: use a whole number of at least 1")
-
+        self.max_classes = check_size("max_classes", max_classes, 2)
         self.inference, self.order, self.class_weight = inference, order, class_weight
         if order is None:
             order = 2 if inference == "greedy" else 1
@@ -194,7 +194,7 @@ class SequenceLearner(Locked, base.Estimator):
             self._is_learning = True
             try:
                 n_seen = len(self._seen)
-                labels, known, seen = read_labels(y, sentences, self._seen)
+                labels, known, seen = read_labels(y, sentences, self._seen, self.max_classes)
                 self._vocabulary, x = vocabulary.learnt_rows(
                     self._vocabulary, sentences, self._most_features
                 )

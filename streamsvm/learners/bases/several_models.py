@@ -9,8 +9,8 @@ import numpy as np
 
 from streamsvm.features.names import Name
 from streamsvm.learners.bases import events
+from streamsvm.learners.bases.kept_examples import KeptExamples
 from streamsvm.learners.bases.learner import Learner
-from streamsvm.learners.bases.recent_rows import RecentRows
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.adaptive.state import IN_USE, LAST_DRIFT, N_DRIFTS, AdaptiveState
 from streamsvm.support.rows import Rows, shape
@@ -28,7 +28,7 @@ class SeveralModels(Learner):
     C: float
     _members: list[Any]
     _state: AdaptiveState
-    _recent: RecentRows
+    _recent: KeptExamples
 
     @property
     def in_use(self) -> Any:

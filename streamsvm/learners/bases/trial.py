@@ -23,17 +23,11 @@ from streamsvm.errors import ParameterError
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import auto_gamma, label_runs
 from streamsvm.learners.bases.feature_scales import FeatureScales
+from streamsvm.learners.bases.kept_examples import NUMBER, KeptExamples
 from streamsvm.learners.bases.progressive_errors import ProgressiveErrors
 from streamsvm.learners.bases.scaled_rows import scaled_rows
-from streamsvm.support.declaration import (
-    NOT_NEGATIVE,
-    Field,
-    NamedArrays,
-    Range,
-    as_int,
-    rows_as_arrays,
-)
-from streamsvm.support.rows import Rows, SparseRows, joined, shape, sparse, taken
+from streamsvm.support.declaration import Field, NamedArrays, Range, as_int
+from streamsvm.support.rows import shape, sparse
 
 FIRST = 4
 """The number of examples at the first trial; before, the learner follows the rule."""
@@ -97,8 +91,10 @@ def candidates_of(scale: Any, gamma: Any, kernel: Any) -> list[Candidate]:
     return [] if found == [Candidate(1.0, False)] else found
 
 
-class Trial:
+class Trial(KeptExamples):
     """The first examples of a stream, and the candidates that learn them.
+
+    After an interruption there are more examples than the learner has counted.
 
     Parameters
     ----------
@@ -108,67 +104,17 @@ class Trial:
     """
 
     def __init__(self, candidates: list[Candidate]) -> None:
+        super().__init__(_PREFIX, NUMBER)
         self.candidates = candidates
-        self._blocks: list[Rows] = []
-        # For each block: classes (int64, as indices of the labels seen), weights and numbers.
-        self._targets: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self._first = FIRST
 
-    @property
-    def n_examples(self) -> int:
-        """Examples kept; after an interruption more than the learner has counted."""
-        return sum(len(numbers) for _, _, numbers in self._targets)
+    def is_due(self, n: int) -> bool:
+        """Tell whether the candidates are compared after n examples, a power of two."""
+        return self._first <= n <= LAST
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the examples kept."""
-        parts = [*self._blocks, *self._targets]
-        arrays = [part if isinstance(part, tuple) else (part,) for part in parts]
-        return sum(a.nbytes for a in itertools.chain(*arrays) if isinstance(a, np.ndarray))
-
-    def add(self, x: Rows, classes: np.ndarray, weights: np.ndarray, numbers: np.ndarray) -> None:
-        """Keep examples.
-
-        Parameters
-        ----------
-        x
-            n rows; copied if they may be overwritten.
-        classes, weights, numbers
-            int64, float64 and int64 (n,): indices of the labels seen, weights, example numbers.
-
-        """
-        own = taken(x, np.arange(shape(x)[0])) if isinstance(x, SparseRows) else np.copy(x)
-        targets = classes.astype(np.int64), np.copy(weights), numbers.astype(np.int64)
-        self._blocks, self._targets = [*self._blocks, own], [*self._targets, targets]
-
-    def examples(self, d: int) -> tuple[Rows, np.ndarray, np.ndarray, np.ndarray]:
-        """Return rows over d features, classes, weights and numbers of all examples."""
-        classes, weights, numbers = map(np.concatenate, zip(*self._targets, strict=True))
-        rows = joined(self._blocks, d)
-        self._blocks, self._targets = [rows], [(classes, weights, numbers)]
-        return rows, classes, weights, numbers
-
-    def as_arrays(self, d: int) -> dict[str, np.ndarray]:
-        """Return the examples as arrays for a file; none before the first example."""
-        if not self._blocks:
-            return {}
-        rows, classes, weights, numbers = self.examples(d)
-        arrays = rows_as_arrays(rows) | {"y": classes, "weight": weights, "entered": numbers}
-        return {_PREFIX + name: array for name, array in arrays.items()}
-
-    def read(self, arrays: NamedArrays, d: int, n_classes: int) -> None:
-        """Set the examples from the arrays of a file; raise ValueError if they do not fit."""
-        n = arrays.length_of(_PREFIX + "y", 0)
-        rows = arrays.take_rows(n, d, _PREFIX)
-        of_class = Field((n,), np.int64, range=Range(0, n_classes - 1))
-        classes = arrays.take(_PREFIX + "y", of_class, {})
-        weights = arrays.take(_PREFIX + "weight", Field((n,), range=NOT_NEGATIVE), {})
-        numbers = arrays.take(_PREFIX + "entered", Field((n,), np.int64, range=Range(1)), {})
-        self._blocks, self._targets = [rows], [(classes, weights, numbers)]
-
-
-def is_due(n: int) -> bool:
-    """Tell whether the candidates are compared after n examples, a power of two."""
-    return FIRST <= n <= LAST
+    def expect(self, n: int) -> None:
+        """Skip the trials, of which nothing would remain, before the last one of n examples."""
+        self._first = max(FIRST, 1 << (n.bit_length() - 1))
 
 
 def decide(learner: Any, n: int) -> dict[str, Any]:

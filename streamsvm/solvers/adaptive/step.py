@@ -2,7 +2,10 @@
 
 Of each model the share of errors e is kept, in which older examples fade: e <- FADE e + (1 - FADE),
 or FADE e if the prediction was right. The model in use stays until another one's e is smaller by
-`LEAD`, so that chance does not change it at each example.
+`LEAD`, so that chance does not change it each time.
+
+A model whose e is larger by `AWAY` than that of the model in use falls asleep. It wakes when errors
+have become more.
 
 Errors have become more when e of the model in use is far above the share of wrong predictions since
 the models began: by `LIMIT` standard deviations of e, if nothing changes (an EWMA control chart:
@@ -14,57 +17,53 @@ from __future__ import annotations
 
 import math
 
-from streamsvm._compile import compiled
+import numpy as np
+
 from streamsvm.solvers.adaptive.state import IN_USE, N_WRONG, AdaptiveState, N
 
 FADE = 0.997
 LEAD = 0.005
+AWAY = 0.04
 LIMIT = 2.0
 
 
-@compiled
-def choose(faded, info, wrong):
-    """Note the errors of the models on an example; return the index of the one that predicted it.
+def fade(state: AdaptiveState, m: int, wrong: np.ndarray) -> None:
+    """Note the errors of model m on the last examples.
 
     Parameters
     ----------
-    faded, info
-        The arrays of an `AdaptiveState`, updated.
+    state
+        The state, updated.
+    m
+        The index of the model.
     wrong
-        int: bit m is 1 if model m predicted the example wrong, before it learnt it.
+        bool (n,): whether it predicted each wrong, before it learnt it.
 
     """
-    used = info[IN_USE]
-    info[N] += 1
-    info[N_WRONG] += (wrong >> used) & 1
-    best = used
-    for m in range(faded.size):
-        faded[m] = FADE * faded[m] + (1.0 - FADE) * ((wrong >> m) & 1)
-        if faded[m] < faded[best]:
-            best = m
-    if faded[best] < faded[used] - LEAD:
-        info[IN_USE] = best
-    return used
+    n = len(wrong)
+    weights = FADE ** np.arange(n - 1, -1, -1)
+    state.faded[m] = FADE**n * state.faded[m] + (1.0 - FADE) * weights[wrong].sum()
+    state.waiting[m] = 0
 
 
-@compiled
-def follow(faded, info, wrong, is_example, chosen):
-    """Do what `choose` does for n rows.
+def note_predictions(state: AdaptiveState, wrong: np.ndarray) -> None:
+    """Note the errors of the predictions, bool (n,), as `fade` does those of the model in use."""
+    fade(state, int(state.info[IN_USE]), wrong)
+    state.info[N] += len(wrong)
+    state.info[N_WRONG] += wrong.sum()
 
-    Parameters
-    ----------
-    faded, info
-        As for `choose`.
-    wrong
-        int64 (n,).
-    is_example
-        bool (n,): False for rows that are only predicted, and whose labels are not known.
-    chosen
-        int64 (n,), written: the index of the model in use when the row came.
 
-    """
-    for r in range(chosen.size):
-        chosen[r] = choose(faded, info, wrong[r]) if is_example[r] else info[IN_USE]
+def choose(state: AdaptiveState) -> None:
+    """Use the model with the smallest share of errors from now on, if it is ahead by `LEAD`."""
+    faded = np.where(state.asleep > 0, np.inf, state.faded)
+    best = int(faded.argmin())
+    if faded[best] < faded[state.info[IN_USE]] - LEAD:
+        state.info[IN_USE] = best
+
+
+def fall_asleep(state: AdaptiveState) -> None:
+    """Let the models sleep that err far more than the model in use."""
+    state.asleep[state.faded > state.faded[state.info[IN_USE]] + AWAY] = 1
 
 
 def errs_more(state: AdaptiveState) -> bool:

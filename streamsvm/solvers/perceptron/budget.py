@@ -20,7 +20,8 @@
   its best partner of the same sign, the cheapest pair becomes one vector between them; see
   `streamsvm.solvers.budget`.
 
-Projection (`PROJECT`) makes no room: see `step`. An average loses what its model loses.
+Projection (`PROJECT`, and `PROJECT_PLUS`) makes no room: see `step`. An average loses what its
+model loses.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from streamsvm.support.fresh_block import BLOCK
 from streamsvm.support.kernel_diagonal import own_value
 from streamsvm.support.kernel_values import expansion
 
-FORGET, RANDOM, BPA_S = 5.0, 6.0, 7.0
+FORGET, RANDOM, BPA_S, PROJECT_PLUS = 5.0, 6.0, 7.0, 8.0
 """Policies beside those of `streamsvm.solvers.bounds`."""
 
 _SHARE = 15.0 / 32.0

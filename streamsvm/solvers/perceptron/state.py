@@ -33,7 +33,9 @@ INFO = np.dtype(
         ("n_values", np.int64),  # kernel values computed for fresh examples
         ("n_room", np.int64),  # examples for which room was made
         ("last_number", np.int64),  # largest number of an example so far
-        ("damage", np.float64),  # Q of the Forgetron: what forgetting has cost so far
+        # Q of the Forgetron: what forgetting has cost so far; of Projectron++: the largest distance
+        # from its projection of an example that was predicted wrongly and projected
+        ("damage", np.float64),
         ("ready", np.int64),  # n or -n: the scratch has the kernel values of rows with n slots
     ]
 )
@@ -49,7 +51,7 @@ class PerceptronState(NamedTuple):
     late: np.ndarray  # sum of (change of alpha) (t - 1)
     f: np.ndarray  # sum_t alpha_t k(x_t, x_s), kept up to date under the policy REMOVE only
     diagonal: np.ndarray  # k(x_s, x_s)
-    inverse: np.ndarray  # of the kernel matrix of the slots, under the policy PROJECT only
+    inverse: np.ndarray  # of the kernel matrix of the slots, under policies that project only
     draws: np.ndarray  # state of the random generator, see `support.draws`
     info: Any  # record array (1,) of INFO
 

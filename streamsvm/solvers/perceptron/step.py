@@ -27,17 +27,31 @@ With a budget: `make_room` in place of the vector that leaves; or, with PROJECT 
 Orabona, Keshet, Caputo, JMLR 10, 2009), the step is made along the projection P x of the fresh
 example on the span of the vectors kept, once there are as many as allowed, or if x almost lies in
 that span. |P x|^2 is then in the place of k(x, x).
+
+PROJECT_PLUS (Projectron++, same paper) does so with the mistakes of the perceptron, and also learns
+an example within the margin, 0 < y f(x) < 1, without keeping it, by a step along P x of
+
+    tau = min(l / |P x|^2, 2 (l - |x - P x| / eta) / |P x|^2, C),     l = 1 - y f(x)
+
+if that is above 0. In the paper, eta is a parameter: mistakes at a larger distance from the span
+are kept, and its bound on mistakes is for all w with |w| of less than 1 / eta. Here the number of
+vectors is the parameter, so that eta is the largest distance of a mistake that was projected.
+
+The voted perceptron (Freund, Schapire 1998): all models so far predict, each with one vote for each
+example after which it was the model. An example that comes again enters again; then the models are
+those of the first 1, 2, ... slots, and a running sum over a kernel row gives what each says.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsvm._compile import borrowed, chosen_by, compiled, compiled_within
 from streamsvm.solvers.bounds import PROJECT, REMOVE, UNBOUNDED, Budget, Unbounded
-from streamsvm.solvers.perceptron.budget import BPA_S, make_room, uses_rows
+from streamsvm.solvers.perceptron.budget import BPA_S, PROJECT_PLUS, make_room, uses_rows
 from streamsvm.solvers.perceptron.state import (
     add_scaled,
     change,
@@ -47,7 +61,7 @@ from streamsvm.solvers.perceptron.state import (
     solve,
 )
 from streamsvm.support import fresh_block, row_cache, stores
-from streamsvm.support.averages import summed
+from streamsvm.support.averages import summed, voted
 from streamsvm.support.fresh_block import BLOCK, fill_part
 from streamsvm.support.kernel_values import expansion
 from streamsvm.support.rows import count, part, width
@@ -59,6 +73,9 @@ DEPENDENT = 1e-3
 """A row whose squared distance from the span is below this share of k(x, x) counts as within it:
 the inverse of the kernel matrix loses digits with smaller ones."""
 
+LAST, MEAN, VOTED = 0.0, 1.0, 2.0
+"""What predicts: the last model, the mean of all models, or their votes (perceptron only)."""
+
 
 class Schedule(NamedTuple):
     """Parameters of the steps; `learn_rows` is compiled once for each type of `bounds`."""
@@ -66,8 +83,9 @@ class Schedule(NamedTuple):
     rule: float  # one of the rules above
     margin: float  # an example with y f(x) above it changes nothing
     l2: float  # l2 of Pegasos; 0 for the others
-    averaged: float  # 1: the mean of all models predicts; 0: the last one
+    averaged: float  # what predicts: `LAST`, `MEAN` or `VOTED`
     bounds: Unbounded | Budget = UNBOUNDED
+    mistake: float = 0.0  # of PROJECT_PLUS: examples with y f(x) up to it may become vectors
 
 
 @compiled
@@ -116,7 +134,7 @@ def _enter(state, x, r, size, slot, weight, number, diagonal):
 def _update_unbounded(
     bounds, state, kernel, x, fresh, r, size, y, f, box, weight, number, diagonal, schedule
 ):
-    slot = slot_of(state, number)
+    slot = np.int64(-1) if schedule.averaged == VOTED else slot_of(state, number)
     if slot < 0:
         slot = state.info[0].n
         state.info[0].n = slot + 1
@@ -134,6 +152,7 @@ def _project(state, row, y, f, box, diagonal, schedule):
     if n < schedule.bounds.limit and distance > DEPENDENT * k_xx:
         extend_inverse(state, solved, distance, n)
         return False
+    state.info[0].damage = max(state.info[0].damage, math.sqrt(distance))
     if k_xx - distance > 1e-6 * k_xx:
         step = step_of(schedule, y, f, k_xx - distance, box)
         for s in range(n):
@@ -142,14 +161,38 @@ def _project(state, row, y, f, box, diagonal, schedule):
 
 
 @compiled
+def _project_within(state, row, y, f, box, diagonal):
+    """Make the step of Projectron++ on an example within the margin; tell whether it was made."""
+    n = state.info[0].n
+    solved = np.empty(n)
+    distance = solve(state, row, diagonal, solved, n)
+    k_xx, loss = np.float64(diagonal), 1.0 - y * f
+    # Before any mistake was projected: examples that almost lie in the span would be.
+    eta = max(state.info[0].damage, math.sqrt(DEPENDENT * k_xx))
+    free = min(loss, 2.0 * (loss - math.sqrt(distance) / eta)) if eta > 0.0 else 0.0
+    if free <= 0.0 or k_xx - distance <= 1e-6 * k_xx:
+        return False
+    step = y * min(box, free / (k_xx - distance))
+    for s in range(n):
+        change(state, s, step * solved[s])
+    return True
+
+
+@compiled
 def _update_budget(
     bounds, state, kernel, x, fresh, r, size, y, f, box, weight, number, diagonal, schedule
 ):
-    info, row = state.info[0], state.block.values[r]
-    policy, slot = bounds.policy, slot_of(state, number)
+    info, row, policy = state.info[0], state.block.values[r], bounds.policy
+    if policy == PROJECT_PLUS and y * f > schedule.mistake:
+        if not _project_within(state, row, y, f, box, diagonal):
+            info.n_steps -= 1
+            info.n_null += 1
+        return
+    slot = slot_of(state, number)
     step = step_of(schedule, y, f, np.float64(diagonal), box)
     if slot < 0:
-        if policy == PROJECT and _project(state, row, y, f, box, diagonal, schedule):
+        is_projected = policy == PROJECT or policy == PROJECT_PLUS
+        if is_projected and _project(state, row, y, f, box, diagonal, schedule):
             return
         carried, late, factor = 0.0, 0.0, 1.0
         if info.n < bounds.limit:
@@ -178,6 +221,16 @@ def _update_budget(
 _update: Any = chosen_by(0, {Unbounded: _update_unbounded, Budget: _update_budget})
 """_update(bounds, state, kernel, x, fresh, r, size, y, f, box, weight, number, diagonal, schedule):
 take row r of the block, x, which violates the margin, into the model."""
+
+
+@compiled
+def _predicted(state, schedule, row, n, T, f):
+    """Return what predicts; f is what the last model says."""
+    if schedule.averaged == LAST:
+        return f
+    if schedule.averaged == VOTED:
+        return voted(state.alpha, state.late, T, row, n) / T if T > 0 else 0.0
+    return scale_of_average(schedule, T) * summed(state.alpha, state.late, T, row, n)
 
 
 @compiled
@@ -227,10 +280,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
             row, n, T = state.block.values[r], state.info[0].n, state.info[0].n_seen
             state.info[0].n_values += n
             f = scale_of(schedule, T) * expansion(state.alpha, row, n)
-            margins[at] = f
-            if schedule.averaged > 0.0:
-                total = summed(state.alpha, state.late, T, row, n)
-                margins[at] = scale_of_average(schedule, T) * total
+            margins[at] = _predicted(state, schedule, row, n, T, f)
             # An example of weight 0 is not learnt.
             if box[at] <= 0.0:
                 continue
@@ -264,9 +314,8 @@ def margins_of(state, kernel, schedule, x, out):
         size = fill_part(state, kernel, x, start, n)
         for r in range(size):
             row = state.block.values[r]
-            if schedule.averaged > 0.0:
-                total = summed(state.alpha, state.late, T, row, n)
-                out[start + r] = scale_of_average(schedule, T) * total
-            else:
-                out[start + r] = scale_of(schedule, T) * expansion(state.alpha, row, n)
+            f = 0.0
+            if schedule.averaged == LAST:
+                f = scale_of(schedule, T) * expansion(state.alpha, row, n)
+            out[start + r] = _predicted(state, schedule, row, n, T, f)
         start += size

@@ -18,7 +18,7 @@ from streamsvm.support.draws import new_draws
 from streamsvm.support.rows import cut, sparse
 from tests.reference.slow_perceptron import SlowPerceptron
 
-GAMMA, N, LIMIT = 0.7, 160, 12
+GAMMA, N, LIMIT, MISTAKE = 0.7, 160, 12, 0.1
 RULES = {
     "perceptron": step.PERCEPTRON,
     "PA": step.PA,
@@ -31,10 +31,13 @@ POLICIES = {
     "smallest": SMALLEST,
     "random": budget.RANDOM,
     "project": PROJECT,
+    "project++": budget.PROJECT_PLUS,
     "merge": MERGE,
 }
+PROJECTING = (PROJECT, budget.PROJECT_PLUS)
 CASES = [
-    *((rule, name) for rule in RULES for name in (None, *POLICIES)),
+    *((rule, name) for rule in RULES for name in (None, *POLICIES) if name != "project++"),
+    ("perceptron", "project++"),
     ("perceptron", "forget"),
     ("PA-I", "bpa-s"),
 ]
@@ -50,18 +53,19 @@ def problem(seed=0, n=N):
 
 
 def schedule_of(rule, name=None, averaged=True, margin=None, limit=LIMIT):
-    margin = (0.0 if rule == "perceptron" else 1.0) if margin is None else margin
+    if margin is None:
+        margin = 0.0 if rule == "perceptron" and name != "project++" else 1.0
     numbers = POLICIES | {"forget": budget.FORGET, "bpa-s": budget.BPA_S}
     bounds = UNBOUNDED if name is None else Budget(float(limit), numbers[name])
     l2 = 0.05 if rule == "pegasos" else 0.0
-    return step.Schedule(RULES[rule], margin, l2, float(averaged), bounds)
+    return step.Schedule(RULES[rule], margin, l2, float(averaged), bounds, MISTAKE)
 
 
 class Stream:
     """A state that learns rows of a problem by their numbers, growing as a learner does."""
 
     def __init__(self, schedule, x, y, box, is_sparse=False, cache_bytes=10**6):
-        is_projected = schedule.bounds != UNBOUNDED and schedule.bounds.policy == PROJECT
+        is_projected = schedule.bounds != UNBOUNDED and schedule.bounds.policy in PROJECTING
         basis = int(schedule.bounds.limit) if is_projected else 0
         self.state = states.new_seeded(PerceptronState, 3, cache_bytes, 5, is_sparse, basis=basis)
         self.schedule, self.y, self.box = schedule, y, box
@@ -108,8 +112,9 @@ def slow(schedule, rule, name):
     limit = np.inf if name is None else LIMIT
     word = new_draws(5)[0]
     return SlowPerceptron(
-        rule, GAMMA, schedule.margin, schedule.l2, bool(schedule.averaged), limit, name, word
-    )
+        rule, GAMMA, schedule.margin, schedule.l2, schedule.averaged == step.MEAN, limit, name,
+        word, schedule.averaged == step.VOTED, schedule.mistake,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("averaged", [True, False])
@@ -133,6 +138,44 @@ def test_it_is_its_slow_twin(rule, name, averaged):
     step.margins_of(fast.state, kernel, schedule, x[:20], out)
     k = np.exp(-GAMMA * ((x[:20, None] - rows[None]) ** 2).sum(axis=2))
     np.testing.assert_allclose(out, k @ coefficients, rtol=0, atol=3e-4 * size)
+
+
+def test_votes_are_those_of_all_models():
+    """An example that comes again counts as a new one; any batches give the same votes."""
+    x, y, box = problem(4)
+    schedule = schedule_of("perceptron", averaged=step.VOTED)
+    twin, fast = slow(schedule, "perceptron", None), Stream(schedule, x, y, box)
+    parts = Stream(schedule, x, y, box)
+    for _ in range(2):
+        rows = zip(x.astype(float), y, box, range(1, N + 1), strict=True)
+        expected = [twin.learn(*row) for row in rows]
+        margins = fast.learn(0, N)
+        np.testing.assert_allclose(margins, expected, rtol=0, atol=1e-9)
+        found = np.concatenate([parts.learn(*edge) for edge in pairwise((0, 1, 30, 31, 100, N))])
+        assert margins.tobytes() == found.tobytes()
+    assert twin.closest > 1e-5
+    assert fast.n == len(twin.rows) == twin.mistakes > len(set(twin.entered))
+    out, fresh = np.zeros(N), problem(5)[0]
+    kernel = bound(kernels.RBF(GAMMA), fast.state.store)
+    step.margins_of(fast.state, kernel, schedule, fresh, out)
+    votes = [twin.vote(twin.row(row)) for row in fresh.astype(float)]
+    np.testing.assert_allclose(out, votes, rtol=0, atol=1e-9)
+    assert len(np.unique(out)) > 20 and np.abs(out).max() <= 1.0
+
+
+def test_projectron_plus_plus_learns_within_the_margin_without_keeping():
+    x, y, box = problem(6)
+    found = {}
+    for name in ("project", "project++"):
+        stream = Stream(
+            schedule_of("perceptron", name, margin=1.0 if "+" in name else 0.1), x, y, box
+        )
+        stream.learn(0, N)
+        found[name] = stream.state.info[0]
+        assert stream.n == LIMIT
+    assert found["project++"].n_steps > found["project"].n_steps
+    # The largest distance of a mistake that was projected, of rows of norm 1.
+    assert 0.03 < found["project++"].damage <= 1.0
 
 
 @pytest.mark.parametrize(("rule", "name"), [("PA-I", None), ("pegasos", "merge")])
@@ -174,7 +217,7 @@ def test_invariants_and_any_batches(case, seed, cuts, limit):
     gram, alpha = once.gram(), once.state.alpha[: once.n]
     if case[1] == "remove":
         np.testing.assert_allclose(once.state.f[: once.n], gram @ alpha, atol=1e-4)
-    if case[1] == "project":
+    if case[1] in ("project", "project++"):
         inverse = once.state.inverse[: once.n, : once.n]
         np.testing.assert_allclose(inverse @ gram, np.eye(once.n), atol=2e-2)
     numbers = once.state.store.entered[: once.n]

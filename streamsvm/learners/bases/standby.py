@@ -1,0 +1,78 @@
+"""The models of an `AdaptiveSVMClassifier` that do not predict learn later, or sleep.
+
+The model in use learns each example at once. The others learn the last `EVERY` examples together,
+which takes a fraction of the time: they are not asked for predictions meanwhile. A model that errs
+far more than the one in use does not learn at all, until errors have become more; then it learns
+the last examples, as many as are kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamsvm.learners.bases import members
+from streamsvm.solvers.adaptive import step
+from streamsvm.solvers.adaptive.state import IN_USE
+
+EVERY = 32
+"""The models are compared at multiples of this number of examples."""
+
+SLEEP_EVERY = 256
+"""At multiples of this number of examples models may fall asleep."""
+
+RENEWED_AT = (32, 128, 512, 1024)
+"""The numbers of examples of the first model at which the others take its scale and gamma: it
+tries them at powers of two, but to learn all examples anew each time takes as long."""
+
+
+def catch_up(learner: Any) -> None:
+    """Let the models that are awake learn the examples that they wait for, and count all errors.
+
+    Parameters
+    ----------
+    learner
+        An `AdaptiveSVMClassifier`; the caller holds its lock.
+
+    """
+    state, d, seen = learner._state, len(learner._schema), learner._labels.seen
+    used = int(state.info[IN_USE])
+    n = int(state.waiting[used])
+    predicted = learner._recent.last(n, d).marks > 0
+    for m in range(len(members.KINDS)):
+        waiting = int(state.waiting[m])
+        if m == used or not waiting or state.asleep[m]:
+            continue
+        if m < len(learner._members):
+            examples = learner._recent.last(waiting, d)
+            wrong = members.learn_examples(learner._members[m], examples, seen)
+        else:
+            # Until there are all models, the others count as the first.
+            wrong = predicted
+        step.fade(state, m, wrong)
+    if n:
+        step.note_predictions(state, predicted)
+
+
+def choose(learner: Any, n: int) -> None:
+    """Choose the model that predicts from now on, after n examples, a multiple of `EVERY`.
+
+    Parameters
+    ----------
+    learner
+        An `AdaptiveSVMClassifier` whose models have caught up; the caller holds its lock.
+    n
+        The number of examples that it has learnt.
+
+    """
+    state = learner._state
+    if step.errs_more(state):
+        if state.asleep.any():
+            state.asleep[:] = 0
+            catch_up(learner)
+    elif n % SLEEP_EVERY == 0 and learner._members[0].n_examples >= RENEWED_AT[-1]:
+        step.fall_asleep(state)
+    step.choose(state)
+    if hasattr(learner, "_is_rehearsal_copy"):
+        # So that what each of them needs to predict is compiled.
+        state.asleep[:] = 0
+        state.info[IN_USE] = n // EVERY % len(learner._members)
