@@ -114,35 +114,35 @@ def _set_of_panel(state, p):
 
 
 @compiled
-def _order_by_class(y, start, size, place):
-    """Write where each row is among them ordered by class; return their classes in that order."""
-    order = np.argsort(y[start : start + size], kind="mergesort")
-    own = np.empty(size, np.int64)
+def _rows_of_classes(x, y, start, size, classes, rows, which):
+    """Copy the rows of a set of classes to `rows`, their places in the block to `which`."""
+    n_rows = np.int64(0)
     for r in range(size):
-        place[order[r]] = r
-        own[r] = np.int64(y[start + order[r]])
-    return own
+        if classes & _set_of(np.int64(y[start + r])) != 0:
+            rows[n_rows] = x[start + r]
+            which[n_rows] = r
+            n_rows += 1
+    return n_rows
 
 
 @compiled
-def _fill_panels(state, kernel, rows, classes, d):
-    """Write the values of rows, ordered by their classes, to the first rows of `state.block`."""
-    info, size = state.info[0], classes.size
+def _fill_panels(x, state, kernel, y, start, size, d):
+    info, block = state.info[0], state.block
+    rows, which = np.empty((size, x.shape[1]), np.float32), np.empty(size, np.int64)
     n_panels, p = (info.n + PANEL - 1) // PANEL, np.int64(0)
+    state.skipped[:size] = info.n
     while p < n_panels:
         needed_by, q = _set_of_panel(state, p), p + 1
         while q < n_panels and _set_of_panel(state, q) == needed_by:
             q += 1
-        first, stop, r = p * PANEL, q * PANEL, np.int64(0)
-        while r < size:
-            end = r
-            while end < size and needed_by & _set_of(classes[end]) != 0:
-                end += 1
-            if end > r:
-                out = state.block[r:end]
-                stores.values(kernel, state.store, rows[r:end], end - r, d, first, stop, out)
-                info.n_values += (end - r) * (min(stop, info.n) - first)
-            r = end + 1
+        first, stop = p * PANEL, min(q * PANEL, info.n)
+        n_rows = _rows_of_classes(x, y, start, size, needed_by, rows, which)
+        stores.values(kernel, state.store, rows, n_rows, d, first, stop, block)
+        # From the last one on: which[r] >= r, so that none is overwritten before it is moved.
+        for r in range(n_rows - 1, -1, -1):
+            state.skipped[which[r]] -= stop - first
+            for s in range(first, stop):
+                block[which[r], s] = block[r, s]
         p = q
 
 
@@ -150,27 +150,21 @@ def _fill_panels(state, kernel, rows, classes, d):
 def _fill_whole(x, state, kernel, y, start, size, d, for_learning):
     rows = part(x, start, start + size)
     stores.values(kernel, state.store, rows, size, d, np.int64(0), state.info[0].n, state.block)
-    state.info[0].n_values += size * state.info[0].n
-    for r in range(size):
-        state.place[r] = r
+    state.skipped[:size] = 0
 
 
 @compiled
 def _fill_dense(x, state, kernel, y, start, size, d, for_learning):
-    if not for_learning or not _is_worth_it(state, size, d):
+    if for_learning and _is_worth_it(state, size, d):
+        _fill_panels(x, state, kernel, y, start, size, d)
+    else:
         _fill_whole(x, state, kernel, y, start, size, d, for_learning)
-        return
-    classes = _order_by_class(y, start, size, state.place)
-    rows = np.empty((size, x.shape[1]), np.float32)
-    for r in range(size):
-        rows[state.place[r]] = x[start + r]
-    _fill_panels(state, kernel, rows, classes, d)
 
 
 fill: Any = chosen_by(0, {np.ndarray: _fill_dense, SparseRows: _fill_whole})
-"""fill(x, state, kernel, y, start, size, d, for_learning): compute the values of `size` rows of x.
+"""fill(x, state, kernel, y, start, size, d, for_learning): write kernel values to `state.block`.
 
-Those of row start + r are in state.block[state.place[r]]; if they are for learning only, and each
-row is a new example, there need not be all. Sparse rows are combined with all vectors: they are
-fast in groups only.
+They are those of `size` rows of x from `start` on, of row start + r in block[r]. Where the rows are
+for learning only, and each is a new example, there need not be all. Sparse rows are combined with
+all vectors: they are fast in groups only.
 """

@@ -56,7 +56,7 @@ class PairsState(NamedTuple):
     look_draws: np.ndarray  # state of the generator of looks, see `support.draws`
     info: Any  # record array (1,) of INFO
     block: np.ndarray  # scratch: kernel values of fresh rows
-    place: np.ndarray  # scratch: the row of `block` of each fresh row
+    skipped: np.ndarray  # scratch: the number of values that each row of `block` lacks
     needed_by: np.ndarray  # scratch: the classes whose examples need a vector, see `needed`
     order: np.ndarray  # scratch: a permutation of slots, or of members
     cost: np.ndarray  # scratch: what removing each slot costs
@@ -114,7 +114,7 @@ declare(
             reset=("ready", "n_grouped"),
         ),
         "block": Field((BLOCK, "slots"), np.float32, scratch=True),
-        "place": Field((BLOCK,), np.int64, scratch=True),
+        "skipped": Field((BLOCK,), np.int64, scratch=True),
         "needed_by": Field(("slots",), np.uint64, scratch=True),
         "order": Field(("slots",), np.int64, scratch=True),
         "cost": Field(("slots",), scratch=True),

@@ -151,23 +151,22 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
         if not (n_rows == size and info.ready == -info.n < 0):
             fill(x, state, kernel, y, start, size, d, margins.shape[1] == 1)
         else:
-            info.n_values += size * info.n
-            state.place[:size] = np.arange(size)
+            state.skipped[:size] = 0
         info.ready = 0
         n_block = info.n
         for r in range(size):
-            at, line = start + r, state.place[r]
+            at = start + r
             if info.n_dead > max(16, info.n // 8):
                 squeeze(state)
-                n_block = squeezed(state.block, state.order, 0, n_block, info.n)
+                n_block = squeezed(state.block, state.order, r, n_block, info.n)
             n, own_class = info.n, np.int64(y[at])
             fresh = part(x, at, at + 1)
             is_full = n == state.y.size or not stores.has_room(state.store, fresh)
             if is_full or not _has_room(state, own_class):
                 return at
-            row, out = state.block[line], state.block[line : line + 1]
+            row, out = state.block[r], state.block[r : r + 1]
             stores.values(kernel, state.store, fresh, np.int64(1), d, n_block, n, out)
-            info.n_values += n - n_block
+            info.n_values += n - state.skipped[r]
             if margins.shape[1] > 1:
                 write_margins(state, row, state.problems.margins)
                 write_scores(state, state.problems.margins, margins[at])
