@@ -4,7 +4,7 @@ One against one, an example of class c is learnt by the problems of c and anothe
 kernel values with their members only: with those of the problems of two other classes nothing is
 done. Most vectors are members of few problems. So they are kept in an order in which neighbours are
 needed by the same classes, and a panel is combined with the examples of classes that need any of
-its 32 vectors.
+its 32 vectors. The results are the same to the bit, as each kernel value is.
 
 A set of classes is a number of 64 bits, bit c of which is that of class c. Classes that are 64
 apart share a bit: their examples are combined with more vectors than they need.
@@ -24,11 +24,12 @@ from streamsvm.support.rows import SparseRows, part
 from streamsvm.support.tiles import PANEL
 
 _BITS = 64
+
 _FEWEST_ROWS = 16
 """With fewer rows it takes longer to find out what they need."""
 
 _LEAST_SAVED = 64
-"""It is worth it if each value, on the average over all, saves the work for so many features."""
+"""It pays if that saves, on the average over all values, the work for so many features a value."""
 
 
 @compiled_within
@@ -88,12 +89,13 @@ def _group(state):
 
 
 @compiled
-def _is_worth_it(state, n_rows, d):
-    """Tell whether classes need few vectors; then these are in order, and may have moved."""
+def _are_grouped(state, n_rows, d):
+    """Tell whether classes need few vectors; then these are put in order, which moves them."""
     info, of = state.info[0], state.problems
     # A later answer would be much the same, until there are an eighth more vectors.
     was_not = info.n_grouped < 0 and 8 * info.n < -9 * info.n_grouped
-    if n_rows < _FEWEST_ROWS or was_not or info.n == 0 or of.segments[0].negative == REST:
+    is_small = n_rows < _FEWEST_ROWS or d <= _LEAST_SAVED or info.n == 0
+    if is_small or was_not or of.segments[0].negative == REST:
         return False
     n_needed, n_most = _note_sets(state), (info.n - info.n_dead) * info.n_classes
     if d * (n_most - n_needed) < _LEAST_SAVED * n_most:
@@ -155,7 +157,7 @@ def _fill_whole(x, state, kernel, y, start, size, d, for_learning):
 
 @compiled
 def _fill_dense(x, state, kernel, y, start, size, d, for_learning):
-    if for_learning and _is_worth_it(state, size, d):
+    if for_learning and _are_grouped(state, size, d):
         _fill_panels(x, state, kernel, y, start, size, d)
     else:
         _fill_whole(x, state, kernel, y, start, size, d, for_learning)

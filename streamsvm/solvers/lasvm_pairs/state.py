@@ -196,4 +196,4 @@ def squeeze(state):
             n_kept += 1
             n_grouped += s < info.n_grouped
     arrange(state, n_kept)
-    info.n_grouped = n_grouped
+    info.n_grouped = min(info.n_grouped, n_grouped)
