@@ -7,10 +7,14 @@ from typing import Any, NamedTuple
 
 from connectors.errors import SnapshotError
 from connectors.identity import check_settings
-from connectors.rejects import shown
+from connectors.rejects import MOST_TOKENS, shown
 from connectors.source import Closing, Event, Position, Reject, Snapshot
+from connectors.text_lines import TextLines
 
 _HEAD = 2**16
+_MOST_BYTES = 16_000_000
+_MOST_SHOWN = 100
+_DOCUMENT = "-DOCSTART-"
 
 
 class _Line(NamedTuple):
@@ -25,8 +29,9 @@ class ConllSource(Closing):
     r"""Sentences and their labels from a text file; blank lines separate sentences.
 
     A line has the columns of one token, separated by white space. The last one, or the one given,
-    is the label; the others are the token, as a list of strings. The file is read line by line,
-    however long it is.
+    is the label; the others are the token, as a list of strings. A line whose first column is
+    ``-DOCSTART-``, which begins a document in the files of CoNLL-2003, is as a blank line. The file
+    is read line by line, however long it is; sentences have at most 100,000 tokens and 16 MB.
 
     Parameters
     ----------
@@ -61,6 +66,7 @@ class ConllSource(Closing):
         self._path = Path(path)
         self._label, self._separator = label, separator
         self._file = self._path.open("rb")
+        self._lines = TextLines(self._file, _MOST_BYTES)
         self._row = self._line = 0
 
     @property
@@ -80,33 +86,53 @@ class ConllSource(Closing):
         -------
         Iterator[Event | Reject]
             The tokens, lists of strings, as x; a list of labels, or None, as y; and the number of
-            the sentence. A sentence is a `Reject` if one of its lines has another number of columns
-            than the first one, no column of the label, or is not UTF-8.
+            the sentence. A sentence is a `Reject` if it is too long, or if one of its lines has
+            another number of columns than the first one, no column of the label, or is not UTF-8.
 
         """
-        while lines := self._sentence():
+        while (found := self._sentence())[1]:
             position = Position(None, self._row)
             self._row += 1
-            yield self._event(lines, position)
+            yield self._event(*found, position)
 
-    def _sentence(self) -> list[_Line]:
-        """Return the lines of the next sentence; [] at the end."""
+    def _sentence(self) -> tuple[list[_Line], int]:
+        """Return the lines of the next sentence, if it is not too long, and how many it has."""
         found: list[_Line] = []
-        for raw in self._file:
+        n = n_bytes = 0
+        for raw in self._lines:
             self._line += 1
-            try:
-                text, is_utf8 = raw.decode(), True
-            except UnicodeDecodeError:
-                text, is_utf8 = raw.decode("utf-8", "backslashreplace"), False
-            text = text.strip("\r\n\ufeff")
-            if text.strip():
-                found.append(_Line(self._line, text, is_utf8))
-            elif found:
+            line = self._read(raw)
+            if line is not None:
+                n, n_bytes = n + 1, n_bytes + len(raw)
+                if n <= MOST_TOKENS and n_bytes <= _MOST_BYTES:
+                    found.append(line)
+            elif n:
                 break
-        return found
+        return found, n
 
-    def _event(self, lines: list[_Line], position: Position) -> Event | Reject:
-        """Return the sentence of some lines."""
+    def _read(self, raw: bytes) -> _Line | None:
+        """Return a line; None: it is blank, or begins a document."""
+        try:
+            text, is_utf8 = raw.decode(), True
+        except UnicodeDecodeError:
+            text, is_utf8 = raw.decode("utf-8", "backslashreplace"), False
+        text = text.strip("\r\n\ufeff")
+        if not text.strip():
+            return None
+        if text.startswith(_DOCUMENT) and text.split(self._separator)[0] == _DOCUMENT:
+            return None
+        return _Line(self._line, text, is_utf8)
+
+    def _event(self, lines: list[_Line], n: int, position: Position) -> Event | Reject:
+        """Return the sentence of some lines; `n` is their number, also of those left out."""
+        if n > len(lines):
+            reason = (
+                f"{self.name}, up to line {self._line}: a sentence of {n:,} tokens; "
+                f"{MOST_TOKENS:,} tokens and {_MOST_BYTES // 10**6} MB are accepted: are there no "
+                "blank lines?"
+            )
+            first = "\n".join(line.text for line in lines[:_MOST_SHOWN])
+            return Reject(position, "too long", reason, shown(first))
         rows = [line.text.split(self._separator) for line in lines]
         for line, columns in zip(lines, rows, strict=True):
             wrong = self._wrong(line, len(columns), len(rows[0]))
@@ -143,8 +169,8 @@ class ConllSource(Closing):
             "source": "ConllSource",
             "row": self._row,
             "line": self._line,
-            "byte": self._file.tell(),
-            "head": self._digest(min(self._file.tell(), _HEAD)),
+            "byte": self._lines.byte,
+            "head": self._digest(min(self._lines.byte, _HEAD)),
             "label": self._label,
             "separator": self._separator,
         }
@@ -181,11 +207,11 @@ class ConllSource(Closing):
             )
         check_settings(snapshot, {"label": self._label, "separator": self._separator})
         self._row, self._line = row, line
-        self._file.seek(byte)
+        self._lines.seek(byte)
 
     def rewind(self) -> None:
         """Go back to the start."""
-        self._file.seek(0)
+        self._lines.seek(0)
         self._row = self._line = 0
 
     def close(self) -> None:

@@ -6,6 +6,9 @@ from connectors.messages import Message
 from connectors.payloads import PayloadError
 from connectors.source import Position, Reject
 
+MOST_TOKENS = 100_000
+"""A sentence with more is none: it would take memory without end."""
+
 _MOST_SHOWN = 2000
 
 

@@ -11,10 +11,8 @@ from connectors.kafka import DEFAULT_BATCH_SIZE, KafkaSource
 from connectors.message_fields import check_label
 from connectors.messages import Message
 from connectors.payloads import Decoder, PayloadError, decoded, decoder_of, transformed
-from connectors.rejects import reject_of
+from connectors.rejects import MOST_TOKENS, reject_of
 from connectors.source import Batch, Event, Position, Reject
-
-_MOST_TOKENS = 100_000
 
 _Part = list[Event | Reject]
 
@@ -144,8 +142,8 @@ class _SentenceReader:
             lists = columns if labels is None else [*columns, labels]
             if len(set(map(len, lists))) > 1:
                 raise PayloadError(f"the lists of a sentence have {list(map(len, lists))} items")
-            if len(lists[0]) > _MOST_TOKENS:
-                raise PayloadError(f"{len(lists[0]):,} tokens: {_MOST_TOKENS:,} are accepted")
+            if len(lists[0]) > MOST_TOKENS:
+                raise PayloadError(f"{len(lists[0]):,} tokens: {MOST_TOKENS:,} are accepted")
             for label in labels or ():
                 check_label(label, f"in `{self._labels}`")
                 if label != label:

@@ -5,14 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from connectors.errors import MissingColumnError, NotReadableError, SnapshotError
 from connectors.identity import check_file, check_settings, identity_of
-from connectors.rejects import shown
+from connectors.rejects import MOST_TOKENS, shown
 from connectors.source import Closing, Event, Position, Reject, Snapshot
 
 _BATCH = 256
+_MOST_SHOWN = 100
 
 
 class SentenceSource(Closing):
@@ -66,6 +68,10 @@ class SentenceSource(Closing):
             role = "labels" if name == labels else "tokens"
             if name not in schema.names:
                 raise MissingColumnError(name, schema.names, self.name, role)
+            if schema.names.count(name) > 1:
+                raise NotReadableError(
+                    f"column {name!r} is in {self.name} more than once: rename one of them"
+                )
             kind = schema.field(name).type
             if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
                 raise NotReadableError(
@@ -96,7 +102,8 @@ class SentenceSource(Closing):
         -------
         Iterator[Event | Reject]
             The tokens as x, a list of labels, or None, as y; and the row. A row whose columns are
-            null, or of unequal lengths, is a `Reject`, and so is one with a text that is not UTF-8.
+            null, of unequal lengths, or have more than 100,000 items is a `Reject`, and so is one
+            with a text that is not UTF-8.
 
         Raises
         ------
@@ -126,18 +133,31 @@ class SentenceSource(Closing):
 
     def _of_batch(self, batch: pa.RecordBatch, first: int) -> list[Event | Reject]:
         """Return the sentences of a batch, whose first row has this number."""
-        columns = [batch.column(name) for name in self._columns]
+        columns, n = [batch.column(name) for name in self._columns], batch.num_rows
+        longest = max(pc.max(pc.list_value_length(c)).as_py() or 0 for c in columns)
         try:
-            rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
+            if longest > MOST_TOKENS:
+                if n == 1:
+                    return [self._too_long(columns, longest, first)]
+            else:
+                rows = list(zip(*(column.to_pylist() for column in columns), strict=True))
+                return [
+                    self._event(row, Position(self.name, i)) for i, row in enumerate(rows, first)
+                ]
         except UnicodeDecodeError as error:
-            n = batch.num_rows
-            if n > 1:
-                return [self._of_batch(batch.slice(i, 1), first + i)[0] for i in range(n)]
-            found = [[_as_text(item) for item in column.flatten()] for column in columns]
-            reason = f"a text of the sentence is not UTF-8: {error.object!r:.100}"
-            position = Position(self.name, first)
-            return [Reject(position, "not UTF-8", reason, shown(found))]
-        return [self._event(row, Position(self.name, i)) for i, row in enumerate(rows, first)]
+            if n == 1:
+                return [self._not_utf8(columns, error, first)]
+        return [self._of_batch(batch.slice(i, 1), first + i)[0] for i in range(n)]
+
+    def _too_long(self, columns: list[pa.Array], n: int, row: int) -> Reject:
+        found = [_texts(column.flatten()[:_MOST_SHOWN]) for column in columns]
+        reason = f"a sentence of {n:,} tokens: {MOST_TOKENS:,} are accepted"
+        return Reject(Position(self.name, row), "too long", reason, shown(found))
+
+    def _not_utf8(self, columns: list[pa.Array], error: UnicodeDecodeError, row: int) -> Reject:
+        reason = f"a text of the sentence is not UTF-8: {error.object!r:.100}"
+        found = [_texts(column.flatten()) for column in columns]
+        return Reject(Position(self.name, row), "not UTF-8", reason, shown(found))
 
     def _event(self, row: tuple[Any, ...], position: Position) -> Event | Reject:
         lengths = [None if items is None else len(items) for items in row]
@@ -194,6 +214,11 @@ class SentenceSource(Closing):
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _texts(items: pa.Array) -> list[Any]:
+    """Return values as Python's."""
+    return [_as_text(item) for item in items]
 
 
 def _as_text(item: pa.Scalar) -> Any:

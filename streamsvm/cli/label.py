@@ -37,7 +37,8 @@ LEARNERS: dict[str, type] = {
     "perceptron": SequencePerceptron,
 }
 
-_PARAMETERS = ("inference", "order", "C", "max_classes", "seed")
+_PARAMETERS = ("inference", "order", "C", "window", "max_support_patterns", "max_features",
+               "max_classes", "seed")  # fmt: skip
 _FOLLOWED = ("dual", "gap", "averaged_gap", "certificate", "kappa")
 _FORMATS = {"seconds": ".3f", **dict.fromkeys(_FOLLOWED, ".4g")}
 
@@ -59,8 +60,9 @@ def complete(parser: Parser) -> None:
     data.add_argument(
         "--tokens",
         metavar="A,B,...",
-        help="columns of a Parquet file with lists of strings, a string a token; in templates the "
-        "first is 0",
+        help="columns of a Parquet file with lists of strings, a string a token; in templates use "
+        "their names, or 0 for the first. The model keeps the names, and --model refuses others' "
+        "places",
     )
     data.add_argument(
         "--labels",
@@ -90,6 +92,25 @@ def add_learner_options(learner: argparse._ArgumentGroup) -> None:
     learner.add_argument("--inference", choices=("greedy", "exact"), help="default greedy")
     learner.add_argument("--order", type=whole(0), help="labels before a token that count")
     learner.add_argument("--C", type=positive, help="cost of a wrong label; default .1")
+    learner.add_argument(
+        "--window",
+        type=whole(1),
+        metavar="N",
+        help="of larank: keep patterns of the last so many examples, which are tokens with greedy "
+        "inference, and sentences with exact inference; default: patterns of any age",
+    )
+    learner.add_argument(
+        "--max-support-patterns",
+        type=whole(2),
+        metavar="N",
+        help="of larank: keep so many patterns; default: no limit, memory grows with the stream",
+    )
+    learner.add_argument(
+        "--max-features",
+        type=whole(1),
+        metavar="N",
+        help="different features to learn, of which each takes memory; default 8388608",
+    )
     learner.add_argument(
         "--max-classes", type=whole(2), metavar="N", help="different labels; default 1000"
     )
@@ -141,7 +162,8 @@ def run(options: argparse.Namespace, loaded: Any = None) -> int:
         raise ParameterError("--checkpoint is of a run that learns, without --output")
     predicted: list[list[Any] | None] = []
     on_labels = predicted.append if options.output is not None else ignored
-    code = run_sentences(options, _source, options.on_error, on_labels, loaded)
+    columns = options.tokens if options.file.endswith(".parquet") else None
+    code = run_sentences(options, _source, options.on_error, on_labels, columns, loaded)
     if options.output is not None and code:
         print(f"interrupted: {options.output} was not written", file=sys.stderr)
     elif options.output is not None:
@@ -154,6 +176,7 @@ def run_sentences(
     source_of: Callable[[argparse.Namespace], Any],
     on_error: OnError,
     on_labels: Callable[[list[Any] | None], None],
+    columns: str | None,
     loaded: Any = None,
 ) -> int:
     """Run the sentences of a source, report and save; return the exit code.
@@ -168,6 +191,8 @@ def run_sentences(
         What is done with sentences that cannot be used, as in `BadEvents`.
     on_labels
         As in `SequenceRun`.
+    columns
+        The names of the tokens' columns, as in `Chain`; None: the tokens say themselves.
     loaded
         The model that --model names, if it has been read.
 
@@ -175,7 +200,9 @@ def run_sentences(
     check_distinct(options)
     if options.save is not None:
         check_file("--save", options.save)
-    model = _model(options, loaded)
+    if options.tokens is not None and options.labels in options.tokens.split(","):
+        raise ParameterError(f"--labels {options.labels}: the labels are among the --tokens")
+    model = _model(options, columns, loaded)
     monitor = TrackingMonitor(model) if options.monitor else None
     with closing(source_of(options)) as source, stop_on_signals() as stop:
         sequences = SequenceRun(
@@ -228,7 +255,7 @@ def ignored(labels: list[Any] | None) -> None:
     """Take labels that nobody asked for."""
 
 
-def _model(options: argparse.Namespace, loaded: Any) -> Any:
+def _model(options: argparse.Namespace, columns: str | None, loaded: Any) -> Any:
     """Return the pipeline that was saved, or a new one."""
     given = {name: getattr(options, name) for name in _PARAMETERS}
     given = {name: value for name, value in given.items() if value is not None}
@@ -240,17 +267,42 @@ def _model(options: argparse.Namespace, loaded: Any) -> Any:
         fits = len(steps) == 2 and isinstance(steps[0], Chain)
         if not fits or not isinstance(steps[1], SequenceLearner):
             raise ParameterError(f"{options.model} holds no model that `streamsvm label` saved")
+        if columns is not None and steps[0].columns is not None:
+            _check_columns(columns.split(","), steps[0].columns.split(","))
         return model
-    cls = LEARNERS[options.learner or "larank"]
+    learner = options.learner or "larank"
+    cls = LEARNERS[learner]
+    known = inspect.signature(cls).parameters
     for name in given:
-        if name not in inspect.signature(cls).parameters:
-            raise ParameterError(f"--{name}: {options.learner} does not take it")
+        if name not in known:
+            takers = [n for n, c in LEARNERS.items() if name in inspect.signature(c).parameters]
+            raise ParameterError(
+                f"--{name.replace('_', '-')}: {learner} does not take it; "
+                f"it is for {', '.join(takers)}"
+            )
     if cls is LaRankSequenceLabeler:
         given.setdefault("seed", 0)
-    template = None
-    if options.features is not None:
-        template = Path(options.features).read_text(encoding="utf-8")
-    return Chain(template) | cls(**given)
+    return Chain(_template(options.features), columns=columns) | cls(**given)
+
+
+def _check_columns(given: list[str], learnt: list[str]) -> None:
+    """Refuse columns of which one has another place, or another number of them, than learnt."""
+    pairs = zip(given, learnt, strict=False)
+    if len(given) != len(learnt) or any(a != b and a in learnt for a, b in pairs):
+        raise ParameterError(
+            f"--tokens {','.join(given)}: the model has learnt {','.join(learnt)}; name as many, "
+            "in this order"
+        )
+
+
+def _template(file: str | None) -> str | None:
+    """Return the text of a file of templates, if there is one."""
+    if file is None:
+        return None
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ParameterError(f"--features {file} is not UTF-8: save it as UTF-8") from error
 
 
 def _source(options: argparse.Namespace) -> Any:

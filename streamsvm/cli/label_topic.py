@@ -32,7 +32,7 @@ def complete(parser: Parser) -> None:
         required=True,
         metavar="FIELD,...",
         help="field with the list of tokens: strings, lists of strings, or objects; or several "
-        "fields with lists of strings, in templates the first is 0",
+        "fields with lists of strings: in templates use their names, or 0 for the first",
     )
     data.add_argument("--labels", required=True, metavar="FIELD", help="field with their labels")
     label.add_learner_options(parser.add_argument_group("learner"))
@@ -45,7 +45,9 @@ def run(options: argparse.Namespace) -> int:
     """Consume, report, save; return the exit code."""
     letters = letters_from(options)
     on_error = options.on_error if letters is None else letters
-    return label.run_sentences(options, _source, on_error, label.ignored)
+    # The tokens of a single field may be objects, which name their columns.
+    columns = options.tokens if "," in options.tokens else None
+    return label.run_sentences(options, _source, on_error, label.ignored, columns)
 
 
 def _source(options: argparse.Namespace) -> Any:

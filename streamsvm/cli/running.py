@@ -282,7 +282,7 @@ def _result(options: argparse.Namespace, learner: Any, report: RunReport) -> dic
     result |= report.as_dict()
     result |= {"learner": options.learner, "parameters": learner.description}
     if hasattr(learner, "kernel_"):
-        result |= {"kernel": repr(learner.kernel_), "C": learner.C}
+        result |= {"kernel": repr(learner.kernel_), "C": learner.C_}
     return result | {"advice": advice_of(report, learner)}
 
 

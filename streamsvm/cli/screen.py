@@ -209,7 +209,7 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
         ("balanced accuracy", f"{report.balanced_accuracy:.2%}  (mean over the classes)"),
     ]
     if report.chosen is not None:
-        rows.append(("scale and gamma", report.chosen))
+        rows.append(("scale, gamma, C", report.chosen))
     if report.drifts is not None:
         rows.append(("drifts", report.drifts))
     if report.n_support_vectors is not None:

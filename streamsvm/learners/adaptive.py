@@ -56,9 +56,10 @@ class AdaptiveSVMClassifier(SeveralModels):
     examples. If it errs clearly less on the newer half of them, a drift is noticed: all models
     begin anew with these examples, and try scale and width again. A drift is logged.
 
-    It takes as much memory as its models together, and these keep the last `window` examples at
-    most; about twice the time of one model. A feature missing from an event counts as 0; strings,
-    None, NaN and infinities raise `FeatureError` and do not change the model.
+    It takes as much memory as its models together, which on noisy streams keep most of the last
+    `window` examples as support vectors each; `max_support_vectors` bounds that. A feature missing
+    from an event counts as 0; strings, None, NaN and infinities raise `FeatureError` and do not
+    change the model.
 
     Parameters
     ----------
@@ -71,6 +72,10 @@ class AdaptiveSVMClassifier(SeveralModels):
     window
         The models learn from the last `window` examples, at least 1; 10,000 by default. None: from
         all since the last drift.
+    max_support_vectors
+        Each of the models keeps at most this many support vectors, at least 2, and makes room as
+        `LASVMClassifier` and `LaRankClassifier` do by default. None, the default: only `window`
+        limits them.
     class_weight
         None, or a dict {label: factor of C} (1 for labels not named).
     sparse
@@ -88,7 +93,8 @@ class AdaptiveSVMClassifier(SeveralModels):
         Threads that compute the kernel values of large batches: None, the default, is 1; -1 is one
         per core.
     seed
-        Seed of the models' random numbers: only with more than two classes there are any.
+        Seed of the models' random numbers. There are none with two classes; with more, None gives
+        slightly other models, and predictions, each time.
 
     Attributes
     ----------
@@ -128,6 +134,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         C: float = 1.0,
         scale: bool | str = "auto",
         window: int | None = 10_000,
+        max_support_vectors: int | None = None,
         class_weight: dict[Any, float] | None = None,
         sparse: bool | None = None,
         hashing: int | None = None,
@@ -141,7 +148,8 @@ class AdaptiveSVMClassifier(SeveralModels):
         check_positive("C", C)
         check_number("cache_mb", cache_mb, 0)
         check_size("window", window)
-        self.C, self.scale, self.window, self.class_weight = C, scale, window, class_weight
+        self.C, self.scale, self.class_weight = C, scale, class_weight
+        self.window, self.max_support_vectors = window, max_support_vectors
         self.sparse, self.hashing, self.max_features = sparse, hashing, max_features
         self.cache_mb, self.n_jobs, self.seed = cache_mb, n_jobs, seed
         self._sparse = density.check_sparse(sparse, hashing)
@@ -161,6 +169,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         """Yield the settings that River's checks run with."""
         yield {"seed": 42}
         yield {"window": 200, "scale": False, "C": 0.5, "seed": 42}
+        yield {"max_support_vectors": 50, "seed": 42}
 
     # The models
 
@@ -346,4 +355,4 @@ class AdaptiveSVMClassifier(SeveralModels):
             member._schema = self._schema
 
 
-register_learner(AdaptiveSVMClassifier, "adaptive", variants=({},), **members_file.IN_FILES)
+register_learner(AdaptiveSVMClassifier, "adaptive", **members_file.IN_FILES)

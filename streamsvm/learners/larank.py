@@ -53,7 +53,9 @@ class LaRankClassifier(LaRankModel):
         A kernel of `streamsvm.kernels`. None, the default, is an RBF whose gamma, and whether
         features are scaled, is found on the first 1,024 examples: see `gamma` and `scale`.
     C
-        Positive: the cost of a margin error, and the largest coefficient. 1 by default.
+        Positive: the cost of a margin error, and the largest coefficient. "auto", the default: 1
+        or 10, found with gamma on the first 1,024 examples; with your own `kernel`, or
+        ``gamma="scale"``, 1.
     tau
         Positive: pairs that violate optimality by less are left alone; .001 by default.
     reprocess
@@ -95,12 +97,13 @@ class LaRankClassifier(LaRankModel):
         so that one pass ends near the optimum of a batch SVM; 0: none. Those with the smallest
         margins when they came are kept, the same number from each stretch of the stream; a margin
         is the score of the row's class less the largest other one. None, the default: as many as
-        fit into 64 MB, with margins below 2.5; none with `max_support_vectors` or `K`.
+        fit into 64 MB, of which margins above 2.5 leave first; none with `max_support_vectors` or
+        `K`.
 
     Attributes
     ----------
-    kernel_
-        The kernel in use.
+    kernel_, C_
+        The kernel and the C in use.
     n_support_vectors
         Number of nonzero coefficients.
     classes
@@ -126,7 +129,7 @@ class LaRankClassifier(LaRankModel):
     def __init__(
         self,
         kernel: Any = None,
-        C: float = 1.0,
+        C: float | str = "auto",
         tau: float = 1e-3,
         reprocess: int | None = None,
         clock: bool = False,
@@ -221,7 +224,7 @@ class LaRankClassifier(LaRankModel):
         check_number("share", share, 0)
 
         def allowed() -> float:
-            return max(self._C, share * self.dual) if share > 0.0 else 0.0
+            return max(self.C_, share * self.dual) if share > 0.0 else 0.0
 
         def finish() -> None:
             while self._state is not None:

@@ -169,18 +169,18 @@ class LaRankSequenceLabeler(SequenceLearner):
     def _box(self) -> float:
         return float(self.C)
 
-    def _grow(self, features: int, n_labels: int) -> None:
+    def _grow(self, features: int, seen: list[Any]) -> None:
         if isinstance(self._solver, KernelGreedy):
             self._patterns = self._solver.with_features(self._patterns, features)
             # The patterns are in the place of weights.
             features = 0
-        super()._grow(features, n_labels)
+        super()._grow(features, seen)
 
     def _learn_batch(self, batch: Batch, n_seen: int, predicted: list[Any] | None) -> None:
         try:
             super()._learn_batch(batch, n_seen, predicted)
         finally:
-            self._n_known = vocabulary.size(self._vocabulary)
+            self._n_known = self._n_features
 
     def _predicted(self, part: Batch, n_seen: int) -> list[Any]:
         if not isinstance(self._solver, KernelGreedy):
@@ -335,7 +335,7 @@ class LaRankSequenceLabeler(SequenceLearner):
         labels, known, seen = read_labels(label_lists(y), sentences, self._seen)
         if seen != self._seen:
             raise ParameterError("finish with y: there are labels that were not learnt")
-        x = vocabulary.known_rows(self._vocabulary, sentences)
+        x = vocabulary.known_rows(self._vocabulary, sentences, self._n_features)
         box = weights_of(w, sentences.n) * self._box()
         return Batch(x, sentences.first, labels, known, box)
 

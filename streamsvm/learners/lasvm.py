@@ -53,7 +53,9 @@ class LASVMClassifier(LASVMModel):
         A kernel of `streamsvm.kernels`. None, the default, is an RBF whose gamma, and whether
         features are scaled, is found on the first 1,024 examples: see `gamma` and `scale`.
     C
-        Positive: the cost of a margin error, and the largest coefficient. 1 by default.
+        Positive: the cost of a margin error, and the largest coefficient. "auto", the default: 1
+        or 10, found with gamma on the first 1,024 examples; with your own `kernel`, or
+        ``gamma="scale"``, 1.
     tau
         Positive: pairs that violate optimality by less are left alone; .001 by default, the
         papers' value, far below what changes a prediction.
@@ -122,8 +124,9 @@ class LASVMClassifier(LASVMModel):
         The gamma of the RBF if `kernel` is None. "scale": 1 / (sum of the features' variances),
         computed again after 2, 4, 8, ... up to 1,024 examples. "auto", the default: 1, 4 or 16
         times that. After 4, 8, 16, ... up to 1,024 examples each of these, with features scaled and
-        not, learns all examples so far anew; the learner goes on with the one that erred least on
-        them, if its gamma is not larger just by chance (see `chosen`).
+        not, learns all examples so far anew; then the best of them does with a quarter of its gamma
+        and C 10, unless `C` is given. The learner goes on with the one that erred least on them, if
+        its gamma, or its C, is not larger just by chance (see `chosen`).
         ``scale=False, gamma="scale"`` tries nothing.
     seed
         Without effect on the model, which needs no random numbers; taken because all learners take
@@ -132,14 +135,14 @@ class LASVMClassifier(LASVMModel):
         How many rows that are no support vectors are kept for `finish`, which looks at them again,
         so that one pass ends at the optimum of a batch SVM; 0: none. Those with the smallest
         margins y f(x) when they came are kept, the same number from each stretch of the stream.
-        None, the default: as many as fit into 64 MB, with margins below 2.5; none with
-        `max_support_vectors`. Of three or more classes it is the least margin of the row's
+        None, the default: as many as fit into 64 MB, of which margins above 2.5 leave first; none
+        with `max_support_vectors`. Of three or more classes it is the least margin of the row's
         problems.
 
     Attributes
     ----------
-    kernel_
-        The kernel in use.
+    kernel_, C_
+        The kernel and the C in use.
     n_support_vectors
         Number of nonzero coefficients.
     classes
@@ -168,7 +171,7 @@ class LASVMClassifier(LASVMModel):
     def __init__(
         self,
         kernel: Any = None,
-        C: float = 1.0,
+        C: float | str = "auto",
         tau: float = 1e-3,
         reprocess: int = 1,
         delta_max: float | None = 1.0,

@@ -339,8 +339,16 @@ def settings_of(run: Any) -> dict[str, str]:
         how = codec.registered()[type(step).__name__]
         for name in inspect.signature(how.cls).parameters:
             if name not in _CHANGEABLE and name not in how.renamed:
-                settings[name] = repr(getattr(step, name))
+                settings[name] = repr(_setting(step, name))
     return settings
+
+
+def _setting(step: Any, name: str) -> Any:
+    """Return a parameter; for C "auto" the number, if none is tried: older files have that."""
+    value = getattr(step, name)
+    if name == "C" and isinstance(value, str):
+        return step.C_ if step.kernel is not None or step.gamma == "scale" else value
+    return value
 
 
 def adopt(own: Any, kept: Any) -> None:

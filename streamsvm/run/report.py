@@ -81,7 +81,7 @@ class RunReport:
     n_support_vectors: int | None = None
     delta: float | None = None
     dual: float | None = None
-    chosen: str | None = None  # scale and gamma, if the learner has tried several
+    chosen: str | None = None  # scale, gamma and C, if the learner has tried several
     drifts: str | None = None  # those that the learner has noticed, if it looks for them
     memory_bytes: int = 0
     memory_parts: dict[str, int] = field(default_factory=dict)  # of the model, in bytes

@@ -105,7 +105,7 @@ class SequenceRun:
         CheckpointError
             The file is of another run, or another process uses it.
         LabelError
-            Sentences were to be learnt, and none could be.
+            Sentences were to be learnt, and there were none, or none could be.
 
         """
         lock = None if self.checkpoint is None else CheckpointLock(self.checkpoint)
@@ -130,7 +130,9 @@ class SequenceRun:
             self.bad.close()
             if lock is not None:
                 lock.release()
-        if self.learn and self.bad.total and not (self.score.n_sentences or self.interrupted):
+        if self.learn and not (self.score.n_sentences or self.interrupted):
+            if not self.taken:
+                raise LabelError("there are no sentences to learn from")
             raise LabelError(
                 f"none of {self.taken:,} sentences could be learnt: {self.bad.summary}"
             )

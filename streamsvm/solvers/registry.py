@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numba import typeof, types
 
 from streamsvm._compile import JIT, chosen_by, register_source
@@ -21,6 +22,7 @@ USES = "solvers/*/*.py"
 _learn: dict[Any, Any] = {}
 _margins: dict[Any, Any] = {}
 _learn_rows: dict[type, Any] = {}
+_addresses: dict[Any, int] = {}
 
 learn_event: Any = chosen_by(0, _learn)
 """Learn one row.
@@ -113,7 +115,20 @@ def solver_for(state: Any, kernel: Any, schedule: Any, n_dimensions: int, is_spa
     function = _learn_rows[type(state)]
     if not JIT or function is None:
         return function or 0
-    rows = SPARSE_ROWS if is_sparse else DENSE_ROWS
-    margins = types.Array(types.float64, n_dimensions, "C")
-    kinds = (typeof(state), typeof(kernel), rows, *[None] * 5, typeof(schedule), margins)
-    return address_of_code(function, _signature(*kinds))
+    # States grow, and models take turns: numba would take a millisecond each time.
+    key = function, n_dimensions, is_sparse, _kind((state, kernel, schedule))
+    if key not in _addresses:
+        rows = SPARSE_ROWS if is_sparse else DENSE_ROWS
+        margins = types.Array(types.float64, n_dimensions, "C")
+        kinds = (typeof(state), typeof(kernel), rows, *[None] * 5, typeof(schedule), margins)
+        _addresses[key] = address_of_code(function, _signature(*kinds))
+    return _addresses[key]
+
+
+def _kind(value: Any) -> Any:
+    """Return what numba's type of a value depends on."""
+    if isinstance(value, tuple):
+        return type(value), *map(_kind, value)
+    if isinstance(value, np.ndarray):
+        return type(value), value.dtype, value.ndim, value.flags.num
+    return type(value) if isinstance(value, int | float | np.generic) else value

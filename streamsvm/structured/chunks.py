@@ -1,14 +1,20 @@
 """Chunks in sequences of labels, counted as CoNLL's evaluation does: precision, recall and F1.
 
-A label is ``O``, or ``B-TYPE`` or ``I-TYPE``. A chunk begins at a B, and at an I that continues no
-chunk of its type; it ends before the next chunk or O. A predicted chunk is right if a true one has
-the same type, first and last token.
+A label is ``O``, or a letter and a type, as ``B-TYPE``: B begins a chunk, I is inside, E ends it,
+and S is a chunk of a single token (``[`` and ``]``, too). An I or E that continues no chunk of its
+type begins one; a chunk ends at its E, and before the next chunk or O. L and U, of the scheme
+BILOU, are as E and S. A predicted chunk is right if a true one has the same type, first and last
+token.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+_SINGLE = ("S", "U", "[", "]")
+_LAST = ("E", "L", *_SINGLE)
+_INSIDE = ("I", "E", "L")
 
 
 def chunks_of(labels: Sequence[Any]) -> set[tuple[str, int, int]]:
@@ -17,7 +23,7 @@ def chunks_of(labels: Sequence[Any]) -> set[tuple[str, int, int]]:
     Parameters
     ----------
     labels
-        The label of each token; what is no string is O.
+        The label of each token; what is no string, or has another letter, is O.
 
     Returns
     -------
@@ -27,14 +33,19 @@ def chunks_of(labels: Sequence[Any]) -> set[tuple[str, int, int]]:
     found: set[tuple[str, int, int]] = set()
     kind: str | None = None
     begin = 0
-    for t, label in enumerate([*labels, "O"]):
+    for t, label in enumerate(labels):
         prefix, _, given = label.partition("-") if isinstance(label, str) else ("O", "", "")
-        continues = prefix == "I" and kind == given
+        continues = prefix in _INSIDE and kind == given
         if kind is not None and not continues:
             found.add((kind, begin, t))
             kind = None
-        if prefix in ("B", "I") and not continues:
+        if not continues and prefix in ("B", *_INSIDE, *_SINGLE):
             kind, begin = given, t
+        if kind is not None and prefix in _LAST:
+            found.add((kind, begin, t + 1))
+            kind = None
+    if kind is not None:
+        found.add((kind, begin, len(labels)))
     return found
 
 

@@ -20,6 +20,9 @@ from streamsvm.errors import FeatureError
 _REMEMBERED = 2**18
 """How many features are kept with their keys; computing a key takes most of the time."""
 
+_LONGEST = 200
+"""Characters of a feature whose key is kept; of longer ones they would fill the memory."""
+
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -55,33 +58,42 @@ class _NotTextError(Exception):
 class _Keys(dict[Any, int]):
     """Keys that were computed, by feature; up to 262,144 are kept.
 
-    `text_of` returns the text of a feature, or raises _NotTextError.
+    `text_of` returns the text of a feature, and whether the feature may be kept; or it raises
+    _NotTextError.
     """
 
-    def __init__(self, text_of: Callable[[Any], str]) -> None:
+    def __init__(self, text_of: Callable[[Any], tuple[str, bool]]) -> None:
         self._text_of = text_of
 
     def __missing__(self, feature: Any) -> int:
-        text = self._text_of(feature)
-        if len(self) >= _REMEMBERED:
-            self.clear()
-        key = self[feature] = key_of(text)
+        text, is_kept = self._text_of(feature)
+        key = key_of(text)
+        if is_kept and len(text) <= _LONGEST:
+            if len(self) >= _REMEMBERED:
+                self.clear()
+            self[feature] = key
         return key
 
 
-def _text(feature: Any) -> str:
-    """Return a feature that must be a text."""
+def _plain(text: str) -> str:
+    """Return a string of a subclass, as enumerations and NumPy have them, as a plain one."""
+    return str.__str__(text)
+
+
+def _text(feature: Any) -> tuple[str, bool]:
+    """Return a feature that must be a string; of a subclass it may have a hash of its own."""
     if not isinstance(feature, str):
         raise _NotTextError
-    return feature
+    return _plain(feature), type(feature) is str
 
 
-def _item(feature: tuple[Any, Any]) -> str:
-    """Return the text of a pair of a name and a text."""
+def _item(feature: tuple[Any, Any]) -> tuple[str, bool]:
+    """Return the text of a name and a value that must be strings."""
     # Numbers are not kept: equal ones of other types would be found.
-    if not isinstance(feature[1], str):
+    name, value = feature
+    if not (isinstance(name, str) and isinstance(value, str)):
         raise _NotTextError
-    return f"{feature[0]}={feature[1]}"
+    return f"{_plain(name)}={_plain(value)}", type(name) is type(value) is str
 
 
 TEXT_KEYS = _Keys(_text)
@@ -106,9 +118,22 @@ def read_sentences(sentences: Iterable[Any]) -> Sentences:
 
     """
     if isinstance(sentences, Sentences):
-        return sentences
-    given = [one if isinstance(one, Sentences) else _read(one) for one in sentences]
+        return _checked(sentences)
+    given = [_checked(one) if isinstance(one, Sentences) else _read(one) for one in sentences]
     return given[0] if len(given) == 1 else joined(given)
+
+
+def _checked(given: Sentences) -> Sentences:
+    """Return sentences from a caller, whose arrays compiled code may trust."""
+    whole = [(given.first, given.n_tokens), (given.start, given.keys.size)]
+    fits = given.keys.dtype == np.uint64 and given.values.dtype == np.float32
+    fits = fits and given.values.shape == given.keys.shape
+    for ends, total in whole:
+        fits = fits and ends.dtype == np.int64 and ends.ndim == 1 and ends.size > 0
+        fits = fits and ends[0] == 0 and ends[-1] == total and bool((ends[1:] >= ends[:-1]).all())
+    if not fits:
+        raise FeatureError("sentences whose arrays do not fit together: use what Chain returns")
+    return given
 
 
 def joined(parts: Sequence[Sentences]) -> Sentences:
@@ -148,8 +173,10 @@ def _read(tokens: Any) -> Sentences:
                 keys.extend(map(item_key, token.items()))
             elif isinstance(token, str):
                 keys.append(text_key(token))
-            else:
+            elif isinstance(token, (list, tuple)):
                 keys.extend(map(text_key, token))
+            else:
+                raise TypeError  # a mapping, or what can be read once only
         except (_NotTextError, TypeError):
             del keys[before:]
             _read_slowly(token, keys, values)
@@ -185,13 +212,14 @@ def _read_slowly(token: Any, keys: array[int], values: array[float]) -> None:
         if not isinstance(token, Mapping):
             raise FeatureError(f"a feature is {item!r:.60}: in a list of features, use strings")
         name, value = item
+        text = _plain(name) if isinstance(name, str) else str(name)
         if isinstance(value, str):
-            keys.append(_ITEM_KEYS[(name, value)])
+            keys.append(_ITEM_KEYS[(text, value)])
             values.append(1.0)
         else:
             number = number_of(name, value)
             if number != 0.0:
-                keys.append(TEXT_KEYS[str(name)])
+                keys.append(TEXT_KEYS[text])
                 values.append(number)
 
 
@@ -204,9 +232,12 @@ def number_of(name: Any, value: Any) -> float:
         It is not a finite number of single precision.
 
     """
-    if isinstance(value, (bool, int, float, np.bool_, np.number)):
-        number = float(value)
-        if math.isfinite(number) and abs(number) <= _LARGEST:
+    if isinstance(value, (bool, int, float, np.bool_, np.integer, np.floating)):
+        try:
+            number = float(value)
+        except (OverflowError, TypeError):  # a whole number of 400 digits; a span of time
+            number = math.inf
+        if abs(number) <= _LARGEST:
             return number
     raise FeatureError(
         f"feature {name!r:.60}: {value!r:.60} is no finite number; use a string, a finite number "

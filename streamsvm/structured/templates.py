@@ -20,7 +20,7 @@ from streamsvm._compile import compiled, compiled_within
 from streamsvm.errors import ParameterError
 from streamsvm.structured.sentences import key_of
 
-_MACRO = re.compile(r"%x\[\s*(-?\d+)\s*,\s*([^\],\s]+)\s*\]")
+_MACRO = re.compile(r"%x\[\s*(-?\d{1,9})\s*,\s*([^\],\s]+)\s*\]")
 _FURTHEST = 100
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -36,7 +36,7 @@ class Template(NamedTuple):
     """(row, column): columns have names; those of lists are "0", "1", ..."""
 
 
-def read_templates(text: str) -> list[Template]:
+def read_templates(text: str, names: Sequence[str] = ()) -> list[Template]:
     """Return the templates of a text in the format of CRF++.
 
     Parameters
@@ -45,6 +45,8 @@ def read_templates(text: str) -> list[Template]:
         A line for each template, such as ``U05:%x[-1,0]/%x[0,0]``; # begins a comment line. A
         column may be a name. A line ``B`` is read and ignored: the labels before a token are the
         learner's parameter `order`.
+    names
+        The names of the columns, if they are known: 0 is then the first.
 
     Raises
     ------
@@ -53,11 +55,12 @@ def read_templates(text: str) -> list[Template]:
 
     """
     found = []
-    for number, line in enumerate(text.splitlines(), 1):
+    named = {str(i): name for i, name in enumerate(names) if str(i) not in names}
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         line = line.strip()
         if not line or line.startswith("#") or line == "B":
             continue
-        parts = [(int(row), column) for row, column in _MACRO.findall(line)]
+        parts = [(int(row), named.get(column, column)) for row, column in _MACRO.findall(line)]
         rest = _MACRO.sub("", line)
         if not line.startswith("U") or "%" in rest or any(abs(r) > _FURTHEST for r, _ in parts):
             raise ParameterError(

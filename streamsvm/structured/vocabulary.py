@@ -45,9 +45,16 @@ def size(vocabulary: Vocabulary) -> int:
     return int(vocabulary.counts[0])
 
 
-def keys_of(vocabulary: Vocabulary) -> np.ndarray:
-    """Return the keys, uint64 (n,), in the order of their columns."""
-    return vocabulary.known[: size(vocabulary)]
+def keys_of(vocabulary: Vocabulary, n: int) -> np.ndarray:
+    """Return the first n keys, uint64 (n,), in the order of their columns."""
+    return vocabulary.known[:n]
+
+
+def shortened(vocabulary: Vocabulary, n: int) -> Vocabulary:
+    """Return a vocabulary with the first n keys alone."""
+    shorter = with_keys(keys_of(vocabulary, n))
+    shorter.counts[1] = vocabulary.counts[1]
+    return shorter
 
 
 def learnt_rows(
@@ -81,11 +88,12 @@ def learnt_rows(
     return vocabulary, _rows(columns, sentences, size(vocabulary))
 
 
-def known_rows(vocabulary: Vocabulary, sentences: Sentences) -> SparseRows:
-    """Return tokens as rows; features that were never learnt are left out."""
+def known_rows(vocabulary: Vocabulary, sentences: Sentences, n: int) -> SparseRows:
+    """Return tokens as rows; features that are not among the first n are left out."""
     columns = np.empty(sentences.keys.size, np.int32)
     _find(vocabulary, sentences.keys, columns)
-    return _rows(columns, sentences, size(vocabulary))
+    columns[columns >= n] = -1
+    return _rows(columns, sentences, n)
 
 
 def _rows(columns: np.ndarray, sentences: Sentences, d: int) -> SparseRows:

@@ -37,7 +37,6 @@ _VALUES_PER_CACHE_LINE = 16
 HITS, MISSES, EXTENDED, COMPUTED = range(4)
 """Indices of `counts`: lines found complete, missing, and extended; kernel values computed."""
 
-
 ON_TRIAL, KEPT, USED, AT_ONCE = range(4)
 """Indices of `state`: lines on trial; calls of `keep`; lines that were used, from the last one; how
 many may be used for rows on trial, too, or 0: no row is put on trial."""
@@ -110,18 +109,22 @@ def resized(cache: RowCache, capacity: int, n_features: int, budget: int) -> Row
     new = new_cache(capacity, n_features, budget)
     new.counts[:] = cache.counts
     newest_first: list[int] = []
-    head = cache.length.size
-    line = int(cache.older[head])
-    while line != head and len(newest_first) < new.length.size:
-        if cache.slot_of[line] != NONE:
+    head, older, slot_of = cache.length.size, cache.older.tolist(), cache.slot_of.tolist()
+    line = older[head]
+    while line != head and len(newest_first) < n_lines:
+        if slot_of[line] != NONE:
             newest_first.append(line)
-        line = int(cache.older[line])
-    for old in reversed(newest_first):
-        length, slot = int(cache.length[old]), int(cache.slot_of[old])
-        line = _unused_line(new)
-        touch(new, line)
+        line = older[line]
+    # Lines are used from the last one: the newest row gets the first of so many.
+    first = n_lines - len(newest_first)
+    lengths, slots = cache.length[newest_first], cache.slot_of[newest_first]
+    for line, (old, length) in enumerate(zip(newest_first, lengths.tolist(), strict=True), first):
         new.values[line, :length] = cache.values[old, :length]
-        new.length[line], new.slot_of[line], new.line_of[slot] = length, slot, line
+    new.length[first:], new.slot_of[first:] = lengths, slots
+    new.line_of[slots] = np.arange(first, n_lines)
+    chain = np.array([n_lines, *range(first, n_lines), n_lines])
+    new.older[chain[:-1]], new.newer[chain[1:]] = chain[1:], chain[:-1]
+    new.state[USED] = len(newest_first)
     return new
 
 

@@ -35,6 +35,8 @@ def _files(tmp_path, monkeypatch):
         for s in zip(WORDS, tags, LABELS, strict=True)
     ]
     Path("a.txt").write_text("\n\n".join(row for row in rows if row) + "\n\n", encoding="utf-8")
+    Path("latin1").write_bytes(b"# caf\xe9\nU0:%x[0,0]\n")
+    Path("blank.txt").write_text("\n\n")
     Path("template").write_text("U0:%x[0,0]\nU1:%x[-1,0]/%x[0,1]\nB\n")
 
 
@@ -59,7 +61,8 @@ def test_learning_saving_and_labelling(capsys):
     assert found["sentences"] == 40 and found["tokens"] == 110 and found["labels"] == 3
     assert found["token accuracy"] > 0.85 and found["chunk F1"] > 0.85
     assert found["support patterns"] > 0
-    model = streamsvm.Chain(Path("template").read_text()) | streamsvm.LaRankSequenceLabeler(seed=0)
+    template = Path("template").read_text()
+    model = streamsvm.Chain(template, columns="word,tag") | streamsvm.LaRankSequenceLabeler(seed=0)
     tokens = [list(zip(s, [w[0] for w in s], strict=True)) for s in WORDS * 10]
     for sentence, labels in zip(tokens, LABELS * 10, strict=True):
         model.learn_one(sentence, labels)
@@ -95,14 +98,34 @@ def test_text_files_and_going_on(capsys):
         (["a.parquet", "--labels", "chunk", "--tokens", "x"], 1, "`x` is not a column"),
         (["a.parquet", "--labels", "chunk", "--tokens", "n"], 1, "a column of tokens holds lists"),
         (["a.txt", "--labels", "-1", "--learner", "perceptron", "--C", "1"], 2, "does not take it"),
+        (["a.txt", "--labels", "-1", "--learner", "pa", "--window", "9"], 2, "is for larank"),
+        (["a.txt", "--labels", "-1", "--features", "latin1"], 2, "latin1 is not UTF-8"),
+        (["blank.txt", "--labels", "-1"], 1, "there are no sentences to learn from"),
+        (["twice.parquet", "--tokens", "word", "--labels", "chunk"], 1, "more than once"),
+        (["endless.txt", "--labels", "-1"], 1, "none of 1 sentences could be learnt"),
+        (["a.parquet", "--tokens", "word,chunk", "--labels", "chunk"], 2, "among the --tokens"),
         (["a.txt", "--labels", "-1", "--save", "."], 2, "is a folder"),
         (["a.txt", "--labels", "-1", "--order", "99"], 2, "at most 32"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_line(arguments, code, said, capsys):
+    columns = [pa.array([["a"]])] * 3
+    pq.write_table(pa.table(columns, names=["word", "chunk", "word"]), "twice.parquet")
+    if "endless.txt" in arguments:
+        Path("endless.txt").write_text("a B\n" * 100_001)
     assert main(["label", *arguments]) == code
     err = capsys.readouterr().err
     assert said in err and err.count("\n") == 1
+
+
+def test_limits_of_a_stream_without_end(capsys):
+    write_noisy()
+    run = ["noisy.parquet", "--tokens", "word", "--labels", "chunk"]
+    assert report(capsys, *run)["support patterns"] > 60
+    found = report(capsys, *run, "--max-support-patterns", "9", "--max-features", "50")
+    assert found["support patterns"] <= 9 and found["features"] == 50
+    assert report(capsys, *run, "--window", "20", "--save", "m.svm")["support patterns"] <= 20
+    assert steps_of(streamsvm.load("m.svm"))[1].window == 20
 
 
 def test_a_model_of_something_else(capsys):
@@ -202,6 +225,30 @@ def test_predict_writes_labels_of_sentences(capsys):
         assert "are for models of single rows" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("features", [[], ["--features", "template"]])
+def test_a_model_keeps_the_names_of_its_columns(features, capsys):
+    columns = ["a.parquet", "--tokens", "word,tag"]
+    report(capsys, *columns, "--labels", "chunk", *features, "--save", "m.svm")
+    model = streamsvm.load("m.svm")
+    table = pq.read_table("a.parquet")
+    words, tags = (table[name].to_pylist() for name in ("word", "tag"))
+    dicts = [
+        [{"tag": t, "word": w} for w, t in zip(*two, strict=True)]
+        for two in zip(words, tags, strict=True)
+    ]
+    report(capsys, *columns, "--model", "m.svm", "-o", "o.parquet")
+    expected = pq.read_table("o.parquet")["labels"].to_pylist()
+    assert expected[:2] == LABELS[:2]
+    assert model.predict_many(dicts) == expected == model.predict_many(table)
+    for wrong in ("tag,word", "word", "word,tag,chunk", "chunk,word"):
+        assert main(["predict", "m.svm", "a.parquet", "--tokens", wrong, "-o", "p.parquet"]) == 2
+        assert "the model has learnt word,tag; name as many" in capsys.readouterr().err
+    pq.write_table(table.rename_columns(["text", "tag", "chunk", "n"]), "renamed.parquet")
+    renamed = ["renamed.parquet", "--tokens", "text,tag", "-o", "p.parquet"]
+    assert main(["predict", "m.svm", *renamed]) == 0
+    assert pq.read_table("p.parquet")["labels"].to_pylist() == expected
+
+
 def test_the_monitor_reports_the_gap(capsys):
     found = report(capsys, "a.txt", "--labels", "-1", "--monitor")
     assert found["gap"] > 0.0 and found["certificate"] > found["averaged_gap"] > 0.0
@@ -273,7 +320,7 @@ def test_a_run_goes_on_from_its_checkpoint(file, limits, monitor, capsys):
     assert "C 0.1 there, 2.0 here" in capsys.readouterr().err
     Path("b.txt").write_text("x y B\n")
     assert main(["label", "b.txt", "--labels", "-1", *monitor, "--checkpoint", "c.ckpt"]) == 1
-    assert "of another source" in capsys.readouterr().err
+    assert re.search("of another source|columns 'word' there, None", capsys.readouterr().err)
     assert main(["label", *arguments, "--checkpoint", "parts.svm"]) == 1
     assert "no checkpoint of a run of sentences" in capsys.readouterr().err
 

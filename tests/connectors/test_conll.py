@@ -1,12 +1,16 @@
 """Sentences from files in columns."""
 
 import contextlib
+import io
 import json
 import re
+import tracemalloc
+from random import Random
 
 import pytest
 
-from connectors import ConllSource, Reject, SnapshotError
+from connectors import ConllSource, Reject, SnapshotError, text_lines
+from connectors.text_lines import TextLines
 
 TEXT = "\n\nthe DT B-NP\r\ndog NN I-NP\n \nbarks VB B-VP\n\n\n\na DT O\nb  NN\tO"
 SENTENCES = [
@@ -112,3 +116,63 @@ def test_no_file_and_an_empty_one(tmp_path, opened):
         opened(tmp_path / "none")
     (tmp_path / "empty").write_text("\n\n")
     assert read(opened(tmp_path / "empty")) == []
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_may_end_as_they_do_on_any_system(path, end, opened):
+    path.write_bytes(TEXT.replace("\r\n", "\n").replace("\n", end).encode())
+    test_it_continues_from_any_snapshot(path, opened)
+
+
+def test_lines_are_those_of_a_text_file_and_have_places(monkeypatch):
+    random = Random(1)
+    for chunk in (1, 2, 3, 7, 100):
+        monkeypatch.setattr(text_lines, "_CHUNK", chunk)
+        for _ in range(100):
+            content = bytes(random.choices(b"ab\r\n", k=random.randrange(20)))
+            lines = TextLines(io.BytesIO(content), 4)
+            found = [(lines.byte - len(line), line) for line in lines]
+            whole, place = [], 0
+            for at, line in found:
+                assert at == place
+                place += len(line)
+                joins = whole and not whole[-1].endswith((b"\r", b"\n"))
+                whole[-1:] = [whole[-1] + line] if joins else [*whole[-1:], line]
+            assert whole == content.splitlines(keepends=True)
+            # A line in parts: each but the last is longer than the limit.
+            assert all(len(a) > 4 or a.endswith((b"\r", b"\n")) for _, a in found[:-1])
+            for at, _ in found:
+                lines.seek(at)
+                assert b"".join(lines) == content[at:]
+
+
+@pytest.mark.parametrize("line", [b"word tag B\n", b"w" * 100_000])
+def test_a_file_without_blank_lines_is_one_sentence_too_long(path, line, opened):
+    with path.open("wb") as file:
+        file.write(b"x B\n\n")
+        for _ in range(150_000 if len(line) < 99 else 400):
+            file.write(line)
+        file.write(b"\n\ny B\n")
+    source = opened(path)
+    tracemalloc.start()
+    first, bad, last = source.events()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert first.x == [["x"]] and last.x == [["y"]] and last.position.row == 2
+    assert bad.kind == "too long" and "no blank lines?" in bad.reason
+    assert len(bad.payload) < 2100 and peak < 80e6
+    if len(line) < 99:
+        assert "150,000 tokens" in bad.reason and bad.payload.startswith("word tag B\nword")
+
+
+def test_a_sentence_of_the_greatest_length(path, opened):
+    path.write_bytes(b"a B\n" * 100_000)
+    (whole,) = opened(path).events()
+    assert len(whole.x) == 100_000
+    path.write_bytes(b"a B\n" * 100_001)
+    assert isinstance(next(opened(path).events()), Reject)
+
+
+def test_the_lines_that_begin_documents_are_no_sentences(path, opened):
+    path.write_text("-DOCSTART- -X- O\n\na B\n\n-DOCSTART-\nb B\n-DOCSTART-x B\n")
+    assert read(opened(path)) == [([["a"]], ["B"]), ([["b"], ["-DOCSTART-x"]], ["B", "B"])]

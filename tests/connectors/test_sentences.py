@@ -93,6 +93,24 @@ def test_only_the_sentence_with_a_text_that_is_not_utf8_is_rejected(path, opened
     assert bad.payload == str([["caf\\xe9", "b"], ["B", "B"]]) and "unequal" in null.kind
 
 
+def test_only_a_sentence_of_too_many_tokens_is_rejected(path, opened):
+    words = [["a"], ["b"] * 100_001, ["c"] * 100_000, None]
+    table = {"word": words, "chunk": [["B"], ["B"], ["B"] * 100_000, ["B"]]}
+    pq.write_table(pa.table(table), path)
+    first, bad, longest, null = opened(path, ["word"], "chunk").events()
+    assert first.x == [("a",)] and len(longest.x) == 100_000 and "unequal" in null.kind
+    assert (bad.kind, bad.position.row) == ("too long", 1) and "100,001 tokens" in bad.reason
+    assert bad.payload == str([["b"] * 100, ["B"]])
+
+
+def test_a_column_that_is_there_twice_is_refused(path, opened):
+    lists = pa.array([["a"]])
+    pq.write_table(pa.table([lists, lists, lists], names=["word", "chunk", "word"]), path)
+    with pytest.raises(NotReadableError, match="'word' is in a.parquet more than once"):
+        opened(path, ["word"], "chunk")
+    assert [event.x for event in opened(path, ["chunk"]).events()] == [[("a",)]]
+
+
 def test_changed_letters_are_found_by_the_checksums_of_pages(path, opened):
     table = pa.table({"word": [["the", "dog"], ["barks"]]})
     plain = {"compression": "none", "use_dictionary": False, "write_statistics": False}

@@ -271,7 +271,7 @@ def test_the_command_reports_drifts(tmp_path, capsys):
     assert main([*command, "--learner", "adaptive"]) == 0
     said = capsys.readouterr().out
     assert re.search(r"^ +drifts +1, the last at example 2,\d+", said, re.MULTILINE)
-    assert re.search(r"^ +scale and gamma +.*best of \d on the first", said, re.MULTILINE)
+    assert re.search(r"^ +scale, gamma, C +.*best of \d on the first", said, re.MULTILINE)
 
 
 def test_recent_sparse_rows_are_the_last_ones():

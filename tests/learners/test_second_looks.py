@@ -13,7 +13,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.learners.bases import reserve as reserves
 from streamsvm.learners.bases import second_looks
 from streamsvm.learners.bases.reserve import FACTS, STRETCHES, Reserve
-from streamsvm.support.rows import dense, sparse
+from streamsvm.support.rows import dense, sparse, taken
 from tests.learners.test_lasvm import optimum, rows
 from tests.reference.slow_lasvm import SlowLASVM
 
@@ -85,17 +85,41 @@ def test_the_smallest_margins_stay_in_each_stretch_of_the_stream():
         assert np.median(own) <= np.quantile(margins[of_stretch - 1], 0.2)
 
 
-def test_the_default_is_bounded_in_bytes_and_by_margin(monkeypatch):
+@pytest.mark.parametrize("kind", [sparse, np.ascontiguousarray])
+def test_the_default_is_bounded_in_bytes_and_large_margins_leave_first(monkeypatch, kind):
     monkeypatch.setattr(reserves, "MOST_BYTES", 50_000)
-    for kind in (sparse, np.ascontiguousarray):
-        reserve = Reserve(None)
-        for start in range(1, 5000, 100):
-            numbers = np.arange(start, start + 100)
-            margins = np.where(numbers % 2, 2.4, 2.6)
-            reserve.add(kind(np.ones((100, 5), np.float32)), facts_of(numbers, margins))
-            assert reserve.nbytes <= 50_000
-        assert (held(reserve)[1]["number"] % 2 == 1).all()
-        assert reserve.nbytes > 35_000
+    margins = np.random.default_rng(0).uniform(-1.0, 9.0, 5000)
+    x, facts = kind(np.ones((5000, 5), np.float32)), facts_of(np.arange(1, 5001), margins)
+    one, many = Reserve(None), Reserve(None)
+    for r in range(5000):
+        one.add(taken(x, [r]) if kind is sparse else x[r : r + 1], facts[r : r + 1])
+        assert one.nbytes <= 50_000
+        if r == 399:
+            # There is room.
+            assert len(one) == 400 and one.threshold == np.inf
+        elif r == 999:
+            # The smallest margins of all, above 2.5.
+            kept, most = held(one)[1]["margin"], one.threshold
+            assert 2.5 < most < 8.0 and kept.max() < 8.0
+            assert (np.sort(margins[:1000])[:350] == np.sort(kept)[:350]).all()
+    many.add(x, facts)
+    assert one.threshold == many.threshold == 2.5
+    kept = held(one)[1]
+    np.testing.assert_array_equal(kept, held(many)[1])
+    assert one.nbytes == many.nbytes > 35_000 and kept["margin"].max() <= 2.5
+    # Of these each stretch has its share.
+    shares = np.bincount((kept["number"] - 1) * STRETCHES // 5000, minlength=STRETCHES)
+    assert shares.min() > 0.5 * shares.mean()
+
+
+def test_the_default_holds_all_rows_while_there_is_room():
+    # With large C many of the margins, of early models too, are above 2.5.
+    x, y = rows(600, seed=5, noise=0.3)
+    model = LASVMClassifier(kernel=RBF, C=1000.0)
+    model.learn_many(x, y)
+    assert (held(model._reserve)[1]["margin"] > 2.5).mean() > 0.1
+    model.finish()
+    assert model.dual == pytest.approx(optimum(x, y, gram_of(x), 1000.0), rel=1e-4)
 
 
 def test_of_an_example_that_comes_again_the_last_time_counts():
@@ -207,14 +231,19 @@ def test_a_window_is_not_left():
     assert model.dual == pytest.approx(optimum(x[last], signs, gram_of(x[last]), 10.0), rel=1e-3)
 
 
+@pytest.mark.parametrize("n", [100, None])
 @pytest.mark.parametrize("is_sparse", [False, True])
-def test_files_and_copies_hold_the_reserve(tmp_path, is_sparse):
+def test_files_and_copies_hold_the_reserve(tmp_path, monkeypatch, n, is_sparse):
+    monkeypatch.setattr(reserves, "MOST_BYTES", 8_000)
     x, y = rows(300, seed=4)
-    model = LASVMClassifier(kernel=RBF, C=10.0, sparse=is_sparse, reserve=100)
+    model = LASVMClassifier(kernel=RBF, C=10.0, sparse=is_sparse, reserve=n)
     model.learn_many(x[:200], y[:200])
     model.save(tmp_path / "model.svm")
     loaded, copied = streamsvm.load(tmp_path / "model.svm"), pickle.loads(pickle.dumps(model))
-    assert loaded.reserve == 100
+    assert loaded.reserve == n
+    # Without a number it has been full.
+    assert np.isinf(model._reserve.threshold) == (n == 100)
+    assert loaded._reserve.threshold == copied._reserve.threshold == model._reserve.threshold
     assert model.memory_parts["reserve"] == loaded.memory_parts["reserve"] > 0
     for learner in (model, loaded, copied):
         learner.learn_many(x[200:], y[200:])

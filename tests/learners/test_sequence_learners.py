@@ -11,8 +11,10 @@ import pytest
 import streamsvm
 from streamsvm import Chain, LaRankSequenceLabeler, SequencePA, SequencePerceptron
 from streamsvm.errors import FeatureError, LabelError, ModelFileError, ParameterError
+from streamsvm.learners.bases import sequence_learner
 from streamsvm.solvers.sequences import exact, greedy, sentence_patterns, token_patterns
 from streamsvm.solvers.sequences.worst_labels import new_scratch
+from streamsvm.structured import vocabulary
 
 CLASSES = [LaRankSequenceLabeler, SequencePerceptron, SequencePA]
 CONFIGURATIONS = [(cls, params) for cls in CLASSES for params in cls._unit_test_params()]
@@ -333,6 +335,44 @@ def test_labels_that_a_file_cannot_hold(tmp_path):
     model.learn_one(["a"], [("tuple",)])
     with pytest.raises(ModelFileError, match="cannot be saved"):
         model.save(tmp_path / "m.svm")
+
+
+def test_labels_that_become_fewer_while_they_are_read():
+    class Shrinking(list):
+        def __iter__(self):
+            return iter(self[:1])
+
+    model = SequencePA()
+    with pytest.raises(LabelError, match="labels for 1 sentences, and 2"):
+        model.learn_many([["a"], ["b"]], Shrinking([["A"], ["B"]]))
+    assert model.n_examples == 0
+
+
+@every
+@pytest.mark.parametrize("place", ["grown", "with_classes", "learnt_rows"])
+def test_an_interruption_before_learning_leaves_the_model_as_it_was(
+    cls, params, place, tmp_path, monkeypatch
+):
+    model, never = learnt(cls, params), learnt(cls, params)
+    predicted, n_features = model.predict_many(FRESH), model.n_features
+    owner = {"grown": sequence_learner, "learnt_rows": vocabulary}.get(place, model._solver)
+    work = getattr(owner, place)
+
+    def interrupted(*arguments):
+        work(*arguments)
+        raise KeyboardInterrupt
+
+    new = [[{"w": f"new{i}"} for i in range(3000)]]
+    monkeypatch.setattr(owner, place, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.learn_many(new, [[f"label{i % 40}" for i in range(3000)]])
+    monkeypatch.undo()
+    assert model.n_features == n_features and model.predict_many(FRESH) == predicted
+    model.decision_function_one(new[0])
+    model.save(tmp_path / "m.svm")
+    for one in (model, streamsvm.load(tmp_path / "m.svm"), never):
+        one.learn_many(FRESH, FRESH_Y)
+        assert same(one, model)
 
 
 def test_a_label_that_learns_is_refused():

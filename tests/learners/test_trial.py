@@ -105,13 +105,42 @@ def test_the_scale_that_errs_least_is_chosen(cls):
     rule = learnt(cls(seed=1, scale=False, gamma="scale"), far, y)
     near = far * np.float32([1, 1, 1e-4, 1e-4, 1])
     assert model.chosen.startswith("scaled rows, gamma ")
-    assert model.chosen.endswith(": best of 6 on the first 1,024") and rule.chosen is None
+    assert model.chosen.endswith(": best of 7 on the first 1,024") and rule.chosen is None
     test, labels = stream(500, seed=1, noise_scale=1e4)
     right = np.mean(np.array(model.predict_many(test)) == labels)
     assert right > 0.85 > 0.7 > np.mean(np.array(rule.predict_many(test)) == labels)
     # What matters more because it is larger is left so: here raw rows are better.
     near[:, :2] *= 5.0
     assert learnt(cls(seed=1), near, y).chosen.startswith("raw rows, gamma ")
+
+
+def line(n, n_classes, seed=0):
+    """Return rows of five features and labels that depend on a sum of them all."""
+    x = np.random.default_rng(seed).normal(size=(n, 5)).astype(np.float32)
+    return x, np.digitize(x.sum(axis=1), np.linspace(-2.0, 2.0, n_classes + 1)[1:-1])
+
+
+@LEARNERS
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_larger_c_is_tried_unless_it_is_given(cls, n_classes, tmp_path):
+    x, y = line(1100, n_classes)
+    model = learnt(cls(seed=1), x, y)
+    assert model.C_ == 10.0 and ", C 10: best of 4 on the first 1,024" in model.chosen
+    assert ", C=10 (raw rows" in model.description
+    given = learnt(cls(C=1.0, seed=1), x, y)
+    assert given.C_ == 1.0 and re.search(r"gamma [\d.]+: best of 3 on", given.chosen)
+    model.save(tmp_path / "m.svm")
+    loaded = streamsvm.load(tmp_path / "m.svm")
+    assert (loaded.C, loaded.C_) == ("auto", 10.0)
+    # As the learner that was told what has been found.
+    kernel = kernels.RBF(gamma=model.kernel_.gamma)
+    told = learnt(cls(kernel, C=10.0, seed=1), x[:1024], y[:1024])
+    # The trial learns in one batch with one gamma; so does this.
+    test, labels = line(500, n_classes, seed=1)
+    found = [np.mean(np.array(m.predict_many(test)) == labels) for m in (model, told, given)]
+    assert found[0] >= found[1] - 0.02 and found[0] > found[2]
+    # No box is larger than the C in use, nor are coefficients.
+    assert 1.0 < np.abs(model.support_vectors().coefficients).max() <= 10.0 + 1e-6
 
 
 def test_the_rule_is_the_learner_without_a_trial():
@@ -124,9 +153,10 @@ def test_the_rule_is_the_learner_without_a_trial():
 
 def test_only_one_of_the_two_is_tried():
     x, y = stream(1100, noise_scale=100.0)
-    assert "best of 3 on the first 1,024" in learnt(LASVMClassifier(scale=False), x, y).chosen
+    assert "best of 4 on the first 1,024" in learnt(LASVMClassifier(scale=False), x, y).chosen
     both = learnt(LASVMClassifier(gamma="scale"), x, y)
-    assert both.chosen.startswith("scaled rows") and "best of 2" in both.chosen
+    # The gamma of the rule goes with the C of the rule.
+    assert both.chosen.startswith("scaled rows") and "C 1: best of 2" in both.chosen
     scaled = learnt(LASVMClassifier(scale=True, gamma="scale"), x, y)
     # Four features of variance 1, and one that is 0 or 1 with variance .21.
     assert scaled.kernel_.gamma == pytest.approx(1 / 4.21, rel=0.02)
@@ -138,7 +168,7 @@ def test_behind_a_scaler_only_gamma_is_tried():
     model = StandardScaler() | LASVMClassifier()
     predicted = predict_then_learn_many(model, x, y.tolist())
     assert model["LASVMClassifier"].chosen.startswith("raw rows")
-    assert "best of 3 on the first 1,024" in model["LASVMClassifier"].chosen
+    assert "best of 4 on the first 1,024" in model["LASVMClassifier"].chosen
     assert np.mean(np.array(predicted) == y) > 0.8
 
 
@@ -196,7 +226,8 @@ def test_sparse_rows_are_not_scaled():
     y = np.asarray(x[:, :200].sum(axis=1)).ravel() > np.asarray(x[:, 200:].sum(axis=1)).ravel()
     model = LASVMClassifier()
     model.learn_many(x, y.tolist())
-    assert model._factors is None and "best of 3 on" in model.chosen
+    # The labels have a nearly linear margin: a wide kernel with a large C.
+    assert model._factors is None and "C 10: best of 4 on" in model.chosen
     # Dense rows of mostly zeros become sparse while they are on trial.
     dense = np.zeros((1100, 600), np.float32)
     dense[np.arange(1100), draws.integers(0, 600, 1100)] = 5.0 * draws.normal(size=1100)
@@ -223,7 +254,11 @@ def test_parameters_are_checked(cls):
             cls(**wrong)
     with pytest.raises(ParameterError, match="only without `kernel`"):
         cls(kernel=kernels.RBF(gamma=1.0), scale=True)
+    for wrong in ("large", None, 0.0, True):
+        with pytest.raises(ParameterError, match="use a number"):
+            cls(C=wrong)
     assert cls(kernel=kernels.RBF(gamma=1.0))._trial is None
+    assert cls(kernel=kernels.RBF(gamma=1.0)).C_ == 1.0
 
 
 def test_files_that_contradict_themselves_are_refused(tmp_path):
@@ -233,6 +268,7 @@ def test_files_that_contradict_themselves_are_refused(tmp_path):
         {"_factors": np.ones(9, np.float32)},
         {"_factors": np.full(5, np.nan, np.float32)},
         {"_choice": trial.Choice(0, 1)},
+        {"C_": -1.0},
         {"_n_learnt": np.array([60])},
     ):
         wrong = pickle.loads(pickle.dumps(model))
@@ -249,11 +285,12 @@ def test_the_command_scales_by_trial_instead_of_a_scaler(tmp_path, capsys):
 
     def chosen(*options):
         assert main(["replay", str(tmp_path / "data.parquet"), "--target", "label", *options]) == 0
-        return re.search(r"scale and gamma +(.*)", capsys.readouterr().out).group(1)
+        return re.search(r"scale, gamma, C +(.*)", capsys.readouterr().out).group(1)
 
-    assert re.match("scaled rows, gamma .* best of 6 on the first 1,024", chosen())
+    assert re.match("scaled rows, gamma .*, C .* best of 7 on the first 1,024", chosen())
+    assert re.match("scaled rows, gamma [^C]*: best of 6 on", chosen("--C", "2"))
     for scaler in (["--scale"], ["--clip", "8"]):
-        assert re.match("raw rows, gamma .* best of 3 on the first 1,024", chosen(*scaler))
+        assert re.match("raw rows, gamma .* best of 4 on the first 1,024", chosen(*scaler))
     assert "raw rows" in chosen("--no-scale")
 
 

@@ -5,16 +5,28 @@ import pytest
 
 from streamsvm.structured.chunks import ChunkScore, chunks_of
 
+STARTS = {"BB", "IB", "OB", "EB", "SB", "EE", "EI", "OE", "OI", "SE", "SI"}
+STARTS |= {before + single for before in "BIEOS[]" for single in "S[]"} | {"]E", "]I", "[E", "[I"}
+STARTS |= {"]B", "[B"}
+ENDS = {"BB", "BO", "IB", "IO", "EE", "EI", "EO", "EB"}
+ENDS |= {before + "S" for before in "BIE"} | {s + after for s in "S[]" for after in "BIEOS[]"}
+ENDS |= {before + bracket for before in "BIE" for bracket in "[]"}
+
+
+def parts(*labels):
+    return [label.partition("-")[::2] for label in labels]
+
 
 def starts(before, label):
-    """Tell whether a chunk starts at a label, by the table of conlleval."""
-    (p, a), (q, b) = (x.split("-") if "-" in x else (x, "") for x in (before, label))
-    return q == "B" or (q == "I" and (p == "O" or a != b))
+    """Tell whether a chunk starts at a label, by the table of conlleval, with S and brackets."""
+    (p, a), (q, b) = parts(before, label)
+    return p + q in STARTS or (q != "O" and a != b)
 
 
 def ends(label, after):
-    (p, a), (q, b) = (x.split("-") if "-" in x else (x, "") for x in (label, after))
-    return p in "BI" and (q in ("B", "O") or a != b)
+    """Tell whether a chunk ends at a label."""
+    (p, a), (q, b) = parts(label, after)
+    return p + q in ENDS or (p != "O" and a != b)
 
 
 def counted(true, predicted):
@@ -42,23 +54,39 @@ def test_chunks():
     }  # fmt: skip
     assert chunks_of([]) == set() and chunks_of([None, 3, "O", "x"]) == set()
     assert chunks_of(["B", "I", "O"]) == {("", 0, 2)}
+    assert chunks_of(["B-A", "E-A", "S-A", "S-A", "I-A", "E-A", "E-A", "E-B", "B-B", "I-B"]) == {
+        ("A", 0, 2), ("A", 2, 3), ("A", 3, 4), ("A", 4, 6), ("A", 6, 7), ("B", 7, 8), ("B", 8, 10),
+    }  # fmt: skip
+    assert chunks_of(["U-A", "B-A", "I-A", "L-A", "[", "]"]) == {
+        ("A", 0, 1), ("A", 1, 4), ("", 4, 5), ("", 5, 6),
+    }  # fmt: skip
 
 
-def test_it_counts_as_conlleval_does():
+@pytest.mark.parametrize("letters", ["BI", "BIES", "BIES[]", "IE", "BILU"])
+def test_it_counts_as_conlleval_does(letters):
     random, score, expected = np.random.default_rng(0), ChunkScore(), np.zeros(3, int)
-    labels = ["O", "B-NP", "I-NP", "B-VP", "I-VP"]
+    labels = ["O", *(f"{letter}-{kind}" for letter in letters for kind in ("NP", "VP"))]
+    as_conlleval = str.maketrans("LU", "ES")
     for _ in range(2000):
         true = random.choice(labels, random.integers(0, 8)).tolist()
         predicted = [
             label if random.random() < 0.7 else str(random.choice(labels)) for label in true
         ]
         score.update(true, predicted)
-        expected += counted(true, predicted)
+        expected += counted(
+            *([y[0].translate(as_conlleval) + y[1:] for y in row] for row in (true, predicted))
+        )
     assert [score.n_right, score.n_predicted, score.n_true] == expected.tolist()
     assert score.f1 == pytest.approx(
         2 * score.precision * score.recall / (score.precision + score.recall)
     )
-    assert 0.6 < score.accuracy < 0.9 and 0.0 < score.sentence_accuracy < score.accuracy
+    assert 0.6 < score.accuracy < 1.0 and 0.0 < score.sentence_accuracy < score.accuracy
+
+
+def test_a_tagger_that_finds_no_single_tokens():
+    score = ChunkScore()
+    score.update(["S-PER", "O", "B-X", "E-X", "S-LOC"], ["O", "O", "B-X", "E-X", "O"])
+    assert (score.n_true, score.n_predicted, score.n_right) == (3, 1, 1) and score.f1 == 0.5
 
 
 def test_nothing_was_counted():

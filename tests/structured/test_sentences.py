@@ -1,5 +1,9 @@
 """Sentences as arrays, and the vocabulary."""
 
+import collections
+import enum
+import types
+
 import numpy as np
 import pytest
 
@@ -40,6 +44,50 @@ def test_dicts_lists_strings_and_arrays_agree():
     assert as_dicts(matrix) == as_dicts(numbers)
 
 
+def test_subclasses_and_other_containers_are_as_the_plain_ones():
+    class Colour(str, enum.Enum):  # noqa: UP042 - its str() is another text
+        RED = "red"
+
+    plain = as_dicts(read_sentences([[{"w": "red", "n": 2.0}, {"red": 1.0}]]))
+    TEXT_KEYS.clear()
+    for kind in (dict, types.MappingProxyType, collections.UserDict, collections.ChainMap):
+        tokens = [kind({"w": Colour.RED, "n": 2.0}), kind({Colour.RED: 1.0})]
+        assert as_dicts(read_sentences([tokens])) == plain
+    assert as_dicts(read_sentences([[{1: 2.0}]])) == [{key_of("1"): 2.0}]
+    assert as_dicts(read_sentences([[{1: "a"}, {True: "a"}, {1.0: "a"}]])) == [
+        {key_of("1=a"): 1.0},
+        {key_of("True=a"): 1.0},
+        {key_of("1.0=a"): 1.0},
+    ]
+    once = [(text for text in ("a", "b")), np.array(["a", "b"]), ("a", np.str_("b"))]
+    expected = {key_of("a"): 1.0, key_of("b"): 1.0}
+    assert as_dicts(read_sentences([once])) == [expected] * 3
+
+
+def test_long_texts_are_not_kept():
+    TEXT_KEYS.clear()
+    read_sentences([[["x" * 201, "x" * 200]]])
+    assert list(TEXT_KEYS) == ["x" * 200]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"first": np.array([0, 3])},
+        {"first": np.array([0, 9, 2])},
+        {"first": np.array([1, 2])},
+        {"start": np.array([0, 5, 2])},
+        {"start": np.array([0, 1, 2], np.int32)},
+        {"keys": np.zeros(2, np.int64)},
+        {"values": np.zeros(1, np.float32)},
+    ],
+)
+def test_arrays_of_a_caller_are_checked(change):
+    given = read_sentences([["a", "b"]])
+    with pytest.raises(FeatureError, match="do not fit together"):
+        read_sentences(given._replace(**change))
+
+
 def test_several_sentences():
     both = read_sentences([["a", "b"], [], ["c"]])
     assert both.first.tolist() == [0, 2, 2, 3] and both.n == 3 and both.n_tokens == 3
@@ -62,6 +110,10 @@ def test_several_sentences():
         ([{"w": float("inf")}], "feature 'w': inf"),
         ([{"w": 1e39}], "feature 'w'"),
         ([{"w": None}], "feature 'w': None"),
+        ([{"w": 10**400}], "feature 'w': 1000"),
+        ([{"w": np.timedelta64(3, "D")}], "feature 'w'"),
+        ([{"w": np.complex128(1j)}], "feature 'w'"),
+        ([iter(["a", 5])], "a feature is 5"),
         ([{"w": ["a"]}], "feature 'w'"),
         (np.array([[np.nan]]), "NaN"),
         (np.array([1.0]), "shape (1,)"),
@@ -91,10 +143,12 @@ def test_a_vocabulary_grows_and_finds():
         for text in texts:
             columns.setdefault(text, len(columns))
         assert rows.columns.tolist() == [columns[text] for text in texts]
-        assert (vocabulary.known_rows(table, sentence).columns == rows.columns).all()
+        assert (
+            vocabulary.known_rows(table, sentence, vocabulary.size(table)).columns == rows.columns
+        ).all()
     assert vocabulary.size(table) == len(columns)
-    again = vocabulary.with_keys(vocabulary.keys_of(table))
-    assert (vocabulary.known_rows(again, sentence).columns == rows.columns).all()
+    again = vocabulary.with_keys(vocabulary.keys_of(table, len(columns)))
+    assert (vocabulary.known_rows(again, sentence, len(columns)).columns == rows.columns).all()
 
 
 def test_unknown_features_are_left_out_and_the_limit_holds():
@@ -102,7 +156,7 @@ def test_unknown_features_are_left_out_and_the_limit_holds():
     table, rows = vocabulary.learnt_rows(table, read_sentences([[["a", "b", "c", "a"]]]), 2)
     assert rows.columns.tolist() == [0, 1] and rows.values.tolist() == [2.0, 1.0]
     assert table.counts.tolist() == [2, 1]
-    known = vocabulary.known_rows(table, read_sentences([[["c", "b"], ["d"], ["a"]]]))
+    known = vocabulary.known_rows(table, read_sentences([[["c", "b"], ["d"], ["a"]]]), 2)
     assert known.columns.tolist() == [1, 0] and known.start.tolist() == [0, 1, 1, 2]
 
 
@@ -110,7 +164,7 @@ def test_long_rows_are_sorted_too():
     names = [f"f{i}" for i in np.random.default_rng(1).permutation(300)] * 2
     table = vocabulary.new_vocabulary()
     table, _ = vocabulary.learnt_rows(table, read_sentences([[sorted(set(names))]]), 2**20)
-    rows = vocabulary.known_rows(table, read_sentences([[["f1"], names, ["f2"]]]))
+    rows = vocabulary.known_rows(table, read_sentences([[["f1"], names, ["f2"]]]), 300)
     middle = slice(*rows.start[1:3])
     assert rows.columns[middle].tolist() == list(range(300))
     assert (rows.values[middle] == 2.0).all() and rows.start[-1] == 302

@@ -92,7 +92,7 @@ def some_sentence(random):
     if kind == "list":
         width = random.randrange(4)
         return [random.choices(words, k=width) for _ in range(n)]
-    kinds = {name: random.choice([words, [0.0, 2.5, True]]) for name in ("w", "1", 1, "n")}
+    kinds = {name: random.choice([words, [0.0, 2.5, True]]) for name in ("w", "1", 2, "n")}
     names = [random.sample(list(kinds), random.randrange(5)) for _ in range(n)]
     return [{name: random.choice(kinds[name]) for name in some} for some in names]
 
@@ -132,12 +132,13 @@ def test_letters_and_shapes_and_numbers():
 
 
 @pytest.mark.parametrize(
-    "line", ["B01:%x[0,0]", "U1:%x[a,0]", "U1:%x[0]", "U1:%y[0,0]", "U:%x[101,0]", "B", "# only"]
-)
+    "line", ["B01:%x[0,0]", "U1:%x[a,0]", "U1:%x[0]", "U1:%y[0,0]", "U:%x[101,0]", "B", "# only",
+             f"U:%x[{'9' * 5000},0]"]
+)  # fmt: skip
 def test_lines_that_are_no_templates(line):
     with pytest.raises(ParameterError, match="template"):
         Chain(line)
-    assert len(read_templates("U1:%x[ -1 , word ]\nU2:a%x[0,0]b")) == 2
+    assert len(read_templates("\ufeffU1:%x[ -1 , word ]\nU2:a%x[0,0]b")) == 2
 
 
 @pytest.mark.parametrize(
@@ -150,6 +151,10 @@ def test_lines_that_are_no_templates(line):
         ([["a"], ["b", "c"]], "not all as many columns"),
         ([{"w": "a"}, {"w": 1.0}], "a string and a number"),
         ([{"w": "a"}, "b"], "use one kind"),
+        ([{1: "a", "1": "b"}], "the same name"),
+        ([{1: "a"}, {"1": "b"}], "the same name"),
+        ([["a", "b"], "cd"], "not all as many columns"),
+        ([("a", "b"), {"c": "x", "d": "y"}], "not all as many columns"),
         ([{"w": "a", "n": float("nan")}], "'n': nan"),
         ([{"w": "a", "n": None}], "'n': None"),
     ],
@@ -169,6 +174,7 @@ def test_tables_that_cannot_be_used():
         pa.array([[1]]),
         pa.table({"a": [["x"]], "b": [["x", "y"]]}),
         pa.table({}),
+        pa.table([pa.array([["a"]])] * 2, names=["w", "w"]),
     ):
         with pytest.raises(FeatureError):
             chain.transform_many(bad)
@@ -177,6 +183,69 @@ def test_tables_that_cannot_be_used():
     for params in ({"window": -1}, {"window": None}, {"affixes": 21}, {"template": 3}):
         with pytest.raises(ParameterError):
             Chain(**params)
+
+
+@pytest.mark.parametrize("template", [None, "U0:%x[0,0]/%x[-1,1]", "U0:%x[0,word]/%x[-1,tag]"])
+def test_tokens_of_all_kinds_have_the_columns_that_are_named(template):
+    chain = Chain(template, window=1, affixes=2, shapes=True, columns="word, tag")
+    many = chain.transform_many(PAIRS)
+    dicts = [[{"tag": t, "x": "no", "word": w} for w, t in sentence] for sentence in PAIRS]
+    table = pa.table({"x": TAGS, "tag": TAGS, "word": WORDS})
+    for others in (dicts, table, [list(map(list, sentence)) for sentence in PAIRS]):
+        assert all(map(np.array_equal, many, chain.transform_many(others)))
+    assert key_of("prefix=th") in many.keys and key_of("prefix=D") not in many.keys
+    (one,) = [chain.transform_one([{"word": "a"}, {"word": "b", "n": 2.0}])]
+    assert key_of("n") in one.keys
+    assert np.array_equal(one.keys[one.keys != key_of("n")],
+                          chain.transform_one([("a", ""), ("b", "")]).keys)  # fmt: skip
+    single = Chain(window=0, columns="word")
+    same = [["a"], [("a",)], [{"word": "a", "tag": "b"}]]
+    assert len({single.transform_one(tokens).keys.tobytes() for tokens in same}) == 1
+    assert (single.transform_many(pa.array([["a"]])).keys == single.transform_one(["a"]).keys).all()
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said"),
+    [
+        (["a"], "have 1 columns, and the names of 2 are given: word, tag"),
+        ([("a", "b", "c")], "have 3 columns"),
+        ([{"w": "a", "t": "b"}], "none of the columns word, tag; they have w, t"),
+        ([{"word": "a", "tag": 2.0}], "'tag' is a number"),
+    ],
+)
+def test_tokens_without_the_columns_that_are_named(sentence, said):
+    with pytest.raises(FeatureError) as error:
+        Chain(columns="word,tag").transform_one(sentence)
+    assert said in str(error.value)
+
+
+def test_columns_that_cannot_be_used():
+    chain = Chain(columns="word,tag")
+    with pytest.raises(FeatureError, match="no column 'tag'; it has word"):
+        chain.transform_many(pa.table({"word": [["a"]]}))
+    with pytest.raises(FeatureError, match="use a table"):
+        chain.transform_many(pa.array([["a"]]))
+    for bad in ("", "a,,b", "a,a", 3, ["a"]):
+        with pytest.raises(ParameterError, match="columns="):
+            Chain(columns=bad)
+    with pytest.raises(ParameterError, match="no column '2'"):
+        Chain("U0:%x[0,2]", columns="word,tag").transform_one([("a", "b")])
+
+
+def test_letters_are_those_of_the_same_column_whatever_the_order_of_the_keys(tmp_path):
+    chain = Chain(window=0, affixes=2, ngrams=2, shapes=True)
+    chain.transform_one([])
+    chain.transform_one([{"n": 1.0}])
+    token = {"word": "Dog", "tag": "NN"}
+    expected = sorted(chain.transform_one([token]).keys)
+    streamsvm.save(chain | streamsvm.SequencePA(), tmp_path / "m.svm")
+    loaded = streamsvm.load(tmp_path / "m.svm")["Chain"]
+    swapped = dict(reversed(token.items()))
+    for other in (chain, loaded, Chain(window=0, affixes=2, ngrams=2, shapes=True, columns="word")):
+        found = sorted(other.transform_one([swapped]).keys)
+        assert found == expected or set(found) < set(expected)
+    assert key_of("suffix=NN") not in chain.transform_many([[{"tag": "NN"}], [swapped]]).keys
+    assert key_of("suffix=NN") in chain.clone().transform_one([swapped]).keys
 
 
 def test_files_and_copies(tmp_path):

@@ -25,9 +25,9 @@ class KernelInspection(Learner):
     """
 
     kernel_: Any
-    C: float
+    C: Any  # some learners take "auto"
+    C_: float
     class_weight: Any
-    _C: float
     _trial: Trial | None
     _choice: Choice | None
     _factors: np.ndarray | None
@@ -50,16 +50,17 @@ class KernelInspection(Learner):
         """The parameters in use that matter most: kernel, C, class weights."""
         weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
         choice = "" if self._choice is None else f" ({self.chosen})"
-        return f"{self.kernel_!r}, C={self.C:g}{weights}{choice}"
+        return f"{self.kernel_!r}, C={self.C_:g}{weights}{choice}"
 
     @property
     def chosen(self) -> str | None:
-        """Scale and gamma in words, and of how many they were the best; None: no trial yet."""
+        """Scale, gamma and C in words, and of how many they were the best; None: no trial yet."""
         if self._choice is None:
             return None
         n, first = self._choice
         rows = "raw rows" if self._factors is None else "scaled rows"
-        return f"{rows}, gamma {self.kernel_.gamma:.2g}: best of {n} on the first {first:,}"
+        cost = f", C {self.C_:g}" if self.C == "auto" else ""
+        return f"{rows}, gamma {self.kernel_.gamma:.2g}{cost}: best of {n} on the first {first:,}"
 
     @property
     def n_support_vectors(self) -> int:

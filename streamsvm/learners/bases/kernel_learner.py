@@ -11,7 +11,6 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import (
     check_class_weight,
     check_number,
-    check_positive,
     check_size,
 )
 from streamsvm.errors import FeatureError
@@ -42,7 +41,7 @@ class KernelLearner(KernelInspection):
     def __init__(
         self,
         kernel: Any,
-        C: float,
+        C: float | str,
         class_weight: Any,
         sparse: bool | None,
         hashing: int | None,
@@ -67,13 +66,14 @@ class KernelLearner(KernelInspection):
         self.class_weight = class_weight
         self.cache_mb = cache_mb
         self.kernel_ = kernel if kernel is not None else kernels.RBF(gamma=1.0)
-        self._C = check_positive("C", C)
+        # The C in use, as kernel_ is the kernel in use.
+        self.C_ = trial.first_cost(C)
         self._cache_bytes = int(check_number("cache_mb", cache_mb, 0) * 1e6)
         check_class_weight(class_weight)
         self._moments = auto_gamma.new_moments(0)
         self.scale = scale
         self.gamma = gamma
-        candidates = trial.candidates_of(scale, gamma, kernel)
+        candidates = trial.candidates_of(scale, gamma, kernel, self.C_)
         # The first examples, while scale and width are on trial.
         self._trial = trial.Trial(candidates) if candidates else None
         self._choice: trial.Choice | None = None
@@ -152,8 +152,8 @@ class KernelLearner(KernelInspection):
 
     def _box_of(self, label: Any, sign: float) -> float:
         if self.class_weight is None:
-            return self._C
-        return self._C * float(self.class_weight.get(label, 1.0))
+            return self.C_
+        return self.C_ * float(self.class_weight.get(label, 1.0))
 
     def _takes_every_row(self) -> bool:
         return kernels.product_of(type(self.kernel_)) == "distance"
@@ -264,16 +264,16 @@ class KernelLearner(KernelInspection):
     def _costs_now(self, signs: np.ndarray) -> np.ndarray:
         """Return C times the class weight that examples of these signs would have now."""
         if not isinstance(self.class_weight, dict):
-            return np.full(len(signs), self._C)
+            return np.full(len(signs), self.C_)
         factors = [float(self.class_weight.get(self._labels.label(s), 1.0)) for s in signs.tolist()]
-        return self._C * np.array(factors)
+        return self.C_ * np.array(factors)
 
     def _costs_of(self, y: np.ndarray, labels: LabelColumn) -> np.ndarray:
         """Return C times the class weight of each row."""
         if self.class_weight is None:
-            return np.full(len(y), self._C)
+            return np.full(len(y), self.C_)
         weight = self.class_weight
-        return self._C * labels.numbers(lambda label: float(weight.get(label, 1.0)))
+        return self.C_ * labels.numbers(lambda label: float(weight.get(label, 1.0)))
 
     def _adapt(self, n: int) -> None:
         """Update gamma, class weights and the kind of rows after n examples, a power of two."""

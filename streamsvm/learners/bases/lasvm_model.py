@@ -195,7 +195,7 @@ class LASVMModel(ReserveLearner):
         counts = self._counts + np.cumsum(np.eye(len(self._counts))[numbers], axis=0)
         self._counts = counts[-1]
         own = counts[np.arange(len(y)), numbers]
-        return self._C * counts.sum(axis=1) / (len(self._counts) * own)
+        return self.C_ * counts.sum(axis=1) / (len(self._counts) * own)
 
     def _side_of(self, signs: np.ndarray) -> np.ndarray:
         """Return the index in `_counts` of each sign, or number of a class."""
@@ -205,13 +205,13 @@ class LASVMModel(ReserveLearner):
     def _box_of(self, label: Any, sign: float) -> float:
         if self.class_weight is None:
             # Without another call: each event asks for it.
-            return self._C
+            return self.C_
         if self.class_weight != "balanced":
             return super()._box_of(label, sign)
         counts = self._counts.copy()
         own = int(sign > 0.0) if self._labels.is_binary else int(sign)
         counts[own] += 1.0
-        return float(self._C * counts.sum() / (len(counts) * counts[own]))
+        return float(self.C_ * counts.sum() / (len(counts) * counts[own]))
 
     def _after_event(self, path: EventPath, sign: float, box: float) -> None:
         if self.class_weight == "balanced":
@@ -225,7 +225,7 @@ class LASVMModel(ReserveLearner):
         return self._balanced_costs()[self._side_of(signs)]
 
     def _balanced_costs(self) -> np.ndarray:
-        return self._C * self._counts.sum() / (len(self._counts) * np.maximum(self._counts, 1.0))
+        return self.C_ * self._counts.sum() / (len(self._counts) * np.maximum(self._counts, 1.0))
 
     def _rebalance(self) -> None:
         if self.class_weight != "balanced" or self._state is None or self._counts.min() == 0:

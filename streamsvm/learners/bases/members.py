@@ -38,6 +38,7 @@ def parameters_of(learner: Any, kind: Kind) -> dict[str, Any]:
         "C": learner.C * kind.cost,
         "class_weight": learner.class_weight,
         "window": min(windows, default=None),
+        "max_support_vectors": learner.max_support_vectors,
         "sparse": True if learner._sparse else learner.sparse,
         "hashing": learner.hashing,
         "max_features": learner.max_features,

@@ -42,7 +42,7 @@ class PrimalKernelLearner(KernelLearner):
         """
         margins = self._margins(x) if shape(x)[0] else np.zeros(0)
         losses = np.maximum(0.0, self._loss_margin - signs * margins)
-        factors = self.boxes_now(signs, weights) / self._C
+        factors = self.boxes_now(signs, weights) / self.C_
         return self._regularisation + (float((factors * losses).mean()) if len(losses) else 0.0)
 
     def _solve(self, state: Any, rows: tuple[Any, ...], margins: np.ndarray) -> int:

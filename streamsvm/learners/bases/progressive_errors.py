@@ -50,12 +50,18 @@ class ProgressiveErrors:
         Either the losses are smaller, too, or a sign test on the examples that only one of the two
         got wrong gives 1.5 standard deviations.
         """
+        is_surer = bool(self.losses.sum() < others.losses.sum())
+        return self.are_fewer_by(0.0 if is_surer else _BEYOND_CHANCE, others)
+
+    def are_fewer_by(self, deviations: float, others: ProgressiveErrors) -> bool:
+        """Tell whether there are fewer errors than others, by more than so many deviations.
+
+        These are standard deviations of a sign test on the examples that only one of the two got
+        wrong.
+        """
         fewer = int((others.wrong & ~self.wrong).sum())
         more = int((self.wrong & ~others.wrong).sum())
-        if fewer <= more:
-            return False
-        is_surer = bool(self.losses.sum() < others.losses.sum())
-        return is_surer or fewer - more > _BEYOND_CHANCE * math.sqrt(fewer + more)
+        return fewer - more > deviations * math.sqrt(fewer + more)
 
     # As a `TrainingObserver`
 

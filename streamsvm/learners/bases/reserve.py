@@ -2,7 +2,8 @@
 
 A row is offered when it has been learnt, with its margin from before. It is kept if y f(x) is
 small: it may become a support vector of the final model although it was none when it came, or was
-removed. When the reserve is full, the rows with the largest margins leave. Each stretch of the
+removed. How small is not known beforehand, least of all with large C: while there is room, all rows
+are kept. When the reserve is full, the rows with the largest margins leave. Each stretch of the
 stream has the same share of it, since margins of early rows are those of a model that knew little.
 """
 
@@ -20,6 +21,7 @@ from streamsvm.support.declaration import (
     NOT_NEGATIVE,
     Field,
     NamedArrays,
+    as_float,
     as_int,
     rows_as_arrays,
 )
@@ -28,8 +30,8 @@ from streamsvm.support.rows import Rows, SparseRows, cut, joined, shape, taken
 MOST_BYTES = 64_000_000
 """The size of a reserve without a given number of rows."""
 
-LARGEST_MARGIN = 2.5
-"""Without a given number of rows, those with a larger y f(x) are not kept."""
+LARGE_MARGIN = 2.5
+"""Without a given number of rows, those with a larger y f(x) leave before all others."""
 
 STRETCHES = 8
 """Of the stream: each has the same share of a full reserve."""
@@ -50,6 +52,7 @@ FACTS = np.dtype(
 
 _RANGES = {"sign": FINITE, "weight": NOT_NEGATIVE, "margin": FINITE}
 _FILE = "reserve_"
+_THRESHOLD = "reserve_threshold"
 
 
 class Reserve:
@@ -58,8 +61,7 @@ class Reserve:
     Parameters
     ----------
     most
-        Number of rows, at least 0; None: as many as fit into `MOST_BYTES`, with margins of at most
-        `LARGEST_MARGIN`.
+        Number of rows, at least 0; None: as many as fit into `MOST_BYTES`.
     window
         Rows older than so many examples leave; None: none does.
 
@@ -68,7 +70,7 @@ class Reserve:
     def __init__(self, most: int | None, window: int | None = None) -> None:
         self.most, self.window = most, window
         # Rows with a smaller margin are kept.
-        self.threshold = LARGEST_MARGIN if most is None else np.inf if most else -np.inf
+        self.threshold = -np.inf if most == 0 else np.inf
         self._blocks: list[tuple[Rows, np.ndarray]] = []
         self._n, self._bytes = 0, 0
         # The number of rows in the last, small blocks.
@@ -101,6 +103,7 @@ class Reserve:
             n = self._n_fitting(x, wanted)
             if n == 0 and self._n:
                 self._make_room(now)
+                wanted = wanted[facts["margin"][wanted] < self.threshold]
                 continue
             # With a window, rows leave between any two that come.
             n = max(1, n) if self.window is None or n == wanted.size else 1
@@ -188,8 +191,15 @@ class Reserve:
         order = np.lexsort((facts["arrived"], facts["margin"], stretch))
         rank = np.empty(len(facts), np.int64)
         rank[order] = np.arange(len(facts)) - np.searchsorted(stretch[order], stretch[order])
+        # Without a given number, the shares are those of rows without a large margin.
+        margin = facts["margin"] if self.most is None else np.zeros(len(facts))
+        margin = np.maximum(margin, LARGE_MARGIN)
         n_kept = len(facts) - max(1, len(facts) // 8)
-        self._set(x, facts, np.sort(np.lexsort((-facts["arrived"], rank))[:n_kept]))
+        kept = np.sort(np.lexsort((-facts["arrived"], rank, margin))[:n_kept])
+        if self.most is None:
+            # Others like those that leave would be the next to do so: they are not copied at all.
+            self.threshold = float(margin[kept].max())
+        self._set(x, facts, kept)
 
     def _set(self, x: Rows, facts: np.ndarray, kept: np.ndarray) -> None:
         """Hold the rows with these indices, and no others."""
@@ -211,11 +221,16 @@ class Reserve:
         kept = np.sort(len(facts) - 1 - last)
         return (x, facts) if len(kept) == len(facts) else (_some(x, kept), facts[kept])
 
+    def _empty(self) -> Reserve:
+        """Return a reserve without rows that goes on as this one."""
+        new = Reserve(self.most, self.window)
+        new.now, new.threshold = self.now, self.threshold
+        return new
+
     def with_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> Reserve:
         """Return the same rows with the signs that a function returns for theirs."""
         self._settle()
-        new = Reserve(self.most, self.window)
-        new.now = self.now
+        new = self._empty()
         for x, facts in self._blocks:
             changed = facts.copy()
             changed["sign"] = change(facts["sign"])
@@ -225,8 +240,7 @@ class Reserve:
     def rescaled(self, ratio: np.ndarray) -> Reserve:
         """Return the same rows with each feature multiplied by its ratio."""
         self._settle()
-        new = Reserve(self.most, self.window)
-        new.now = self.now
+        new = self._empty()
         for x, facts in self._blocks:
             new._append(scaled_rows(x, ratio), facts)
         return new
@@ -242,12 +256,16 @@ class Reserve:
     def as_file(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return the reserve as JSON values and arrays."""
         self._settle()
+        # Not of a reserve that was never full, or keeps no rows.
+        content: dict[str, Any] = (
+            {_THRESHOLD: self.threshold} if np.isfinite(self.threshold) else {}
+        )
         if not self._blocks:
-            return {}, {}
+            return content, {}
         x, facts = _joined(self._blocks)
         arrays = {_FILE + name: np.ascontiguousarray(facts[name]) for name in FACTS.names or ()}
         arrays |= {_FILE + name: array for name, array in rows_as_arrays(x).items()}
-        return {"reserve": {"rows": len(facts), "features": shape(x)[1]}}, arrays
+        return content | {"reserve": {"rows": len(facts), "features": shape(x)[1]}}, arrays
 
     def read(
         self, content: dict[str, Any], arrays: NamedArrays, n_features: int, signs: Sequence[float]
@@ -269,6 +287,8 @@ class Reserve:
             A value does not fit.
 
         """
+        if self.most is None and _THRESHOLD in content:
+            self.threshold = as_float(_THRESHOLD, content[_THRESHOLD])
         if "reserve" not in content:
             return
         sizes = content["reserve"]

@@ -102,12 +102,13 @@ def read_labels(
         too many.
 
     """
-    if len(y) != sentences.n:
-        raise LabelError(f"labels for {len(y)} sentences, and {sentences.n} sentences")
+    rows = list(y)  # another thread may shorten y
+    if len(rows) != sentences.n:
+        raise LabelError(f"labels for {len(rows)} sentences, and {sentences.n} sentences")
     numbers = {label: i for i, label in enumerate(seen)}
     all_seen, found = list(seen), np.empty(sentences.n_tokens, np.int32)
     known, ends = np.empty(sentences.n, np.int64), sentences.first.tolist()
-    for i, labels in enumerate(y):
+    for i, labels in enumerate(rows):
         if isinstance(labels, (str, bytes, Mapping)) or not isinstance(labels, Iterable):
             raise LabelError(f"the labels of a sentence are {labels!r:.60}: use a list")
         given = list(labels)

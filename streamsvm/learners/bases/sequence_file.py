@@ -77,12 +77,12 @@ def _more(part: SequenceLearner) -> Content:
         "info": _INFO.as_json(model.info),
         "n_ignored": int(part._vocabulary.counts[1]),
     }
-    arrays = {"keys": vocabulary.keys_of(part._vocabulary), "draws": part._draws}
+    arrays = {"keys": vocabulary.keys_of(part._vocabulary, part.n_features), "draws": part._draws}
     arrays["moves"] = model.moves[:, : n + 1, :n]
     if isinstance(part._solver, KernelGreedy):
         # There are no weights of features.
         return content, arrays
-    n_features = vocabulary.size(part._vocabulary)
+    n_features = part.n_features
     _put_matrix(arrays, "weights", model.weights[:n_features, :n])
     if part._averaged:
         _put_matrix(arrays, "late", model.late[:n_features, :n])
@@ -159,10 +159,11 @@ def _read_more(part: SequenceLearner, content: dict[str, Any], arrays: NamedArra
     if n_features > part._most_features:
         raise ValueError("there are more features than max_features")
     keys = arrays.take("keys", Field((n_features,), np.uint64, range=Range(0)), {})
-    part._seen, part._vocabulary = seen, vocabulary.with_keys(keys)
+    part._vocabulary = vocabulary.with_keys(keys)
     if vocabulary.size(part._vocabulary) != n_features:
         raise ValueError("keys: two are equal")
-    part._grow(max(1, n_features), n)
+    part._grow(max(1, n_features), seen)
+    part._seen, part._n_features = seen, n_features
     ignored = {"n_ignored": content.get("n_ignored")}
     record = Record(np.dtype([("n_ignored", np.int64)]))
     part._vocabulary.counts[1] = record.checked("", ignored, {})["n_ignored"]
@@ -205,7 +206,7 @@ def _read_with_patterns(
 
 def _taken_rows(part: SequenceLearner, arrays: NamedArrays, n: int) -> SparseRows:
     lengths = arrays.take("pattern_lengths", Field((n,), np.int64, range=Range(0, 2**31)), {})
-    total, d = int(lengths.sum()), vocabulary.size(part._vocabulary)
+    total, d = int(lengths.sum()), part.n_features
     if "pattern_columns" in arrays:
         # As older files have them.
         columns = arrays.take("pattern_columns", Field((total,), np.int32), {})
@@ -290,7 +291,7 @@ def _more_with_kernel(part: SequenceLearner) -> Content:
     record, active = as_arrays(patterns.active, {"features": 1})
     arrays |= {
         "look_draws": part._model.look_draws,
-        "rows": dense_store.rows_of(patterns.store, n, vocabulary.size(part._vocabulary)),
+        "rows": dense_store.rows_of(patterns.store, n, part.n_features),
         "entered": patterns.store.entered[:n],
         "f": patterns.f[:n_labels, :n],
     }
@@ -313,7 +314,7 @@ def _read_with_kernel(part: SequenceLearner, content: dict[str, Any], arrays: Na
         0,
         solver.cache_bytes,  # type: ignore[union-attr]
     )
-    rows = arrays.take("rows", Field((n, vocabulary.size(part._vocabulary)), np.float32), {})
+    rows = arrays.take("rows", Field((n, part.n_features), np.float32), {})
     stores.filled(patterns.store, rows)
     slots = patterns.label.size
     patterns = patterns._replace(active=_active_with_room(part, active, slots))
@@ -323,7 +324,7 @@ def _read_with_kernel(part: SequenceLearner, content: dict[str, Any], arrays: Na
         getattr(patterns, name)[:n] = arrays.take(name, field, {})
     patterns.beta[:n, :n_labels] = _take_matrix(arrays, "beta", n, n_labels, np.float64)
     part._patterns = patterns
-    part._n_known = vocabulary.size(part._vocabulary)  # type: ignore[attr-defined]
+    part._n_known = part.n_features  # type: ignore[attr-defined]
 
 
 _OLDER = {"max_classes": None}  # there was no limit

@@ -22,12 +22,12 @@ from streamsvm.learners.bases.sequence_monitoring import bytes_of, tell_of
 from streamsvm.learners.bases.training_observer import TrainingObserver
 from streamsvm.model_files import container
 from streamsvm.solvers.sequences.inference import Batch, Exact, Greedy
-from streamsvm.solvers.sequences.model import LANES, Model, Schedule
+from streamsvm.solvers.sequences.model import LANES, Model, Schedule, grown, new_model
 from streamsvm.structured import vocabulary
 from streamsvm.structured.sentences import Sentences, read_sentences
-from streamsvm.support import states
 from streamsvm.support.draws import new_draws
 from streamsvm.support.locked import Locked, refuse_to_learn
+from streamsvm.support.rows import SparseRows
 
 LIMIT = 2**23
 """The most features that are learnt by default."""
@@ -94,7 +94,8 @@ class SequenceLearner(Locked, base.Estimator):
         self._vocabulary = vocabulary.new_vocabulary()
         self._seen: list[Any] = []
         self._draws = new_draws(0)
-        self._model: Model = self._new_model(0, LANES)
+        self._n_features = 0  # features of the vocabulary that the model has room for
+        self._model: Model = new_model(self._order, averaged)
         self._patterns: Any = self._solver.new_patterns(order, LANES, self._window())
 
     def _window(self) -> int:
@@ -108,13 +109,6 @@ class SequenceLearner(Locked, base.Estimator):
     def _box(self) -> float:
         """Return C, or the size of the perceptron's steps."""
         return 1.0
-
-    def _new_model(self, features: int, classes: int) -> Model:
-        orders = max(1, self._order)
-        late = (features, orders) if self._averaged else (0, 0)
-        sizes = {"features": features, "classes": classes, "orders": orders, "pasts": classes + 1}
-        model: Model = states.new(Model, sizes | {"late_features": late[0], "late_orders": late[1]})
-        return model
 
     # Learning
 
@@ -195,15 +189,26 @@ class SequenceLearner(Locked, base.Estimator):
             try:
                 n_seen = len(self._seen)
                 labels, known, seen = read_labels(y, sentences, self._seen, self.max_classes)
-                self._vocabulary, x = vocabulary.learnt_rows(
-                    self._vocabulary, sentences, self._most_features
-                )
-                self._seen = seen
-                self._grow(vocabulary.size(self._vocabulary), len(seen))
+                x = self._entered(sentences, seen)
                 batch = Batch(x, sentences.first, labels, known, weights * self._box())
                 self._learn_batch(batch, n_seen, predicted)
             finally:
                 self._is_learning = False
+
+    def _entered(self, sentences: Sentences, seen: list[Any]) -> SparseRows:
+        """Enter new features and labels; return the rows of the tokens."""
+        known = self._n_features
+        try:
+            self._vocabulary, x = vocabulary.learnt_rows(
+                self._vocabulary, sentences, self._most_features
+            )
+            self._grow(x.d, seen)
+        except BaseException:
+            self._vocabulary = vocabulary.shortened(self._vocabulary, known)
+            raise
+        # Last: whatever interrupts, labels and features that count have their weights.
+        self._seen, self._n_features = seen, x.d
+        return x
 
     def _learn_batch(self, batch: Batch, n_seen: int, predicted: list[Any] | None) -> None:
         """Learn a batch in parts; with `predicted` or a monitor, sentences are predicted before."""
@@ -243,21 +248,13 @@ class SequenceLearner(Locked, base.Estimator):
         codes = self._decoded(x, first, n_seen, np.zeros((0, 1)))
         return [self._seen[code] for code in codes.tolist()]
 
-    def _grow(self, features: int, n_labels: int) -> None:
-        """Make room for so many features and labels; no prediction changes."""
-        rows, classes = self._model.weights.shape
-        if features > rows:
-            rows = max(features, min(2 * rows, self._most_features))
-        if n_labels > classes:
-            classes = -(-max(n_labels, 2 * classes) // LANES) * LANES
-        if (rows, classes) != self._model.weights.shape:
-            late = (rows, len(self._model.late_moves)) if self._averaged else (0, 0)
-            sizes = {"features": rows, "classes": classes, "orders": len(self._model.moves)}
-            sizes |= {"pasts": classes + 1, "late_features": late[0], "late_orders": late[1]}
-            patterns = self._solver.with_classes(self._patterns, classes)
-            self._model, self._patterns = states.grown_arrays(self._model, sizes), patterns
+    def _grow(self, features: int, seen: list[Any]) -> None:
+        """Make room for so many features, and for these labels; no prediction changes."""
+        self._model = grown(self._model, features, len(seen), self._most_features)
+        classes = self._model.weights.shape[1]
+        self._patterns = self._solver.with_classes(self._patterns, classes)
         if self.class_weight:
-            for code, label in enumerate(self._seen):
+            for code, label in enumerate(seen):
                 self._model.cost[code] = float(self.class_weight.get(label, 1.0))
 
     # Predicting
@@ -311,7 +308,7 @@ class SequenceLearner(Locked, base.Estimator):
         margins = np.zeros((n_tokens if with_margins else 0, n))
         if n == 0:
             return np.full(n_tokens, -1, np.int32), margins
-        x = vocabulary.known_rows(self._vocabulary, sentences)
+        x = vocabulary.known_rows(self._vocabulary, sentences, self._n_features)
         codes = self._decoded(x, sentences.first, n, margins)
         return codes, margins
 
@@ -359,7 +356,7 @@ class SequenceLearner(Locked, base.Estimator):
     @property
     def n_features(self) -> int:
         """Number of features seen."""
-        return vocabulary.size(self._vocabulary)
+        return self._n_features
 
     @property
     def kappa(self) -> float:

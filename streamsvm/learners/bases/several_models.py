@@ -86,12 +86,12 @@ class SeveralModels(Learner):
     def description(self) -> str:
         """The parameters of the model in use, and the drifts noticed so far."""
         model = self.in_use
-        used = f"C={self.C:g}" if model is None else f"in use: {model.kernel_!r}, C={model.C:g}"
+        used = f"C={self.C:g}" if model is None else f"in use: {model.kernel_!r}, C={model.C_:g}"
         return f"{used}; drifts: {self.drifts}"
 
     @property
     def chosen(self) -> str | None:
-        """Scale and gamma of the first model in words: see `LASVMClassifier.chosen`."""
+        """Scale and width of the first model in words: see `LASVMClassifier.chosen`."""
         return self._members[0].chosen if self._members else None
 
     @property

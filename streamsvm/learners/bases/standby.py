@@ -20,7 +20,7 @@ EVERY = 32
 SLEEP_EVERY = 256
 """At multiples of this number of examples models may fall asleep."""
 
-RENEWED_AT = (32, 128, 512, 1024)
+RENEWED_AT = (32, 128, 1024)
 """The numbers of examples of the first model at which the others take its scale and gamma: it
 tries them at powers of two, but to learn all examples anew each time takes as long."""
 

@@ -1,13 +1,14 @@
-"""Scale and width of an RBF kernel by trial: six candidates, compared on the first examples.
+"""Scale and width of an RBF kernel, and C, by trial: candidates, compared on the first examples.
 
 Rows are taken as they are, or each feature is divided by its standard deviation; gamma is 1, 4 or
 16 times the rule of `auto_gamma`. After 4, 8, 16, ..., 1024 examples each candidate learns all
-examples so far anew, predicting each before it learns it. The learner goes on with the model of the
-one that erred least; a narrower kernel must err less by more than chance, or be surer, too
-(`progressive_errors`). So there is only one model between two trials, and after the last there is
-no cost; the examples are kept until then. As candidates learn rows that are scaled already, no row
-that was kept is ever scaled otherwise than the rows that come (later: `rescaling`). All errors
-count alike: weights that grow with time chose worse on our streams
+examples so far anew, predicting each before it learns it; then the best of them is tried with
+gamma / 4 and C 10, unless C is given. The learner goes on with the model of the one that erred
+least; a narrower kernel must err less by more than chance, or be surer, too, and the larger C by
+more than a standard deviation (`progressive_errors`). So there is only one model between two
+trials, and after the last there is no cost; the examples are kept until then. As candidates learn
+rows that are scaled already, no row that was kept is ever scaled otherwise than the rows that come
+(later: `rescaling`). All errors count alike: weights that grow with time chose worse on our streams
 (`tests.benchmarks.default_streams`).
 """
 
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm import kernels
+from streamsvm._parameter_checks import check_positive
 from streamsvm.errors import ParameterError
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import auto_gamma, label_runs
@@ -26,7 +28,7 @@ from streamsvm.learners.bases.feature_scales import FeatureScales
 from streamsvm.learners.bases.kept_examples import NUMBER, KeptExamples
 from streamsvm.learners.bases.progressive_errors import ProgressiveErrors
 from streamsvm.learners.bases.scaled_rows import scaled_rows
-from streamsvm.support.declaration import Field, NamedArrays, Range, as_int
+from streamsvm.support.declaration import Field, NamedArrays, Range, as_float, as_int
 from streamsvm.support.rows import shape, sparse
 
 FIRST = 4
@@ -37,6 +39,9 @@ LAST = auto_gamma.LAST_SET
 
 WIDTHS = (1.0, 4.0, 16.0)
 
+SMOOTHER = (0.25, 10.0)
+"""What gamma and C of the best candidate are multiplied by for the last one."""
+
 _PREFIX = "first_"
 
 
@@ -45,6 +50,7 @@ class Candidate(NamedTuple):
 
     width: float  # gamma divided by that of the rule
     is_scaled: bool  # whether features are divided by their standard deviations
+    C: float
 
 
 class Choice(NamedTuple):
@@ -54,13 +60,20 @@ class Choice(NamedTuple):
     n_examples: int
 
 
-def candidates_of(scale: Any, gamma: Any, kernel: Any) -> list[Candidate]:
+def first_cost(C: Any) -> float:
+    """Return the C that a learner begins with; raise ParameterError if it is none."""
+    return 1.0 if isinstance(C, str) and C == "auto" else check_positive("C", C)
+
+
+def candidates_of(scale: Any, gamma: Any, kernel: Any, C: float) -> list[Candidate]:
     """Return the candidates that the parameters of a learner allow, ties going to the first.
 
     Parameters
     ----------
     scale, gamma, kernel
         The learner's parameters.
+    C
+        The C of them all.
 
     Returns
     -------
@@ -87,8 +100,8 @@ def candidates_of(scale: Any, gamma: Any, kernel: Any) -> list[Candidate]:
         return []
     widths = WIDTHS if gamma == "auto" else (1.0,)
     scales = (True, False) if scale == "auto" else (scale,)
-    found = [Candidate(*pair) for pair in itertools.product(widths, scales)]
-    return [] if found == [Candidate(1.0, False)] else found
+    found = [Candidate(*pair, C) for pair in itertools.product(widths, scales)]
+    return [] if found == [Candidate(1.0, False, C)] else found
 
 
 class Trial(KeptExamples):
@@ -117,6 +130,25 @@ class Trial(KeptExamples):
         self._first = max(FIRST, 1 << (n.bit_length() - 1))
 
 
+class _Tried(NamedTuple):
+    """A candidate that has learnt the examples."""
+
+    candidate: Candidate
+    errors: ProgressiveErrors
+    model: Any
+    factors: np.ndarray | None
+
+    def is_better(self, best: _Tried) -> bool:
+        """Tell whether it shall be taken instead of the best so far."""
+        if self.candidate.C != best.candidate.C:
+            # A larger C makes hinge losses smaller anyway, and fits wrong labels.
+            return self.errors.are_fewer_by(1.0, best.errors)
+        if self.candidate.width == best.candidate.width:
+            return self.errors.are_fewer(best.errors)
+        # A narrower kernel needs more support vectors, and more examples if classes overlap.
+        return self.errors.are_clearly_fewer(best.errors)
+
+
 def decide(learner: Any, n: int) -> dict[str, Any]:
     """Compare the candidates on the first examples of a learner.
 
@@ -132,60 +164,86 @@ def decide(learner: Any, n: int) -> dict[str, Any]:
     The attributes of the learner that change, with their new values.
 
     """
-    trial: Trial = learner._trial
-    x, classes, weights, numbers = trial.examples(len(learner._schema))
+    examples = _Examples(learner, n)
+    candidates = learner._trial.candidates
     if learner._sparse:
-        x = sparse(x)
-    labels = LabelColumn(classes, list(learner._labels.seen))
-    scales = FeatureScales()
-    scales.learn(x)
-    moments = auto_gamma.moments_of(learner._moments, n) if learner._sparse else learner._moments
-    total = float(moments[1].sum()) / n
-    # Rows that come again, in further epochs, are not counted: all candidates know them.
-    is_new = np.zeros(trial.n_examples, bool)
-    is_new[np.unique(numbers, return_index=True)[1]] = True
-    is_new &= weights > 0.0
-    candidates = trial.candidates
-    if learner._sparse:
-        candidates = [
-            Candidate(width, False) for width in dict.fromkeys(c.width for c in candidates)
-        ]
-    elif learner.scale == "auto" and scales.are_alike():
+        candidates = list(dict.fromkeys(c._replace(is_scaled=False) for c in candidates))
+    elif learner.scale == "auto" and examples.scales.are_alike():
         candidates = [c for c in candidates if not c.is_scaled]
-    best: Any = None
-    for width, is_scaled in candidates:
-        factors = scales.factors() if is_scaled else None
-        variance = total if factors is None else _total(x, factors)
-        gamma = width * auto_gamma.gamma_for(variance, shape(x)[1])
-        model = _learner_like(learner, gamma)
+    best = examples.tried(candidates[0])
+    for candidate in candidates[1:]:
+        best = _better(best, examples.tried(candidate))
+    n_candidates = len(candidates)
+    if learner.C == "auto" and learner.gamma == "auto":
+        width, is_scaled, C = best.candidate
+        smoother = Candidate(width * SMOOTHER[0], is_scaled, C * SMOOTHER[1])
+        best = _better(best, examples.tried(smoother))
+        n_candidates += 1
+    model, factors = best.model, best.factors
+    changes = {name: model.__dict__[name] for name in ("_state", "kernel_", *learner._of_state)}
+    changes |= {"C_": model.C_, "_factors": factors, "_choice": Choice(n_candidates, n)}
+    if n == LAST:
+        examples.scales.begin_half()
+        changes |= {"_trial": None, "_scales": None if factors is None else examples.scales}
+    return changes
+
+
+def _better(best: _Tried, other: _Tried) -> _Tried:
+    return other if other.is_better(best) else best
+
+
+class _Examples:
+    """The first examples of a learner, for its candidates to learn.
+
+    Parameters
+    ----------
+    learner
+        A `KernelLearner`.
+    n
+        The number of examples that it has learnt.
+
+    """
+
+    def __init__(self, learner: Any, n: int) -> None:
+        self._learner = learner
+        x, classes, weights, self._numbers = learner._trial.examples(len(learner._schema))
+        self._x: Any = sparse(x) if learner._sparse else x
+        self._labels = LabelColumn(classes, list(learner._labels.seen))
+        self._weights = weights
+        self.scales = FeatureScales()
+        self.scales.learn(self._x)
+        moments = learner._moments
+        if learner._sparse:
+            moments = auto_gamma.moments_of(moments, n)
+        self._variance = float(moments[1].sum()) / n
+        # Rows that come again, in further epochs, are not counted: all candidates know them.
+        self._is_new = np.zeros(learner._trial.n_examples, bool)
+        self._is_new[np.unique(self._numbers, return_index=True)[1]] = True
+        self._is_new &= weights > 0.0
+
+    def tried(self, candidate: Candidate) -> _Tried:
+        """Return a candidate that has learnt the examples."""
+        learner, x = self._learner, self._x
+        factors = self.scales.factors() if candidate.is_scaled else None
+        variance = self._variance if factors is None else _total(x, factors)
+        gamma = candidate.width * auto_gamma.gamma_for(variance, shape(x)[1])
+        model = _learner_like(learner, gamma, candidate.C)
         rows = scaled_rows(x, factors)
         # As much room as the learner needed, at once: to grow takes as long as to learn so few.
         model._grow_for(learner._state.store.entered.size, shape(x)[1])
         errors = model.observer = ProgressiveErrors(model.losses_of)
-        label_runs.learn(model, rows, labels, weights, numbers, model._diagonal(rows))
-        errors.settle(is_new)
-        if best is None:
-            is_better = True
-        elif width == best[0]:
-            is_better = errors.are_fewer(best[1])
-        else:
-            # A narrower kernel needs more support vectors, and more examples if classes overlap.
-            is_better = errors.are_clearly_fewer(best[1])
-        if is_better:
-            best = width, errors, model, factors
-    _, _, model, factors = best
-    changes = {name: model.__dict__[name] for name in ("_state", "kernel_", *learner._of_state)}
-    changes |= {"_factors": factors, "_choice": Choice(len(candidates), n)}
-    if n == LAST:
-        scales.begin_half()
-        changes |= {"_trial": None, "_scales": None if factors is None else scales}
-    return changes
+        diagonal = model._diagonal(rows)
+        label_runs.learn(model, rows, self._labels, self._weights, self._numbers, diagonal)
+        errors.settle(self._is_new)
+        return _Tried(candidate, errors, model, factors)
 
 
 def content_of(learner: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return what a file of a learner holds of its trial: JSON values and arrays."""
     choice, factors = learner._choice, learner._factors
-    content = {} if choice is None else {"trial": list(choice)}
+    content: dict[str, Any] = {} if choice is None else {"trial": list(choice)}
+    if choice is not None and learner.C == "auto":
+        content["C_"] = learner.C_
     arrays = {} if factors is None else {"factors": factors}
     if learner._scales is not None:
         arrays |= learner._scales.as_arrays()
@@ -202,6 +260,8 @@ def read_content(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> 
         if not isinstance(values, list) or len(values) != 2:
             raise ValueError("trial is no list of two numbers")
         learner._choice = Choice(*(as_int("trial", value, 1) for value in values))
+        if learner.C == "auto":
+            learner.C_ = check_positive("C_", as_float("C_", content.get("C_")))
     if "factors" in arrays:
         n_factors = arrays.length_of("factors", 0)
         if n_factors > d:
@@ -218,11 +278,11 @@ def read_content(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> 
         learner._trial = None
 
 
-def _learner_like(learner: Any, gamma: float) -> Any:
-    """Return a learner with the parameters of another one, and this gamma."""
+def _learner_like(learner: Any, gamma: float, C: float) -> Any:
+    """Return a learner with the parameters of another one, and this gamma and C."""
     parameters = {name: getattr(learner, name) for name in learner._get_params()}
     kernel = kernels.RBF(gamma=gamma)
-    given = {"kernel": kernel, "sparse": learner._sparse, "scale": False, "gamma": "scale"}
+    given = {"kernel": kernel, "C": C, "sparse": learner._sparse, "scale": False, "gamma": "scale"}
     model = type(learner)(**parameters | given)
     model._schema, model._is_rehearsal_copy = learner._schema, True
     if getattr(learner, "seed", None) is None and hasattr(learner, "_draws"):

@@ -146,6 +146,8 @@ class Greedy(Inference):
     @staticmethod
     def with_classes(patterns: TokenPatterns, classes: int) -> TokenPatterns:
         """Return the patterns with room for so many classes."""
+        if classes <= patterns.beta.shape[1]:
+            return patterns
         return token_patterns.grown(patterns, 0, classes)
 
     @staticmethod

@@ -38,6 +38,8 @@ class KernelGreedy(Greedy):
 
     def with_classes(self, patterns: KernelTokens, classes: int) -> KernelTokens:  # type: ignore[override]
         """Return the patterns with room for so many classes."""
+        if classes <= patterns.beta.shape[1]:
+            return patterns
         return kernel_tokens.grown(patterns, 0, classes, 0, self.cache_bytes)
 
     def with_features(self, patterns: KernelTokens, d: int) -> KernelTokens:

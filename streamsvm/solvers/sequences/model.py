@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_within, prefetch
-from streamsvm.support import looks
+from streamsvm.support import looks, states
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, Record
 from streamsvm.support.states import declare
 
@@ -65,6 +65,31 @@ declare(
         "info": Record(INFO),
     },
 )
+
+
+def new_model(orders: int, is_averaged: bool) -> Model:
+    """Return a model without features."""
+    orders = max(1, orders)
+    sizes = {"features": 0, "classes": LANES, "orders": orders, "pasts": LANES + 1}
+    late = {"late_features": 0, "late_orders": orders if is_averaged else 0}
+    model: Model = states.new(Model, sizes | late)
+    return model
+
+
+def grown(model: Model, features: int, classes: int, most_features: int) -> Model:
+    """Return a model with room for at least so many features and classes; maybe the same."""
+    rows, lanes = model.weights.shape
+    if features > rows:
+        rows = max(features, min(2 * rows, most_features))
+    if classes > lanes:
+        lanes = -(-max(classes, 2 * lanes) // LANES) * LANES
+    if (rows, lanes) == model.weights.shape:
+        return model
+    late_orders = len(model.late_moves)
+    sizes = {"features": rows, "classes": lanes, "orders": len(model.moves), "pasts": lanes + 1}
+    late = {"late_features": rows if late_orders else 0, "late_orders": late_orders}
+    larger: Model = states.grown_arrays(model, sizes | late)
+    return larger
 
 
 class Schedule(NamedTuple):
