@@ -99,6 +99,9 @@ def learn_example(state, kernel, x, y, box, weight, number, row, diagonal, sched
     """
     info, of, least = state.info[0], state.problems, np.inf
     state.fresh[0] = _slot_of(state, number)
+    if state.fresh[0] >= 0:
+        # An example that is kept keeps its class, whatever label comes with its number now.
+        y = state.y[state.fresh[0]]
     for turn in range(n_turns(of)):
         p = problem_of_turn(of, y, turn)
         if p != NONE:
