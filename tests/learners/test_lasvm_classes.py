@@ -167,7 +167,7 @@ def test_every_problem_is_feasible_and_its_gradients_are_fresh():
         number, alpha, gradient = members(model, (a, b))
         at, sign = number - 1, np.where(y[number - 1] == a, 1.0, -1.0)
         assert set(y[at]) <= {a, b} and abs(alpha.sum()) < 1e-9
-        assert (alpha * sign >= 0.0).all()
+        assert (alpha * sign >= 0.0).all() and (alpha * sign <= 3.0).all()
         np.testing.assert_allclose(gradient, sign - gram[np.ix_(at, at)] @ alpha, atol=1e-4)
 
 

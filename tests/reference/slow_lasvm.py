@@ -114,6 +114,30 @@ class SlowLASVM:
             if len(self.S) == before:
                 return
 
+    def leave(self, k):
+        """Remove k; the best partners get its coefficient."""
+        self.S.remove(k)
+        while self.alpha[k] != 0.0:
+            i, j = self._extremes()
+            rises = self.alpha[k] > 0.0
+            p = i if rises else j
+            room = 0.0 if p is None else self.B[p] - self.alpha[p]
+            if p is not None and not rises:
+                room = self.alpha[p] - self.A[p]
+            step = abs(self.alpha[k]) if p is None else min(abs(self.alpha[k]), room)
+            step = step if rises else -step
+            self.alpha[k] -= step
+            self.g[self.S] += step * self.K[k, self.S]
+            if p is not None:
+                self.alpha[p] += step
+                self.g[self.S] -= step * self.K[p, self.S]
+
+    @property
+    def bias(self):
+        i, j = self._extremes()
+        known = [self.g[s] for s in (i, j) if s is not None]
+        return float(np.mean(known)) if known else 0.0
+
     @property
     def delta(self):
         i, j = self._extremes()

@@ -24,6 +24,24 @@ class SlowPairs:
             if self.y[i] in pair:
                 own.learn(i)
 
+    @property
+    def kept(self):
+        return sorted({s for own in self.pairs.values() for s in own.S})
+
+    def stay_within(self, limit, even):
+        """Remove the oldest wrong example, or the one whose removal costs the duals least."""
+        while len(self.kept) > limit:
+            wrong, cost = [], dict.fromkeys(self.kept, 0.0)
+            for own in self.pairs.values():
+                for s in own.S:
+                    violation, a = own.y[s] * (own.g[s] - own.bias), abs(own.alpha[s])
+                    cost[s] += a * violation + 0.5 * a * a * self.K[s, s]
+                    wrong += [s] if violation > 1.0 else []
+            leaves = min(wrong) if even and wrong else min(cost, key=cost.get)
+            for own in self.pairs.values():
+                if leaves in own.S:
+                    own.leave(leaves)
+
     def finish(self, reserve=()):
         for pair, own in self.pairs.items():
             own.finish([i for i in reserve if self.y[i] in pair])
@@ -35,10 +53,7 @@ class SlowPairs:
     def margins(self, pair):
         """Return f(x) of all examples, with b."""
         own = self.pairs[pair]
-        i, j = own._extremes()
-        known = [own.g[s] for s in (i, j) if s is not None]
-        b = float(np.mean(known)) if known else 0.0
-        return self.K[:, own.S] @ own.alpha[own.S] + b
+        return self.K[:, own.S] @ own.alpha[own.S] + own.bias
 
     def scores(self):
         """Return votes, and clipped margins between classes of equally many votes."""

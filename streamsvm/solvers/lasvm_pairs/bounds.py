@@ -2,8 +2,13 @@
 
 An example leaves the store by leaving each problem that has it as a member, as for two classes (see
 `solvers.lasvm.bounds`). A budget takes the vector for which the sum of the costs over its problems
-is least. If vectors are to be projected or merged, each problem projects it on its nearest member
-of the same sign: a merged vector would be another one in each problem.
+is least. If vectors are to be projected, each problem projects it on its nearest member of the same
+sign.
+
+No vectors are merged: a merged one would be another one in each problem. In its place, after every
+second example, the oldest of the vectors that a problem classifies wrongly is removed, if there is
+one. To remove one that is wrong costs the dual most, so by cost alone all noise would stay, until
+nothing else is left.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm._compile import chosen_by, compiled
-from streamsvm.solvers.bounds import PROJECT, SMALLEST, Budget, Unbounded, Window
+from streamsvm.solvers.bounds import MERGE, PROJECT, SMALLEST, Budget, Unbounded, Window
 from streamsvm.solvers.lasvm.bounds import nearest, project, remove
 from streamsvm.solvers.lasvm_pairs.problems import NONE, bias_of, n_turns, problem_of_turn
 from streamsvm.solvers.lasvm_pairs.state import problem
@@ -89,6 +94,21 @@ def _cheapest(state, smallest):
 
 
 @compiled
+def _oldest_wrong(state):
+    """Return the slot of the oldest example that one of its problems classifies wrongly, or -1."""
+    of, entered = state.problems, state.store.entered
+    found = np.int64(NONE)
+    for p in range(of.table.size):
+        b, start = bias_of(of.table[p]), of.segments[p].start
+        for at in range(start, start + of.table[p].n):
+            if of.lower[at] < of.upper[at] and of.y[at] * (of.gradient[at] - b) > 1.0:
+                s = of.slot[at]
+                if found < 0 or abs(entered[s]) < abs(entered[found]):
+                    found = s
+    return found
+
+
+@compiled
 def _slide_unbounded(bounds, state, kernel, number, d):
     pass
 
@@ -120,8 +140,12 @@ def _stay_unbounded(bounds, state, kernel, d):
 def _stay_within_budget(bounds, state, kernel, d):
     info = state.info[0]
     while info.n - info.n_dead > bounds.limit:
-        slot = _cheapest(state, bounds.policy == SMALLEST)
-        forget(state, kernel, slot, bounds.policy >= PROJECT, d)
+        slot = np.int64(NONE)
+        if bounds.policy >= MERGE and info.n_looked % 2 == 0:
+            slot = _oldest_wrong(state)
+        if slot < 0:
+            slot = _cheapest(state, bounds.policy == SMALLEST)
+        forget(state, kernel, slot, bounds.policy == PROJECT, d)
 
 
 stay_within: Any = chosen_by(

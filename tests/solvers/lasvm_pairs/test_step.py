@@ -12,6 +12,7 @@ from streamsvm.solvers.lasvm_pairs.problems import REST
 from streamsvm.support import row_cache, states
 from streamsvm.support.bound_kernels import bound
 from streamsvm.support.rows import sparse
+from tests.reference.slow_lasvm_pairs import SlowPairs
 
 KERNEL, CACHE = kernels.RBF(gamma=1.0), 10**7
 
@@ -90,6 +91,31 @@ def test_each_problem_is_the_lasvm_of_its_examples_to_the_bit(rest, plan):
         assert members(own, p) == {k: (u, v) for k, u, v in zip(numbers, a, g, strict=True)}
         for name in ("n_steps", "dual", "g_max", "g_min"):
             assert own.problems.table[p][name] == two.info[0][name]
+
+
+def test_a_budget_removes_the_oldest_wrong_example_and_the_cheapest_by_turns():
+    # Chosen such that no step hangs on rounding.
+    x, y = (part[:50] for part in examples(n=90, k=3))
+    plan = schedule(delta_max=np.inf, bounds=bounds_of(None, 12))
+    gram = np.exp(-((x[:, None] - x[None]).astype(float) ** 2).sum(axis=2))
+    twin, n_looked = SlowPairs(gram, y, np.full(50, 2.0), 1e-3, True), 0
+    for k in range(50):
+        twin.learn(k)
+        twin.stay_within(12, n_looked % 2 == 0)
+        n_looked += len(twin.kept) > 0
+        own, _ = learnt(x[: k + 1], y[: k + 1], plan, k=3)
+        n = own.info[0].n
+        assert sorted(own.store.entered[:n][own.wanted[:n] > 0] - 1) == twin.kept
+    assert len(twin.kept) == 12
+    for p, side in enumerate(own.problems.segments):
+        pair = tuple(sorted((int(side.positive), int(side.negative))))
+        slow = twin.pairs[pair]
+        sign = 1.0 if side.positive == pair[0] else -1.0
+        own_members = members(own, p)
+        assert sorted(k - 1 for k in own_members) == sorted(slow.S)
+        for number, (alpha, gradient) in own_members.items():
+            assert alpha == pytest.approx(sign * slow.alpha[number - 1], abs=1e-4)
+            assert gradient == pytest.approx(sign * slow.g[number - 1], abs=1e-4)
 
 
 @pytest.mark.parametrize("plan", [schedule(), schedule(bounds=Window(60.0))])
