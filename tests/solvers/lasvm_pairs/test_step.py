@@ -114,8 +114,8 @@ def test_a_budget_removes_the_oldest_wrong_example_and_the_cheapest_by_turns():
         own_members = members(own, p)
         assert sorted(k - 1 for k in own_members) == sorted(slow.S)
         for number, (alpha, gradient) in own_members.items():
-            assert alpha == pytest.approx(sign * slow.alpha[number - 1], abs=1e-4)
-            assert gradient == pytest.approx(sign * slow.g[number - 1], abs=1e-4)
+            assert alpha == pytest.approx(sign * slow.alpha[number - 1], abs=1e-3)
+            assert gradient == pytest.approx(sign * slow.g[number - 1], abs=1e-3)
 
 
 @pytest.mark.parametrize("plan", [schedule(), schedule(bounds=Window(60.0))])
