@@ -29,15 +29,14 @@ class SlowPairs:
         return sorted({s for own in self.pairs.values() for s in own.S})
 
     def stay_within(self, limit, even):
-        """Remove the oldest wrong example, or the one whose removal costs the duals least."""
+        """Remove the oldest example, or the one whose removal costs the duals least."""
         while len(self.kept) > limit:
-            wrong, cost = [], dict.fromkeys(self.kept, 0.0)
+            cost = dict.fromkeys(self.kept, 0.0)
             for own in self.pairs.values():
                 for s in own.S:
                     violation, a = own.y[s] * (own.g[s] - own.bias), abs(own.alpha[s])
                     cost[s] += a * violation + 0.5 * a * a * self.K[s, s]
-                    wrong += [s] if violation > 1.0 else []
-            leaves = min(wrong) if even and wrong else min(cost, key=cost.get)
+            leaves = min(self.kept) if even else min(cost, key=cost.get)
             for own in self.pairs.values():
                 if leaves in own.S:
                     own.leave(leaves)

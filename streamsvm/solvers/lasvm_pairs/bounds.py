@@ -6,9 +6,8 @@ is least. If vectors are to be projected, each problem projects it on its neares
 sign.
 
 No vectors are merged: a merged one would be another one in each problem. In its place, after every
-second example, the oldest of the vectors that a problem classifies wrongly is removed, if there is
-one. To remove one that is wrong costs the dual most, so by cost alone all noise would stay, until
-nothing else is left.
+second example the oldest one is removed, not the cheapest. To remove an example that is classified
+wrongly costs the dual most, so by cost alone noise would stay, until little else is left.
 """
 
 from __future__ import annotations
@@ -94,17 +93,13 @@ def _cheapest(state, smallest):
 
 
 @compiled
-def _oldest_wrong(state):
-    """Return the slot of the oldest example that one of its problems classifies wrongly, or -1."""
-    of, entered = state.problems, state.store.entered
+def _oldest(state):
+    """Return the slot of the oldest example."""
+    entered = state.store.entered
     found = np.int64(NONE)
-    for p in range(of.table.size):
-        b, start = bias_of(of.table[p]), of.segments[p].start
-        for at in range(start, start + of.table[p].n):
-            if of.lower[at] < of.upper[at] and of.y[at] * (of.gradient[at] - b) > 1.0:
-                s = of.slot[at]
-                if found < 0 or abs(entered[s]) < abs(entered[found]):
-                    found = s
+    for s in range(state.info[0].n):
+        if state.wanted[s] > 0 and (found < 0 or abs(entered[s]) < abs(entered[found])):
+            found = np.int64(s)
     return found
 
 
@@ -142,7 +137,7 @@ def _stay_within_budget(bounds, state, kernel, d):
     while info.n - info.n_dead > bounds.limit:
         slot = np.int64(NONE)
         if bounds.policy >= MERGE and info.n_looked % 2 == 0:
-            slot = _oldest_wrong(state)
+            slot = _oldest(state)
         if slot < 0:
             slot = _cheapest(state, bounds.policy == SMALLEST)
         forget(state, kernel, slot, bounds.policy == PROJECT, d)

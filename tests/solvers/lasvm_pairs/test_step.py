@@ -93,7 +93,7 @@ def test_each_problem_is_the_lasvm_of_its_examples_to_the_bit(rest, plan):
             assert own.problems.table[p][name] == two.info[0][name]
 
 
-def test_a_budget_removes_the_oldest_wrong_example_and_the_cheapest_by_turns():
+def test_a_budget_removes_the_oldest_example_and_the_cheapest_by_turns():
     # Chosen such that no step hangs on rounding.
     x, y = (part[:50] for part in examples(n=90, k=3))
     plan = schedule(delta_max=np.inf, bounds=bounds_of(None, 12))
