@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import streamsvm
 from streamsvm import SBPClassifier, kernels
 from streamsvm.errors import ParameterError
 
@@ -64,6 +65,30 @@ def test_a_class_weight_is_a_weight():
     plain = SBPClassifier(RBF, seed=0)
     plain.learn_many(x, y)
     assert (found > 0).sum() > (plain.decision_function_many(x) > 0).sum()
+
+
+@pytest.mark.parametrize("parameters", [{"window": 100}, {"reservoir": 100}])
+def test_a_row_that_has_left_does_not_matter_any_more(parameters, tmp_path):
+    x, y = rings(1000)
+    r2 = []
+    for weight, factor in ((1.0, 1.0), (1e16, 1e3)):
+        rows, weights = x.copy(), np.ones(1000)
+        rows[0] *= factor
+        weights[0] = weight
+        model = SBPClassifier(kernels.Linear(), seed=3, **parameters)
+        model.learn_many(rows, y, w=weights)
+        ids = model.support_vectors()[0]
+        assert 1 not in ids
+        info = model._state.info[0]
+        r2.append(info.r2)
+        assert info.box_most == 1.0 and info.box_positive + info.box_negative == 100.0
+        model.save(tmp_path / "m.svm")
+        loaded = streamsvm.load(tmp_path / "m.svm")
+        assert np.array_equal(
+            loaded.decision_function_many(x), model.decision_function_many(x)
+        )
+        assert loaded._state.info[0].r2 == info.r2
+    assert r2[0] == r2[1] < 30.0
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,7 @@ class SlowSBP:
         self.w, self.mean = np.zeros(len(y)), np.zeros(len(y))  # signed coefficients
         self.weights = 0.0  # the sum of those of the iterates
         self.members: list[int] = []
+        self.slots: list[int] = []  # the example in each slot
         self.t = self.n_offered = 0
 
     def water(self, w):
@@ -88,6 +89,7 @@ class SlowSBP:
         self.w = self.w / max(1.0, np.sqrt(max(0.0, self.w @ self.gram @ self.w)))
 
     def leave(self, k):
+        self.free = self.slots.index(k)
         self.members[self.members.index(k)] = self.members[-1]
         self.members.pop()
         self.w[k] = self.mean[k] = 0.0
@@ -103,6 +105,10 @@ class SlowSBP:
                 return
             self.leave(self.members[place])
         self.members.append(k)
+        if len(self.members) > len(self.slots):
+            self.slots.append(k)
+        else:
+            self.slots[self.free] = k
 
     def covered(self):
         """Return the covered copies of each member, by its index."""
@@ -121,9 +127,9 @@ class SlowSBP:
             m = self.members[int(u)]
             if (u - int(u)) * most < covered[m]:
                 return m
-        # In the order of the slots, which is that of the examples where none has left.
-        sums = np.cumsum(covered)
-        return int(np.searchsorted(sums, self.draws.uniform() * sums[-1], side="right"))
+        sums = np.cumsum(covered[self.slots])
+        place = np.searchsorted(sums, self.draws.uniform() * sums[-1], side="right")
+        return self.slots[place]
 
     def iterate(self, n):
         for _ in range(n):
