@@ -12,6 +12,7 @@ from tests.reference.slow_tracking import SlowDraws
 
 TIE = 1e-12
 
+
 def _top(h, k):
     """Return the highest of the k lowest heights, and which part of those as high is of the k."""
     is_top = np.abs(h - h[k - 1]) <= TIE
