@@ -30,8 +30,8 @@ class KernelPegasosClassifier(PerceptronLearner):
         A kernel of `streamsvm.kernels`. None, the default: an RBF whose gamma follows the data, as
         in `LASVMClassifier`. Features should have one scale (`streamsvm.StandardScaler`).
     l2
-        At least 1e-100: the regularisation, 1e-4 by default. It corresponds to C = 1 / (l2 n) of an SVM on
-        n examples.
+        At least 1e-100: the regularisation, 1e-4 by default. It corresponds to C = 1 / (l2 n) of an
+        SVM on n examples.
     class_weight
         None or a dict {label: factor of the loss} (1 for labels not named).
     averaged

@@ -25,8 +25,8 @@ the paper for this:
 With a bias water covers the same width in both classes, so that each is drawn half of the times, as
 it must be (appendix B), however many rows and weights it has.
 
-Draws are rejections: rows are drawn from all those kept until one is below the water. If none is for
-long, as it is where one row has a thousand times the weight of others, one pass over all rows draws.
+Draws are rejections: rows are drawn from all those kept until one is below the water. If none is
+for long, as where one row has a thousand times the weight of others, one pass over all rows draws.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ narrow band around the last level, which alone is sorted. If the level turns out
 band, it becomes wider.
 
 The optimal weights p of the examples are the width that is covered, of its sum (3.2). With weights,
-or with examples that come more than once, one basin may have to give up a part of its highest column
+or with examples that come more than once, only a part of the highest column of one basin may count
 for both to be covered by the same width. So with the levels come `tops`: of each class the highest
 height covered, and which part of the columns of this height is.
 """
