@@ -61,8 +61,8 @@ def complete(parser: Parser) -> None:
         "--tokens",
         metavar="A,B,...",
         help="columns of a Parquet file with lists of strings, a string a token; in templates use "
-        "their names, or 0 for the first. The model keeps the names, and --model refuses others' "
-        "places",
+        "their names, or 0 for the first. The model keeps the names, and with --model refuses "
+        "them in another order",
     )
     data.add_argument(
         "--labels",

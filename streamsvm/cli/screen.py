@@ -279,9 +279,10 @@ def _memory(report: RunReport) -> str:
     """Return the memory of the model's parts, and the peak of the process."""
     text = f"{report.memory_bytes / 1e6:.1f} MB"
     if report.memory_parts and report.n_support_vectors:
-        parts = report.memory_parts
-        each = parts["support_vectors"] / report.n_support_vectors
-        text += f": {each:,.0f} bytes a support vector, {parts['cache'] / 1e6:.1f} MB cached rows"
+        # Not by support vector: the numbers count coefficients, and the model in use of several.
+        shown = {"support_vectors": "support vectors", "cache": "cached rows", "reserve": "reserve"}
+        sizes = {label: report.memory_parts.get(part, 0) for part, label in shown.items()}
+        text += ": " + ", ".join(f"{n / 1e6:.1f} MB {label}" for label, n in sizes.items() if n)
     peak = (
         ""
         if report.peak_bytes is None

@@ -56,10 +56,11 @@ class AdaptiveSVMClassifier(SeveralModels):
     examples. If it errs clearly less on the newer half of them, a drift is noticed: all models
     begin anew with these examples, and try scale and width again. A drift is logged.
 
-    It takes as much memory as its models together, which on noisy streams keep most of the last
-    `window` examples as support vectors each; `max_support_vectors` bounds that. A feature missing
-    from an event counts as 0; strings, None, NaN and infinities raise `FeatureError` and do not
-    change the model.
+    It takes about twice as long as one model. Its memory is that of its models together: kernel
+    rows, `cache_mb` at most, and support vectors, which on noisy streams are most of the last
+    `window` examples in each model; `max_support_vectors` bounds them. A feature missing from an
+    event counts as 0; strings, None, NaN and infinities raise `FeatureError` and do not change the
+    model.
 
     Parameters
     ----------
@@ -73,9 +74,9 @@ class AdaptiveSVMClassifier(SeveralModels):
         The models learn from the last `window` examples, at least 1; 10,000 by default. None: from
         all since the last drift.
     max_support_vectors
-        Each of the models keeps at most this many support vectors, at least 2, and makes room as
-        `LASVMClassifier` and `LaRankClassifier` do by default. None, the default: only `window`
-        limits them.
+        Each of the models keeps at most this many examples as support vectors, at least 2, and
+        makes room as `LASVMClassifier` and `LaRankClassifier` do by default. None, the default:
+        only `window` limits them.
     class_weight
         None, or a dict {label: factor of C} (1 for labels not named).
     sparse

@@ -206,12 +206,11 @@ class TrackingSVMClassifier(DualKernelLearner):
             n_features, self._cache_bytes, window, self.seed, sparse=self._sparse
         )
 
-    def _solve(self, state: Any, rows: tuple[Any, ...], margins: np.ndarray) -> int:
+    def _solve(
+        self, state: Any, rows: tuple[Any, ...], margins: np.ndarray, counts: list[int]
+    ) -> None:
         self._update_schedule()
-        done: int = self._solver.learn_rows(
-            state, self._bound_kernel(state), *rows, self._schedule, margins
-        )
-        return done
+        super()._solve(state, rows, margins, counts)
 
     def _update_schedule(self) -> None:
         """Replace the schedule if the public attribute `averaged` was changed."""

@@ -14,7 +14,7 @@ from streamsvm.features.schema import Schema
 from streamsvm.native_events import availability
 from streamsvm.native_events import event_reader as reader
 from streamsvm.native_events import python_objects as py
-from streamsvm.native_events.event_reader import LONGEST, fields_at, reader_of
+from streamsvm.native_events.event_reader import LONGEST, ROOM, fields_at, reader_of
 from streamsvm.native_events.fast_path import (
     GENERATION,
     N_HEAD,
@@ -28,15 +28,16 @@ from streamsvm.native_events.fast_path import (
     table_at,
 )
 from streamsvm.native_events.python_methods import methods_of, new_reference
-from streamsvm.native_events.vocabulary import column_of, hash_of
+from streamsvm.native_events.vocabulary import add, column_of, has_room, hash_of, is_complete
 from streamsvm.support.feature_statistics import N_ROWS, is_far, learn_value, scaled
 from streamsvm.support.rows import LARGEST
 
 # The fields of the table, int64 (_N,), after those that all tables begin with: the addresses of the
-# statistics, float64 (N_ROWS, features), and of the limits, float64 (2,); the number of features;
-# the objects that the methods return for an event that was learnt, and for one that falls back.
-_STATISTICS, _LIMITS, _N_FEATURES, _LEARNT, _FALL_BACK = range(N_HEAD, N_HEAD + 5)
-_N = N_HEAD + 5
+# statistics, float64 (N_ROWS, room), and of the limits, float64 (2,); the room; the number of
+# features; the objects that the methods return for an event that was learnt, and for one that falls
+# back.
+_STATISTICS, _LIMITS, _ROOM, _N_FEATURES, _LEARNT, _FALL_BACK = range(N_HEAD, N_HEAD + 6)
+_N = N_HEAD + 6
 
 CLIP, REJECT = range(2)
 """The limits, in standard deviations from the mean: where values are clipped, and where an event is
@@ -51,16 +52,13 @@ _EQUALS_SIGN = ord("=")
 
 
 @compiled_within
-def _column(fields, key, t, d):
+def _column(fields, key, guess, d):
     """Return the column of a name, below d; or `ONE_HOT`, `UNKNOWN`, `_UNREADABLE`.
 
-    The name stands at position t of the event. The column that was found last for this position is
-    tried first; unlike in `column_in_order`, t may be d or more, as one-hot names have no column.
+    The guess is tried first: what was found for the same position of the last event.
     """
-    guess = array_at(fields[reader.COLUMN_GUESS], (LONGEST,), np.int64)
-    order = array_at(fields[reader.NAME_ORDER], (d,), np.int64)
-    if guess[t] < d and key == order[guess[t]]:
-        return guess[t]
+    if 0 <= guess < d and key == py.item_of_list(fields[reader.NAME_LIST], guess):
+        return guess
     if not py.is_name(key, fields):
         return np.int64(_UNREADABLE)
     if py.kind_of(key) == fields[py.STR] and py.contains(key, _EQUALS_SIGN):
@@ -68,23 +66,18 @@ def _column(fields, key, t, d):
     column = np.int64(column_of(fields[reader.VOCABULARY], key, hash_of(key), fields))
     if not 0 <= column < d:
         return np.int64(UNKNOWN)
-    guess[t] = column
     return column
 
 
 @compiled
-def _list_event(address, d, x, learns):
-    """Write names, columns and values of an event; return how many it has, -1 to fall back.
-
-    An event to be learnt falls back if it has a new feature.
-    """
+def _list_event(address, d, x):
+    """Write names, columns and values of an event; return how many it has, -1 to fall back."""
     fields = fields_at(address)
     # The reader and the statistics cover all names of the schema.
-    if fields[reader.N_ORDERED] != d or py.list_size(fields[reader.NAME_LIST]) != d:
+    if not is_complete(fields[reader.VOCABULARY], d) or py.list_size(fields[reader.NAME_LIST]) != d:
         return -1
     if not py.is_plain(x, fields) or py.dict_size(x) > LONGEST:
         return -1
-    lowest = ONE_HOT if learns else UNKNOWN
     keys = array_at(fields[reader.KEYS], (LONGEST,), np.int64)
     columns = array_at(fields[reader.COLUMNS], (LONGEST,), np.int32)
     given = array_at(fields[reader.NUMBERS], (LONGEST,), np.float64)
@@ -92,25 +85,51 @@ def _list_event(address, d, x, learns):
     fields[reader.POSITION] = n = 0
     while py.dict_next(x, at, at + 8, at + 16) != 0:
         keys[n] = fields[reader.KEY]
-        columns[n] = _column(fields, keys[n], n, d)
+        columns[n] = _column(fields, keys[n], np.int64(columns[n]), d)
         given[n] = py.number(fields[reader.VALUE], fields)
         # Not `>`: NaN must fall back, too.
-        if columns[n] < lowest or not abs(given[n]) <= LARGEST:
+        if columns[n] == _UNREADABLE or not abs(given[n]) <= LARGEST:
             return -1
         n += 1
     return n
+
+
+@compiled_within
+def _admit(fields, table, n):
+    """Give the new names among the n of an event the next columns; return False to fall back."""
+    keys = array_at(fields[reader.KEYS], (LONGEST,), np.int64)
+    columns = array_at(fields[reader.COLUMNS], (LONGEST,), np.int32)
+    new = 0
+    for t in range(n):
+        if columns[t] == UNKNOWN:
+            if py.is_long(keys[t], fields):
+                return False
+            new += 1
+    if new == 0:
+        return True
+    d = table[_N_FEATURES]
+    if d + new > fields[reader.ROOM] or not has_room(fields[reader.VOCABULARY], new):
+        return False
+    for t in range(n):
+        if columns[t] == UNKNOWN:
+            if not py.append(fields[reader.NAME_LIST], keys[t]):
+                return False
+            add(fields[reader.VOCABULARY], keys[t])
+            columns[t] = d
+            d += 1
+            table[_N_FEATURES] = d
+    return True
 
 
 @compiled_for_c
 def learn(owner, x):
     """Learn an event; return the object `_LEARNT` or `_FALL_BACK`."""
     table = table_at(owner, _N)
-    d = table[_N_FEATURES]
-    n = _list_event(table[READER], d, x, True) if is_open(owner, table) else -1
+    n = _list_event(table[READER], table[_N_FEATURES], x) if is_open(owner, table) else -1
     if n < 0:
         return new_reference(table[_FALL_BACK])
     fields = fields_at(table[READER])
-    statistics = array_at(table[_STATISTICS], (N_ROWS, d), np.float64)
+    statistics = array_at(table[_STATISTICS], (N_ROWS, table[_ROOM]), np.float64)
     limits = array_at(table[_LIMITS], (2,), np.float64)
     columns = array_at(fields[reader.COLUMNS], (LONGEST,), np.int32)
     given = array_at(fields[reader.NUMBERS], (LONGEST,), np.float64)
@@ -120,6 +139,9 @@ def learn(owner, x):
             c = columns[t]
             if c >= 0 and is_far(statistics, c, given[t], limits[REJECT]):
                 return new_reference(table[_FALL_BACK])
+    # The event is learnt: only now may the names change.
+    if not _admit(fields, table, n):
+        return new_reference(table[_FALL_BACK])
     for t in range(n):
         if columns[t] >= 0:
             learn_value(statistics, columns[t], given[t], limits[CLIP])
@@ -134,10 +156,10 @@ def transform(owner, x):
     # use the scaler.
     event = py.new_dict()
     d = table[_N_FEATURES]
-    n = _list_event(table[READER], d, x, False) if event != 0 and is_open(owner, table) else -1
+    n = _list_event(table[READER], d, x) if event != 0 and is_open(owner, table) else -1
     if n >= 0:
         fields = fields_at(table[READER])
-        statistics = array_at(table[_STATISTICS], (N_ROWS, d), np.float64)
+        statistics = array_at(table[_STATISTICS], (N_ROWS, table[_ROOM]), np.float64)
         clip = array_at(table[_LIMITS], (2,), np.float64)[CLIP]
         keys = array_at(fields[reader.KEYS], (LONGEST,), np.int64)
         columns = array_at(fields[reader.COLUMNS], (LONGEST,), np.int32)
@@ -163,7 +185,7 @@ def _methods() -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 class ScalerFastPath:
-    """Learns and scales events by compiled methods; new features take the general path.
+    """Learns and scales events by compiled methods, new features while there is room for them.
 
     ``learn(x)`` returns True, ``transform(x)`` a dict. Both return None, and change nothing, if
     they cannot read the event, while the path is closed, and while any thread holds the lock.
@@ -171,7 +193,7 @@ class ScalerFastPath:
     Parameters
     ----------
     schema
-        The names of the features, at most `LONGEST`.
+        The names of the features.
     lock
         The scaler's RLock, held while statistics are changed elsewhere.
     generation
@@ -186,7 +208,8 @@ class ScalerFastPath:
     ) -> None:
         self._schema, self._generation = schema, generation
         self._limits = limits
-        self._reader = reader_of(schema, LONGEST, True)
+        # Of names alone, as for sparse rows: there may be many more than in an event.
+        self._reader = reader_of(schema, 0, False)
         self._table = np.zeros(_N, np.int64)
         self._table[:N_HEAD] = head_of(generation, address_of(self._reader.fields))
         # Methods of a closed table return these, too.
@@ -204,12 +227,40 @@ class ScalerFastPath:
         return availability.is_on() and bool(self._table[GENERATION] == self._generation.now)
 
     def is_bound_to(self, statistics: np.ndarray) -> bool:
-        """Tell whether the path is open and bound to these statistics."""
+        """Tell whether the path is open and bound to these statistics, with all features."""
+        n = len(self._schema)
+        return self._is_open_for(statistics) and bool(self._table[_N_FEATURES] == n)
+
+    def _is_open_for(self, statistics: np.ndarray) -> bool:
         return self.is_open and self._arrays[0] is statistics
 
     def is_for(self, schema: Schema) -> bool:
         """Tell whether the path can be bound to statistics of that schema's features."""
-        return schema is self._schema and len(schema) <= LONGEST
+        return schema is self._schema
+
+    def follow(self, statistics: np.ndarray) -> bool:
+        """Add new features to a path that is open and bound to these statistics.
+
+        Parameters
+        ----------
+        statistics
+            As for `bind`, with room for the new features; the caller holds the lock.
+
+        Returns
+        -------
+        Whether that was possible; else the path must be bound.
+
+        """
+        n = len(self._schema)
+        if n > statistics.shape[1] or not self._is_open_for(statistics):
+            return False
+        if not self._reader.vocabulary.update():
+            return False
+        self._reader.fields[ROOM] = self._most(statistics)
+        # Nobody reads an event meanwhile: the lock is held. If a signal handler binds the path or
+        # adds features here, this number is too small: then events take the general path once.
+        self._table[_N_FEATURES] = n
+        return True
 
     def release(self) -> None:
         """Drop the reference to the statistics of a closed path; the caller holds the lock."""
@@ -221,7 +272,7 @@ class ScalerFastPath:
         Parameters
         ----------
         statistics
-            float64 (N_ROWS, features).
+            float64 (N_ROWS, room): at least as many columns as features.
         generation
             What `Generation.advance` returned before the statistics were read.
 
@@ -235,14 +286,22 @@ class ScalerFastPath:
         if statistics.dtype != np.float64 or len(statistics) != N_ROWS:
             return False
         self._reader.update()
-        table = self._table_of(statistics, generation)
-        return publish(self._table, table, statistics.shape[1], self._arrays, statistics)
+        n, most = len(self._schema), self._most(statistics)
+        if n > most:
+            return False
+        table = self._table_of(statistics, generation, n)
+        return publish(self._table, table, most, self._arrays, statistics)
 
-    def _table_of(self, statistics: np.ndarray, generation: int) -> np.ndarray:
+    def _most(self, statistics: np.ndarray) -> int:
+        """Return how many features fit into the statistics, and their names into the schema."""
+        return min(statistics.shape[1], len(self._schema) + self._schema.room)
+
+    def _table_of(self, statistics: np.ndarray, generation: int, n: int) -> np.ndarray:
         head = head_of(self._generation, address_of(self._reader.fields))
         head[GENERATION] = generation
         addresses = address_of(statistics), address_of(self._limits)
-        return np.array([*head, *addresses, statistics.shape[1], id(True), id(None)], np.int64)
+        sizes = statistics.shape[1], n
+        return np.array([*head, *addresses, *sizes, id(True), id(None)], np.int64)
 
     def check(self, statistics: np.ndarray, generation: int) -> None:
         """Compare each address in an open table with that of its array: for debug mode.
@@ -264,8 +323,12 @@ class ScalerFastPath:
         """
         if not self.is_open:
             return
-        expected, found = self._table_of(statistics, generation), self._table.copy()
+        found = self._table.copy()
+        n = int(found[_N_FEATURES])
+        expected = self._table_of(statistics, generation, n)
         is_sound = np.array_equal(expected, found) and self._reader.is_sound()
+        # Fewer than there are: events take the general path.
+        is_sound = is_sound and n <= min(len(self._schema), statistics.shape[1])
         # Last, so that whatever changed the scaler meanwhile is noticed.
         if not is_sound and self._generation.now == generation:
             wrong = np.flatnonzero(expected != found).tolist()

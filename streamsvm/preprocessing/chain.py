@@ -118,7 +118,7 @@ class Chain(Locked, base.MiniBatchTransformer):
         FeatureError
             A token cannot be used.
         ParameterError
-            A template names a column that the tokens do not have.
+            `columns`, or a template, names a column that the tokens do not have.
 
         """
         return self._features(token_columns.of_sentence(x, self._names))

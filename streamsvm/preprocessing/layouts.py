@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +21,14 @@ class Layout(NamedTuple):
     pack: Callable[..., bytes]  # packs their values as float64
 
     @classmethod
-    def of(cls, columns: np.ndarray) -> Layout:
+    def of(cls, columns: Sequence[int] | np.ndarray) -> Layout:
         """Return the layout of events whose names have these columns."""
-        return cls(columns, struct.Struct(f"{len(columns)}d").pack)
+        return cls(np.array(columns, np.int64), _packing(len(columns)))
+
+
+@lru_cache(256)
+def _packing(n: int) -> Callable[..., bytes]:
+    return struct.Struct(f"{n}d").pack
 
 
 def values_of(layout: Layout, event: dict[Name, Any]) -> np.ndarray:

@@ -13,7 +13,6 @@ from streamsvm._parameter_checks import check_number
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
 from streamsvm.native_events import availability
-from streamsvm.native_events.event_reader import LONGEST
 from streamsvm.native_events.fast_path import Generation
 from streamsvm.native_events.scaler_path import ScalerFastPath
 from streamsvm.support.feature_statistics import N_CLIPPED, N_ROWS, VARIANCE
@@ -57,8 +56,8 @@ class ScaledFeatures(Locked):
     def statistics(self) -> dict[Name, tuple[int, float, float]]:
         """Count, mean and variance of each feature that is scaled."""
         with self._lock:
-            figures = self._fitted()[: VARIANCE + 1].T.tolist()
             names = list(self._schema.names)
+            figures = self._fitted()[: VARIANCE + 1, : len(names)].T.tolist()
         return {
             name: (int(count), mean, variance)
             for name, (count, mean, variance) in zip(names, figures, strict=True)
@@ -68,8 +67,8 @@ class ScaledFeatures(Locked):
     def n_clipped(self) -> dict[Name, int]:
         """How many values were learnt beyond `clip`, of each feature that has any."""
         with self._lock:
-            counts = self._fitted()[N_CLIPPED].tolist()
             names = list(self._schema.names)
+            counts = self._fitted()[N_CLIPPED, : len(names)].tolist()
         return {name: int(n) for name, n in zip(names, counts, strict=True) if n > 0}
 
     def _is_one_hot(self, name: Name) -> bool:
@@ -80,8 +79,8 @@ class ScaledFeatures(Locked):
 
     def _set_up(self) -> None:
         """Set the attributes that copies do not share, all of which are caches."""
-        # Valid for so many features of the schema; by the names of an event.
-        self._layouts: tuple[int, dict[tuple[Name, ...], Any]] = (0, {})
+        # By the names of an event, all of which are known.
+        self._layouts: dict[tuple[Name, ...], Any] = {}
         self._generation = Generation()
         self._set_fast_path(None)
 
@@ -92,11 +91,13 @@ class ScaledFeatures(Locked):
             # Learning binds it afterwards: this may be a signal handler in the middle of that.
             return
         # Compiled code knows one-hot names by "=" only.
-        is_readable = self.one_hot is None and schema.are_simple and len(schema) <= LONGEST
+        is_readable = self.one_hot is None and schema.are_simple
         if not availability.is_on() or not is_readable:
             if path is not None:
                 self._generation.advance()
                 self._set_fast_path(None)
+            return
+        if path is not None and path.is_for(schema) and path.follow(self._fitted()):
             return
         if path is None or not path.is_for(schema):
             new = ScalerFastPath(schema, self._lock, self._generation, self._limits)
@@ -146,18 +147,29 @@ class ScaledFeatures(Locked):
         self._set_up()
 
     def _fitted(self) -> np.ndarray:
-        """Return the statistics of all features of the schema; the caller holds the lock."""
-        while (missing := len(self._schema) - self._statistics.shape[1]) > 0:
+        """Return the statistics of all features of the schema; the caller holds the lock.
+
+        They have room for more, so that features which come one by one do not copy them each time.
+        """
+        while len(self._schema) > self._statistics.shape[1]:
             old, path = self._statistics, self._fast_path
             # Before copying: it closes the fast path, which would still write to the old array.
             self._generation.advance()
-            wider = np.pad(old, ((0, 0), (0, missing)))
+            wider = widened(old, len(self._schema))
             # A signal handler that used the scaler meanwhile has replaced the array already.
             if self._statistics is old:
                 self._statistics = wider
             if path is not None:
                 path.release()
         return self._statistics
+
+
+def widened(statistics: np.ndarray, n: int) -> np.ndarray:
+    """Return statistics with room for n features, however many there were before."""
+    # 0, 16, 24, 40, 72, ...: with a power of two the figures of a feature, which lie so far apart,
+    # would share few sets of the processor's cache.
+    room = 8 + (1 << max(n - 9, 7).bit_length()) if n else 0
+    return np.pad(statistics, ((0, 0), (0, room - statistics.shape[1])))
 
 
 def _limit(name: str, value: float | None) -> float:

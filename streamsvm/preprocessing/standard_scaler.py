@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from streamsvm.model_files.codec import Content, register
 from streamsvm.model_files.container import register_pipeline
 from streamsvm.native_events.scaler_path import CLIP, ONE_HOT, REJECT, UNKNOWN
 from streamsvm.preprocessing.layouts import Layout, values_of
-from streamsvm.preprocessing.scaled_features import ScaledFeatures
+from streamsvm.preprocessing.scaled_features import ScaledFeatures, widened
 from streamsvm.preprocessing.scaling import (
     learn_and_scale,
     learn_event,
@@ -147,13 +148,14 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
             self._is_learning = True
             try:
                 names = tuple(event)
-                layout = self._layout_of(names)
+                layout, are_known = self._layout_of(names)
                 # Refuses values before the schema changes.
                 values = values_of(layout, event)
-                self._refuse_far(layout, values, names)
-                if UNKNOWN in layout.columns:
-                    self._schema.extend(name for name in names if not self._is_one_hot(name))
-                    layout = self._layout_of(names)
+                if self.reject is not None:
+                    self._refuse_far(layout, values, names)
+                if not are_known:
+                    self._schema.extend(compress(names, layout.columns == UNKNOWN))
+                    layout = Layout.of(self._columns_of(names))
                 # Only now: `_fitted` adds statistics for all columns of the schema.
                 learn_event(self._fitted(), layout.columns, values, self._limits[CLIP])
             finally:
@@ -184,7 +186,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         with self._lock:
             event = snapshot(x)
             names = tuple(event)
-            layout = self._layout_of(names)
+            layout, _ = self._layout_of(names)
             values = values_of(layout, event)
             out = np.empty(len(values))
             scale_event(self._fitted(), layout.columns, values, self._limits[CLIP], out)
@@ -204,24 +206,27 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
             "deviations from the mean of its values so far; correct it, or leave the feature out"
         )
 
-    def _layout_of(self, names: tuple[Name, ...]) -> Layout:
-        """Return the layout of events with these names; the caller holds the lock."""
-        n, layouts = self._layouts
-        if n != len(self._schema) or len(layouts) >= _MOST_LAYOUTS:
-            layouts = {}
-            self._layouts = len(self._schema), layouts
-        layout = layouts.get(names)
-        if layout is None:
-            # If a signal handler learns a name meanwhile, these layouts are not used again.
-            layout = Layout.of(self._columns_of(names))
-            if not any(map(is_long, names)):
-                layouts[names] = layout
-        return layout
+    def _layout_of(self, names: tuple[Name, ...]) -> tuple[Layout, bool]:
+        """Return the layout of events with these names, and whether all are known; under lock."""
+        layouts = self._layouts
+        if (layout := layouts.get(names)) is not None:
+            return layout, True
+        columns = self._columns_of(names)
+        layout, are_known = Layout.of(columns), UNKNOWN not in columns
+        # The column of a known name never changes.
+        if are_known and not any(map(is_long, names)):
+            if len(layouts) >= _MOST_LAYOUTS:
+                layouts.clear()
+            layouts[names] = layout
+        return layout, are_known
 
-    def _columns_of(self, names: Iterable[Name]) -> np.ndarray:
-        index = self._schema.index
-        columns = [ONE_HOT if self._is_one_hot(n) else index.get(n, UNKNOWN) for n in names]
-        return np.array(columns, np.int64)
+    def _columns_of(self, names: Iterable[Name]) -> list[int]:
+        index, is_one_hot = self._schema.index, self._is_one_hot
+        found = [index.get(n, UNKNOWN) for n in names]
+        if UNKNOWN in found:
+            pairs = zip(names, found, strict=True)
+            found = [ONE_HOT if c == UNKNOWN and is_one_hot(n) else c for n, c in pairs]
+        return found
 
     def learn_many(self, X: Any) -> None:
         """Learn the rows of a batch in their order.
@@ -344,7 +349,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
             try:
                 if learn:
                     self._schema.extend(n for n in matrix.names if not self._is_one_hot(n))
-                columns = self._columns_of(matrix.names)
+                columns = np.array(self._columns_of(matrix.names), np.int64)
                 # A feature that was never learnt has no variance: its value is 0, as River's is.
                 values[:, columns == UNKNOWN] = 0.0
                 # Only now: `_fitted` adds statistics for all columns of the schema.
@@ -362,7 +367,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
 
 
 def _as_arrays(scaler: StandardScaler) -> Content:
-    statistics = scaler._statistics
+    statistics = np.ascontiguousarray(scaler._statistics[:, : len(scaler._schema)])
     return {}, {"statistics": statistics[:_N_OLD], "recent": statistics[_N_OLD:]}
 
 
@@ -376,7 +381,7 @@ def _read(scaler: StandardScaler, content: dict[str, Any], arrays: NamedArrays) 
     parts.append(
         arrays.take("recent", recent, sizes) if found else np.zeros((n_more, len(parts[0][0])))
     )
-    scaler._statistics = np.concatenate(parts)
+    scaler._statistics = widened(np.concatenate(parts), len(scaler._schema))
 
 
 def _check(scaler: StandardScaler) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from streamsvm.errors import FeatureError
+from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.structured.sentences import number_of
 
 Names = Sequence[str] | None
@@ -41,8 +41,8 @@ def of_sentence(sentence: Any, names: Names) -> TokenColumns:
     if names is None:
         names = list(map(str, range(len(columns))))
     elif tokens and len(columns) != len(names):
-        raise FeatureError(
-            f"the tokens have {len(columns)} columns, and the names of {len(names)} are given: "
+        raise ParameterError(
+            f"the tokens have {len(columns)} columns, and columns= names {len(names)}: "
             f"{', '.join(names)}"
         )
     return TokenColumns(first, dict(zip(names, columns, strict=False)), {})
@@ -109,7 +109,7 @@ def _chosen(
         if name in numbers:
             raise FeatureError(f"feature {name!r:.60} is a number: a column holds strings")
     if not any(name in texts for name in names):
-        raise FeatureError(
+        raise ParameterError(
             f"the tokens have none of the columns {', '.join(names)}; "
             f"they have {', '.join(texts) or 'no texts'}"
         )
@@ -143,14 +143,17 @@ def _named_columns(X: Any, names: Names) -> dict[str, Any]:
     """Return the columns of a table, or the one column of lists, that are to be used."""
     if not isinstance(X, (pa.Table, pa.RecordBatch)):
         if names is not None and len(names) > 1:
-            raise FeatureError(f"one column of lists: use a table of {', '.join(names)}")
+            raise ParameterError(
+                f"columns=: one Arrow column of lists; use a table of {', '.join(names)}"
+            )
         return {"0" if names is None else names[0]: X}
     there = X.schema.names
     wanted = there if names is None else names
     for name in wanted:
-        if there.count(name) != 1:
-            how = "no column" if name not in there else "more than one column"
-            raise FeatureError(f"the table has {how} {name!r:.60}; it has {', '.join(there)}")
+        if name not in there:
+            raise ParameterError(f"the table has no column {name!r:.60}; it has {', '.join(there)}")
+        if there.count(name) > 1:
+            raise FeatureError(f"the table has column {name!r:.60} more than once: rename one")
     return {name: X.column(name) for name in wanted}
 
 

@@ -20,6 +20,7 @@ _RARE = 0.001
 _FALL = 0.05
 _FAR = 0.5
 _MISSED = 0.5
+_FEWEST_VALUES = 50
 
 
 def advice_of(report: RunReport, learner: Any) -> list[str]:
@@ -45,6 +46,7 @@ def advice_of(report: RunReport, learner: Any) -> list[str]:
         *_labels(report, learner),
         *_model(report, learner),
         *_drift(report, learner),
+        *_features(report, learner),
         *_events(report),
     ]
 
@@ -119,6 +121,26 @@ def _drift(report: RunReport, learner: Any) -> Iterator[str]:
             f"accuracy fell from {before:.1%} to {late:.1%} in the last quarter of the stream: if "
             f"what is to be learnt changes, {bound} follows it"
         )
+
+
+def _features(report: RunReport, learner: Any) -> Iterator[str]:
+    """Name the features that only grow, in the support vectors in the order of the stream."""
+    model = getattr(learner, "in_use", learner)
+    if report.epochs > 1 or not hasattr(model, "support_vectors"):
+        return
+    names, rows, *_ = model.support_vectors()
+    if not isinstance(rows, np.ndarray) or not rows.size:
+        return
+    # Rows that were scaled, and back, are rounded.
+    least = -1e-6 * np.abs(rows).max(axis=0)
+    only_grow = (np.diff(rows, axis=0) >= least).all(axis=0)
+    for c in np.flatnonzero(only_grow).tolist():
+        if len(np.unique(rows[:, c])) >= _FEWEST_VALUES:
+            yield (
+                f"{names[c]} only grows along the stream, as a time or a row number does, so that "
+                "rows that come are far from those before: see whether it errs less without it "
+                "(--exclude), or behind a scaler (--scale)"
+            )
 
 
 def _events(report: RunReport) -> Iterator[str]:

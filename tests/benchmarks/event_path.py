@@ -4,20 +4,24 @@ For each learner and number of features, microseconds of ``predict_one`` and ``l
 of the compiled calls in them alone, which get the values packed; and of the difference, which is
 what Python does: read the dict, hold the lock, look up the label. Medians of several rounds over
 the same events, after warming up. Linear learners read dicts by machine code, unless
-``STREAMSVM_NATIVE_EVENTS=0`` is set.
+``STREAMSVM_NATIVE_EVENTS=0`` is set. Then microseconds of a scaler, ours and River's, for events
+whose names differ: `learn_one` and `transform_one` the first time, and when all names are known.
 """
 
 from __future__ import annotations
 
+import random
 import statistics
 import time
 
 import numpy as np
+from river import preprocessing
 
 from streamsvm import (
     LaRankClassifier,
     LASVMClassifier,
     SGDQNClassifier,
+    StandardScaler,
     SVMSGDClassifier,
     TrackingMonitor,
     TrackingSVMClassifier,
@@ -88,13 +92,41 @@ def measured(name: str, d: int) -> tuple[float, float]:
     return statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs)
 
 
+def events_of_changing_names(n: int = 6000) -> dict[str, list[dict[str, float]]]:
+    """Return events of about 14 features each: rare words, one new name each, all names new."""
+    draws = random.Random(1)
+    fixed = [f"k{i}" for i in range(13)]
+    return {
+        "words of 20,000, Zipf": [
+            {f"w{int(draws.paretovariate(0.6)) % 20_000}": 1.0 for _ in range(14)} for _ in range(n)
+        ],
+        "one new name": [{k: draws.gauss(0, 1) for k in fixed} | {f"n{i}": 1.0} for i in range(n)],
+        "all names new": [{f"n{i} {j}": 1.0 for j in range(14)} for i in range(n)],
+    }
+
+
+def scaling(scaler, events) -> float:
+    """Return microseconds an event of `learn_one` and `transform_one`."""
+    start = time.process_time()
+    for x in events:
+        scaler.learn_one(x)
+        scaler.transform_one(x)
+    return 1e6 * (time.process_time() - start) / len(events)
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     print(f"{'microseconds an event':24}{'features':>9}{'in all':>9}{'step':>9}{'above it':>10}")
     for name in LEARNERS:
         for d in (8, 20, 100):
             total, alone = measured(name, d)
             print(f"{name:24}{d:9}{total:9.2f}{alone:9.2f}{total - alone:10.2f}", flush=True)
+    print(f"\n{'scaler':24}{'first time':>12}{'again':>8}{'River':>8}{'again':>8}")
+    scaling(StandardScaler(), [{"a": 1.0}] * 9)
+    for name, events in events_of_changing_names().items():
+        ours, rivers = StandardScaler(), preprocessing.StandardScaler()
+        times = [scaling(scaler, events) for scaler in (ours, ours, rivers, rivers)]
+        print(f"{name:24}{times[0]:12.2f}{times[1]:8.2f}{times[2]:8.2f}{times[3]:8.2f}", flush=True)
 
 
 if __name__ == "__main__":

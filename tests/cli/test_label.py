@@ -243,6 +243,9 @@ def test_a_model_keeps_the_names_of_its_columns(features, capsys):
     for wrong in ("tag,word", "word", "word,tag,chunk", "chunk,word"):
         assert main(["predict", "m.svm", "a.parquet", "--tokens", wrong, "-o", "p.parquet"]) == 2
         assert "the model has learnt word,tag; name as many" in capsys.readouterr().err
+    # The third column of the text file is its labels.
+    assert main(["label", "a.txt", "--model", "m.svm", "-o", "p.parquet"]) == 2
+    assert "have 3 columns, and columns= names 2: word, tag" in capsys.readouterr().err
     pq.write_table(table.rename_columns(["text", "tag", "chunk", "n"]), "renamed.parquet")
     renamed = ["renamed.parquet", "--tokens", "text,tag", "-o", "p.parquet"]
     assert main(["predict", "m.svm", *renamed]) == 0

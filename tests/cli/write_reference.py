@@ -56,7 +56,7 @@ def reference() -> str:
             actions = [a for a in group._group_actions if a.help != argparse.SUPPRESS]
             actions = [a for a in actions if not isinstance(a, argparse._HelpAction)]
             if actions:
-                parts.append("\n" + "\n".join(_table(_title(group), actions)) + "\n")
+                parts.append("\n" + "\n".join(_table(_title(group), actions, name)) + "\n")
     return "".join(parts)
 
 
@@ -67,10 +67,13 @@ def _title(group: argparse._ArgumentGroup) -> str:
     return standard.get(title, title)
 
 
-def _table(title: str, actions: list[argparse.Action]) -> Iterator[str]:
+def _table(title: str, actions: list[argparse.Action], command: str) -> Iterator[str]:
     yield f"| {title} | meaning |"
     yield "|---|---|"
     of_learners = {found.name: found for found in parameters(ADDED_BY_HAND)}
+    if command.startswith("label"):
+        # Learners of sentences have parameters of the same names that mean something else.
+        of_learners = {}
     for action in actions:
         required = "Required: " if action.option_strings and action.required else ""
         meaning = required + _plain(action.help or "", not required)

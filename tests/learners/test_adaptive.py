@@ -229,6 +229,25 @@ def test_memory_is_bounded_by_the_window():
     assert model.memory_usage == sum(model.memory_parts.values())
 
 
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_support_vectors_are_bounded(n_classes, tmp_path):
+    x, y = stream(1700, turn=1300, n_classes=n_classes, noise=0.3)
+    one, many = (AdaptiveSVMClassifier(max_support_vectors=40, seed=1) for _ in range(2))
+    by_events(one, x, y)
+    learnt(many, x[:1200], y[:1200], parts=(5, 700))
+    assert {member.max_support_vectors for member in many._members} == {40}
+    assert max(member.kept_numbers().size for member in many._members) == 40
+    many.save(tmp_path / "m.svm")
+    copy = streamsvm.load(tmp_path / "m.svm")
+    assert copy.max_support_vectors == 40
+    for other in (many, copy):
+        learnt(other, x[1200:], y[1200:])
+        assert content(other) == content(one)
+        assert max(member.kept_numbers().size for member in other._members) == 40
+    unbounded = learnt(AdaptiveSVMClassifier(seed=1), x, y)
+    assert one.memory_usage < 0.5 * unbounded.memory_usage
+
+
 def test_finish_leads_each_model_to_its_optimum():
     x, y = stream(600)
     model = learnt(AdaptiveSVMClassifier(), x, y)
@@ -240,7 +259,8 @@ def test_finish_leads_each_model_to_its_optimum():
 
 
 def test_parameters_are_checked():
-    for wrong in ({"C": 0.0}, {"window": 0}, {"scale": "yes"}, {"class_weight": "balanced"}):
+    wrong_ones = [{"C": 0.0}, {"window": 0}, {"max_support_vectors": 1}, {"scale": "yes"}]
+    for wrong in (*wrong_ones, {"class_weight": "balanced"}):
         with pytest.raises(ParameterError, match=f"{next(iter(wrong))}="):
             AdaptiveSVMClassifier(**wrong)
     with pytest.raises(ParameterError, match="ids: "):
@@ -298,3 +318,11 @@ def test_recent_rows_are_the_last_ones():
     assert last.x[:, 0].tolist() == [53, 54, 55, 56] and last.x.shape == (4, 2)
     assert list(zip(*(part.tolist() for part in last[1:]), strict=True)) == facts[-4:]
     assert len(kept.last(99, 2).classes) == 10 and len(kept.examples(2).classes) == 10
+
+
+def test_of_several_classes_each_support_vector_counts_once():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(600, 4)), rng.integers(0, 4, 600)
+    model = AdaptiveSVMClassifier(seed=1)
+    model.learn_many(x, y)
+    assert 300 < model.n_support_vectors == model.in_use.n_support_patterns <= 600

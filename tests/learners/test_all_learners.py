@@ -12,8 +12,10 @@ import pytest
 import streamsvm
 from streamsvm import TrackingMonitor
 from streamsvm.errors import StreamSVMError
+from streamsvm.learners.bases import kernel_learner, linear_learner
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files import codec
+from streamsvm.support.interruptions import append_result
 
 CASES = [
     pytest.param(learner.cls, parameters, id=f"{learner.name}-{i}")
@@ -168,3 +170,37 @@ def test_predictions_before_any_label(cls, parameters, tmp_path):
         assert sum(model.predict_proba_one(x).values()) in (0, 1)
         assert model.predict_many(np.ones((2, 2))).shape[0] == 2
         assert model.n_examples == 0 and model.memory_usage >= 0
+
+
+@all_learners
+@pytest.mark.parametrize("call", [1, 3])
+def test_an_interrupted_batch_has_learnt_its_first_rows(cls, parameters, call, monkeypatch):
+    """As Ctrl-C does: the exception comes when compiled code has returned."""
+    model, calls = cls(**parameters), []
+    if hasattr(model, "in_use"):
+        pytest.skip("its models count for themselves")
+    events = list(stream(400, labels_of(model)))
+    x, y = matrix(events), [label for _, label in events]
+    model.learn_many(x[:100], y[:100])
+
+    def interrupted(results, function, arguments):
+        append_result(results, function, arguments)
+        calls.append(1)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+
+    for module in (kernel_learner, linear_learner):
+        monkeypatch.setattr(module, "append_result", interrupted)
+    try:
+        model.learn_many(x[100:], y[100:])
+    except KeyboardInterrupt:
+        monkeypatch.undo()
+    assert len(calls) >= 1
+    n, whole = model.n_examples, cls(**parameters)
+    whole.learn_many(x[:n], y[:n])
+    for one in (model, whole):
+        assert one.n_examples == n
+    np.testing.assert_array_equal(model.decision_function_many(x), whole.decision_function_many(x))
+    for one in (model, whole):
+        one.learn_many(x[n:], y[n:])
+    np.testing.assert_array_equal(model.decision_function_many(x), whole.decision_function_many(x))

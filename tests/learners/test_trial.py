@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist
 
 import streamsvm
 from streamsvm import (
+    AdaptiveSVMClassifier,
     LaRankClassifier,
     LASVMClassifier,
     StandardScaler,
@@ -21,7 +22,8 @@ from streamsvm import (
 from streamsvm.cli.main import main
 from streamsvm.errors import ModelFileError, ParameterError
 from streamsvm.features.matrices import Matrix
-from streamsvm.learners.bases import trial
+from streamsvm.learners.bases import members, trial
+from streamsvm.learners.bases.kept_examples import Examples
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.model_files import codec
@@ -220,6 +222,26 @@ def test_labels_and_features_that_come_later(n_classes):
     assert content(one) == content(many) and len(many._factors) == 5
 
 
+@pytest.mark.parametrize(
+    ("names", "order"), [("abcdef", [5, 4, 0]), ("abc", [2, 1]), ("ab", [1, 0]), ("ab", [1])]
+)
+def test_classes_that_the_first_examples_lack_keep_their_numbers(names, order):
+    learner = AdaptiveSVMClassifier(seed=1)
+    for label in names:
+        learner._add_class(label)
+    learner._schema.extend([0, 1])
+    classes = np.array(order)[np.arange(64) // 4 % len(order)]
+    draws = np.random.default_rng(0)
+    rows = (draws.normal(size=(64, 2)) + 9.0 * classes[:, None]).astype(np.float32)
+    model = members.new_first(learner)
+    examples = Examples(rows, classes, np.ones(64), np.zeros(64, bool))
+    members.learn_examples(model, examples, learner._labels.seen)
+    # Before anything else may make room: the next call may be a compiled one, for any class.
+    if len(names) > 2:
+        assert model._state.info[0].n_classes == len(names) <= model._state.n_vectors.size
+    assert model.predict_many(rows).tolist() == [names[c] for c in classes]
+
+
 def test_sparse_rows_are_not_scaled():
     draws = np.random.default_rng(0)
     x = scipy_sparse.random(1100, 400, 0.02, format="csr", random_state=0, dtype=np.float32)
@@ -267,7 +289,7 @@ def test_files_that_contradict_themselves_are_refused(tmp_path):
     for change in (
         {"_factors": np.ones(9, np.float32)},
         {"_factors": np.full(5, np.nan, np.float32)},
-        {"_choice": trial.Choice(0, 1)},
+        {"_choice": trial.Choice(0, 1, True)},
         {"C_": -1.0},
         {"_n_learnt": np.array([60])},
     ):

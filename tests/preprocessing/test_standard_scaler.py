@@ -172,15 +172,16 @@ def test_plain_events_of_known_features_take_the_fast_path():
         assert path.learn(x) is True
     assert scaler.statistics["a"][0] == 3
     assert path.transform({"unknown": 1.0}) == {"unknown": 0.0}
-    assert path.learn({"a": 1.0, "unknown": 1.0}) is None
     for bad in (float("nan"), float("inf"), "1", None, 10**400):
         assert path.transform({"b": 1.0, "a": bad}) is path.learn({"b": 1.0, "a": bad}) is None
+        assert path.learn({"unknown": 1.0, "a": bad}) is None
     assert scaler.statistics["b"][0] == 2
     with scaler._lock:
         assert path.transform({"a": 1.0}) is path.learn({"a": 1.0}) is None
         assert scaler.transform_one({"a": 1.0}).keys() == {"a"}
-    scaler.learn_one({"d": 1.0})
-    assert scaler._fast_path is path and path.learn({"d": 2.0}) is True
+    assert path.learn({"e": 1.0, "d": 1.0, "a": 3.0, 7: 1}) is True
+    assert list(scaler.statistics) == ["a", "b", "c", "e", "d", 7]
+    assert scaler.statistics["d"] == (1, 1.0, 0.0) and scaler.statistics["a"][0] == 4
 
 
 @pytest.mark.skipif(not is_on(), reason="native events are off")
@@ -269,11 +270,13 @@ def test_learning_while_features_come(monkeypatch):
         return pad(*arguments)
 
     monkeypatch.setattr(np, "pad", interrupting)
-    scaler.learn_one({"a": 3.0, "new": 1.0})
+    # More features than there is room for.
+    scaler.learn_one({"a": 3.0, "new": 1.0} | {f"n{i}": 1.0 for i in range(20)})
+    assert not left
     scaler.learn_one({"a": 4.0})
     assert scaler._fast_path.is_bound_to(scaler._statistics)
     counts = {name: figures[0] for name, figures in scaler.statistics.items()}
-    assert counts == {"a": 3, "new": 1}
+    assert counts == {"a": 3, "new": 1} | {f"n{i}": 1 for i in range(20)}
 
 
 def test_rivers_unions_take_it():

@@ -6,7 +6,12 @@ import re
 import numpy as np
 import pytest
 
-from streamsvm import LASVMClassifier, SVMSGDClassifier
+from streamsvm import (
+    AdaptiveSVMClassifier,
+    LaRankClassifier,
+    LASVMClassifier,
+    SVMSGDClassifier,
+)
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.run.advice import advice_of
 from streamsvm.run.report import RunReport
@@ -79,3 +84,19 @@ def test_accuracy_that_falls_is_drift(learner, said):
     (sentence,) = advice_of(found, learner)
     assert "accuracy fell from 90.0% to 60.0% in the last quarter" in sentence
     assert said in sentence
+
+
+@pytest.mark.parametrize("cls", [LASVMClassifier, LaRankClassifier, AdaptiveSVMClassifier])
+def test_a_feature_that_only_grows_is_named(cls):
+    x = np.random.default_rng(0).normal(size=(1200, 3))
+    x[:, 1] = 1e6 + 10.0 * np.arange(1200)
+    # Two values only: this one may be a change that matters.
+    x[:, 2] = np.arange(1200) > 600
+    model = cls(seed=1)
+    names = ["a", "time", "later"]
+    y = (x[:, 0] ** 2 > 1.0).tolist()
+    for row, label in zip(x.tolist(), y, strict=True):
+        model.learn_one(dict(zip(names, row, strict=True)), label)
+    (sentence,) = advice_of(report(epochs=1), model)
+    assert sentence.startswith("time only grows along the stream")
+    assert advice_of(report(epochs=2), model) == []

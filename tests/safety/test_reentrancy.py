@@ -239,7 +239,9 @@ def test_a_scaler_that_learns_between_two_steps_of_binding(monkeypatch):
         return found
 
     monkeypatch.setattr(ScalerFastPath, "_table_of", interrupted)
-    scaler.learn_one({"b": 1.0, "a": 3.0})
+    # More features than there is room for.
+    scaler.learn_one({"b": 1.0, "a": 3.0} | {f"n{i}": 1.0 for i in range(20)})
+    assert not left
     monkeypatch.undo()
     for i in range(10):
         scaler.learn_one({"a": float(i), "b": 1.0})

@@ -207,23 +207,23 @@ def test_tokens_of_all_kinds_have_the_columns_that_are_named(template):
 @pytest.mark.parametrize(
     ("sentence", "said"),
     [
-        (["a"], "have 1 columns, and the names of 2 are given: word, tag"),
+        (["a"], "have 1 columns, and columns= names 2: word, tag"),
         ([("a", "b", "c")], "have 3 columns"),
         ([{"w": "a", "t": "b"}], "none of the columns word, tag; they have w, t"),
         ([{"word": "a", "tag": 2.0}], "'tag' is a number"),
     ],
 )
 def test_tokens_without_the_columns_that_are_named(sentence, said):
-    with pytest.raises(FeatureError) as error:
+    with pytest.raises((FeatureError, ParameterError)) as error:
         Chain(columns="word,tag").transform_one(sentence)
     assert said in str(error.value)
 
 
 def test_columns_that_cannot_be_used():
     chain = Chain(columns="word,tag")
-    with pytest.raises(FeatureError, match="no column 'tag'; it has word"):
+    with pytest.raises(ParameterError, match="no column 'tag'; it has word"):
         chain.transform_many(pa.table({"word": [["a"]]}))
-    with pytest.raises(FeatureError, match="use a table"):
+    with pytest.raises(ParameterError, match="use a table"):
         chain.transform_many(pa.array([["a"]]))
     for bad in ("", "a,,b", "a,a", 3, ["a"]):
         with pytest.raises(ParameterError, match="columns="):

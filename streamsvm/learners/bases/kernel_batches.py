@@ -50,12 +50,12 @@ def learn_rows(
 
     """
     margins = learner._margins_of_learning(len(y))
-    start, seen, is_example = 0, learner._n_examples, numbers > 0
+    start = 0
     while start < len(y):
-        due = auto_gamma.next_power_of_two(seen)
-        stop = row_after(numbers, start, due - seen)
+        seen = learner._n_examples
+        stop = row_after(numbers, start, auto_gamma.next_power_of_two(seen) - seen)
         part = slice(start, stop)
-        learnt = np.flatnonzero(is_example[part])
+        learnt = np.flatnonzero(numbers[part] > 0)
         box = np.zeros(stop - start)
         if len(learnt):
             costs = learner._costs_of(y[part][learnt], labels[part].take(learnt))
@@ -67,26 +67,46 @@ def learn_rows(
             fresh = sparse(fresh)
         scaled = scaled_rows(fresh, learner._factors)
         rows = (scaled, y[part], box, w[part], numbers[part], diagonal[part])
-        learn_part(learner, rows, margins[part])
-        learner._note(scaled, y[part], w[part], numbers[part], margins[part], seen)
-        if learner.kernel is None and seen < auto_gamma.LAST_SET and len(learnt):
-            examples = rows_where(fresh, is_example[part])
-            learner._moments = auto_gamma.updated(learner._moments, seen, examples)
-            if learner._trial is not None:
-                classes = labels[part].take(learnt).places_in(learner._labels.seen)
-                targets = classes, w[part][learnt], numbers[part][learnt]
-                learner._trial.add(examples, *targets)
-        elif learner._scales is not None:
-            learner._scales.learn_some(rows_where(fresh, is_example[part]), seen)
-        start, seen = stop, seen + len(learnt)
-        # With each part: after an interruption, all that were learnt are counted.
-        learner._n_examples = seen
-        if seen == due:
-            learner._adapt(seen)
+        counts: list[int] = []
+        try:
+            learn_part(learner, rows, margins[part], counts)
+        finally:
+            done = slice(start, start + sum(counts))
+            n = done.stop - done.start
+            targets = y[done], labels[done], w[done], numbers[done], margins[done]
+            _count(learner, cut(fresh, 0, n), cut(scaled, 0, n), *targets)
+        start = stop
     return margins
 
 
-def learn_part(learner: Any, rows: tuple[Any, ...], margins: np.ndarray) -> None:
+def _count(
+    learner: Any,
+    x: Rows,
+    scaled: Rows,
+    y: np.ndarray,
+    labels: LabelColumn,
+    w: np.ndarray,
+    numbers: np.ndarray,
+    margins: np.ndarray,
+) -> None:
+    """Count rows that were learnt, and adapt the learner to them."""
+    seen, learnt = learner._n_examples, np.flatnonzero(numbers > 0)
+    # First, so that no other example gets these numbers, whatever interrupts the rest.
+    learner._n_examples = n = seen + len(learnt)
+    learner._note(scaled, y, w, numbers, margins, seen)
+    if learner.kernel is None and seen < auto_gamma.LAST_SET and len(learnt):
+        examples = rows_where(x, numbers > 0)
+        learner._moments = auto_gamma.updated(learner._moments, seen, examples)
+        if learner._trial is not None:
+            classes = labels.take(learnt).places_in(learner._labels.seen)
+            learner._trial.add(examples, classes, w[learnt], numbers[learnt])
+    elif learner._scales is not None:
+        learner._scales.learn_some(rows_where(x, numbers > 0), seen)
+    if seen < n == auto_gamma.next_power_of_two(seen):
+        learner._adapt(n)
+
+
+def learn_part(learner: Any, rows: tuple[Any, ...], margins: np.ndarray, counts: list[int]) -> None:
     """Learn rows between two changes of gamma and class weights, growing the state as needed.
 
     Parameters
@@ -97,6 +117,9 @@ def learn_part(learner: Any, rows: tuple[Any, ...], margins: np.ndarray) -> None
         Rows x, y, C_i, example weights, numbers, and k(x, x): see `learn_rows` of the solver.
     margins
         float64 (n,), or (n, classes), written: from before each was learnt.
+    counts
+        The number of rows learnt by each call of compiled code is appended. After an interruption,
+        too, it tells how many the state has learnt.
 
     """
     x, *others = rows
@@ -114,7 +137,8 @@ def learn_part(learner: Any, rows: tuple[Any, ...], margins: np.ndarray) -> None
         if is_parallel:
             _fill_block(learner, state, fresh)
         arguments = (fresh, *(part[done:stop] for part in others))
-        done += learner._solve(state, arguments, margins[done:stop])
+        learner._solve(state, arguments, margins[done:stop], counts)
+        done += counts[-1]
         if done < stop:
             capacity = state.store.entered.size * (1 if stores.wants_pairs(state.store) else 2)
             learner._grow(capacity, states.n_columns(state))

@@ -57,8 +57,8 @@ class KernelInspection(Learner):
         """Scale, gamma and C in words, and of how many they were the best; None: no trial yet."""
         if self._choice is None:
             return None
-        n, first = self._choice
-        rows = "raw rows" if self._factors is None else "scaled rows"
+        n, first, is_scaled = self._choice
+        rows = "scaled rows" if is_scaled else "raw rows"
         cost = f", C {self.C_:g}" if self.C == "auto" else ""
         return f"{rows}, gamma {self.kernel_.gamma:.2g}{cost}: best of {n} on the first {first:,}"
 

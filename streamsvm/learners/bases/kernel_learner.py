@@ -26,6 +26,7 @@ from streamsvm.monitor.certificate import Certificate
 from streamsvm.support import kernel_diagonal, states, stores
 from streamsvm.support.bound_kernels import bound
 from streamsvm.support.declaration import NamedArrays
+from streamsvm.support.interruptions import append_result
 from streamsvm.support.kernel_diagonal import LARGEST_DIAGONAL
 from streamsvm.support.rows import Rows, SparseRows, dense, shape
 from streamsvm.support.sparse_store import SparseStore
@@ -87,10 +88,6 @@ class KernelLearner(KernelInspection):
     _states: Any
     """The module of the solver's state, with the function `rebuild`."""
 
-    @abc.abstractmethod
-    def _solve(self, state: Any, rows: tuple[Any, ...], margins: np.ndarray) -> int:
-        """Learn (x, y, box, weight, numbers, diagonal); return how many fitted into the state."""
-
     _schedule: Any
     """The schedule of the solver; it is replaced when a parameter in it changes."""
 
@@ -112,6 +109,13 @@ class KernelLearner(KernelInspection):
     def _new_margins(self, n: int) -> np.ndarray:
         """Return an array of zeros for the margins of n rows."""
         return np.zeros(n)
+
+    def _solve(
+        self, state: Any, rows: tuple[Any, ...], margins: np.ndarray, counts: list[int]
+    ) -> None:
+        """Learn (x, y, box, weight, numbers, diagonal); append how many fitted into the state."""
+        call = (state, self._bound_kernel(state), *rows, self._schedule, margins)
+        append_result(counts, self._solver.learn_rows, call)
 
     def _margins_of_learning(self, n: int) -> np.ndarray:
         """Return an array of zeros for what the solver writes of n rows when it learns them."""
@@ -265,7 +269,9 @@ class KernelLearner(KernelInspection):
         """Return C times the class weight that examples of these signs would have now."""
         if not isinstance(self.class_weight, dict):
             return np.full(len(signs), self.C_)
-        factors = [float(self.class_weight.get(self._labels.label(s), 1.0)) for s in signs.tolist()]
+        factors = [
+            float(self.class_weight.get(self._labels.label_of_sign(s), 1.0)) for s in signs.tolist()
+        ]
         return self.C_ * np.array(factors)
 
     def _costs_of(self, y: np.ndarray, labels: LabelColumn) -> np.ndarray:

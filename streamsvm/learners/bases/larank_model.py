@@ -91,11 +91,6 @@ class LaRankModel(ReserveLearner):
         state.info[0].n_classes = n_classes
         return state
 
-    def _solve(self, state: LaRankState, rows: tuple[Any, ...], margins: np.ndarray) -> int:
-        kernel = self._bound_kernel(state)
-        done: int = larank.learn_rows(state, kernel, *rows, self._schedule, margins)  # type: ignore[call-arg]
-        return done
-
     def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
         state, n = self._state, int(self._state.info[0].n)
         rows = stores.rows_of(state.store, n, len(self._schema))

@@ -98,11 +98,6 @@ class LASVMModel(ReserveLearner):
         else:
             super()._grow(capacity, n_features)
 
-    def _solve(self, state: Any, rows: tuple[Any, ...], margins: np.ndarray) -> int:
-        kernel = self._bound_kernel(state)
-        done: int = self._solver.learn_rows(state, kernel, *rows, self._schedule, margins)
-        return done
-
     def _new_margins(self, n: int) -> np.ndarray:
         return self._output.zeros(self._labels, n)
 

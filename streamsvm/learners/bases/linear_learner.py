@@ -28,6 +28,7 @@ from streamsvm.solvers.linear import state as linear_state
 from streamsvm.solvers.linear.events import Step
 from streamsvm.solvers.linear.state import LinearState, Schedule
 from streamsvm.support.calibration import new_temperature
+from streamsvm.support.interruptions import append_result
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import Rows, cut, dense, shape, sparse
 
@@ -158,9 +159,15 @@ class LinearLearner(LinearModel):
             # They may have become sparse since the batch was read.
             fresh = sparse(cut(x, start, stop)) if self._sparse else cut(x, start, stop)
             state = self._state_for(shape(fresh)[1])
-            self._solver.learn_rows(state, fresh, y[part], w[part], self._schedule, margins[part])
+            learnt = np.flatnonzero(is_example[part])
+            done: list[Any] = []
+            call = (state, fresh, y[part], w[part], self._schedule, margins[part])
+            try:
+                append_result(done, self._solver.learn_rows, call)
+            finally:
+                # After an interruption, too, all that were learnt are counted.
+                self._n_examples = seen + len(done) * len(learnt)
             if kept is not None:
-                learnt = np.flatnonzero(is_example[part])
                 kept.add(rows_where(fresh, is_example[part]), y[part][learnt], w[part][learnt])
                 due, seen = rate_search.next_search(seen), seen + len(learnt)
                 if seen == due:

@@ -83,7 +83,7 @@ def prepared(learner: Any, model: Any) -> Any:
 def rescale(other: Any, first: Any, kind: Kind) -> None:
     """Let a model follow the first one, if that has only rescaled its rows after its trial."""
     is_scaled = first._trial is None and first._factors is not None and not first._sparse
-    if is_scaled and other._factors is not None and not is_like(other, first, kind):
+    if is_scaled and not is_like(other, first, kind):
         if other.kernel_.gamma == first.kernel_.gamma * kind.width and not other._sparse:
             other.__dict__.update(rescaling.with_factors(other, first._factors))
 

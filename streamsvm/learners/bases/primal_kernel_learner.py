@@ -45,11 +45,6 @@ class PrimalKernelLearner(KernelLearner):
         factors = self.boxes_now(signs, weights) / self.C_
         return self._regularisation + (float((factors * losses).mean()) if len(losses) else 0.0)
 
-    def _solve(self, state: Any, rows: tuple[Any, ...], margins: np.ndarray) -> int:
-        kernel = self._bound_kernel(state)
-        done: int = self._solver.learn_rows(state, kernel, *rows, self._schedule, margins)
-        return done
-
     def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
         state = copy.deepcopy(self._state)
         if state is not None:

@@ -1,9 +1,10 @@
 """Scales that change along the stream: the rows kept are rescaled, as the stream doubles.
 
-After the trial of scale and width, a learner of scaled rows compares the features' standard
-deviations with those in use after 2,048, 4,096, 8,192, ... examples. If one has changed enough, all
-rows kept are multiplied by the ratio, and the model is computed anew from its coefficients: so the
-kernel always compares rows of one scale.
+After the trial of scale and width, a learner compares the features' standard deviations with those
+in use after 2,048, 4,096, 8,192, ... examples. If one has changed enough, all rows kept are
+multiplied by the ratio, and the model is computed anew from its coefficients: so the kernel always
+compares rows of one scale. Where rows were best as they are, features that change are scaled so
+that they weigh as much in distances as they did in the trial.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.learners.bases.feature_scales import differ
 from streamsvm.learners.bases.scaled_rows import padded, rescale
 from streamsvm.support import states
 
@@ -33,11 +33,16 @@ def adapt(learner: Any) -> dict[str, Any]:
     if learner._sparse:
         # Sparse rows keep the factors that they have.
         return {"_scales": None}
-    factors = learner._scales.factors()
-    learner._scales.begin_half()
-    if not differ(factors / padded(learner._factors, factors.size)):
-        return {}
-    return with_factors(learner, factors)
+    scales = learner._scales
+    factors = scales.followed(_factors_in_use(learner, scales.is_flag.size))
+    scales.begin_half()
+    return {} if factors is None else with_factors(learner, factors)
+
+
+def _factors_in_use(learner: Any, d: int) -> np.ndarray:
+    """Return what features are multiplied by now, float32 (d,)."""
+    factors = learner._factors
+    return padded(np.zeros(0, np.float32) if factors is None else factors, d)
 
 
 def with_factors(learner: Any, factors: np.ndarray) -> dict[str, Any]:
@@ -46,7 +51,7 @@ def with_factors(learner: Any, factors: np.ndarray) -> dict[str, Any]:
     Parameters
     ----------
     learner
-        A `KernelLearner` of scaled, dense rows; the caller holds its lock. Its model is not
+        A `KernelLearner` of dense rows; the caller holds its lock. Its model is not
         changed.
     factors
         float32 (d,): what each feature is to be multiplied by.
@@ -56,7 +61,7 @@ def with_factors(learner: Any, factors: np.ndarray) -> dict[str, Any]:
     The attributes of the learner that change, with their new values.
 
     """
-    ratio = factors / padded(learner._factors, factors.size)
+    ratio = factors / _factors_in_use(learner, factors.size)
     old = learner._state
     state = states.grown(old, states.capacity_of(old), states.n_columns(old), learner._cache_bytes)
     rescale(state.store.panels, ratio)

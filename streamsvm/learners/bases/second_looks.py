@@ -193,7 +193,7 @@ class SecondLooks:
         )
         box = learner.boxes_now(signs, weights)
         rows = (x, signs, box, weights, numbers, learner._diagonal(x))
-        kernel_batches.learn_part(learner, rows, self._scratch(len(facts)))
+        kernel_batches.learn_part(learner, rows, self._scratch(len(facts)), [])
         # Looks are at the model after an example of the stream, and none came.
         state = learner._state
         for name, value in zip(_OF_LOOKS, looked, strict=True):

@@ -119,6 +119,8 @@ class SecondLooksOfClasses(SecondLooks):
             changes[at, column[problem[mine]]] = change[mine]
             for expansions in (now, before):
                 slots = np.flatnonzero(np.isin(expansions.numbers, numbers))
+                # The order of slots depends on how the stream was cut into batches.
+                slots = slots[np.argsort(expansions.numbers[slots])]
                 those = changes[np.searchsorted(numbers, expansions.numbers[slots])]
                 self._add(rows, some_rows(expansions.rows, slots), those)
                 left = ~np.isin(numbers, expansions.numbers)

@@ -96,8 +96,12 @@ class SeveralModels(Learner):
 
     @property
     def n_support_vectors(self) -> int:
-        """Number of support vectors of the model in use."""
-        return 0 if self.in_use is None else int(self.in_use.n_support_vectors)
+        """Number of examples with a nonzero coefficient in the model in use."""
+        model = self.in_use
+        if model is None:
+            return 0
+        # Of more classes `n_support_vectors` counts an example once for each class it is used for.
+        return int(getattr(model, "n_support_patterns", model.n_support_vectors))
 
     @property
     def certificate(self) -> Certificate:

@@ -58,6 +58,7 @@ class Choice(NamedTuple):
 
     n_candidates: int
     n_examples: int
+    is_scaled: bool
 
 
 def first_cost(C: Any) -> float:
@@ -168,7 +169,7 @@ def decide(learner: Any, n: int) -> dict[str, Any]:
     candidates = learner._trial.candidates
     if learner._sparse:
         candidates = list(dict.fromkeys(c._replace(is_scaled=False) for c in candidates))
-    elif learner.scale == "auto" and examples.scales.are_alike():
+    elif learner.scale == "auto" and examples.scales.are_alike(examples.variances):
         candidates = [c for c in candidates if not c.is_scaled]
     best = examples.tried(candidates[0])
     for candidate in candidates[1:]:
@@ -181,10 +182,16 @@ def decide(learner: Any, n: int) -> dict[str, Any]:
         n_candidates += 1
     model, factors = best.model, best.factors
     changes = {name: model.__dict__[name] for name in ("_state", "kernel_", *learner._of_state)}
-    changes |= {"C_": model.C_, "_factors": factors, "_choice": Choice(n_candidates, n)}
+    choice = Choice(n_candidates, n, factors is not None)
+    changes |= {"C_": model.C_, "_factors": factors, "_choice": choice}
     if n == LAST:
-        examples.scales.begin_half()
-        changes |= {"_trial": None, "_scales": None if factors is None else examples.scales}
+        follows = choice.is_scaled or learner.scale == "auto"
+        scales = examples.scales if follows and not learner._sparse else None
+        if scales is not None:
+            if not choice.is_scaled:
+                scales.keep_weights()
+            scales.begin_half()
+        changes |= {"_trial": None, "_scales": scales}
     return changes
 
 
@@ -208,14 +215,19 @@ class _Examples:
         self._learner = learner
         x, classes, weights, self._numbers = learner._trial.examples(len(learner._schema))
         self._x: Any = sparse(x) if learner._sparse else x
-        self._labels = LabelColumn(classes, list(learner._labels.seen))
+        seen = list(learner._labels.seen)
+        self._labels = LabelColumn(classes, seen)
+        # A model of the adaptive learner may begin with examples that lack some classes, or have
+        # them in another order: a candidate must number them as the learner does.
+        came = classes[np.sort(np.unique(classes, return_index=True)[1])]
+        self._known = [] if np.array_equal(came, np.arange(len(seen))) else seen
         self._weights = weights
         self.scales = FeatureScales()
-        self.scales.learn(self._x)
+        self.scales.learn_first(self._x)
         moments = learner._moments
         if learner._sparse:
             moments = auto_gamma.moments_of(moments, n)
-        self._variance = float(moments[1].sum()) / n
+        self.variances = np.pad(moments[1] / n, (0, len(learner._schema) - moments.shape[1]))
         # Rows that come again, in further epochs, are not counted: all candidates know them.
         self._is_new = np.zeros(learner._trial.n_examples, bool)
         self._is_new[np.unique(self._numbers, return_index=True)[1]] = True
@@ -225,9 +237,14 @@ class _Examples:
         """Return a candidate that has learnt the examples."""
         learner, x = self._learner, self._x
         factors = self.scales.factors() if candidate.is_scaled else None
-        variance = self._variance if factors is None else _total(x, factors)
+        if learner._sparse:
+            variance = float(self.variances.sum())
+        else:
+            variance = self.scales.total(factors, self.variances)
         gamma = candidate.width * auto_gamma.gamma_for(variance, shape(x)[1])
         model = _learner_like(learner, gamma, candidate.C)
+        for label in self._known:
+            model._add_class(label)
         rows = scaled_rows(x, factors)
         # As much room as the learner needed, at once: to grow takes as long as to learn so few.
         model._grow_for(learner._state.store.entered.size, shape(x)[1])
@@ -241,7 +258,9 @@ class _Examples:
 def content_of(learner: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return what a file of a learner holds of its trial: JSON values and arrays."""
     choice, factors = learner._choice, learner._factors
-    content: dict[str, Any] = {} if choice is None else {"trial": list(choice)}
+    content: dict[str, Any] = {}
+    if choice is not None:
+        content = {"trial": [choice.n_candidates, choice.n_examples], "scaled": choice.is_scaled}
     if choice is not None and learner.C == "auto":
         content["C_"] = learner.C_
     arrays = {} if factors is None else {"factors": factors}
@@ -259,7 +278,10 @@ def read_content(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> 
         values = content["trial"]
         if not isinstance(values, list) or len(values) != 2:
             raise ValueError("trial is no list of two numbers")
-        learner._choice = Choice(*(as_int("trial", value, 1) for value in values))
+        # Older files have factors only if scaled rows were chosen.
+        is_scaled = bool(content.get("scaled", "factors" in arrays))
+        n_candidates, n_examples = (as_int("trial", value, 1) for value in values)
+        learner._choice = Choice(n_candidates, n_examples, is_scaled)
         if learner.C == "auto":
             learner.C_ = check_positive("C_", as_float("C_", content.get("C_")))
     if "factors" in arrays:
@@ -268,7 +290,7 @@ def read_content(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> 
             raise ValueError("factors are of more features than there are")
         field = Field((n_factors,), np.float32, range=Range(1e-31, 1e31))
         learner._factors = arrays.take("factors", field, {})
-        learner._scales = FeatureScales.read(arrays, d)
+    learner._scales = FeatureScales.read(arrays, d)
     if _PREFIX + "y" in arrays and learner._trial is not None and n < LAST:
         learner._trial.read(arrays, d, len(classes))
         if learner._trial.n_examples < n:
@@ -289,9 +311,3 @@ def _learner_like(learner: Any, gamma: float, C: float) -> Any:
         # A learner without a seed of its own and its copies must go on with the same draws.
         model._draws = learner._draws.copy()
     return model
-
-
-def _total(x: Any, factors: np.ndarray) -> float:
-    """Return the sum of the variances of scaled features."""
-    is_flag = factors == 1.0
-    return float((~is_flag).sum() + x[:, is_flag].var(axis=0, dtype=np.float64).sum())

@@ -62,8 +62,11 @@ def _forget_number(state, kernel, number, d):
 
 @compiled
 def _cheapest(state, smallest):
-    """Return the slot that is cheapest to remove; if `smallest`, by the sum of |alpha|."""
-    of, cost = state.problems, state.cost
+    """Return the slot that is cheapest to remove; if `smallest`, by the sum of |alpha|.
+
+    Of several it is that of the oldest example, in whatever order the slots are.
+    """
+    of, cost, entered = state.problems, state.cost, state.store.entered
     cost[: state.info[0].n] = 0.0
     for p in range(of.table.size):
         b, start = bias_of(of.table[p]), of.segments[p].start
@@ -78,8 +81,10 @@ def _cheapest(state, smallest):
             cost[of.slot[at]] += loss
     found = np.int64(-1)
     for s in range(state.info[0].n):
-        if state.wanted[s] > 0 and (found < 0 or cost[s] < cost[found]):
-            found = np.int64(s)
+        if state.wanted[s] > 0:
+            is_older = found >= 0 and abs(entered[s]) < abs(entered[found])
+            if found < 0 or cost[s] < cost[found] or (cost[s] == cost[found] and is_older):
+                found = np.int64(s)
     return found
 
 

@@ -38,6 +38,7 @@ INFO = np.dtype(
         ("n_values", np.int64),  # kernel values computed for fresh examples
         ("lost", np.float64),  # by how much the dual of problems fell when they were rebuilt
         ("ready", np.int64),  # n or -n: the scratch has the kernel values of rows with n slots
+        ("n_grouped", np.int64),  # slots that `needed` put in order; -n: not worth it of n slots
         *looks.SCALARS,
     ]
 )
@@ -55,6 +56,8 @@ class PairsState(NamedTuple):
     look_draws: np.ndarray  # state of the generator of looks, see `support.draws`
     info: Any  # record array (1,) of INFO
     block: np.ndarray  # scratch: kernel values of fresh rows
+    skipped: np.ndarray  # scratch: the number of values that each row of `block` lacks
+    needed_by: np.ndarray  # scratch: the classes whose examples need a vector, see `needed`
     order: np.ndarray  # scratch: a permutation of slots, or of members
     cost: np.ndarray  # scratch: what removing each slot costs
     fresh: np.ndarray  # scratch: see `MemberStore`
@@ -108,9 +111,11 @@ declare(
         "info": Record(
             INFO,
             ranges={"n_dead": count_of("slots"), "n_classes": count_of("classes")},
-            reset=("ready",),
+            reset=("ready", "n_grouped"),
         ),
         "block": Field((BLOCK, "slots"), np.float32, scratch=True),
+        "skipped": Field((BLOCK,), np.int64, scratch=True),
+        "needed_by": Field(("slots",), np.uint64, scratch=True),
         "order": Field(("slots",), np.int64, scratch=True),
         "cost": Field(("slots",), scratch=True),
         "fresh": Field((1,), np.int64, scratch=True),
@@ -156,24 +161,18 @@ def problem(state, p):
 
 
 @compiled
-def squeeze(state):
-    """Remove dead slots by moving the others up; `state.order` has the old slot of each new one."""
-    info, of = state.info[0], state.problems
+def arrange(state, n_kept):
+    """Move the example in slot order[s] to slot s, for s < n_kept; all others are removed."""
+    info, of, order = state.info[0], state.problems, state.order
     place = np.zeros(info.n, np.int64)
-    n_kept = np.int64(0)
-    for s in range(info.n):
-        if state.wanted[s] > 0:
-            state.order[n_kept] = s
-            place[s] = n_kept
-            n_kept += 1
-    stores.reorder(state.store, state.order, n_kept)
-    # In place: order[s] >= s, so that no slot is read after it was written.
+    y, box, wanted = state.y[: info.n].copy(), state.box[: info.n].copy(), state.wanted.copy()
+    diagonal = state.diagonal[: info.n].copy()
+    stores.reorder(state.store, order, n_kept)
     for s in range(n_kept):
-        old = state.order[s]
-        state.y[s] = state.y[old]
-        state.box[s] = state.box[old]
-        state.diagonal[s] = state.diagonal[old]
-        state.wanted[s] = state.wanted[old]
+        old = order[s]
+        place[old] = s
+        state.y[s], state.box[s] = y[old], box[old]
+        state.diagonal[s], state.wanted[s] = diagonal[old], wanted[old]
     for s in range(n_kept, info.n):
         state.wanted[s] = 0
         state.store.entered[s] = 0
@@ -185,3 +184,16 @@ def squeeze(state):
             of.slot[at] = place[of.slot[at]] if of.lower[at] != of.upper[at] else 0
     info.n = n_kept
     info.n_dead = 0
+
+
+@compiled
+def squeeze(state):
+    """Remove dead slots by moving the others up; `state.order` has the old slot of each new one."""
+    info, n_kept, n_grouped = state.info[0], np.int64(0), np.int64(0)
+    for s in range(info.n):
+        if state.wanted[s] > 0:
+            state.order[n_kept] = s
+            n_kept += 1
+            n_grouped += s < info.n_grouped
+    arrange(state, n_kept)
+    info.n_grouped = min(info.n_grouped, n_grouped)

@@ -21,6 +21,7 @@ from streamsvm.solvers.lasvm.step import Schedule as Schedule  # the same as for
 from streamsvm.solvers.lasvm.step import contains, process, reprocess_some
 from streamsvm.solvers.lasvm_pairs.bounds import slide, stay_within
 from streamsvm.solvers.lasvm_pairs.looks import look, note_problem
+from streamsvm.solvers.lasvm_pairs.needed import fill
 from streamsvm.solvers.lasvm_pairs.problems import NONE, n_turns, problem_of_turn
 from streamsvm.solvers.lasvm_pairs.scores import write_margins, write_scores
 from streamsvm.solvers.lasvm_pairs.state import BLOCK, problem, squeeze
@@ -98,6 +99,9 @@ def learn_example(state, kernel, x, y, box, weight, number, row, diagonal, sched
     """
     info, of, least = state.info[0], state.problems, np.inf
     state.fresh[0] = _slot_of(state, number)
+    if state.fresh[0] >= 0:
+        # An example that is kept keeps its class, whatever label comes with its number now.
+        y = state.y[state.fresh[0]]
     for turn in range(n_turns(of)):
         p = problem_of_turn(of, y, turn)
         if p != NONE:
@@ -142,17 +146,17 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
 
     """
     state = borrowed(state)
-    n_rows, d = count(x), width(x)
-    start = 0
+    n_rows, d, info = count(x), width(x), state.info[0]
+    start = np.int64(0)
     while start < n_rows:
         size = min(BLOCK, n_rows - start)
-        info = state.info[0]
-        n_block = info.n
-        rows = part(x, start, start + size)
         # Unless they were computed before: see `ready` of `state.INFO`.
-        if not (n_rows == size and info.ready == -n_block < 0):
-            stores.values(kernel, state.store, rows, size, d, np.int64(0), n_block, state.block)
+        if not (n_rows == size and info.ready == -info.n < 0):
+            fill(x, state, kernel, y, start, size, d, margins.shape[1] == 1)
+        else:
+            state.skipped[:size] = 0
         info.ready = 0
+        n_block = info.n
         for r in range(size):
             at = start + r
             if info.n_dead > max(16, info.n // 8):
@@ -165,7 +169,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
                 return at
             row, out = state.block[r], state.block[r : r + 1]
             stores.values(kernel, state.store, fresh, np.int64(1), d, n_block, n, out)
-            info.n_values += n
+            info.n_values += n - state.skipped[r]
             if margins.shape[1] > 1:
                 write_margins(state, row, state.problems.margins)
                 write_scores(state, state.problems.margins, margins[at])
