@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from streamsvm import kernels
-from streamsvm._parameter_checks import check_positive
+from streamsvm._parameter_checks import check_number
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.perceptron_learner import PerceptronLearner
 from streamsvm.learners.bases.registry import register_learner
@@ -30,8 +30,8 @@ class KernelPegasosClassifier(PerceptronLearner):
         A kernel of `streamsvm.kernels`. None, the default: an RBF whose gamma follows the data, as
         in `LASVMClassifier`. Features should have one scale (`streamsvm.StandardScaler`).
     l2
-        Positive: the regularisation, 1e-4 by default. It corresponds to C = 1 / (l2 n) of an SVM on
-        n examples.
+        At least 1e-100: the regularisation, 1e-4 by default. It corresponds to C = 1 / (l2 n) of an
+        SVM on n examples.
     class_weight
         None or a dict {label: factor of the loss} (1 for labels not named).
     averaged
@@ -90,7 +90,7 @@ class KernelPegasosClassifier(PerceptronLearner):
             kernel,
             1.0,
             1.0,
-            check_positive("l2", l2),
+            check_number("l2", l2, 1e-100),
             averaged,
             class_weight,
             max_support_vectors,

@@ -1,6 +1,7 @@
 """Compiled loops that compute random Fourier features of rows.
 
-Angles are in turns (1 is 2 pi), so that whole turns are dropped by subtracting them.
+Angles are in turns (1 is 2 pi), so that whole turns are dropped by subtracting them. Of an angle of
+2^52 turns nothing would be left, so values count as at most `_MOST_TURNS` in either direction.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import numpy as np
 from streamsvm._compile import compiled
 
 _TURN = 2.0 * math.pi
+
+_MOST_TURNS = 7e10  # no power of 2, which times a weight of single precision is whole turns
 
 # The Taylor series of the sine of x turns: 7 terms are exact to 7e-10 within a quarter turn, which
 # is less than single precision can tell.
@@ -27,6 +30,11 @@ def _cosine(turns):
     x = 0.25 - abs(rest)
     s = x * x
     return x * (_S1 + s * (_S3 + s * (_S5 + s * (_S7 + s * (_S9 + s * (_S11 + s * _S13))))))
+
+
+@compiled
+def _limited(value, most):
+    return min(max(np.float64(value), -most), most)
 
 
 @compiled
@@ -58,12 +66,12 @@ def map_dense(values, order, directions, scale, out):
         float32 (n, 2 h), overwritten.
 
     """
-    angles = np.empty(directions.shape[1])
+    angles, most = np.empty(directions.shape[1]), _MOST_TURNS / scale
     for r in range(values.shape[0]):
         angles[:] = 0.0
         for t in range(order.size):
             # In single precision, as sparse rows and learners store values.
-            value = np.float64(np.float32(values[r, order[t]]))
+            value = _limited(np.float32(values[r, order[t]]), most)
             if value != 0.0:
                 for j in range(angles.size):
                     angles[j] += value * np.float64(directions[t, j])
@@ -85,11 +93,11 @@ def map_sparse(start, places, values, directions, scale, out):
         As for `map_dense`.
 
     """
-    angles = np.empty(directions.shape[1])
+    angles, most = np.empty(directions.shape[1]), _MOST_TURNS / scale
     for r in range(start.size - 1):
         angles[:] = 0.0
         for t in range(start[r], start[r + 1]):
-            value = np.float64(values[t])
+            value = _limited(values[t], most)
             if value != 0.0:
                 for j in range(angles.size):
                     angles[j] += value * np.float64(directions[places[t], j])

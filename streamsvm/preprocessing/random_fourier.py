@@ -46,6 +46,8 @@ class RandomFourierFeatures(FeatureMap):
     Put `StandardScaler` in front, since one gamma is used for all features. Nothing is learnt: the
     random weights of a feature are drawn from its name and the seed. They are the same in each
     process, and whatever order the features appear in. A feature that an event lacks counts 0.
+    Values beyond 3e11 / sqrt(gamma) on either side of 0 count as that: angles of larger ones have
+    no cosine in double precision.
     Names are strings, numbers, or tuples of them; names of more than 1,000 characters are left out.
 
     Parameters

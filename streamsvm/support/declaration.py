@@ -103,6 +103,7 @@ class Record(NamedTuple):
     initial: Mapping[str, float] = {}  # 0 for scalars that are not named
     ranges: Mapping[str, Range] = {}  # `COUNT` or `FINITE` for scalars that are not named
     reset: tuple[str, ...] = ()  # scalars that describe scratch: neither copied nor loaded
+    retired: tuple[str, ...] = ()  # scalars of older files that are not needed any more
 
     def new(self) -> Any:
         """Allocate the record."""
@@ -151,6 +152,8 @@ class Record(NamedTuple):
             raise ValueError(f"{what} is no JSON object")
         found = {}
         for name, value in values.items():
+            if name in self.retired:
+                continue
             if name not in (self.dtype.names or ()):
                 raise ValueError(f"{what}.{name} is unknown")
             whole = self.dtype[name].kind == "i"

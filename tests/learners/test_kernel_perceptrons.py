@@ -117,6 +117,7 @@ def test_an_average_is_the_default_unless_vectors_are_lost():
         (lambda: KernelPAClassifier(mode="PA", class_weight={1: 2.0}), "'PA-I' or 'PA-II'"),
         (lambda: KernelPAClassifier(C=0.0), "C=0.0"),
         (lambda: KernelPegasosClassifier(l2=0.0), "l2=0.0"),
+        (lambda: KernelPegasosClassifier(l2=1e-320), "use a finite number of at least 1e-100"),
         (lambda: KernelPegasosClassifier(budget="forget"), "budget='forget': use None or one of"),
         (lambda: KernelPerceptronClassifier(budget="bpa-s"), "budget='bpa-s'"),
         (lambda: KernelPerceptronClassifier(margin=-1.0), "margin=-1.0"),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import streamsvm
 from streamsvm import SBPClassifier, kernels
 from streamsvm.errors import ParameterError
 
@@ -64,6 +65,20 @@ def test_a_class_weight_is_a_weight():
     plain = SBPClassifier(RBF, seed=0)
     plain.learn_many(x, y)
     assert (found > 0).sum() > (plain.decision_function_many(x) > 0).sum()
+
+
+@pytest.mark.parametrize("parameters", [{"window": 100}, {"reservoir": 100}])
+def test_a_row_that_has_left_does_not_matter_any_more(parameters, tmp_path):
+    x, y = rings(1000)
+    weights = np.ones(1000)
+    x[0], weights[0] = 1e3, 1e16
+    model = SBPClassifier(kernels.Linear(), seed=4, **parameters)
+    model.learn_many(x, y, w=weights)
+    assert len(model.support_vectors()[1]) <= 100
+    model.save(tmp_path / "m.svm")
+    for info in (model._state.info[0], streamsvm.load(tmp_path / "m.svm")._state.info[0]):
+        assert info.box_most == 1.0 and info.box_positive + info.box_negative == 100.0
+        assert 1.0 < info.r2 < 50.0
 
 
 @pytest.mark.parametrize(

@@ -249,6 +249,17 @@ def test_a_pipeline_learns_a_batch_as_its_events(scaled):
     assert margins[0] == margins[1] == margins[2]
 
 
+@pytest.mark.parametrize("value", [1e9, 1e20, -1e30, 3e38])
+def test_huge_values_have_features_of_length_one_that_are_not_those_of_zero(value):
+    mapped = RandomFourierFeatures(gamma=1.0, n_components=64)
+    zero, z = (np.array(list(mapped.transform_one({"a": a}).values())) for a in (0.0, value))
+    assert z @ z == pytest.approx(1.0, abs=1e-3) and abs(z @ zero) < 0.5
+    batch = mapped.transform_many(pa.table({"a": [value]}))
+    sparse = frames.matrix_of(sp.csr_matrix([[value]]), Schema())
+    assert np.array_equal(batch[0], z.astype(np.float32))
+    assert mapped.transform_matrix(sparse).values @ mapped.transform_matrix(sparse).values.T > 0.99
+
+
 def test_rivers_batches():
     _, x, y = bananas()
     frame = pd.DataFrame(x, columns=["1", "2"])

@@ -42,8 +42,8 @@ def _compute_ahead(state, kernel, drawn, d, most):
     for _ in range(_MOST_DRAWS):
         if size == most:
             break
-        s = step.draw_candidate(state, draws)
-        if s == step.NONE or not step.is_covered(state, s, state.levels[LAST, BAND]):
+        s, least = step.draw_candidate(state, draws)
+        if least >= state.box[s] or not step.is_near(state, s, state.levels[LAST, BAND]):
             continue
         line = cache.line_of[s]
         if line != row_cache.NONE and cache.length[line] == n:

@@ -31,18 +31,17 @@ INFO = np.dtype(
     [
         ("t", np.int64),  # the number of the last iteration, which the step size depends on
         ("n_steps", np.int64),  # iterations
-        ("n_null", np.int64),  # drawn examples that were above the water
+        ("n_null", np.int64),  # drawn examples that were not taken
         ("n_values", np.int64),  # kernel values computed for fresh examples and for blocks
         ("last_number", np.int64),  # largest number of an example so far
         ("scale", np.float64),  # of the last iterate
         ("square", np.float64),  # |w|^2 of the last iterate, at most 1 but for rounding
         ("sum_scale", np.float64),  # A
         ("sum_weight", np.float64),  # sum of omega
-        ("r2", np.float64),  # largest k(x, x) so far
+        ("r2", np.float64),  # largest k(x, x) of the rows kept
         ("box_positive", np.float64),  # sum of the weights of the positive rows kept
         ("box_negative", np.float64),  # the same of the negative ones
-        ("box_least", np.float64),  # smallest weight so far
-        ("box_most", np.float64),  # largest weight so far
+        ("box_most", np.float64),  # largest weight of the rows kept
         ("ready", np.int64),  # n or -n: the scratch has the kernel values of rows with n slots
     ]
 )
@@ -73,12 +72,13 @@ class SBPState(NamedTuple):
     diagonal: np.ndarray  # k(x_s, x_s)
     heights: np.ndarray  # scratch: responses y_s <w, x_s>
     levels: np.ndarray  # float64 (2, 3): water levels of both classes, and the band around them
+    tops: np.ndarray  # scratch: float64 (2, 2), see `water.find_levels`
     draws: np.ndarray  # state of the random generator, see `support.draws`
     info: Any  # record array (1,) of INFO
 
 
 def _check(state: SBPState, sizes: dict[str, int]) -> None:
-    """Refuse rows without a weight, and free slots with one."""
+    """Refuse rows without a weight, and free slots with one; measure the rows as `_measure`."""
     members = state.active.members[: state.active.counts[0].n_members]
     is_member = np.zeros(len(state.box), bool)
     is_member[members] = True
@@ -87,8 +87,8 @@ def _check(state: SBPState, sizes: dict[str, int]) -> None:
     kept, info = state.box[members], state.info[0]
     sums = [kept[state.y[members] == sign].sum() for sign in (1.0, -1.0)]
     info.box_positive, info.box_negative = sums
-    if len(kept) and not 0.0 < info.box_least <= kept.min() <= kept.max() <= info.box_most:
-        raise ValueError("the smallest and the largest weight do not fit those of the rows")
+    # Of older files these are the largest values so far, of rows that may have left.
+    info.box_most, info.r2 = kept.max(initial=0.0), state.diagonal[members].max(initial=0.0)
 
 
 _POSITIVE = Range(1e-300)
@@ -109,6 +109,7 @@ declare(
         "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
         "heights": Field(("slots",), scratch=True),
         "levels": Field((2, 3)),
+        "tops": Field((2, 2), scratch=True),
         "draws": Field((1,), np.uint64, range=Range(1)),
         "info": Record(
             INFO,
@@ -120,6 +121,7 @@ declare(
                 "r2": NOT_NEGATIVE,
             },
             reset=("ready",),
+            retired=("box_least",),
         ),
     },
     _check,
@@ -182,13 +184,21 @@ def slot_of(state, number):
     return np.int64(active_set.NONE)
 
 
-@compiled_within
-def count_box(info, y, amount):
-    """Add to the sum of the weights of a class."""
-    if y > 0.0:
-        info.box_positive += amount
-    else:
-        info.box_negative += amount
+@compiled_leaf
+def _measure(box, y, diagonal, n):
+    """Return the sums of the weights of both classes, the largest weight, and the largest k(x, x).
+
+    They are computed anew when a row leaves: with a heavy one a running sum would lose the others,
+    and one row of a large k(x, x) would make all steps after it short.
+    """
+    positive, negative, most, r2 = 0.0, 0.0, 0.0, np.float32(0.0)
+    for s in range(n):
+        b = box[s]
+        positive += b if y[s] > 0.0 else 0.0
+        negative += b if y[s] < 0.0 else 0.0
+        most = max(most, b)
+        r2 = max(r2, diagonal[s] if b > 0.0 else np.float32(0.0))
+    return positive, negative, most, np.float64(r2)
 
 
 @compiled
@@ -203,8 +213,10 @@ def remove(state, kernel, s, d):
         add_row(state.f, state.late_f, row, -state.alpha[s], -state.late[s], n)
         project(state)
     state.alpha[s] = state.late[s] = 0.0
-    count_box(info, state.y[s], -state.box[s])
     state.box[s] = 0.0
+    info.box_positive, info.box_negative, info.box_most, info.r2 = _measure(
+        state.box, state.y, state.diagonal, n
+    )
     active_set.leave(state.active, s)
     stores.release(state.store, s)
     state.store.entered[s] = 0
@@ -226,9 +238,11 @@ def enter(state, x, y, box, weight, number, diagonal, row):
         row_cache.set_column(state.cache, s, row)
     state.f[s] = expansion(state.alpha, row, n)
     state.late_f[s] = expansion(state.late, row, n)
-    info.box_least = box if info.box_most == 0.0 else min(info.box_least, box)
     info.box_most = max(info.box_most, box)
-    count_box(info, y, box)
+    if y > 0.0:
+        info.box_positive += box
+    else:
+        info.box_negative += box
     info.r2 = max(info.r2, np.float64(diagonal))
     info.last_number = max(info.last_number, number)
     return s
@@ -239,7 +253,7 @@ def rebuild(state, kernel, d):
     """Recompute responses, diagonal and |w| after a change of the kernel."""
     n, info = state.active.counts[0].n, state.info[0]
     scratch = np.zeros((1, d), np.float32)
-    square = 0.0
+    square, info.r2 = 0.0, 0.0
     for s in range(n):
         row_cache.free(state.cache, s)
     for s in range(n):

@@ -7,7 +7,7 @@ Problem (2.3), over the rows kept, with weights s_i::
 
 b is 0 without a bias. An iteration (Algorithm 1) finds the water levels over the responses
 c_i = y_i <w, x_i> (`water`), draws an example i below the level of its class, with a probability in
-proportion to s_i, and makes the step
+proportion to s_i (to the part of it that is covered, where water covers a part), and makes the step
 
     w <- project(w + eta_t y_i x_i),   eta_t = 1 / sqrt(max_i k(x_i, x_i) t)
 
@@ -22,7 +22,11 @@ the paper for this:
 * within a window or a sample, t stays at the iterations of one window: neither do steps vanish, nor
   does the mean go back further; a row that leaves takes its part of w and of the mean with it.
 
-Draws are rejections: rows are drawn from all those kept until one is below the water.
+With a bias water covers the same width in both classes, so that each is drawn half of the times, as
+it must be (appendix B), however many rows and weights it has.
+
+Draws are rejections: rows are drawn from all those kept until one is below the water. If none is
+for long, as where one row has a thousand times the weight of others, one pass over all rows draws.
 """
 
 from __future__ import annotations
@@ -54,8 +58,8 @@ from streamsvm.support.rows import count, part, width
 
 NONE = active_set.NONE
 
-_TRIALS = 100
-"""The number of rows drawn for one iteration is at most this for each row kept."""
+_TRIALS = 4
+"""The number of rejections before a pass draws is this for each row kept."""
 
 
 class Numbers(NamedTuple):
@@ -88,7 +92,9 @@ def can_step(state, p):
 def _levels(state, p, which):
     info, n = state.info[0], state.active.counts[0].n
     volume = p.nu * (info.box_positive + info.box_negative)
-    find_levels(state.heights, state.box, state.y, p.bias > 0.0, volume, state.levels[which], n)
+    find_levels(
+        state.heights, state.box, state.y, p.bias > 0.0, volume, state.levels[which], state.tops, n
+    )
 
 
 @compiled
@@ -112,34 +118,62 @@ def find_mean_water(state, p):
 
 @compiled_within
 def draw_candidate(state, draws):
-    """Draw one of the rows kept, with a probability in proportion to its weight; or -1."""
-    info, counts = state.info[0], state.active.counts[0]
-    s = state.active.members[below(draws, counts.n_members)]
-    if info.box_least < info.box_most and uniform(draws) * info.box_most >= state.box[s]:
-        return np.int64(NONE)
-    return s
+    """Draw one of the rows kept, uniformly, and a number below the largest weight.
+
+    The row is drawn if its weight, or the part of it that is covered, is above that number.
+    """
+    # Both from one draw: the place is its integer part, and the rest is uniform, too.
+    n = state.active.counts[0].n_members
+    u = uniform(draws) * n
+    place = np.int64(u)
+    return state.active.members[place], (u - place) * state.info[0].box_most
 
 
 @compiled_within
-def is_covered(state, s, margin):
+def is_near(state, s, margin):
     """Tell whether the response of a row is at most `margin` above the level of its class."""
     level = state.levels[LAST, 0] if state.y[s] > 0.0 else state.levels[LAST, 1]
     return state.heights[s] <= level + margin
 
 
+@compiled_within
+def covered_weight(state, s):
+    """Return the weight of a row, as far as water covers it."""
+    c = 0 if state.y[s] > 0.0 else 1
+    height, top = state.heights[s], state.tops[c, 0]
+    if height > top:
+        return 0.0
+    return state.box[s] if height < top else state.box[s] * state.tops[c, 1]
+
+
+@compiled
+def _draw_by_pass(state):
+    """Return a row with a probability in proportion to its covered weight, by adding them up."""
+    n, total = state.active.counts[0].n, 0.0
+    for s in range(n):
+        total += covered_weight(state, s)
+    left = uniform(state.draws) * total
+    # Only if responses have overflowed is no row covered.
+    found = state.active.members[0]
+    for s in range(n):
+        weight = covered_weight(state, s)
+        if weight > 0.0:
+            found = s
+            left -= weight
+            if left < 0.0:
+                break
+    return found
+
+
 @compiled
 def draw(state):
-    """Return a row below the water."""
-    last = state.active.members[0]
+    """Return a row below the water, with a probability in proportion to its covered weight."""
     for _ in range(_TRIALS * state.active.counts[0].n_members):
-        s = draw_candidate(state, state.draws)
-        if s != NONE:
-            last = s
-            if is_covered(state, s, 0.0):
-                return s
+        s, least = draw_candidate(state, state.draws)
+        if least < covered_weight(state, s):
+            return s
         state.info[0].n_null += 1
-    # One row of very small weight below the water is all but never drawn: any will do then.
-    return last
+    return _draw_by_pass(state)
 
 
 @compiled

@@ -16,6 +16,11 @@ the next one: the volume below a level is a convex function of it, with the widt
 slope. With a bias the heights are divided at once: those surely covered, those surely dry, and a
 narrow band around the last level, which alone is sorted. If the level turns out not to be in the
 band, it becomes wider.
+
+The optimal weights p of the examples are the width that is covered, of its sum (3.2). With weights,
+or with examples that come more than once, only a part of the highest column of one basin may count
+for both to be covered by the same width. So with the levels come `tops`: of each class the highest
+height covered, and which part of the columns of this height is.
 """
 
 from __future__ import annotations
@@ -48,6 +53,15 @@ def _water_below(heights, box, level, n):
 
 
 @compiled
+def _lowest(heights, box, n):
+    level = np.inf
+    for s in range(n):
+        if box[s] > 0.0:
+            level = min(level, heights[s])
+    return level
+
+
+@compiled
 def _level_of_basin(heights, box, volume, start, n):
     """Return the level of water of a volume over all columns, from any level to start with."""
     level = start
@@ -60,7 +74,10 @@ def _level_of_basin(heights, box, volume, start, n):
     level += (volume - below) / width
     for _ in range(_MOST_STEPS):
         width, below = _water_below(heights, box, level, n)
-        lower = level - (below - volume) / width if width > 0.0 else level
+        if width == 0.0:
+            # Almost no volume, and rounding: below all columns.
+            return _lowest(heights, box, n)
+        lower = level - (below - volume) / width
         if not lower < level:
             break
         level = lower
@@ -140,7 +157,20 @@ def _basin(heights, box, y, sign, low, high, n):
 
 
 @compiled
-def _fill(p, width_p, q, width_q, volume):
+def _note_top(top, height, covered, heights, widths, first):
+    """Note the highest height covered, and which part of the columns of this height is.
+
+    What is covered of them is given, and what is left is in the columns from `first` on.
+    """
+    left = 0.0
+    while first < heights.size - 1 and heights[first] == height:
+        left += widths[first]
+        first += 1
+    top[0], top[1] = height, covered / (covered + left)
+
+
+@compiled
+def _fill(p, width_p, q, width_q, volume, tops):
     """Pour water over the pairs of two basins; return both levels, or NaN if outside of the bands.
 
     Parameters
@@ -151,15 +181,20 @@ def _fill(p, width_p, q, width_q, volume):
         Those of the other.
     volume
         Of the water.
+    tops
+        Overwritten: see `find_levels`.
 
     """
     i, j = int(width_p[0] == 0.0), int(width_q[0] == 0.0)
     top_p, top_q, width, area, total = -np.inf, -np.inf, 0.0, 0.0, -np.inf
-    while width == 0.0 or total > p[i] + q[j]:
-        top_p, top_q = p[i], q[j]
+    covered_p, covered_q = 0.0, 0.0  # of the columns of these heights
+    while width == 0.0 or total >= p[i] + q[j]:
         take = min(width_p[i], width_q[j])
         if take == np.inf:
             return np.nan, np.nan
+        covered_p = take if p[i] != top_p else covered_p + take
+        covered_q = take if q[j] != top_q else covered_q + take
+        top_p, top_q = p[i], q[j]
         width += take
         area += take * (top_p + top_q)
         total = (volume + area) / width
@@ -170,6 +205,8 @@ def _fill(p, width_p, q, width_q, volume):
     is_beyond = (i == p.size - 1 and p[i] < np.inf) or (j == q.size - 1 and q[j] < np.inf)
     if i == 0 or j == 0 or is_beyond or (total < top_p + top_q and volume < 0.0):
         return np.nan, np.nan
+    _note_top(tops[0], top_p, covered_p, p, width_p, i)
+    _note_top(tops[1], top_q, covered_q, q, width_q, j)
     # Each level is between the highest height covered and the next one; what is left free is
     # divided evenly, as in the paper's Algorithm 3.
     rise = max(0.0, total - top_p - top_q)
@@ -178,28 +215,28 @@ def _fill(p, width_p, q, width_q, volume):
 
 
 @compiled
-def _levels_within(heights, box, y, volume, at_p, at_q, band, n):
+def _levels_within(heights, box, y, volume, at_p, at_q, band, tops, n):
     """Return both levels, NaN if they are not within the band, and how many columns are in it."""
     p, width_p, lacking, size = _basin(heights, box, y, 1.0, at_p - band, at_p + band, n)
     q, width_q, other, more = _basin(heights, box, y, -1.0, at_q - band, at_q + band, n)
-    level_p, level_q = _fill(p, width_p, q, width_q, volume + lacking + other)
+    level_p, level_q = _fill(p, width_p, q, width_q, volume + lacking + other, tops)
     return level_p, level_q, size + more
 
 
 @compiled
-def _find_both(heights, box, y, volume, levels, n):
+def _find_both(heights, box, y, volume, levels, tops, n):
     """Find the levels of both classes, with a bias: see `find_levels`."""
     band: Any = levels[BAND] if levels[BAND] > 0.0 else np.inf
-    level_p, level_q, size = _levels_within(heights, box, y, volume, levels[0], levels[1], band, n)
+    at_p, at_q = levels[0], levels[1]
+    level_p, level_q, size = _levels_within(heights, box, y, volume, at_p, at_q, band, tops, n)
     while np.isnan(level_p) and band < np.inf:
         # At last it is infinite, and has all columns.
-        band = 4.0 * band if band < 1e6 * (abs(levels[0]) + abs(levels[1])) else np.inf
-        level_p, level_q, size = _levels_within(
-            heights, box, y, volume, levels[0], levels[1], band, n
-        )
+        band = 4.0 * band if band < 1e6 * (abs(at_p) + abs(at_q)) else np.inf
+        level_p, level_q, size = _levels_within(heights, box, y, volume, at_p, at_q, band, tops, n)
     if np.isnan(level_p):
         # As in `find_levels`.
         level_p, level_q = 0.0, 0.0
+        tops[:, 0], tops[:, 1] = 0.0, 1.0
     if band == np.inf:
         band = abs(level_p) + abs(level_q)
     elif size > _MANY:
@@ -210,7 +247,7 @@ def _find_both(heights, box, y, volume, levels, n):
 
 
 @compiled
-def find_levels(heights, box, y, has_bias, volume, levels, n):
+def find_levels(heights, box, y, has_bias, volume, levels, tops, n):
     """Find the water levels over both classes, from those found last.
 
     Parameters
@@ -227,18 +264,22 @@ def find_levels(heights, box, y, has_bias, volume, levels, n):
     levels
         float64 (3,), overwritten: the levels of the positive and of the negative class, and the
         half width of the band, 0 if it is not known yet; without a bias, how far the level moved.
+    tops
+        float64 (2, 2), overwritten: of the positive and of the negative class the highest height
+        covered, and which part of the columns of this height is, above 0 and at most 1.
     n
         Number of slots in use.
 
     """
     if has_bias:
-        _find_both(heights, box, y, volume, levels, n)
+        _find_both(heights, box, y, volume, levels, tops, n)
         return
     level = _level_of_basin(heights, box, volume, levels[0], n)
     # Responses have overflowed: only a damaged model file can have such.
     level = 0.0 if np.isnan(level) else level
     levels[BAND] = abs(level - levels[0])
     levels[0] = levels[1] = level
+    tops[:, 0], tops[:, 1] = level, 1.0
 
 
 @compiled

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from streamsvm.solvers.sbp.water import bias_of, find_levels, level_of
-from tests.reference.slow_sbp import slow_levels
+from tests.reference.slow_sbp import slow_water
 
 
 def problem(seed, n, decimals, most):
@@ -33,15 +33,50 @@ def test_levels_are_those_by_sorting_from_any_earlier_ones(
 ):
     c, y, copies = problem(seed, n, decimals, most)
     volume = nu * copies.sum()
-    expected = slow_levels(c, y, copies, volume, bias)
-    levels = np.zeros(3)
-    find_levels(c, copies.astype(float), y, bias, volume, levels, np.int64(n))
-    np.testing.assert_allclose(levels[:2], expected, rtol=0, atol=1e-9)
-    # From a band that is too narrow, or at another place.
-    for band in (1e-6, 0.01, 1.0):
-        levels[:] = expected[0] + shift, expected[1] - shift, band
-        find_levels(c, copies.astype(float), y, bias, volume, levels, np.int64(n))
+    s = copies.astype(float)
+    expected, expected_tops = slow_water(c, y, copies, volume, bias)
+    # From the first levels, from a band that is too narrow, or at another place.
+    starts = [(expected[0] + shift, expected[1] - shift, band) for band in (1e-6, 0.01, 1.0)]
+    for start in [(0.0, 0.0, 0.0), *starts]:
+        levels, tops = np.array(start), np.zeros((2, 2))
+        find_levels(c, s, y, bias, volume, levels, tops, np.int64(n))
         np.testing.assert_allclose(levels[:2], expected, rtol=0, atol=1e-9)
+        covered = covered_weights(c, s, y, tops)
+        if bias:
+            # Water covers the same width in both classes.
+            assert covered[y > 0].sum() == pytest.approx(covered[y < 0].sum(), rel=1e-9)
+        by_sorting = covered_weights(c, s, y, np.array(expected_tops))
+        shares = covered / covered.sum(), by_sorting / by_sorting.sum()
+        np.testing.assert_allclose(*shares, rtol=0, atol=1e-9)
+
+
+def covered_weights(c, s, y, tops):
+    """Return the covered weight of each row, given the tops of both classes."""
+    top, part = tops[np.where(y > 0, 0, 1)].T
+    return s * np.where(c < top, 1.0, np.where(c == top, part, 0.0))
+
+
+@pytest.mark.parametrize("weight", [1 / 3, 1e3, 1e18])
+def test_without_slack_the_lowest_of_each_class_are_covered_evenly(weight):
+    n = 40
+    c, y, _ = problem(0, n, 9, 1)
+    s, tops = np.where(y > 0, 0.7, weight), np.zeros((2, 2))
+    lowest = [np.flatnonzero(y == sign)[c[y == sign].argmin()] for sign in (1.0, -1.0)]
+    find_levels(c, s, y, True, 0.0, np.zeros(3), tops, np.int64(n))
+    covered = covered_weights(c, s, y, tops)
+    assert np.flatnonzero(covered).tolist() == sorted(lowest)
+    assert covered[lowest[0]] == pytest.approx(covered[lowest[1]])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_without_slack_and_bias_the_lowest_is_covered_whatever_is_rounded(seed):
+    n = 30
+    c, y, _ = problem(seed, n, 16, 1)
+    s = np.random.default_rng(seed).uniform(0.1, 10.0, n)
+    levels, tops = np.array([seed - 10.0, 0.0, 0.0]), np.zeros((2, 2))
+    find_levels(c, s, y, False, 0.0, levels, tops, np.int64(n))
+    assert levels[0] == pytest.approx(c.min(), abs=1e-12)
+    assert np.flatnonzero(c <= tops[0, 0]).tolist() == [c.argmin()]
 
 
 @pytest.mark.parametrize("nu", [0.0, 0.05, 1.0])
@@ -51,7 +86,7 @@ def test_the_level_is_the_optimum_of_the_linear_programme(seed, bias, nu):
     n = 30
     c, y, copies = problem(seed, n, 9, 3)
     s, levels = copies.astype(float), np.zeros(3)
-    find_levels(c, s, y, bias, nu * s.sum(), levels, np.int64(n))
+    find_levels(c, s, y, bias, nu * s.sum(), levels, np.zeros((2, 2)), np.int64(n))
     # Variables: the level g, b, and xi_i: maximise g with g <= c_i + y_i b + xi_i.
     above = np.column_stack([np.ones(n), -y * bias, -np.eye(n)])
     best = linprog(
