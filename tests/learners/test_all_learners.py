@@ -1,5 +1,6 @@
 """What every registered learner must do, in each configuration of its `_unit_test_params`."""
 
+import contextlib
 import copy
 import pickle
 import random
@@ -191,10 +192,9 @@ def test_an_interrupted_batch_has_learnt_its_first_rows(cls, parameters, call, m
 
     for module in (kernel_learner, linear_learner):
         monkeypatch.setattr(module, "append_result", interrupted)
-    try:
+    with contextlib.suppress(KeyboardInterrupt):
         model.learn_many(x[100:], y[100:])
-    except KeyboardInterrupt:
-        monkeypatch.undo()
+    monkeypatch.undo()
     assert len(calls) >= 1
     n, whole = model.n_examples, cls(**parameters)
     whole.learn_many(x[:n], y[:n])

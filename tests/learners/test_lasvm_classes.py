@@ -219,3 +219,36 @@ def test_many_classes_and_their_limit():
         LASVMClassifier(max_classes=5).learn_many(x.astype(np.float32), y)
     with pytest.raises(ParameterError, match="multiclass='all': use 'ovo' or 'ovr'"):
         LASVMClassifier(multiclass="all")
+
+
+@pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
+@pytest.mark.parametrize("reserve", [None, 0])
+def test_class_weights_by_name_in_finish_and_monitor(multiclass, reserve):
+    x, y = rows(400)
+    names = [f"class {label}" for label in y]
+    weights, factors = {"class 1": 3.0}, np.where(y == 1, 3.0, 1.0)
+    by_name = LASVMClassifier(**PLAIN, multiclass=multiclass, reserve=reserve, class_weight=weights)
+    monitor = TrackingMonitor(by_name)
+    for row, name in zip(x[:50].tolist(), names, strict=False):
+        monitor.learn_one(dict(enumerate(row)), name)
+    assert np.isfinite(monitor.get()["gap"])
+    by_name.learn_many(x[50:], names[50:])
+    by_example = LASVMClassifier(**PLAIN, multiclass=multiclass, reserve=reserve)
+    by_example.learn_many(x, names, w=factors)
+    for model in (by_name, by_example):
+        model.finish()
+    assert by_name.dual == pytest.approx(by_example.dual, rel=1e-4)
+
+
+@pytest.mark.parametrize("bounds", [{}, {"max_support_vectors": 60}])
+def test_a_kept_id_keeps_its_class(bounds, tmp_path):
+    x, y = rows(400)
+    ids, other = np.arange(1, 401), np.random.default_rng(1).integers(0, 4, 400)
+    model = LASVMClassifier(**PLAIN, **bounds)
+    for labels in (y, other):
+        model.learn_many(x, labels.tolist(), ids=ids)
+    model.save(tmp_path / "m.svm")
+    again = streamsvm.load(tmp_path / "m.svm")
+    for one in (model, again):
+        one.learn_many(*rows(100, seed=5))
+    assert again.dual == model.dual
