@@ -166,13 +166,12 @@ class LinearLearner(LinearModel):
                 append_result(done, self._solver.learn_rows, call)
             finally:
                 # After an interruption, too, all that were learnt are counted.
-                self._n_examples = seen + len(done) * len(learnt)
-            if kept is not None:
-                kept.add(rows_where(fresh, is_example[part]), y[part][learnt], w[part][learnt])
-                due, seen = rate_search.next_search(seen), seen + len(learnt)
-                if seen == due:
-                    self._search_rate(kept, seen)
-            start = stop
+                n = self._n_examples = seen + len(done) * len(learnt)
+                if kept is not None and n > seen:
+                    kept.add(rows_where(fresh, is_example[part]), y[part][learnt], w[part][learnt])
+                    if n == rate_search.next_search(seen):
+                        self._search_rate(kept, n)
+            start, seen = stop, n
         return margins[:, 0] if self._labels.is_binary else margins
 
     def _search_rate(self, kept: RateSearchRows, n: int) -> None:
