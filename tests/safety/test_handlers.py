@@ -253,7 +253,9 @@ def test_a_scaler_refuses_to_learn_in_the_middle_of_learning(monkeypatch, step):
         scaler.learn_one(x)
         armed.clear()
         twin.learn_one(x)
-    assert len(tried) == 6 and scaler.statistics == twin.statistics
+    # Once the fast path is bound, compiled code learns new names.
+    assert len(tried) == (1 if availability.is_on() else 6)
+    assert scaler.statistics == twin.statistics
 
 
 def test_a_scaler_that_learns_a_name_while_it_is_looked_up(monkeypatch):
