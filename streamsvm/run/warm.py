@@ -183,8 +183,8 @@ def _by_rows(model: Any, sparse: bool | None) -> Iterator[tuple[str, Any]]:
         name += "" if kernel is None else f", {type(kernel).__name__.lower()}"
     elif "kernel" in inspect.signature(type(model)).parameters:
         name += ", rbf" if kernel is None else f", {type(kernel).__name__.lower()}"
-    if getattr(model, "max_support_vectors", None) or getattr(model, "window", None):
-        name += ", bounded"
+    for bound in ("max_support_vectors", "window"):
+        name += f", {bound}" if getattr(model, bound, None) else ""
     if not hasattr(model, "sparse"):
         yield name, model
         return

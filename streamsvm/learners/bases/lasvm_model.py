@@ -188,9 +188,22 @@ class LASVMModel(ReserveLearner):
             return super()._costs_of(y, labels)
         numbers = self._side_of(y)
         counts = self._counts + np.cumsum(np.eye(len(self._counts))[numbers], axis=0)
-        self._counts = counts[-1]
         own = counts[np.arange(len(y)), numbers]
         return self.C_ * counts.sum(axis=1) / (len(self._counts) * own)
+
+    def _note(
+        self,
+        x: Rows,
+        signs: np.ndarray,
+        weights: np.ndarray,
+        numbers: np.ndarray,
+        margins: np.ndarray,
+        seen: int,
+    ) -> None:
+        if self.class_weight == "balanced":
+            sides = self._side_of(signs[numbers > 0])
+            self._counts = self._counts + np.bincount(sides, minlength=len(self._counts))
+        super()._note(x, signs, weights, numbers, margins, seen)
 
     def _side_of(self, signs: np.ndarray) -> np.ndarray:
         """Return the index in `_counts` of each sign, or number of a class."""
