@@ -218,6 +218,14 @@ def test_arrow_columns_and_numpy(cls, params):
     assert same(dense, named)
 
 
+def test_labels_that_arrow_cannot_hold_together_are_named():
+    model = SequencePerceptron()
+    model.learn_many([["a", "b"]] * 5, [["A", 1]] * 5)
+    assert model.predict_many([["a", "b"]]) == [["A", 1]]
+    with pytest.raises(LabelError, match="X.to_pylist"):
+        model.predict_many(pa.array([["a", "b"]]))
+
+
 @every
 def test_weight_zero_records_labels_only(cls, params):
     model = cls(**params)

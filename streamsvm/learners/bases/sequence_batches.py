@@ -70,8 +70,23 @@ def label_lists(y: Any) -> Sequence[Any]:
 
 
 def columns_like(X: Any, labels: list[list[Any]]) -> Any:
-    """Return lists of labels as an Arrow column if X is one."""
-    return pa.array(labels) if isinstance(X, (pa.Array, pa.ChunkedArray)) else labels
+    """Return lists of labels as an Arrow column if X is one.
+
+    Raises
+    ------
+    LabelError
+        Arrow has no type for these labels together.
+
+    """
+    if not isinstance(X, (pa.Array, pa.ChunkedArray)):
+        return labels
+    try:
+        return pa.array(labels)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise LabelError(
+            f"an Arrow column cannot hold these labels together ({error}): give the sentences as "
+            "lists (X.to_pylist()), or learn labels of one type"
+        ) from error
 
 
 def read_labels(

@@ -289,7 +289,8 @@ class SequenceLearner(Locked, base.Estimator):
 
         Returns
         -------
-        A list of labels for each sentence; for Arrow, an Arrow column of lists.
+        A list of labels for each sentence; for Arrow, an Arrow column of lists, or a `LabelError`
+        if Arrow has no type for the labels together.
 
         """
         return columns_like(X, self._predict(sentences_in(X)))

@@ -29,6 +29,7 @@ _BATCH = {
     "scikit-learn-intelex SVC": systems.svc_intelex,
 }
 _SEVERAL = {
+    "LASVM": systems.lasvm(),
     "LaRank": systems.larank(),
     "LaRank, finished": systems.larank(finish=True),
     "scikit-learn SVC": systems.svc,
@@ -67,6 +68,7 @@ def _events_of_several() -> dict[str, Any]:
         "River KNN, lazy 1,000",
     )
     return {
+        "LASVM": streams.ours("LASVMClassifier", True, C=10.0),
         "LaRank, 500 patterns": streams.ours(
             "LaRankClassifier", True, C=10.0, max_support_vectors=500, seed=1
         ),
@@ -149,10 +151,8 @@ SCENARIOS = [
         "mnist-10",
         "MNIST, 10 classes, 60,000 x 784, gamma .005, C 1000",
         partial(workloads.paper, "mnist_10"),
-        {
-            "LaRank": systems.larank(cache_mb=500),
-            **{k: v for k, v in _SEVERAL.items() if not k.startswith("LaRank")},
-        },
+        {k: v for k, v in _SEVERAL.items() if k != "LaRank, finished"}
+        | {"LaRank": systems.larank(cache_mb=500)},
         slow=("LIBSVM", "scikit-learn-intelex SVC"),
     ),
     Scenario(
