@@ -1,4 +1,4 @@
-"""The structure that the README states."""
+"""The structure that `docs/contributing.md` states."""
 
 import ast
 import re
@@ -12,7 +12,7 @@ LAYERS = [
     {"_compile", "_compiling", "_parameter_checks", "_sources", "errors"},
     {"kernels", "losses"},
     {"support"},
-    {"selection", "structured"},
+    {"structured"},
     {"solvers"},
     {"monitor"},
     {"labels", "features", "model_files", "native_events"},

@@ -102,7 +102,8 @@ class AdaptiveSVMClassifier(SeveralModels):
     in_use
         The model that predicts now, a learner of its own, to be looked at only.
     n_drifts, last_drift
-        How often the models began anew, and the number of the last example before that; 0: never.
+        How many drifts were noticed: errors became far more, or the models began anew; and the
+        number of the last example before the latest one, 0: none.
 
     References
     ----------
@@ -241,15 +242,19 @@ class AdaptiveSVMClassifier(SeveralModels):
         if not self._sparse and any(member._sparse for member in self._members):
             self._become_sparse()
         standby.catch_up(self)
+        if step.notices_drift(self._state, n):
+            _log.info("drift at example %d: errors are far more than before", n)
         standby.choose(self, n)
         self._renew_others()
         if step.errs_more(self._state):
             examples = fresh_start.examples_for(self, n)
             if examples is not None:
                 self._begin_with(examples)
-                adaptive_state.begin_anew(self._state, n)
+                adaptive_state.begin_anew(self._state)
+                if adaptive_state.is_new_drift(self._state, n):
+                    adaptive_state.note_drift(self._state, n)
                 kept = len(examples.classes)
-                _log.info("drift at example %d: the models begin anew with the last %d", n, kept)
+                _log.info("drift: after example %d models begin anew with the last %d", n, kept)
 
     # Learning
 

@@ -31,7 +31,7 @@ class KernelPegasosClassifier(PerceptronLearner):
         in `LASVMClassifier`. Features should have one scale (`streamsvm.StandardScaler`).
     l2
         At least 1e-100: the regularisation, 1e-4 by default. It corresponds to C = 1 / (l2 n) of an
-        SVM on n examples.
+        SVM on n examples: the default to a C of 1 on 10,000.
     class_weight
         None or a dict {label: factor of the loss} (1 for labels not named).
     averaged

@@ -46,7 +46,8 @@ class LaRankSequenceLabeler(SequenceLearner):
         How many labels before a token its label depends on, up to 32; None, the default: 2. With
         exact inference 0 or 1; None is 1.
     C
-        Positive: the cost of a wrong label, and the largest coefficient; .1 by default.
+        Positive: the cost of a wrong label, and the largest coefficient; .1 by default,
+        for thousands of binary features. Larger for few, clean ones.
     reprocess
         How many times one PROCESSOLD and some OPTIMIZE steps follow each example, at least 0. None,
         the default: 1 with greedy inference, 5 with exact inference.

@@ -99,7 +99,8 @@ class LASVMClassifier(LASVMModel):
         for each class against the rest, of which the largest margin wins.
     max_classes
         The largest number of classes, at least 2; 200 by default. K classes are up to K (K - 1) / 2
-        problems: 19,900 for 200. A label beyond them is refused; with 2 a third one is.
+        problems: 19,900 for 200. A label beyond them is refused (numbers or ids that were taken for
+        labels are noticed so); with 2 a third one is.
     sparse
         True: rows are stored as their nonzero features (text, one-hot); False: as dense rows.
         None, the default: dense until mostly zeros are found, which is checked after 1, 2, 4, 8,

@@ -19,7 +19,7 @@ from streamsvm.solvers.adaptive import state as adaptive_state
 from streamsvm.solvers.adaptive import step
 from streamsvm.support.rows import SparseRows, dense
 from tests.learners.test_all_learners import content
-from tests.reference.slow_adaptive import slow_choice
+from tests.reference.slow_adaptive import slow_choice, slow_drifts
 
 
 def stream(n, turn=10**9, n_classes=2, seed=0, noise=0.05):
@@ -67,6 +67,29 @@ def test_the_choice_is_that_of_the_twin():
     assert len(set(found)) >= 3
     assert state.info[adaptive_state.N] == 3000
     assert state.info[adaptive_state.N_WRONG] == wrong[chosen, np.arange(3000)].sum()
+
+
+@pytest.mark.parametrize("shares", [(0.1, 0.1), (0.02, 0.5), (0.1, 0.3, 0.1, 0.4), (0.3, 0.9)])
+@pytest.mark.parametrize("length", [400, 1500])
+def test_drifts_are_noticed_as_by_the_twin(shares, length):
+    wrong = np.random.default_rng(0).random(len(shares) * length) < np.repeat(shares, length)
+    state, found = AdaptiveSVMClassifier()._new_state(0), []
+    for n in range(32, len(wrong) + 1, 32):
+        step.note_predictions(state, wrong[n - 32 : n])
+        if step.notices_drift(state, n):
+            found.append(n)
+    slow, fast = (step.FADE, step.ALARM), (step.FADE_OF_LATEST, step.ALARM_OF_LATEST)
+    expected = slow_drifts(wrong, slow, fast, step.LIMIT, adaptive_state.APART, 32)
+    assert found == expected and bool(found) == (max(shares) > 0.1)
+    assert state.info[adaptive_state.N_DRIFTS] == len(found)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_drift_is_noticed_whether_models_adapt_or_begin_anew(n_classes, seed):
+    x, y = stream(3200, turn=2000, n_classes=n_classes, seed=seed)
+    model = learnt(AdaptiveSVMClassifier(seed=1), x, y)
+    assert model.n_drifts == 1 and 2000 < model.last_drift <= 2100
 
 
 def test_a_drift_is_noticed_and_said(caplog):

@@ -133,7 +133,7 @@ class KernelLearner(KernelInspection):
         margins: np.ndarray,
         seen: int,
     ) -> None:
-        """Take note of rows that were learnt after `seen` examples; for learners with a reserve.
+        """Fill the reserve, if there is one, from rows that were just learnt after `seen` examples.
 
         The rows are scaled as those that the learner keeps; rows of number 0 are no examples.
         """

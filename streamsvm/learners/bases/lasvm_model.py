@@ -30,7 +30,7 @@ from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.solvers.lasvm.gap import lasvm_gap
 from streamsvm.solvers.lasvm_pairs import classes, files, inspection
-from streamsvm.solvers.lasvm_pairs import events as pairs_events  # registers the solver
+from streamsvm.solvers.lasvm_pairs import events as pairs_events  # noqa: F401  # registers the solver
 from streamsvm.solvers.lasvm_pairs import finish as pairs_finish
 from streamsvm.solvers.lasvm_pairs import state as pairs_state
 from streamsvm.solvers.lasvm_pairs import step as pairs
@@ -38,8 +38,6 @@ from streamsvm.solvers.lasvm_pairs.state import PairsState
 from streamsvm.support import stores
 from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.rows import Rows
-
-assert pairs_events
 
 
 class LASVMModel(ReserveLearner):
@@ -63,7 +61,7 @@ class LASVMModel(ReserveLearner):
         return isinstance(self._state, PairsState)
 
     @property
-    def _rest(self) -> bool:
+    def _is_one_vs_rest(self) -> bool:
         return self.multiclass == "ovr"
 
     # The solver
@@ -87,7 +85,7 @@ class LASVMModel(ReserveLearner):
         if isinstance(state, PairsState) and state.info[0].n_classes < k:
             kernel, d = self._bound_kernel(state), len(self._schema)
             state = self._state = classes.with_classes(
-                state, kernel, k, self._rest, self._cache_bytes, d
+                state, kernel, k, self._is_one_vs_rest, self._cache_bytes, d
             )
         return state
 
@@ -150,7 +148,9 @@ class LASVMModel(ReserveLearner):
 
     def _state_of_several(self, positive: int) -> PairsState:
         kernel, d = self._bound_kernel(self._state), len(self._schema)
-        return classes.from_two(self._state, kernel, positive, self._rest, self._cache_bytes, d)
+        return classes.from_two(
+            self._state, kernel, positive, self._is_one_vs_rest, self._cache_bytes, d
+        )
 
     def pair_margins_one(self, x: Mapping[Name, Any]) -> dict[tuple[Any, Any], float]:
         """Return the margin of each binary problem for an event.
@@ -389,5 +389,5 @@ def read(part: LASVMModel, content: dict[str, Any], arrays: NamedArrays) -> None
         if part._state.info[0].n_classes > len(part._labels.seen):
             raise ValueError("there are problems of more classes than labels")
         part._state = files.with_arrays(
-            part._state, arrays, part._rest, part._cache_bytes, len(part._schema)
+            part._state, arrays, part._is_one_vs_rest, part._cache_bytes, len(part._schema)
         )

@@ -41,7 +41,7 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
     """Whether it has dual coefficients, from which a duality gap can be measured."""
 
     _output: ClassVar[Output] = outputs.BINARY
-    """How margins become labels: `outputs.BINARY`, `MULTICLASS` or `GROWING`."""
+    """How margins become labels: `outputs.BINARY`, `MULTICLASS`, `GROWING` or `PROBLEMS`."""
 
     def __init__(self, max_features: int = LIMIT, buckets: int | None = None) -> None:
         # Every use of the scratch arrays holds the lock: one thread may learn while others predict.
@@ -79,7 +79,7 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
         numbers: np.ndarray,
         diagonal: np.ndarray,
     ) -> np.ndarray:
-        """Learn rows with signs `y`, if their numbers are above 0; return the margins before."""
+        """Learn rows, of number 0 only predict (their labels come later); return margins before."""
 
     def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
         """Return the attributes that change when +1 and -1 are exchanged, with their new values.

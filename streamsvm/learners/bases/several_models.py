@@ -67,12 +67,12 @@ class SeveralModels(Learner):
 
     @property
     def n_drifts(self) -> int:
-        """How often a drift was noticed, so that the models began anew."""
+        """How often a drift was noticed: errors became far more, or the models began anew."""
         return int(self._state.info[N_DRIFTS])
 
     @property
     def last_drift(self) -> int:
-        """The number of the last example before the models began anew; 0: they never did."""
+        """The number of the last example before the latest drift was noticed; 0: none was."""
         return int(self._state.info[LAST_DRIFT])
 
     @property

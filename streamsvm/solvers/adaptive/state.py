@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,11 @@ from streamsvm.support.states import declare
 IN_USE, N, N_WRONG, N_DRIFTS, LAST_DRIFT = range(5)
 N_INFO = 5
 """The index of the model that predicts; examples, and wrong predictions, since the models began;
-how often they began anew; and the number of the last example before that."""
+how many drifts were noticed; and the number of the last example before that."""
+
+
+APART = 1000
+"""Within so many examples of a drift, what is noticed belongs to it."""
 
 
 class AdaptiveState(NamedTuple):
@@ -26,6 +30,10 @@ class AdaptiveState(NamedTuple):
     all the same, the others have not."""
     asleep: np.ndarray
     """1 of models that do not learn at present."""
+    alarm: np.ndarray
+    """1 from when a drift is noticed until errors are as before."""
+    latest: np.ndarray
+    """The share of wrong predictions, in which examples count for a shorter time."""
 
 
 def _check(state: AdaptiveState, sizes: Sizes) -> None:
@@ -42,13 +50,27 @@ declare(
         "info": Field((N_INFO,), np.int64, range=COUNT),
         "waiting": Field(("models",), np.int64, range=COUNT, optional=True),
         "asleep": Field(("models",), np.int64, range=FLAG, optional=True),
+        "alarm": Field((1,), np.int64, range=FLAG, optional=True),
+        "latest": Field((1,), range=Range(0.0, 1.0), optional=True),
     },
     _check,
 )
 
 
-def begin_anew(state: AdaptiveState, n: int) -> Any:
-    """Note that all models begin anew after n examples of the stream."""
+def begin_anew(state: AdaptiveState) -> None:
+    """Note that all models begin anew."""
     state.faded[:] = state.faded[state.info[IN_USE]]
     state.waiting[:] = state.asleep[:] = 0
-    state.info[:] = state.info[IN_USE], 0, 0, state.info[N_DRIFTS] + 1, n
+    state.info[[N, N_WRONG]] = 0
+
+
+def is_new_drift(state: AdaptiveState, n: int) -> bool:
+    """Tell whether a drift after n examples would be another one than the last."""
+    return not state.info[N_DRIFTS] or n - state.info[LAST_DRIFT] >= APART
+
+
+def note_drift(state: AdaptiveState, n: int) -> None:
+    """Note that a drift was noticed after n examples."""
+    state.alarm[0] = 1
+    state.info[N_DRIFTS] += 1
+    state.info[LAST_DRIFT] = n

@@ -11,6 +11,9 @@ Errors have become more when e of the model in use is far above the share of wro
 the models began: by `LIMIT` standard deviations of e, if nothing changes (an EWMA control chart:
 Ross, Adams, Tasoulis, Hand, Exponentially weighted moving average charts for detecting concept
 drift, Pattern Recognition Letters 33, 2012).
+
+A drift is said when e is above that share by `ALARM` deviations, or by `ALARM_OF_LATEST` if older
+examples fade faster: a model may adapt before many predictions were wrong.
 """
 
 from __future__ import annotations
@@ -19,12 +22,22 @@ import math
 
 import numpy as np
 
-from streamsvm.solvers.adaptive.state import IN_USE, N_WRONG, AdaptiveState, N
+from streamsvm.solvers.adaptive.state import (
+    IN_USE,
+    N_WRONG,
+    AdaptiveState,
+    N,
+    is_new_drift,
+    note_drift,
+)
 
 FADE = 0.997
 LEAD = 0.005
 AWAY = 0.04
 LIMIT = 2.0
+ALARM = 4.0
+FADE_OF_LATEST = 0.98
+ALARM_OF_LATEST = 6.0
 
 
 def fade(state: AdaptiveState, m: int, wrong: np.ndarray) -> None:
@@ -40,15 +53,21 @@ def fade(state: AdaptiveState, m: int, wrong: np.ndarray) -> None:
         bool (n,): whether it predicted each wrong, before it learnt it.
 
     """
-    n = len(wrong)
-    weights = FADE ** np.arange(n - 1, -1, -1)
-    state.faded[m] = FADE**n * state.faded[m] + (1.0 - FADE) * weights[wrong].sum()
+    state.faded[m] = _after(state.faded[m], wrong, FADE)
     state.waiting[m] = 0
+
+
+def _after(e: float, wrong: np.ndarray, fade: float) -> float:
+    """Return the share of errors after further predictions, bool (n,)."""
+    n = len(wrong)
+    weights = fade ** np.arange(n - 1, -1, -1)
+    return float(fade**n * e + (1.0 - fade) * weights[wrong].sum())
 
 
 def note_predictions(state: AdaptiveState, wrong: np.ndarray) -> None:
     """Note the errors of the predictions, bool (n,), as `fade` does those of the model in use."""
     fade(state, int(state.info[IN_USE]), wrong)
+    state.latest[0] = _after(state.latest[0], wrong, FADE_OF_LATEST)
     state.info[N] += len(wrong)
     state.info[N_WRONG] += wrong.sum()
 
@@ -68,7 +87,25 @@ def fall_asleep(state: AdaptiveState) -> None:
 
 def errs_more(state: AdaptiveState) -> bool:
     """Tell whether the model in use errs far more of late than predictions did before."""
+    return _excess(state, state.faded[state.info[IN_USE]], FADE) > LIMIT
+
+
+def _excess(state: AdaptiveState, e: float, fade: float) -> float:
+    """Return by how many of its standard deviations e is above the share of wrong predictions."""
     n, n_wrong = int(state.info[N]), int(state.info[N_WRONG])
     mean = (n_wrong + 1) / (n + 2)
-    deviation = math.sqrt(mean * (1.0 - mean) * (1.0 - FADE) / (1.0 + FADE))
-    return bool(state.faded[state.info[IN_USE]] > mean + LIMIT * deviation)
+    deviation = math.sqrt(mean * (1.0 - mean) * (1.0 - fade) / (1.0 + fade))
+    return float(e - mean) / deviation
+
+
+def notices_drift(state: AdaptiveState, n: int) -> bool:
+    """Tell whether a drift begins to show in the errors after n examples, and note it."""
+    excess = _excess(state, state.faded[state.info[IN_USE]], FADE)
+    if excess <= LIMIT:
+        state.alarm[0] = 0
+    if state.alarm[0] or not is_new_drift(state, n):
+        return False
+    is_drift = excess > ALARM or _excess(state, state.latest[0], FADE_OF_LATEST) > ALARM_OF_LATEST
+    if is_drift:
+        note_drift(state, n)
+    return is_drift

@@ -91,8 +91,6 @@ def _check(state: SBPState, sizes: dict[str, int]) -> None:
     info.box_most, info.r2 = kept.max(initial=0.0), state.diagonal[members].max(initial=0.0)
 
 
-_POSITIVE = Range(1e-300)
-
 declare(
     SBPState,
     {
