@@ -101,6 +101,28 @@ def test_events_and_batches_give_the_same_model(cls, n):
 
 
 @LEARNERS
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_candidates_that_err_far_more_do_not_learn_all_and_change_no_choice(
+    cls, n_classes, monkeypatch
+):
+    x, y = stream(1024, noise_scale=100.0)
+    y = y * (n_classes // 2) + (x[:, 2] > 0) * (n_classes > 2)
+    learn, counts, models = trial._Examples.learnt, [], []
+
+    def counted(self, tried, stop):
+        counts[-1] += stop - tried.model.n_examples
+        return learn(self, tried, stop)
+
+    monkeypatch.setattr(trial._Examples, "learnt", counted)
+    for far in (trial._FAR, np.inf):
+        monkeypatch.setattr(trial, "_FAR", far)
+        counts.append(0)
+        models.append(content(learnt(cls(seed=1), x, y)))
+    assert models[0] == models[1]
+    assert counts[1] == 7 * (2048 - 4) and counts[0] < 0.8 * counts[1]
+
+
+@LEARNERS
 def test_the_scale_that_errs_least_is_chosen(cls):
     far, y = stream(1500, noise_scale=1e4)
     model = learnt(cls(seed=1), far, y)

@@ -40,6 +40,8 @@ def rescale(panels: np.ndarray, ratio: np.ndarray) -> None:
 
 def padded(factors: np.ndarray, d: int) -> np.ndarray:
     """Return the factors of d features, 1 for those without one."""
+    if len(factors) == d:
+        return factors
     return np.pad(factors[:d], (0, max(0, d - len(factors))), constant_values=1.0)
 
 

@@ -2,8 +2,9 @@
 
 Rows are taken as they are, or each feature is divided by its standard deviation; gamma is 1, 4 or
 16 times the rule of `auto_gamma`. After 4, 8, 16, ..., 1024 examples each candidate learns all
-examples so far anew, predicting each before it learns it; then the best of them is tried with
-gamma / 4 and C 10, unless C is given. The learner goes on with the model of the one that erred
+examples so far anew, predicting each before it learns it; of 256 or more, only a quarter if it errs
+far more than the best by then. Then the best of them is tried with gamma / 4 and C 10, unless C is
+given. The learner goes on with the model of the one that erred
 least; a narrower kernel must err less by more than chance, or be surer, too, and the larger C by
 more than a standard deviation (`progressive_errors`). So there is only one model between two
 trials, and after the last there is no cost; the examples are kept until then. As candidates learn
@@ -14,6 +15,7 @@ rows that are scaled already, no row that was kept is ever scaled otherwise than
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any, NamedTuple
 
@@ -22,6 +24,7 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_positive
 from streamsvm.errors import ParameterError
+from streamsvm.labels import outputs
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import auto_gamma, label_runs
 from streamsvm.learners.bases.feature_scales import FeatureScales
@@ -29,13 +32,19 @@ from streamsvm.learners.bases.kept_examples import NUMBER, KeptExamples
 from streamsvm.learners.bases.progressive_errors import ProgressiveErrors
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support.declaration import Field, NamedArrays, Range, as_float, as_int
-from streamsvm.support.rows import shape, sparse
+from streamsvm.support.rows import cut, shape, sparse
 
 FIRST = 4
 """The number of examples at the first trial; before, the learner follows the rule."""
 
 LAST = auto_gamma.LAST_SET
 """The number of examples at the last trial."""
+
+_MANY = 256
+"""From so many examples on, candidates that err far more do not learn all of them."""
+
+_FAR = 2.0
+"""By how many standard deviations these err more than the best (see `are_fewer_by`)."""
 
 WIDTHS = (1.0, 4.0, 16.0)
 
@@ -132,7 +141,7 @@ class Trial(KeptExamples):
 
 
 class _Tried(NamedTuple):
-    """A candidate that has learnt the examples."""
+    """A candidate that learns the examples."""
 
     candidate: Candidate
     errors: ProgressiveErrors
@@ -171,14 +180,12 @@ def decide(learner: Any, n: int) -> dict[str, Any]:
         candidates = list(dict.fromkeys(c._replace(is_scaled=False) for c in candidates))
     elif learner.scale == "auto" and examples.scales.are_alike(examples.variances):
         candidates = [c for c in candidates if not c.is_scaled]
-    best = examples.tried(candidates[0])
-    for candidate in candidates[1:]:
-        best = _better(best, examples.tried(candidate))
+    best = examples.best_of(candidates)
     n_candidates = len(candidates)
     if learner.C == "auto" and learner.gamma == "auto":
         width, is_scaled, C = best.candidate
         smoother = Candidate(width * SMOOTHER[0], is_scaled, C * SMOOTHER[1])
-        best = _better(best, examples.tried(smoother))
+        best = _best([best, examples.learnt(examples.tried(smoother), n)])
         n_candidates += 1
     model, factors = best.model, best.factors
     changes = {name: model.__dict__[name] for name in ("_state", "kernel_", *learner._of_state)}
@@ -195,8 +202,8 @@ def decide(learner: Any, n: int) -> dict[str, Any]:
     return changes
 
 
-def _better(best: _Tried, other: _Tried) -> _Tried:
-    return other if other.is_better(best) else best
+def _best(tried: list[_Tried]) -> _Tried:
+    return functools.reduce(lambda best, other: other if other.is_better(best) else best, tried)
 
 
 class _Examples:
@@ -218,9 +225,13 @@ class _Examples:
         seen = list(learner._labels.seen)
         self._labels = LabelColumn(classes, seen)
         # A model of the adaptive learner may begin with examples that lack some classes, or have
-        # them in another order: a candidate must number them as the learner does.
+        # them in another order: a candidate must number them as the learner does. One of binary
+        # problems has none for a class without examples, and so may know all classes before: a
+        # class that comes while it learns takes it the time of many examples.
         came = classes[np.sort(np.unique(classes, return_index=True)[1])]
-        self._known = [] if np.array_equal(came, np.arange(len(seen))) else seen
+        is_early = learner._output is outputs.PROBLEMS and len(seen) > 2
+        is_early = is_early or not np.array_equal(came, np.arange(len(seen)))
+        self._known = seen if is_early else []
         self._weights = weights
         self.scales = FeatureScales()
         self.scales.learn_first(self._x)
@@ -233,25 +244,41 @@ class _Examples:
         self._is_new[np.unique(self._numbers, return_index=True)[1]] = True
         self._is_new &= weights > 0.0
 
+    def best_of(self, candidates: list[Candidate]) -> _Tried:
+        """Let candidates learn the examples, and return the best."""
+        tried = [self.tried(candidate) for candidate in candidates]
+        n = self._learner._trial.n_examples
+        if n >= _MANY:
+            tried = [self.learnt(one, n // 4) for one in tried]
+            best = _best(tried)
+            tried = [one for one in tried if not best.errors.are_fewer_by(_FAR, one.errors)]
+        return _best([self.learnt(one, n) for one in tried])
+
+    def learnt(self, tried: _Tried, stop: int) -> _Tried:
+        """Let a candidate learn the examples before number `stop` that it has not learnt; return it."""
+        model = tried.model
+        part = slice(model.n_examples, stop)
+        rows = scaled_rows(cut(self._x, part.start, stop), tried.factors)
+        weights, numbers = self._weights[part], self._numbers[part]
+        label_runs.learn(model, rows, self._labels[part], weights, numbers, model._diagonal(rows))
+        tried.errors.settle(self._is_new[:stop])
+        return tried
+
     def tried(self, candidate: Candidate) -> _Tried:
-        """Return a candidate that has learnt the examples."""
-        learner, x = self._learner, self._x
+        """Return a candidate that has learnt nothing yet."""
+        learner, d = self._learner, shape(self._x)[1]
         factors = self.scales.factors() if candidate.is_scaled else None
         if learner._sparse:
             variance = float(self.variances.sum())
         else:
             variance = self.scales.total(factors, self.variances)
-        gamma = candidate.width * auto_gamma.gamma_for(variance, shape(x)[1])
+        gamma = candidate.width * auto_gamma.gamma_for(variance, d)
         model = _learner_like(learner, gamma, candidate.C)
         for label in self._known:
             model._add_class(label)
-        rows = scaled_rows(x, factors)
         # As much room as the learner needed, at once: to grow takes as long as to learn so few.
-        model._grow_for(learner._state.store.entered.size, shape(x)[1])
+        model._grow_for(learner._state.store.entered.size, d)
         errors = model.observer = ProgressiveErrors(model.losses_of)
-        diagonal = model._diagonal(rows)
-        label_runs.learn(model, rows, self._labels, self._weights, self._numbers, diagonal)
-        errors.settle(self._is_new)
         return _Tried(candidate, errors, model, factors)
 
 
