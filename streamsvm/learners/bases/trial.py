@@ -255,7 +255,7 @@ class _Examples:
         return _best([self.learnt(one, n) for one in tried])
 
     def learnt(self, tried: _Tried, stop: int) -> _Tried:
-        """Let a candidate learn the examples before number `stop` that it has not learnt; return it."""
+        """Let a candidate learn the examples before number `stop` that it lacks, and return it."""
         model = tried.model
         part = slice(model.n_examples, stop)
         rows = scaled_rows(cut(self._x, part.start, stop), tried.factors)
