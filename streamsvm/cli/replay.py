@@ -16,6 +16,7 @@ from streamsvm.cli.sources import add_pace_options, open_source, paced
 from streamsvm.cli.values import path, whole
 from streamsvm.errors import ParameterError
 from streamsvm.features.frames import labels_of
+from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.run.parts import check_is_classification
 
 _ROWS_TO_CHOOSE_BY = 1000
@@ -78,9 +79,10 @@ def _columns(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _look_at_target(options: argparse.Namespace) -> None:
-    """Refuse a target that holds no classes; choose LaRank for more than two of them.
+    """Refuse a target that holds no classes; choose the learner for more than two of them.
 
-    The learner is chosen only if nothing else was asked for.
+    It is chosen only if none was asked for: LaRank, but LASVM where memory is bounded, which errs
+    less then (`tests.benchmarks.classes --bounds`).
     """
     if options.positive is not None:
         return
@@ -92,10 +94,13 @@ def _look_at_target(options: argparse.Namespace) -> None:
     check_is_classification(labels, Counter(), options.max_classes)
     n_classes = len(labels.present())
     if n_classes > 2 and options.learner is None:
-        options.learner = "larank"
+        is_bounded = options.max_support_vectors is not None or options.window is not None
+        is_lasvm = is_bounded and n_classes <= LASVMClassifier().max_classes
+        options.learner = "lasvm" if is_lasvm else "larank"
         if not options.quiet:
             found = f"{n_classes} classes in the first {len(first):,} examples"
-            print(f"learner: larank, as the target has {found}", file=sys.stderr)
+            limit = ", and its memory is bounded" if is_lasvm else ""
+            print(f"learner: {options.learner}, as the target has {found}{limit}", file=sys.stderr)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,8 +5,9 @@ Printed: test errors in %, seconds of the processor (learn, finish), rows predic
 support vectors. ``--separate`` adds a LASVM of two classes for each pair, which share nothing (the
 support vectors are their sum). ``--svc`` adds scikit-learn's SVC, or that of scikit-learn-intelex
 if installed; ``--events`` compares events, each predicted and then learnt; ``--streams``
-progressive errors of streams by the defaults of the command, with C 1 and 10; ``--many`` seconds
-and memory with up to thousands of classes.
+progressive errors of streams by the defaults of the command, with C 1 and 10; ``--bounds`` those
+of more streams within limits of memory; ``--many`` seconds and memory with up to thousands of
+classes.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from streamsvm import (
     kernels,
     predict_then_learn_many,
 )
+from tests.benchmarks import default_streams
 from tests.benchmarks.svc import fastest_svc
 from tests.golden import problems
 from tests.golden.problems import FOLDER, Problem
@@ -172,6 +174,31 @@ def of_streams(names: Sequence[str]) -> None:
             print(f"| {name} | {C:g} | {' | '.join(cells)} |", flush=True)
 
 
+def of_bounds(names: Sequence[str]) -> None:
+    """Print progressive errors of LASVM / LaRank within limits of memory, and their means."""
+    limits = [{kind: n} for kind in ("max_support_vectors", "window") for n in (100, 300, 1000)]
+    heads = [f"{kind} {n}" for limit in limits for kind, n in limit.items()]
+    print(f"| stream | {' | '.join(heads)} |")
+    print("|---" * (1 + len(limits)) + "|", flush=True)
+    found = []
+    for name, read in default_streams.streams(4000).items():
+        x, y = read(4000)
+        if len(np.unique(y)) <= 2 or (names and name not in names):
+            continue
+        errors = np.zeros((len(limits), 2))
+        for i, limit in enumerate(limits):
+            for j, cls in enumerate((LASVMClassifier, LaRankClassifier)):
+                predicted = predict_then_learn_many(cls(seed=1, **limit), x, y.tolist())
+                errors[i, j] = 100 * np.mean(np.array(predicted, object) != y)
+        found.append(errors)
+        print(_row_of_bounds(name, errors), flush=True)
+    print(_row_of_bounds("mean", np.mean(found, axis=0)))
+
+
+def _row_of_bounds(name: str, errors: np.ndarray) -> str:
+    return f"| {name} | {' | '.join(f'{a:.1f} / {b:.1f}' for a, b in errors)} |"
+
+
 def of_many() -> None:
     """Print seconds, memory and errors of groups of near points, one for each class."""
     print("| learner | classes | examples | s | MB | error on 500 training rows |")
@@ -207,6 +234,7 @@ def main() -> None:
     parser.add_argument("--separate", action="store_true")
     parser.add_argument("--events", action="store_true")
     parser.add_argument("--streams", action="store_true")
+    parser.add_argument("--bounds", action="store_true")
     parser.add_argument("--many", action="store_true")
     parser.add_argument("--only", help="a learner of the table")
     options = parser.parse_args()
@@ -215,6 +243,9 @@ def main() -> None:
         return
     if options.many:
         of_many()
+        return
+    if options.bounds:
+        of_bounds(options.names)
         return
     if options.streams:
         of_streams(options.names or STREAMS)
