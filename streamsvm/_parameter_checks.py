@@ -13,6 +13,8 @@ from streamsvm.errors import ParameterError
 LARGEST_SIZE = 2**31 - 1
 """The largest bound on a number of things in memory; solvers number them by 32 bits."""
 
+LARGEST_SEED = 2**64 - 1
+
 
 def weights_of(w: Any, n: int) -> np.ndarray:
     """Return example weights as float64 (n,), from one number or n.
@@ -94,6 +96,12 @@ def check_whole(name: str, value: Any, least: int, most: int, other: str = "") -
         shown = repr(value) if int(value).bit_length() <= 1024 else "a huge number"
         raise ParameterError(f"{name}={shown}: use a whole number of at most {most}{other}")
     return int(value)
+
+
+def check_seed(seed: Any) -> Any:
+    """Return a seed as it was given, or refuse it."""
+    check_size("seed", seed, 0, LARGEST_SEED)
+    return seed
 
 
 def check_pattern(name: str, value: Any) -> None:

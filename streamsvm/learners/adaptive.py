@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from river import base
 
-from streamsvm._parameter_checks import check_number, check_positive, check_size
+from streamsvm._parameter_checks import check_number, check_positive, check_seed, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features import density
 from streamsvm.features.names import Name
@@ -153,7 +153,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         self.C, self.scale, self.class_weight = C, scale, class_weight
         self.window, self.max_support_vectors = window, max_support_vectors
         self.sparse, self.hashing, self.max_features = sparse, hashing, max_features
-        self.cache_mb, self.n_jobs, self.seed = cache_mb, n_jobs, seed
+        self.cache_mb, self.n_jobs, self.seed = cache_mb, n_jobs, check_seed(seed)
         self._sparse = density.check_sparse(sparse, hashing)
         if isinstance(class_weight, str):
             raise ParameterError(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm._parameter_checks import check_number
+from streamsvm._parameter_checks import check_number, check_seed
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.primal_kernel_learner import PrimalKernelLearner
 from streamsvm.learners.bases.registry import register_learner
@@ -93,7 +93,7 @@ class HullerClassifier(PrimalKernelLearner):
     ) -> None:
         super().__init__(kernel, 1.0, None, sparse, hashing, max_features, cache_mb, n_jobs)
         self.reprocess = reprocess
-        self.seed = seed
+        self.seed = check_seed(seed)
         self._schedule = huller.Schedule(check_number("reprocess", reprocess, 0))
 
     @classmethod

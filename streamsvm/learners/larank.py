@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm._parameter_checks import check_number, check_positive, check_size
+from streamsvm._parameter_checks import check_number, check_positive, check_seed, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.class_labels import ClassLabels
@@ -163,7 +163,7 @@ class LaRankClassifier(LaRankModel):
         self.max_support_vectors, self.max_classes = max_support_vectors, max_classes
         self._labels = ClassLabels(most=check_size("max_classes", max_classes, 2))
         # None, so that a clone gets the value only as max_support_vectors, without a warning.
-        self.seed, self.max_support_patterns = seed, None
+        self.seed, self.max_support_patterns = check_seed(seed), None
         self._schedule = larank.Schedule(
             tau=check_positive("tau", tau),
             reprocess=-1.0 if reprocess is None else check_number("reprocess", reprocess, 0),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm._parameter_checks import check_positive, check_size, weights_of
+from streamsvm._parameter_checks import check_positive, check_seed, check_size, weights_of
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.sequence_batches import label_lists, read_labels, sentences_in
 from streamsvm.learners.bases.sequence_file import LARANK_FILE
@@ -121,7 +121,8 @@ class LaRankSequenceLabeler(SequenceLearner):
         max_classes: int | None = 1000,
     ) -> None:
         self.C, self.reprocess, self.optimize = C, reprocess, optimize
-        self.window, self.max_support_patterns, self.seed = window, max_support_patterns, seed
+        self.window, self.max_support_patterns = window, max_support_patterns
+        self.seed = check_seed(seed)
         check_positive("C", C)
         check_size("reprocess", reprocess, 0)
         if check_size("optimize", optimize, 0) is None:

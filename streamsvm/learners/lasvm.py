@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm._parameter_checks import check_number, check_positive, check_size
+from streamsvm._parameter_checks import check_number, check_positive, check_seed, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases import lasvm_model
@@ -207,7 +207,7 @@ class LASVMClassifier(LASVMModel):
         self.window = window
         self.max_support_vectors = max_support_vectors
         self.budget = budget
-        self.seed = seed
+        self.seed = check_seed(seed)
         self._schedule = lasvm.Schedule(
             tau=check_positive("tau", tau),
             reprocess=check_number("reprocess", reprocess, 0),

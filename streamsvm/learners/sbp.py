@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm._parameter_checks import check_number, check_size
+from streamsvm._parameter_checks import check_number, check_seed, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.primal_kernel_learner import PrimalKernelLearner
@@ -129,7 +129,7 @@ class SBPClassifier(PrimalKernelLearner):
         self.averaged = averaged
         self.window = check_size("window", window)
         self.reservoir = check_size("reservoir", reservoir)
-        self.seed = seed
+        self.seed = check_seed(seed)
         self._schedule = self._new_schedule()
 
     def _new_schedule(self) -> sbp.Schedule:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from streamsvm._parameter_checks import check_seed
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.linear_file import LINEAR_FILE
 from streamsvm.learners.bases.linear_learner import LinearLearner
@@ -118,7 +119,7 @@ class SVMSGDClassifier(LinearLearner):
     ) -> None:
         self.loss, self.l2, self.C, self.n_expected = loss, l2, C, n_expected
         self.power, self.skip, self.averaged = power, skip, averaged
-        self.bias_rate, self.seed = bias_rate, seed
+        self.bias_rate, self.seed = bias_rate, check_seed(seed)
         if power is None:
             power = 0.75 if averaged is True else 1.0
         schedule = schedule_of(loss, l2, C, n_expected, t0, power, skip, averaged, bias_rate)

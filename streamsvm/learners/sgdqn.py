@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from streamsvm._parameter_checks import check_seed
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.linear_file import LINEAR_FILE
 from streamsvm.learners.bases.linear_learner import LinearLearner
@@ -86,7 +87,8 @@ class SGDQNClassifier(LinearLearner):
         seed: int | None = None,
     ) -> None:
         self.loss, self.l2, self.C, self.n_expected = loss, l2, C, n_expected
-        self.power, self.skip, self.bias_rate, self.seed = power, skip, bias_rate, seed
+        self.power, self.skip, self.bias_rate = power, skip, bias_rate
+        self.seed = check_seed(seed)
         schedule = schedule_of(loss, l2, C, n_expected, t0, power, skip, False, bias_rate)
         super().__init__(schedule, t0, class_weight, sparse, hashing, max_features)
 

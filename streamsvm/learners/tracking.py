@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm._parameter_checks import check_size
+from streamsvm._parameter_checks import check_seed, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases import tracking_schedule
@@ -172,7 +172,7 @@ class TrackingSVMClassifier(DualKernelLearner):
         self.max_support_vectors = check_size("max_support_vectors", max_support_vectors, 2)
         self.budget = budget
         self.tau = tau
-        self.seed = seed
+        self.seed = check_seed(seed)
         self._gradients = tracking_schedule.chosen_gradients(self)
         self._schedule = tracking_schedule.schedule_of(self, self._gradients)
 

@@ -12,7 +12,7 @@ import pytest
 
 import streamsvm
 from streamsvm import TrackingMonitor
-from streamsvm.errors import StreamSVMError
+from streamsvm.errors import ParameterError, StreamSVMError
 from streamsvm.learners.bases import kernel_learner, linear_learner
 from streamsvm.learners.bases.kernel_learner import KernelLearner
 from streamsvm.learners.bases.linear_learner import LinearLearner
@@ -166,6 +166,13 @@ def test_what_is_refused_changes_nothing(cls, parameters):
     with pytest.raises(StreamSVMError):
         model.learn_many({"a": [1.0, float("inf")], "b": [1.0, 1.0]}, [0, 1])
     assert content(model) == before
+
+
+@all_learners
+@pytest.mark.parametrize("seed", [-1, 1.5, "x", 2**64, True])
+def test_a_seed_that_is_none_is_refused(cls, parameters, seed):
+    with pytest.raises(ParameterError, match=f"seed={re.escape(repr(seed))}: use a whole number"):
+        cls(**parameters | {"seed": seed})
 
 
 @all_learners

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm._parameter_checks import check_size
+from streamsvm._parameter_checks import check_seed, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.primal_kernel_learner import PrimalKernelLearner
 from streamsvm.monitor.certificate import Certificate
@@ -84,7 +84,7 @@ class PerceptronLearner(PrimalKernelLearner):
         self.averaged = averaged
         self.max_support_vectors = max_support_vectors
         self.budget = budget
-        self.seed = seed
+        self.seed = check_seed(seed)
         policy = self._policy(budget)
         limit = check_size("max_support_vectors", max_support_vectors, 2)
         if averaged is None:
