@@ -59,6 +59,18 @@ def test_imports_go_down(path):
             assert part in READERS, f"{path.name} imports connectors"
 
 
+def test_what_all_learners_share_imports_nothing_of_some():
+    bases = ROOT / "streamsvm" / "learners" / "bases"
+    families = {path.name for path in bases.iterdir() if (path / "__init__.py").exists()}
+    assert families == {"adaptive", "kernel", "linear", "sequence"}
+    above = {family: {family} for family in families} | {"adaptive": {"adaptive", "kernel"}}
+    for path in bases.rglob("*.py"):
+        allowed = above.get(path.parent.name, set())
+        for name in imports(path):
+            family = name.removeprefix("streamsvm.learners.bases.").split(".")[0]
+            assert family not in families - allowed, f"{path.name} imports {name}"
+
+
 def test_every_part_has_a_layer():
     parts = {part_of(path) for path in SOURCES} - FACES
     assert parts <= LEVEL.keys(), "say in LAYERS where the new part belongs"

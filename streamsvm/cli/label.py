@@ -21,7 +21,7 @@ from streamsvm.cli.parser import Parser
 from streamsvm.cli.running import stop_on_signals
 from streamsvm.cli.values import path, positive, whole
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases.sequence_learner import SequenceLearner
+from streamsvm.learners.bases.sequence.sequence_learner import SequenceLearner
 from streamsvm.learners.larank_sequence import LaRankSequenceLabeler
 from streamsvm.learners.sequence_pa import SequencePA
 from streamsvm.learners.sequence_perceptron import SequencePerceptron

@@ -18,7 +18,7 @@ from streamsvm.cli.parser import Parser
 from streamsvm.cli.sources import open_source
 from streamsvm.cli.values import path
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases.sequence_learner import SequenceLearner
+from streamsvm.learners.bases.sequence.sequence_learner import SequenceLearner
 from streamsvm.model_files.container import load, steps_of
 from streamsvm.model_files.replacing import naming, replacement
 from streamsvm.run.parts import parts_of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -87,3 +88,25 @@ class GrowingLabels(BinaryLabels):
         if n_known is not None:
             codes[0] = margins[0, :n_known].argmax()
         return LabelColumn(codes, self.seen)
+
+
+def spread_to(labels: GrowingLabels) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a function that converts signs of two classes into indices of three or more classes.
+
+    Parameters
+    ----------
+    labels
+        All labels, of which the first two are those of the signs.
+
+    Returns
+    -------
+    The function, of float64 (n,).
+
+    """
+    positive, negative = pair_of(labels)
+    return lambda signs: np.where(signs > 0.0, float(positive), float(negative))
+
+
+def pair_of(labels: GrowingLabels) -> tuple[int, int]:
+    """Return the indices of the first two labels, the positive one first."""
+    return labels.seen.index(labels.positive), labels.seen.index(labels.negative)

@@ -15,23 +15,22 @@ from streamsvm.features import density
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels import outputs
-from streamsvm.labels.growing_labels import GrowingLabels
+from streamsvm.labels.growing_labels import GrowingLabels, spread_to
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases import (
-    events,
+from streamsvm.learners.bases import events
+from streamsvm.learners.bases.adaptive import (
     fresh_start,
-    linear_classes,
     member_events,
     members,
     members_file,
     standby,
 )
+from streamsvm.learners.bases.adaptive.several_models import SeveralModels
+from streamsvm.learners.bases.adaptive.standby import EVERY, RENEWED_AT
 from streamsvm.learners.bases.event_path import Bound
 from streamsvm.learners.bases.kept_examples import WRONG, Examples, KeptExamples
 from streamsvm.learners.bases.late_rows import row_after, rows_where
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.learners.bases.several_models import SeveralModels
-from streamsvm.learners.bases.standby import EVERY, RENEWED_AT
 from streamsvm.solvers.adaptive import state as adaptive_state
 from streamsvm.solvers.adaptive import step
 from streamsvm.solvers.adaptive.state import AdaptiveState
@@ -187,7 +186,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         changed: dict[str, Any] = {"_labels": labels}
         change = None
         if turned:
-            change = np.negative if labels.is_binary else linear_classes.spread_to(labels)
+            change = np.negative if labels.is_binary else spread_to(labels)
         if len(labels.seen) == 3:
             changed["_calibration"] = self._output.new_calibration(labels)
         else:

@@ -11,7 +11,7 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_number, check_seed
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases.primal_kernel_learner import PrimalKernelLearner
+from streamsvm.learners.bases.kernel.primal_kernel_learner import PrimalKernelLearner
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.huller import events as events  # registers the solver

@@ -9,7 +9,7 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import check_positive
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases.perceptron_learner import PerceptronLearner
+from streamsvm.learners.bases.kernel.perceptron_learner import PerceptronLearner
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.solvers.perceptron.step import PA, PA_I, PA_II
 

@@ -13,10 +13,10 @@ from streamsvm._parameter_checks import check_number, check_positive, check_seed
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.class_labels import ClassLabels
-from streamsvm.learners.bases import larank_model
-from streamsvm.learners.bases.larank_model import LaRankModel
+from streamsvm.learners.bases.kernel import larank_model
+from streamsvm.learners.bases.kernel.larank_model import LaRankModel
+from streamsvm.learners.bases.kernel.reserve_learner import new_reserve
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.learners.bases.reserve_learner import new_reserve
 from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.larank import events as events  # registers the solver
 from streamsvm.solvers.larank import finish as larank_finish

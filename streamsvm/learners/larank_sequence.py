@@ -10,9 +10,13 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_positive, check_seed, check_size, weights_of
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases.sequence_batches import label_lists, read_labels, sentences_in
-from streamsvm.learners.bases.sequence_file import LARANK_FILE
-from streamsvm.learners.bases.sequence_learner import LIMIT, SequenceLearner
+from streamsvm.learners.bases.sequence.sequence_batches import (
+    label_lists,
+    read_labels,
+    sentences_in,
+)
+from streamsvm.learners.bases.sequence.sequence_file import LARANK_FILE
+from streamsvm.learners.bases.sequence.sequence_learner import LIMIT, SequenceLearner
 from streamsvm.model_files.codec import register
 from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.solvers.gap import KeptGap

@@ -11,11 +11,11 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import check_number, check_positive, check_seed, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases import lasvm_model
-from streamsvm.learners.bases.bounds import policy_of
-from streamsvm.learners.bases.lasvm_model import LASVMModel
+from streamsvm.learners.bases.kernel import lasvm_model
+from streamsvm.learners.bases.kernel.bounds import policy_of
+from streamsvm.learners.bases.kernel.lasvm_model import LASVMModel
+from streamsvm.learners.bases.kernel.reserve_learner import new_reserve
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.learners.bases.reserve_learner import new_reserve
 from streamsvm.solvers.bounds import bounds_of
 from streamsvm.solvers.lasvm import finish as lasvm_finish
 from streamsvm.solvers.lasvm import step as lasvm

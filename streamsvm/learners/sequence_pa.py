@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from streamsvm._parameter_checks import check_positive
-from streamsvm.learners.bases.sequence_file import LINEAR_FILE
-from streamsvm.learners.bases.sequence_learner import LIMIT, SequenceLearner
+from streamsvm.learners.bases.sequence.sequence_file import LINEAR_FILE
+from streamsvm.learners.bases.sequence.sequence_learner import LIMIT, SequenceLearner
 from streamsvm.model_files.codec import register
 from streamsvm.solvers.sequences.model import PASSIVE_AGGRESSIVE
 

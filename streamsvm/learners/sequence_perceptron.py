@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from streamsvm.learners.bases.sequence_file import LINEAR_FILE
-from streamsvm.learners.bases.sequence_learner import LIMIT, SequenceLearner
+from streamsvm.learners.bases.sequence.sequence_file import LINEAR_FILE
+from streamsvm.learners.bases.sequence.sequence_learner import LIMIT, SequenceLearner
 from streamsvm.model_files.codec import register
 from streamsvm.solvers.sequences.model import PERCEPTRON
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from streamsvm._parameter_checks import check_seed
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases.linear_file import LINEAR_FILE
-from streamsvm.learners.bases.linear_learner import LinearLearner
-from streamsvm.learners.bases.linear_schedule import schedule_of
+from streamsvm.learners.bases.linear.linear_file import LINEAR_FILE
+from streamsvm.learners.bases.linear.linear_learner import LinearLearner
+from streamsvm.learners.bases.linear.linear_schedule import schedule_of
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.solvers.linear import sgd
 

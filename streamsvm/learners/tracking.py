@@ -12,10 +12,10 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import check_seed, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
-from streamsvm.learners.bases import tracking_schedule
-from streamsvm.learners.bases.bounds import covered_by
-from streamsvm.learners.bases.dual_kernel_learner import DualKernelLearner
 from streamsvm.learners.bases.event_path import Bound
+from streamsvm.learners.bases.kernel import tracking_schedule
+from streamsvm.learners.bases.kernel.bounds import covered_by
+from streamsvm.learners.bases.kernel.dual_kernel_learner import DualKernelLearner
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.monitor.certificate import Certificate, Looks, papers_bound
 from streamsvm.solvers.gap import KeptGap

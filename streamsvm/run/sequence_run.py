@@ -10,7 +10,7 @@ from typing import Any
 from connectors import Reject
 from connectors.rejects import shown
 from streamsvm.errors import CheckpointError, FeatureError, LabelError, ParameterError
-from streamsvm.learners.bases.sequence_batches import read_labels
+from streamsvm.learners.bases.sequence.sequence_batches import read_labels
 from streamsvm.model_files import replacing
 from streamsvm.model_files.container import encoded, read, steps_of
 from streamsvm.monitor import monitor_file

@@ -16,7 +16,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.features.matrices import SparseMatrix
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.learners.bases.rehearsal import N_EVENTS, made_up, rehearsal_copy, rehearse_events
-from streamsvm.learners.bases.sequence_learner import SequenceLearner
+from streamsvm.learners.bases.sequence.sequence_learner import SequenceLearner
 from streamsvm.learners.larank_sequence import LaRankSequenceLabeler
 from streamsvm.learners.sequence_pa import SequencePA
 from streamsvm.learners.sequence_perceptron import SequencePerceptron

@@ -28,7 +28,7 @@ from streamsvm import (
     kernels,
     predict_then_learn_many,
 )
-from streamsvm.learners.bases.trial import SMOOTHER, WIDTHS
+from streamsvm.learners.bases.kernel.trial import SMOOTHER, WIDTHS
 from tests.golden.problems import FOLDER
 
 FIRST = 1024

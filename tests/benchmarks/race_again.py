@@ -28,7 +28,7 @@ import numpy as np
 from river import drift
 
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier, kernels
-from streamsvm.learners.bases import rescaling
+from streamsvm.learners.bases.kernel import rescaling
 from tests.benchmarks.drift_streams import Events, numeric, streams
 
 KEPT = 1024

@@ -13,9 +13,10 @@ import pytest
 import streamsvm
 from streamsvm import TrackingMonitor
 from streamsvm.errors import ParameterError, StreamSVMError
-from streamsvm.learners.bases import kernel_learner, linear_learner
-from streamsvm.learners.bases.kernel_learner import KernelLearner
-from streamsvm.learners.bases.linear_learner import LinearLearner
+from streamsvm.learners.bases.kernel import kernel_learner
+from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+from streamsvm.learners.bases.linear import linear_learner
+from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files import codec
 from streamsvm.support.interruptions import append_result

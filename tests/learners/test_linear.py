@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC
 
 from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier, TrackingMonitor, load
 from streamsvm.errors import FeatureError, LabelError, ParameterError
-from streamsvm.learners.bases import rate_search
+from streamsvm.learners.bases.linear import rate_search
 from streamsvm.model_files import codec
 from streamsvm.native_events import is_on
 from streamsvm.solvers.linear import sgd

@@ -8,7 +8,13 @@ import pytest
 import streamsvm
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier
 from streamsvm.errors import ModelFileError
-from streamsvm.learners.bases.feature_scales import HIGH, LOW, NO_LIMIT, FeatureScales, limits_of
+from streamsvm.learners.bases.kernel.feature_scales import (
+    HIGH,
+    LOW,
+    NO_LIMIT,
+    FeatureScales,
+    limits_of,
+)
 from streamsvm.support.feature_statistics import VARIANCE
 from tests.learners.test_all_learners import content
 from tests.learners.test_trial import learnt

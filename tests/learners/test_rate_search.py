@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm._compile import address_of, compiled
-from streamsvm.learners.bases.rate_search import RateSearchRows
+from streamsvm.learners.bases.linear.rate_search import RateSearchRows
 from streamsvm.native_events.event_block import keep, room_of
 from streamsvm.support.rows import SparseRows, cut, dense, sparse
 

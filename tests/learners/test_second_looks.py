@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import streamsvm
 from streamsvm import LASVMClassifier, kernels
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases import reserve as reserves
-from streamsvm.learners.bases import second_looks
-from streamsvm.learners.bases.reserve import FACTS, STRETCHES, Reserve
+from streamsvm.learners.bases.kernel import reserve as reserves
+from streamsvm.learners.bases.kernel import second_looks
+from streamsvm.learners.bases.kernel.reserve import FACTS, STRETCHES, Reserve
 from streamsvm.support.rows import dense, sparse, taken
 from tests.learners.test_lasvm import optimum, rows
 from tests.reference.slow_lasvm import SlowLASVM

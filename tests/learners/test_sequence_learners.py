@@ -11,7 +11,7 @@ import pytest
 import streamsvm
 from streamsvm import Chain, LaRankSequenceLabeler, SequencePA, SequencePerceptron
 from streamsvm.errors import FeatureError, LabelError, ModelFileError, ParameterError
-from streamsvm.learners.bases import sequence_learner
+from streamsvm.learners.bases.sequence import sequence_learner
 from streamsvm.solvers.sequences import exact, greedy, sentence_patterns, token_patterns
 from streamsvm.solvers.sequences.worst_labels import new_scratch
 from streamsvm.structured import vocabulary

@@ -26,7 +26,7 @@ from streamsvm import (
     native_events,
 )
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases import linear_native
+from streamsvm.learners.bases.linear import linear_native
 from streamsvm.run.runner import Run
 from tests.learners.test_lasvm import events, rows
 

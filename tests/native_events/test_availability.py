@@ -8,7 +8,7 @@ import pytest
 
 from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier, native_events
 from streamsvm.errors import StaleAddressError
-from streamsvm.learners.bases import linear_native
+from streamsvm.learners.bases.linear import linear_native
 from streamsvm.native_events import availability
 from streamsvm.native_events import linear_events as fields
 from tests.safety.programs import run

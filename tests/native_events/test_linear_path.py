@@ -18,7 +18,7 @@ import scipy.sparse
 
 from streamsvm import LaRankClassifier, SGDQNClassifier, SVMSGDClassifier
 from streamsvm.errors import FeatureError
-from streamsvm.learners.bases import linear_native
+from streamsvm.learners.bases.linear import linear_native
 from streamsvm.native_events.event_reader import LONGEST
 from streamsvm.solvers.linear import state as linear_state
 from streamsvm.solvers.linear.state import T

@@ -7,7 +7,7 @@ import pytest
 from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier
 from streamsvm._compile import address_of, compiled
 from streamsvm.errors import ModelBusyError, StreamSVMError
-from streamsvm.learners.bases.rate_search import RateSearchRows
+from streamsvm.learners.bases.linear.rate_search import RateSearchRows
 from streamsvm.native_events import availability
 from streamsvm.native_events.event_block import COUNT, STOP, keep
 from streamsvm.preprocessing import standard_scaler

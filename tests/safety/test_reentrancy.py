@@ -15,7 +15,7 @@ from streamsvm import (
     kernels,
 )
 from streamsvm.errors import ModelBusyError
-from streamsvm.learners.bases import linear_classes, linear_native
+from streamsvm.learners.bases.linear import linear_classes, linear_learner, linear_native
 from streamsvm.native_events import is_on
 from streamsvm.native_events.scaler_path import ScalerFastPath
 from tests.safety.programs import run
@@ -253,8 +253,10 @@ def test_a_scaler_that_learns_between_two_steps_of_binding(monkeypatch):
 
 @pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
 @pytest.mark.parametrize("t0", [None, 10.0])
-@pytest.mark.parametrize("place", ["state_of", "spread_to"])
-def test_an_interruption_while_a_third_class_comes(monkeypatch, cls, t0, place):
+@pytest.mark.parametrize(
+    ("module", "place"), [(linear_classes, "state_of"), (linear_learner, "spread_to")]
+)
+def test_an_interruption_while_a_third_class_comes(monkeypatch, cls, t0, module, place):
     """Labels, outputs and first rows are the old ones or the new ones."""
     events = [({"a": float(i % 7) - 3.0, "b": 1.0}, "pq"[i % 7 > 3]) for i in range(40)]
     models = [cls(t0=t0) for _ in range(2)]
@@ -268,7 +270,7 @@ def test_an_interruption_while_a_third_class_comes(monkeypatch, cls, t0, place):
 
     before = models[0].decision_function_one(x), models[0].weights, models[0].intercept
     with monkeypatch.context() as patch:
-        patch.setattr(linear_classes, place, interrupted)
+        patch.setattr(module, place, interrupted)
         with pytest.raises(KeyboardInterrupt):
             models[0].learn_one(x, "third")
     assert (models[0].decision_function_one(x), models[0].weights, models[0].intercept) == before

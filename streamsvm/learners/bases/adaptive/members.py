@@ -13,8 +13,8 @@ import numpy as np
 
 from streamsvm import kernels
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases import rescaling
 from streamsvm.learners.bases.kept_examples import Examples
+from streamsvm.learners.bases.kernel import rescaling
 from streamsvm.learners.larank import LaRankClassifier
 from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.support.rows import Rows, shape, sparse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamsvm.learners.bases.rate_search import RateSearchRows
+from streamsvm.learners.bases.linear.rate_search import RateSearchRows
 from streamsvm.model_files.codec import Content
 from streamsvm.model_files.json_values import checked
 from streamsvm.support.declaration import NamedArrays, Range, as_float

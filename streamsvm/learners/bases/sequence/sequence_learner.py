@@ -12,13 +12,13 @@ from river import base
 from streamsvm._compiling import working_time
 from streamsvm._parameter_checks import check_class_weight, check_size, weights_of
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases.sequence_batches import (
+from streamsvm.learners.bases.sequence.sequence_batches import (
     columns_like,
     label_lists,
     read_labels,
     sentences_in,
 )
-from streamsvm.learners.bases.sequence_monitoring import bytes_of, tell_of
+from streamsvm.learners.bases.sequence.sequence_monitoring import bytes_of, tell_of
 from streamsvm.learners.bases.training_observer import TrainingObserver
 from streamsvm.model_files import container
 from streamsvm.solvers.sequences.inference import Batch, Exact, Greedy

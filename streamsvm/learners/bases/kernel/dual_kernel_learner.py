@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases.kernel_learner import KernelLearner
+from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.solvers.gap import KeptGap
 
 

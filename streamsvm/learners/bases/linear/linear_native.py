@@ -11,9 +11,9 @@ import numpy as np
 from streamsvm._compiling import working_time
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
-from streamsvm.learners.bases import rate_search
 from streamsvm.learners.bases.event_path import Bound
-from streamsvm.learners.bases.rate_search import RateSearchRows
+from streamsvm.learners.bases.linear import rate_search
+from streamsvm.learners.bases.linear.rate_search import RateSearchRows
 from streamsvm.learners.bases.training_observer import TrainingObserver, tell
 from streamsvm.native_events import availability
 from streamsvm.native_events.event_reader import LONGEST

@@ -11,7 +11,7 @@ import numpy as np
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_seed, check_size
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases.primal_kernel_learner import PrimalKernelLearner
+from streamsvm.learners.bases.kernel.primal_kernel_learner import PrimalKernelLearner
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers import bounds
 from streamsvm.solvers.bounds import UNBOUNDED, Budget

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamsvm.learners.bases import members
+from streamsvm.learners.bases.adaptive import members
 from streamsvm.solvers.adaptive import step
 from streamsvm.solvers.adaptive.state import IN_USE
 

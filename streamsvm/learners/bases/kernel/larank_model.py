@@ -8,11 +8,11 @@ import numpy as np
 
 from streamsvm.labels import outputs
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases.bounds import covered_by
-from streamsvm.learners.bases.reserve_learner import ReserveLearner
-from streamsvm.learners.bases.second_looks import SecondLooks
-from streamsvm.learners.bases.second_looks_of_larank import SecondLooksOfLaRank
-from streamsvm.learners.bases.support_vectors import SupportPatterns, as_matrix
+from streamsvm.learners.bases.kernel.bounds import covered_by
+from streamsvm.learners.bases.kernel.reserve_learner import ReserveLearner
+from streamsvm.learners.bases.kernel.second_looks import SecondLooks
+from streamsvm.learners.bases.kernel.second_looks_of_larank import SecondLooksOfLaRank
+from streamsvm.learners.bases.kernel.support_vectors import SupportPatterns, as_matrix
 from streamsvm.monitor.certificate import Certificate, Looks, papers_bound
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.larank import events as events  # registers the solver

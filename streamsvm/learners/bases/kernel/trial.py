@@ -26,10 +26,11 @@ from streamsvm._parameter_checks import check_positive
 from streamsvm.errors import ParameterError
 from streamsvm.labels import outputs
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases import auto_gamma, label_runs
-from streamsvm.learners.bases.feature_scales import FeatureScales
+from streamsvm.learners.bases import label_runs
 from streamsvm.learners.bases.kept_examples import NUMBER, KeptExamples
-from streamsvm.learners.bases.progressive_errors import ProgressiveErrors
+from streamsvm.learners.bases.kernel import auto_gamma
+from streamsvm.learners.bases.kernel.feature_scales import FeatureScales
+from streamsvm.learners.bases.kernel.progressive_errors import ProgressiveErrors
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support.declaration import Field, NamedArrays, Range, as_float, as_int
 from streamsvm.support.rows import cut, shape, sparse

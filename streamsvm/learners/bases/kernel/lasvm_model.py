@@ -13,15 +13,14 @@ import numpy as np
 
 from streamsvm.features.names import Name
 from streamsvm.labels import outputs
-from streamsvm.labels.growing_labels import GrowingLabels
+from streamsvm.labels.growing_labels import GrowingLabels, spread_to
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases import linear_classes
-from streamsvm.learners.bases.bounds import covered_by
 from streamsvm.learners.bases.event_path import EventPath
-from streamsvm.learners.bases.reserve_learner import ReserveLearner
-from streamsvm.learners.bases.second_looks import SecondLooks
-from streamsvm.learners.bases.second_looks_of_classes import SecondLooksOfClasses
-from streamsvm.learners.bases.support_vectors import ProblemVectors, as_matrix
+from streamsvm.learners.bases.kernel.bounds import covered_by
+from streamsvm.learners.bases.kernel.reserve_learner import ReserveLearner
+from streamsvm.learners.bases.kernel.second_looks import SecondLooks
+from streamsvm.learners.bases.kernel.second_looks_of_classes import SecondLooksOfClasses
+from streamsvm.learners.bases.kernel.support_vectors import ProblemVectors, as_matrix
 from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.lasvm import boxes
@@ -133,7 +132,7 @@ class LASVMModel(ReserveLearner):
             changed, change = self._with_signs_exchanged()
             new |= changed
         elif k == 3:
-            change = linear_classes.spread_to(labels)
+            change = spread_to(labels)
             new |= {"_calibration": np.zeros(0), "_counts": np.zeros(3)}
             positive = labels.seen.index(labels.positive)
             new["_counts"][[1 - positive, positive]] = self._counts

@@ -13,14 +13,14 @@ from streamsvm.errors import ParameterError
 from streamsvm.features import density
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
-from streamsvm.labels.growing_labels import GrowingLabels
+from streamsvm.labels.growing_labels import GrowingLabels, spread_to
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases import linear_classes, linear_native, rate_search
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.late_rows import LateRows, row_after, rows_where
-from streamsvm.learners.bases.linear_model import FEWEST_SPARSE, LinearModel
-from streamsvm.learners.bases.linear_native import BindingPace
-from streamsvm.learners.bases.rate_search import RateSearchRows
+from streamsvm.learners.bases.linear import linear_classes, linear_native, rate_search
+from streamsvm.learners.bases.linear.linear_model import FEWEST_SPARSE, LinearModel
+from streamsvm.learners.bases.linear.linear_native import BindingPace
+from streamsvm.learners.bases.linear.rate_search import RateSearchRows
 from streamsvm.native_events import availability
 from streamsvm.native_events.fast_path import Generation
 from streamsvm.native_events.linear_path import NoFastPath
@@ -103,7 +103,7 @@ class LinearLearner(LinearModel):
         change: Callable[[np.ndarray], np.ndarray] | None = None
         new: dict[str, Any] = {"_labels": labels}
         if labels.add(label):
-            change = np.negative if labels.is_binary else linear_classes.spread_to(labels)
+            change = np.negative if labels.is_binary else spread_to(labels)
             if not labels.is_binary:
                 new["_calibration"] = new_temperature()
         if change is not None and self._rate_search_rows is not None:

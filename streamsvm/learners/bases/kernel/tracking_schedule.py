@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_number, check_positive, check_size
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases.bounds import policy_of
+from streamsvm.learners.bases.kernel.bounds import policy_of
 from streamsvm.monitor.certificate import steps_for
 from streamsvm.solvers.bounds import Reservoir, bounds_of
 from streamsvm.solvers.tracking import step as tracking

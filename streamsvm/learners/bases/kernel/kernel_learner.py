@@ -17,10 +17,10 @@ from streamsvm.errors import FeatureError
 from streamsvm.features import density
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases import auto_gamma, kernel_batches, rescaling, threads, trial
 from streamsvm.learners.bases.event_path import Bound, EventPath
-from streamsvm.learners.bases.feature_scales import FeatureScales, stride
-from streamsvm.learners.bases.kernel_inspection import KernelInspection
+from streamsvm.learners.bases.kernel import auto_gamma, kernel_batches, rescaling, threads, trial
+from streamsvm.learners.bases.kernel.feature_scales import FeatureScales, stride
+from streamsvm.learners.bases.kernel.kernel_inspection import KernelInspection
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.support import kernel_diagonal, states, stores

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamsvm.learners.bases import members
+from streamsvm.learners.bases.adaptive import members
 from streamsvm.model_files import codec
 from streamsvm.support.declaration import NamedArrays
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.learners.bases.sequence_learner import SequenceLearner
+from streamsvm.learners.bases.sequence.sequence_learner import SequenceLearner
 from streamsvm.model_files.codec import Content
 from streamsvm.model_files.json_values import as_json, distinct
 from streamsvm.solvers.sequences import kernel_tokens, sentence_patterns, token_patterns

@@ -12,7 +12,7 @@ from streamsvm.features import frames
 from streamsvm.labels import outputs
 from streamsvm.labels.class_labels import check_present
 from streamsvm.learners.bases.learner import Learner
-from streamsvm.learners.bases.rate_search import RateSearchRows
+from streamsvm.learners.bases.linear.rate_search import RateSearchRows
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.native_events.fast_path import Generation
 from streamsvm.native_events.linear_path import NoFastPath

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.learners.bases import kernel_batches
-from streamsvm.learners.bases.second_looks import SecondLooks
+from streamsvm.learners.bases.kernel import kernel_batches
+from streamsvm.learners.bases.kernel.second_looks import SecondLooks
 from streamsvm.solvers.larank.state import new_state
 from streamsvm.support import stores
 from streamsvm.support.rows import Rows

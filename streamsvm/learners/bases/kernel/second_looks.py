@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.learners.bases import kernel_batches
+from streamsvm.learners.bases.kernel import kernel_batches
 from streamsvm.support import stores
 from streamsvm.support.rows import Rows, SparseRows, sparse, taken
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from streamsvm.learners.bases import members
+from streamsvm.learners.bases.adaptive import members
 from streamsvm.learners.bases.kept_examples import Examples
 from streamsvm.solvers.adaptive.state import IN_USE
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.learners.bases.second_looks import SecondLooks, some_rows
+from streamsvm.learners.bases.kernel.second_looks import SecondLooks, some_rows
 from streamsvm.solvers.lasvm_pairs.problems import NONE, REST, members_of
 from streamsvm.solvers.lasvm_pairs.state import BLOCK, new_state
 from streamsvm.support import stores

@@ -1,12 +1,8 @@
-"""Changes of the weights and signs of a linear learner when a new class appears."""
+"""Changes of the weights of a linear learner when a new class appears."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import numpy as np
-
-from streamsvm.labels.growing_labels import GrowingLabels
+from streamsvm.labels.growing_labels import GrowingLabels, pair_of
 from streamsvm.solvers.linear import state as linear_state
 from streamsvm.solvers.linear.state import AVERAGE_BIAS, BIAS, LinearState
 
@@ -49,30 +45,8 @@ def state_of(
     if len(info) > 1:
         return linear_state.grown(state, outputs, room, second)
     state = linear_state.new_state(outputs, room, second)
-    for output, sign in zip(_pair_of(labels), (1.0, -1.0), strict=True):
+    for output, sign in zip(pair_of(labels), (1.0, -1.0), strict=True):
         state.weights[output], state.info[output] = weights[0], info[0]
         state.weights[output, signed] *= sign
         state.info[output, [BIAS, AVERAGE_BIAS]] *= sign
     return state
-
-
-def spread_to(labels: GrowingLabels) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a function that converts signs of two classes into indices of three or more classes.
-
-    Parameters
-    ----------
-    labels
-        All labels, of which the first two are those of the signs.
-
-    Returns
-    -------
-    The function, of float64 (n,).
-
-    """
-    positive, negative = _pair_of(labels)
-    return lambda signs: np.where(signs > 0.0, float(positive), float(negative))
-
-
-def _pair_of(labels: GrowingLabels) -> tuple[int, int]:
-    """Return the indices of the first two labels, the positive one first."""
-    return labels.seen.index(labels.positive), labels.seen.index(labels.negative)

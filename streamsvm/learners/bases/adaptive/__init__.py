@@ -1,0 +1,1 @@
+"""The models of `AdaptiveSVMClassifier`: how they begin, learn, sleep and begin anew."""

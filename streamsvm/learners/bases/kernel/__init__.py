@@ -1,0 +1,1 @@
+"""What kernel learners share: kernel, scale and width, batches, the reserve."""

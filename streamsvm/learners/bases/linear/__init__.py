@@ -1,0 +1,1 @@
+"""What linear learners share: weights, rate, classes."""
