@@ -16,11 +16,11 @@ from connectors.errors import (
     SourceError,
     SourceNotFoundError,
 )
-from connectors.kafka import KafkaSource
+from connectors.kafka.kafka_source import KafkaSource
+from connectors.kafka.sentence_messages import KafkaSentenceSource
 from connectors.memory import MemorySource
 from connectors.one_hot import one_hot
 from connectors.parquet import ParquetSource
-from connectors.sentence_messages import KafkaSentenceSource
 from connectors.sentences import SentenceSource
 from connectors.simulated import SimulatedStream
 from connectors.source import Batch, Event, Position, Reject, Source, TimedSource

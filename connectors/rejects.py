@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from connectors.messages import Message
+from connectors.kafka.messages import Message
 from connectors.payloads import PayloadError
 from connectors.source import Position, Reject
 

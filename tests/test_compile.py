@@ -21,7 +21,7 @@ PROGRAM = """
 import numpy as np
 from streamsvm import kernels
 from streamsvm.support import dense_store
-from streamsvm.support.kernel_values import kernel_values
+from streamsvm.support.kernel_rows.kernel_values import kernel_values
 store = dense_store.new_store(1, 2)
 x = np.array([[2.0, 1.0]], np.float32)
 dense_store.put(store, 0, x[0])
@@ -85,7 +85,7 @@ STAMPS = """
 from streamsvm import _compile
 from streamsvm.solvers.lasvm import extremes, step
 from streamsvm.solvers.tracking import step as tracking
-from streamsvm.support import kernel_values
+from streamsvm.support.kernel_rows import kernel_values
 for module, name in (
     (extremes, "update_gradient"),
     (step, "learn_rows"),

@@ -11,9 +11,9 @@ from typing import Any
 
 from connectors.dead_letters import LetterTopic
 from connectors.errors import SourceError
-from connectors.kafka import KafkaSource
+from connectors.kafka.kafka_source import KafkaSource
+from connectors.kafka.reachable import check_reachable
 from connectors.payloads import avro, flatten
-from connectors.reachable import check_reachable
 from streamsvm.cli.late import add_late_options, late_labels_of
 from streamsvm.cli.learners import add_learner_options
 from streamsvm.cli.outputs import check_outputs

@@ -22,7 +22,7 @@ from streamsvm._compile import chosen_by, compiled
 from streamsvm.kernels import product_of
 from streamsvm.kernels.registry import value_of_product
 from streamsvm.support.draws import uniform
-from streamsvm.support.kernel_diagonal import LARGEST_DIAGONAL
+from streamsvm.support.kernel_rows.kernel_diagonal import LARGEST_DIAGONAL
 
 _TILE = 8
 """So many rows of a batch are mapped together."""

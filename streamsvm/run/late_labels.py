@@ -44,7 +44,7 @@ class LateLabels:
         How long after its event a label comes: a number of rows (with `moment`: of seconds), at
         least 0; a timedelta; or a function of the event. None: nothing is simulated; the source
         gives labels apart from events, and they are matched by key (see
-        `connectors.kafka.KafkaSource`).
+        `connectors.kafka.kafka_source.KafkaSource`).
     moment
         How time is measured: None, by row number; ``"timestamp"``, by the source's timestamps in
         seconds; or the name of a feature that holds a time.

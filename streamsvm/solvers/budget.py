@@ -26,10 +26,11 @@ import numpy as np
 from streamsvm._compile import compiled
 from streamsvm.solvers.bounds import MERGE, PROJECT, REMOVE, SMALLEST
 from streamsvm.solvers.tracking.state import add_scaled, enter, leave, shift
-from streamsvm.support import fresh_block, row_cache, stores
+from streamsvm.support import stores
 from streamsvm.support.draws import below
-from streamsvm.support.kernel_diagonal import own_value
-from streamsvm.support.kernel_values import expansion
+from streamsvm.support.kernel_rows import fresh_block, row_cache
+from streamsvm.support.kernel_rows.kernel_diagonal import own_value
+from streamsvm.support.kernel_rows.kernel_values import expansion
 from streamsvm.support.looks import note_box
 
 CANDIDATES = 4

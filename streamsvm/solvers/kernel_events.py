@@ -10,8 +10,8 @@ import numpy as np
 
 from streamsvm._compile import compiled
 from streamsvm.solvers.registry import call_learn_rows
-from streamsvm.support.fresh_block import reuse_values
-from streamsvm.support.kernel_diagonal import diagonal_of_event
+from streamsvm.support.kernel_rows.fresh_block import reuse_values
+from streamsvm.support.kernel_rows.kernel_diagonal import diagonal_of_event
 
 
 @compiled

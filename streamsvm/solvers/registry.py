@@ -13,8 +13,8 @@ import numpy as np
 from numba import typeof, types
 
 from streamsvm._compile import JIT, chosen_by, register_source
-from streamsvm.support.bound_kernels import DENSE_ROWS, SPARSE_ROWS
-from streamsvm.support.code_addresses import address_of_code, caller_of
+from streamsvm.support.kernel_rows.bound_kernels import DENSE_ROWS, SPARSE_ROWS
+from streamsvm.support.kernel_rows.code_addresses import address_of_code, caller_of
 
 USES = "solvers/*/*.py"
 """Files whose functions are called from here: an edit of one recompiles what calls them."""

@@ -9,7 +9,7 @@ import numpy as np
 from streamsvm._compile import chosen_by, compiled
 from streamsvm.kernels import product_of
 from streamsvm.kernels.registry import value_of_vectors
-from streamsvm.support.kernel_values import apply_kernel
+from streamsvm.support.kernel_rows.kernel_values import apply_kernel
 from streamsvm.support.sparse_store import MOST_COLUMNS
 from streamsvm.support.sparse_tile import products
 from streamsvm.support.tiles import PANEL

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.support import fresh_block, row_cache, row_store, sparse_store, stores
+from streamsvm.support import row_store, sparse_store, stores
 from streamsvm.support.declaration import Sizes
-from streamsvm.support.row_cache import RowCache
+from streamsvm.support.kernel_rows import fresh_block, row_cache
+from streamsvm.support.kernel_rows.row_cache import RowCache
 from streamsvm.support.row_store import RowStore
 from streamsvm.support.sparse_store import SparseStore
 

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.support import row_cache, sparse_store, stores
+from streamsvm.support import sparse_store, stores
 from streamsvm.support.declaration import Check, Field, Record, Sizes
 from streamsvm.support.draws import new_draws
-from streamsvm.support.row_cache import RowCache
+from streamsvm.support.kernel_rows import row_cache
+from streamsvm.support.kernel_rows.row_cache import RowCache
 from streamsvm.support.sparse_store import SparseStore
 from streamsvm.support.state_parts import Part, grown_store
 from streamsvm.support.tiles import PANEL

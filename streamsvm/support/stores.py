@@ -10,9 +10,15 @@ from typing import Any
 import numpy as np
 
 from streamsvm._compile import chosen_by, compiled
-from streamsvm.support import dense_store, kernel_values, row_store, sparse_store, sparse_values
-from streamsvm.support.bound_kernels import DenseKernel, SparseKernel, values_dense, values_sparse
+from streamsvm.support import dense_store, row_store, sparse_store, sparse_values
 from streamsvm.support.dense_store import DenseStore
+from streamsvm.support.kernel_rows import kernel_values
+from streamsvm.support.kernel_rows.bound_kernels import (
+    DenseKernel,
+    SparseKernel,
+    values_dense,
+    values_sparse,
+)
 from streamsvm.support.member_store import MemberKernel, MemberStore
 from streamsvm.support.row_store import RowStore
 from streamsvm.support.rows import Rows, SparseRows, sparse

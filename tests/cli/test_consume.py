@@ -209,7 +209,7 @@ def test_a_broker_that_does_not_answer_is_said_in_one_sentence(quiet):
 
 
 def test_reaching_a_broker_has_a_limit_and_says_who_refuses(cluster):
-    from connectors.reachable import check_reachable
+    from connectors.kafka.reachable import check_reachable
 
     class Refusing:
         def list_topics(self, timeout):

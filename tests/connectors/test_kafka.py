@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.errors import SnapshotError, SourceError
-from connectors.kafka import KafkaSource
-from connectors.messages import Message
+from connectors.kafka.kafka_source import KafkaSource
+from connectors.kafka.messages import Message
 from connectors.payloads import avro, flatten, name_of
 
 
@@ -182,7 +182,7 @@ def test_every_client_gives_the_same_events():
 
 
 def test_timestamps():
-    from connectors.messages import message_of
+    from connectors.kafka.messages import message_of
 
     assert message_of(MethodMessage(0, 1, b"")).seconds == 2.5
     assert message_of(MethodMessage(0, 1, b"", timestamp=(0, -1))).seconds is None

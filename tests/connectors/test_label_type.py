@@ -5,7 +5,7 @@ import json
 import pytest
 
 from connectors import KafkaSource
-from connectors.messages import Message
+from connectors.kafka.messages import Message
 from streamsvm import LASVMClassifier
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from connectors import KafkaSource, LetterTopic, SourceError
-from connectors.messages import Message
+from connectors.kafka.messages import Message
 from streamsvm import LASVMClassifier
 from streamsvm.errors import BadEventError, LabelError, ParameterError
 from streamsvm.run.bad_events import BadEvents

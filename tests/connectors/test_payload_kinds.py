@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from connectors import KafkaSource, MemorySource
-from connectors.messages import Message
+from connectors.kafka.messages import Message
 from streamsvm import LASVMClassifier, StandardScaler
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint

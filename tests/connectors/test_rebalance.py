@@ -13,8 +13,8 @@ pytest.importorskip("confluent_kafka", reason="pip install confluent-kafka")
 
 import streamsvm
 from connectors import KafkaSource, SourceError
-from connectors.messages import Message
-from connectors.rebalance import Handover, listener_of
+from connectors.kafka.messages import Message
+from connectors.kafka.rebalance import Handover, listener_of
 from streamsvm.model_files import container as model_file
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run

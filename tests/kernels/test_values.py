@@ -11,7 +11,7 @@ from streamsvm import kernels
 from streamsvm.errors import ParameterError
 from streamsvm.kernels.exponential import exp_float32
 from streamsvm.support import dense_store
-from streamsvm.support.kernel_values import kernel_values
+from streamsvm.support.kernel_rows.kernel_values import kernel_values
 
 KERNELS = [
     kernels.Linear(),

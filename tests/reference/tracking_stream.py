@@ -11,9 +11,9 @@ from streamsvm.solvers.bounds import Unbounded, Window
 from streamsvm.solvers.tracking import state as tracking_state
 from streamsvm.solvers.tracking import step as tracking
 from streamsvm.support import states
-from streamsvm.support.bound_kernels import bound
 from streamsvm.support.dense_store import rows_of
-from streamsvm.support.kernel_diagonal import diagonal_of
+from streamsvm.support.kernel_rows.bound_kernels import bound
+from streamsvm.support.kernel_rows.kernel_diagonal import diagonal_of
 from tests.kernels.test_values import values
 
 PLAIN = tracking.Schedule(

@@ -48,7 +48,7 @@ def test_rebalances(caplog):
     list(source.batches())
     source._revoked(consumer, [Partition("t", 1)])
     source._lost(consumer, [Partition("t", 0)])
-    assert lines(caplog, "connectors.kafka")[-3:] == [
+    assert lines(caplog, "connectors.kafka.kafka_source")[-3:] == [
         ("INFO", "orders: partitions assigned: t[0] at 7, t[1] at its start"),
         ("INFO", "orders: partitions revoked: t[1] at its start"),
         ("WARNING", "orders: partitions lost: t[0] at 7"),
@@ -76,7 +76,7 @@ from streamsvm.run.bad_events import BadEvents
 clock.miss(None)
 event = next(MemorySource([({"a": 1.0}, True)]).events())
 BadEvents("skip").take(event, "kind", "reason")
-logging.getLogger("connectors.kafka").warning("lost")
+logging.getLogger("connectors.kafka.kafka_source").warning("lost")
 """
 
 
@@ -89,7 +89,7 @@ def test_nothing_is_printed_by_default(argument):
     expected = [
         "WARNING:streamsvm._compiling:compiling for this machine",
         "WARNING:streamsvm.run.bad_events:row 0 cannot be used (kind): reason",
-        "WARNING:connectors.kafka:lost",
+        "WARNING:connectors.kafka.kafka_source:lost",
     ]
     found = done.stderr.splitlines()
     assert len(found) == (3 if argument else 0)

@@ -13,7 +13,7 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from connectors import KafkaSource
-from connectors.messages import Message
+from connectors.kafka.messages import Message
 from connectors.payloads import avro
 from streamsvm import (
     LaRankClassifier,

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from connectors import KafkaSource
-from connectors.messages import Message
+from connectors.kafka.messages import Message
 from streamsvm import LASVMClassifier
 from streamsvm.errors import CheckpointError
 from streamsvm.model_files import container as model_file

@@ -14,9 +14,10 @@ from numba.core.errors import TypingError
 from streamsvm import LASVMClassifier, kernels
 from streamsvm._compile import JIT, compiled
 from streamsvm.errors import ParameterError
-from streamsvm.support import bound_kernels, stores
-from streamsvm.support.bound_kernels import DenseKernel, SparseKernel, bound
-from streamsvm.support.code_addresses import address_of_code, caller_of
+from streamsvm.support import stores
+from streamsvm.support.kernel_rows import bound_kernels
+from streamsvm.support.kernel_rows.bound_kernels import DenseKernel, SparseKernel, bound
+from streamsvm.support.kernel_rows.code_addresses import address_of_code, caller_of
 from streamsvm.support.rows import sparse
 from tests.kernels.test_values import KERNELS, Cosine, Manhattan, Quadratic
 
@@ -144,7 +145,7 @@ def test_a_later_process_compiles_nothing(tmp_path):
 import numpy as np
 from streamsvm import _compiling, kernels
 from streamsvm.support import stores
-from streamsvm.support.bound_kernels import bound
+from streamsvm.support.kernel_rows.bound_kernels import bound
 made = []
 _compiling.watchers.append(made.append)
 store = stores.new_store(3, 2, False)

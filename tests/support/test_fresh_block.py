@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm import kernels
-from streamsvm.support import dense_store, fresh_block
-from streamsvm.support.bound_kernels import bound
-from streamsvm.support.fresh_block import BLOCK, FOREIGN
-from streamsvm.support.kernel_values import kernel_values
+from streamsvm.support import dense_store
+from streamsvm.support.kernel_rows import fresh_block
+from streamsvm.support.kernel_rows.bound_kernels import bound
+from streamsvm.support.kernel_rows.fresh_block import BLOCK, FOREIGN
+from streamsvm.support.kernel_rows.kernel_values import kernel_values
 
 KERNELS = (kernels.Linear(), kernels.Polynomial(gamma=0.3), kernels.RBF(gamma=0.4))
 CAPACITY = 128

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from streamsvm import kernels
 from streamsvm.support import dense_store
-from streamsvm.support.kernel_values import kernel_values
+from streamsvm.support.kernel_rows.kernel_values import kernel_values
 from streamsvm.support.tiles import PANEL
 from tests.kernels.test_values import KERNELS, Cosine, Manhattan, Quadratic, expected, values
 

@@ -3,9 +3,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm import kernels
-from streamsvm.support import dense_store, row_cache
-from streamsvm.support.bound_kernels import bound
-from streamsvm.support.row_cache import NONE
+from streamsvm.support import dense_store
+from streamsvm.support.kernel_rows import row_cache
+from streamsvm.support.kernel_rows.bound_kernels import bound
+from streamsvm.support.kernel_rows.row_cache import NONE
 
 KERNEL = kernels.RBF(gamma=0.4)
 D = 3

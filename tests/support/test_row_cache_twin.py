@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm import kernels
-from streamsvm.support import dense_store, row_cache
-from streamsvm.support.bound_kernels import bound
-from streamsvm.support.kernel_values import kernel_values
-from streamsvm.support.row_cache import COMPUTED, EXTENDED, HITS, MISSES, NONE
+from streamsvm.support import dense_store
+from streamsvm.support.kernel_rows import row_cache
+from streamsvm.support.kernel_rows.bound_kernels import bound
+from streamsvm.support.kernel_rows.kernel_values import kernel_values
+from streamsvm.support.kernel_rows.row_cache import COMPUTED, EXTENDED, HITS, MISSES, NONE
 from tests.reference.slow_row_cache import SlowRowCache
 
 D = 3

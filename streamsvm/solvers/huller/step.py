@@ -26,9 +26,10 @@ import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_leaf
 from streamsvm.solvers.huller.state import margin_of, products, slot_of
-from streamsvm.support import active_set, fresh_block, row_cache, stores
+from streamsvm.support import active_set, stores
 from streamsvm.support.draws import below
-from streamsvm.support.fresh_block import BLOCK, fill_part
+from streamsvm.support.kernel_rows import fresh_block, row_cache
+from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_part
 from streamsvm.support.rows import count, part, width
 
 SEEDS = 5

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_within
-from streamsvm.support import looks, row_cache, states, stores
+from streamsvm.support import looks, states, stores
 from streamsvm.support.declaration import (
     NOT_NEGATIVE,
     Field,
@@ -22,7 +22,8 @@ from streamsvm.support.declaration import (
     index_of,
 )
 from streamsvm.support.draws import new_draws
-from streamsvm.support.row_cache import RowCache
+from streamsvm.support.kernel_rows import row_cache
+from streamsvm.support.kernel_rows.row_cache import RowCache
 from streamsvm.support.state_parts import CACHE, STORE
 from streamsvm.support.states import declare
 from streamsvm.support.stores import Store

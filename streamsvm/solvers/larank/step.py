@@ -35,9 +35,9 @@ from streamsvm.solvers.tracking.state import add_scaled
 from streamsvm.support import stores
 from streamsvm.support.clock import cycles
 from streamsvm.support.draws import below, uniform
-from streamsvm.support.fresh_block import fill_part, squeezed
+from streamsvm.support.kernel_rows.fresh_block import fill_part, squeezed
+from streamsvm.support.kernel_rows.row_cache import fetch, keep, kernel_row
 from streamsvm.support.looks import note_box
-from streamsvm.support.row_cache import fetch, keep, kernel_row
 from streamsvm.support.rows import count, part, width
 
 OPTIMIZES = 10

@@ -17,8 +17,8 @@ from streamsvm._compile import compiled
 from streamsvm.solvers.larank.state import beta, set_beta
 from streamsvm.solvers.tracking.state import add_scaled
 from streamsvm.support.draws import below
+from streamsvm.support.kernel_rows.row_cache import kernel_row
 from streamsvm.support.looks import heavy_member, record
-from streamsvm.support.row_cache import kernel_row
 
 _LOOKS = 2
 """Looks after the steps of one example."""

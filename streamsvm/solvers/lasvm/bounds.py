@@ -20,9 +20,10 @@ from streamsvm.solvers.budget import CANDIDATES, pair_cost, weight_of
 from streamsvm.solvers.lasvm.extremes import update_gradient
 from streamsvm.solvers.lasvm.fading import RHO, errs_more, fade, note_error
 from streamsvm.solvers.lasvm.state import BLOCK, bias, refresh_extremes
-from streamsvm.support import row_cache, stores
-from streamsvm.support.kernel_diagonal import own_value
-from streamsvm.support.kernel_values import expansion
+from streamsvm.support import stores
+from streamsvm.support.kernel_rows import row_cache
+from streamsvm.support.kernel_rows.kernel_diagonal import own_value
+from streamsvm.support.kernel_rows.kernel_values import expansion
 from streamsvm.support.looks import note_box
 from streamsvm.support.rows import count, part, width
 

@@ -14,7 +14,7 @@ import numpy as np
 from streamsvm._compile import compiled
 from streamsvm.solvers.lasvm.extreme_lanes import LANES
 from streamsvm.solvers.lasvm.extremes import update_gradient
-from streamsvm.support import looks, row_cache, states, stores
+from streamsvm.support import looks, states, stores
 from streamsvm.support.declaration import (
     NOT_NEGATIVE,
     Field,
@@ -23,7 +23,8 @@ from streamsvm.support.declaration import (
     count_of,
     index_of,
 )
-from streamsvm.support.row_cache import RowCache
+from streamsvm.support.kernel_rows import row_cache
+from streamsvm.support.kernel_rows.row_cache import RowCache
 from streamsvm.support.state_parts import CACHE, STORE
 from streamsvm.support.states import declare
 from streamsvm.support.stores import Store

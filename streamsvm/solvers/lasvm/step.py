@@ -32,10 +32,10 @@ from streamsvm.solvers.lasvm.extremes import best_partner, update_gradient
 from streamsvm.solvers.lasvm.looks import look
 from streamsvm.solvers.lasvm.state import BLOCK, bias, refresh_extremes, squeeze
 from streamsvm.support import stores
-from streamsvm.support.fresh_block import fill_part, squeezed
-from streamsvm.support.kernel_values import expansion
+from streamsvm.support.kernel_rows.fresh_block import fill_part, squeezed
+from streamsvm.support.kernel_rows.kernel_values import expansion
+from streamsvm.support.kernel_rows.row_cache import free, keep, kernel_row
 from streamsvm.support.looks import note_box
-from streamsvm.support.row_cache import free, keep, kernel_row
 from streamsvm.support.rows import count, part, width
 
 SEEDS = 5

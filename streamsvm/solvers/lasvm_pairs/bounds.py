@@ -21,8 +21,8 @@ from streamsvm.solvers.bounds import MERGE, PROJECT, SMALLEST, Budget, Unbounded
 from streamsvm.solvers.lasvm.bounds import nearest, project, remove
 from streamsvm.solvers.lasvm_pairs.problems import NONE, bias_of, n_turns, problem_of_turn
 from streamsvm.solvers.lasvm_pairs.state import problem
+from streamsvm.support.kernel_rows.row_cache import kernel_row
 from streamsvm.support.member_store import MemberKernel
-from streamsvm.support.row_cache import kernel_row
 
 
 @compiled

@@ -14,14 +14,14 @@ import numpy as np
 from streamsvm._compile import compiled, compiled_within
 from streamsvm.solvers.lasvm.state import INFO
 from streamsvm.support.calibration import new_calibration
-from streamsvm.support.row_cache import (
+from streamsvm.support.kernel_rows.row_cache import (
     AT_ONCE,
     AT_ONCE_BYTES,
     MIN_LINES,
     RowCache,
     take_line,
 )
-from streamsvm.support.row_cache import (
+from streamsvm.support.kernel_rows.row_cache import (
     NONE as NONE,
 )
 from streamsvm.support.tiles import PANEL

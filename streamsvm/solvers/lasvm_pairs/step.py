@@ -27,8 +27,8 @@ from streamsvm.solvers.lasvm_pairs.scores import write_margins, write_scores
 from streamsvm.solvers.lasvm_pairs.state import BLOCK, problem, squeeze
 from streamsvm.support import stores
 from streamsvm.support.calibration import update_one
-from streamsvm.support.fresh_block import fill_part, squeezed
-from streamsvm.support.kernel_values import expansion
+from streamsvm.support.kernel_rows.fresh_block import fill_part, squeezed
+from streamsvm.support.kernel_rows.kernel_values import expansion
 from streamsvm.support.looks import note_box
 from streamsvm.support.member_store import MemberKernel
 from streamsvm.support.rows import count, part, width

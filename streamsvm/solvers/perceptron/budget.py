@@ -35,11 +35,12 @@ from streamsvm._compile import compiled
 from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, REMOVE, SMALLEST
 from streamsvm.solvers.budget import CANDIDATES, weight_of
 from streamsvm.solvers.perceptron.state import add_scaled, change, kernel_row_of, put
-from streamsvm.support import row_cache, stores
+from streamsvm.support import stores
 from streamsvm.support.draws import below
-from streamsvm.support.fresh_block import BLOCK
-from streamsvm.support.kernel_diagonal import own_value
-from streamsvm.support.kernel_values import expansion
+from streamsvm.support.kernel_rows import row_cache
+from streamsvm.support.kernel_rows.fresh_block import BLOCK
+from streamsvm.support.kernel_rows.kernel_diagonal import own_value
+from streamsvm.support.kernel_rows.kernel_values import expansion
 
 FORGET, RANDOM, BPA_S, PROJECT_PLUS = 5.0, 6.0, 7.0, 8.0
 """Policies beside those of `streamsvm.solvers.bounds`."""

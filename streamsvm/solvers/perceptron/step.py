@@ -60,10 +60,11 @@ from streamsvm.solvers.perceptron.state import (
     slot_of,
     solve,
 )
-from streamsvm.support import fresh_block, row_cache, stores
+from streamsvm.support import stores
 from streamsvm.support.averages import summed, voted
-from streamsvm.support.fresh_block import BLOCK, fill_part
-from streamsvm.support.kernel_values import expansion
+from streamsvm.support.kernel_rows import fresh_block, row_cache
+from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_part
+from streamsvm.support.kernel_rows.kernel_values import expansion
 from streamsvm.support.rows import count, part, width
 
 PERCEPTRON, PA, PA_I, PA_II, PEGASOS = 0.0, 1.0, 2.0, 3.0, 4.0

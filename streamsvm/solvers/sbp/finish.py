@@ -13,7 +13,8 @@ import numpy as np
 from streamsvm._compile import borrowed, compiled
 from streamsvm.solvers.sbp import step
 from streamsvm.solvers.sbp.state import BAND, LAST
-from streamsvm.support import row_cache, stores
+from streamsvm.support import stores
+from streamsvm.support.kernel_rows import row_cache
 
 AHEAD = 16
 """How many kernel rows are computed together."""

@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import compiled, compiled_leaf, compiled_within
-from streamsvm.support import active_set, row_cache, stores
+from streamsvm.support import active_set, stores
 from streamsvm.support.active_set import ActiveSet
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, Range, Record
-from streamsvm.support.fresh_block import FreshBlock
-from streamsvm.support.kernel_values import expansion
-from streamsvm.support.row_cache import RowCache
+from streamsvm.support.kernel_rows import row_cache
+from streamsvm.support.kernel_rows.fresh_block import FreshBlock
+from streamsvm.support.kernel_rows.kernel_values import expansion
+from streamsvm.support.kernel_rows.row_cache import RowCache
 from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
 from streamsvm.support.states import declare
 from streamsvm.support.stores import Store

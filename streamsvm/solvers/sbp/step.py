@@ -49,11 +49,12 @@ from streamsvm.solvers.sbp.state import (
     write_heights,
 )
 from streamsvm.solvers.sbp.water import bias_of, find_levels, level_of
-from streamsvm.support import active_set, fresh_block, row_cache, stores
+from streamsvm.support import active_set, stores
 from streamsvm.support.averages import summed
 from streamsvm.support.draws import below, uniform
-from streamsvm.support.fresh_block import BLOCK, fill_part
-from streamsvm.support.kernel_values import expansion
+from streamsvm.support.kernel_rows import fresh_block, row_cache
+from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_part
+from streamsvm.support.kernel_rows.kernel_values import expansion
 from streamsvm.support.rows import count, part, width
 
 NONE = active_set.NONE

@@ -10,7 +10,7 @@ from streamsvm.solvers.sequences import kernel_tokens
 from streamsvm.solvers.sequences.inference import Batch, Greedy, Keep, longest_of
 from streamsvm.solvers.sequences.kernel_tokens import KernelTokens
 from streamsvm.solvers.sequences.model import Model, Schedule
-from streamsvm.support.bound_kernels import bound
+from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.rows import SparseRows
 
 MOST_FEATURES = 4096

@@ -25,12 +25,13 @@ from streamsvm.solvers.sequences.model import (
     note_step,
 )
 from streamsvm.solvers.tracking.state import add_scaled
-from streamsvm.support import active_set, dense_store, row_cache, states, stores
+from streamsvm.support import active_set, dense_store, states, stores
 from streamsvm.support.active_set import ActiveSet
 from streamsvm.support.dense_store import DenseStore
 from streamsvm.support.draws import below
+from streamsvm.support.kernel_rows import row_cache
+from streamsvm.support.kernel_rows.row_cache import RowCache, kernel_row
 from streamsvm.support.looks import heavy_member
-from streamsvm.support.row_cache import RowCache, kernel_row
 
 _FEWEST = 64
 BLOCK = 64

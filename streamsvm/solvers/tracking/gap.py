@@ -13,7 +13,7 @@ from streamsvm._compile import compiled
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.tracking.linear import product, row_at
 from streamsvm.solvers.tracking.state import add_scaled
-from streamsvm.support.row_cache import kernel_row
+from streamsvm.support.kernel_rows.row_cache import kernel_row
 
 SAMPLED_MEMBERS = 4096
 """The gap of a linear model with more members than this is estimated on a sample of this size."""

@@ -39,10 +39,11 @@ from streamsvm.solvers.tracking.state import (
     slot_of,
     touch,
 )
-from streamsvm.support import active_set, fresh_block, looks, row_cache, stores
+from streamsvm.support import active_set, looks, stores
 from streamsvm.support.draws import below
-from streamsvm.support.fresh_block import BLOCK, fill_part
-from streamsvm.support.kernel_values import expansion
+from streamsvm.support.kernel_rows import fresh_block, row_cache
+from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_part
+from streamsvm.support.kernel_rows.kernel_values import expansion
 from streamsvm.support.rows import count, part, width
 
 _LOOKS = 8

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from connectors.messages import Message
+from connectors.kafka.messages import Message
 from connectors.payloads import avro, flatten
 from streamsvm import LASVMClassifier, SVMSGDClassifier
 from streamsvm.errors import BadEventError

@@ -13,7 +13,8 @@ import time
 import numpy as np
 
 from streamsvm import LASVMClassifier, kernels
-from streamsvm.support import kernel_values, stores
+from streamsvm.support import stores
+from streamsvm.support.kernel_rows import kernel_values
 from tests.benchmarks.peers import workloads
 
 _BLOCK = 64

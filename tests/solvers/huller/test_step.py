@@ -13,9 +13,9 @@ from streamsvm.solvers.huller import state as huller_state
 from streamsvm.solvers.huller import step
 from streamsvm.solvers.huller.state import HullerState
 from streamsvm.support import states, stores
-from streamsvm.support.bound_kernels import bound
 from streamsvm.support.draws import new_draws
-from streamsvm.support.kernel_diagonal import diagonal_of
+from streamsvm.support.kernel_rows.bound_kernels import bound
+from streamsvm.support.kernel_rows.kernel_diagonal import diagonal_of
 from streamsvm.support.rows import cut, sparse
 from tests.reference.slow_huller import SlowHuller
 

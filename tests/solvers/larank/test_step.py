@@ -16,8 +16,8 @@ from streamsvm.solvers.larank.gap import larank_gap
 from streamsvm.solvers.larank.state import coefficients
 from streamsvm.solvers.larank.uniform import block_step, shift_onto
 from streamsvm.support import states
-from streamsvm.support.bound_kernels import bound
 from streamsvm.support.draws import new_draws
+from streamsvm.support.kernel_rows.bound_kernels import bound
 from tests.golden.larank import theorem
 from tests.reference.slow_larank import SlowLaRank, batch_optimum, dual_of
 

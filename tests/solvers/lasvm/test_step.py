@@ -11,8 +11,8 @@ from streamsvm.solvers.lasvm import finish as lasvm_finish
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.support import states
-from streamsvm.support.bound_kernels import bound
 from streamsvm.support.dense_store import rows_of
+from streamsvm.support.kernel_rows.bound_kernels import bound
 from tests.kernels.test_values import expected, values
 from tests.reference.slow_lasvm import SlowLASVM
 

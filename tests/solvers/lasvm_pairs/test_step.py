@@ -9,8 +9,9 @@ from streamsvm.solvers.lasvm import state as two_state
 from streamsvm.solvers.lasvm import step as two_step
 from streamsvm.solvers.lasvm_pairs import classes, state, step
 from streamsvm.solvers.lasvm_pairs.problems import REST
-from streamsvm.support import row_cache, states
-from streamsvm.support.bound_kernels import bound
+from streamsvm.support import states
+from streamsvm.support.kernel_rows import row_cache
+from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.rows import sparse
 from tests.reference.slow_lasvm_pairs import SlowPairs
 

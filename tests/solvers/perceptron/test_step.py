@@ -13,8 +13,8 @@ from streamsvm.solvers.perceptron import budget, step
 from streamsvm.solvers.perceptron import state as perceptron_state
 from streamsvm.solvers.perceptron.state import PerceptronState
 from streamsvm.support import states, stores
-from streamsvm.support.bound_kernels import bound
 from streamsvm.support.draws import new_draws
+from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.rows import cut, sparse
 from tests.reference.slow_perceptron import SlowPerceptron
 

@@ -12,9 +12,9 @@ from streamsvm.solvers.sbp import finish, step
 from streamsvm.solvers.sbp import state as sbp_state
 from streamsvm.solvers.sbp.state import SBPState
 from streamsvm.support import states
-from streamsvm.support.bound_kernels import bound
 from streamsvm.support.draws import new_draws
-from streamsvm.support.kernel_diagonal import diagonal_of
+from streamsvm.support.kernel_rows.bound_kernels import bound
+from streamsvm.support.kernel_rows.kernel_diagonal import diagonal_of
 from streamsvm.support.rows import cut, sparse
 from tests.reference.slow_sbp import SlowSBP
 

@@ -11,7 +11,7 @@ from streamsvm.learners.bases.kernel import auto_gamma, threads
 from streamsvm.learners.bases.late_rows import row_after, rows_where
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support import states, stores
-from streamsvm.support.fresh_block import BLOCK, fill_block
+from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_block
 from streamsvm.support.rows import Rows, cut, shape, sparse
 from streamsvm.support.tiles import PANEL
 

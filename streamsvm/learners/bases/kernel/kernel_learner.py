@@ -23,11 +23,12 @@ from streamsvm.learners.bases.kernel.feature_scales import FeatureScales, stride
 from streamsvm.learners.bases.kernel.kernel_inspection import KernelInspection
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.monitor.certificate import Certificate
-from streamsvm.support import kernel_diagonal, states, stores
-from streamsvm.support.bound_kernels import bound
+from streamsvm.support import states, stores
 from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.interruptions import append_result
-from streamsvm.support.kernel_diagonal import LARGEST_DIAGONAL
+from streamsvm.support.kernel_rows import kernel_diagonal
+from streamsvm.support.kernel_rows.bound_kernels import bound
+from streamsvm.support.kernel_rows.kernel_diagonal import LARGEST_DIAGONAL
 from streamsvm.support.rows import Rows, SparseRows, dense, shape
 from streamsvm.support.sparse_store import SparseStore
 

@@ -14,7 +14,7 @@ from streamsvm.learners.bases.kernel.second_looks import SecondLooks, some_rows
 from streamsvm.solvers.lasvm_pairs.problems import NONE, REST, members_of
 from streamsvm.solvers.lasvm_pairs.state import BLOCK, new_state
 from streamsvm.support import stores
-from streamsvm.support.fresh_block import fill_block
+from streamsvm.support.kernel_rows.fresh_block import fill_block
 from streamsvm.support.rows import Rows
 
 

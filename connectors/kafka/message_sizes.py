@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from connectors.messages import Message
+from connectors.kafka.messages import Message
 
 _MOST_BYTES = 8_000_000
 

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from connectors.first_messages import NO_LABEL, FirstMessages
-from connectors.kinds import kind_of, plain, plain_type
-from connectors.message_fields import (
+from connectors.kafka.first_messages import NO_LABEL, FirstMessages
+from connectors.kafka.message_fields import (
     NUMBERS,
     check_label,
     column_of_seconds,
@@ -18,13 +17,14 @@ from connectors.message_fields import (
     or_nan,
     seconds_of,
 )
-from connectors.message_sizes import parts_of
-from connectors.messages import Message
+from connectors.kafka.message_sizes import parts_of
+from connectors.kafka.messages import Message
+from connectors.kafka.table_schema import TableSchemas
+from connectors.kinds import kind_of, plain, plain_type
 from connectors.pairs import batch_of, encoded
 from connectors.payloads import Decoder, PayloadError, decoded, transformed
 from connectors.rejects import reject_of
 from connectors.source import Batch, Reject
-from connectors.table_schema import TableSchemas
 
 _MOST_KEYS = 100_000
 _MOST_CELLS = 2_000_000

@@ -10,7 +10,7 @@ from streamsvm._compile import compiled
 from streamsvm.kernels import product_of, value_of_product
 from streamsvm.kernels.registry import explained_errors
 from streamsvm.support import stores
-from streamsvm.support.bound_kernels import bound
+from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.rows import Rows, SparseRows, part, shape, width
 from streamsvm.support.sparse_store import SparseStore
 

@@ -3,8 +3,8 @@
 import time
 from typing import Any
 
-from connectors.client_errors import is_passing
 from connectors.errors import SourceError
+from connectors.kafka.client_errors import is_passing
 
 
 def check_reachable(consumer: Any, seconds: float = 15.0) -> None:

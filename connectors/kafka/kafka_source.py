@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from connectors.client_errors import is_message, will_pass
 from connectors.errors import SnapshotError, SourceError
 from connectors.identity import check_settings, settings_of_stream
-from connectors.message_reader import MessageReader
-from connectors.message_sizes import size_of_poll
-from connectors.messages import Message, message_of, place_of, poller_of, shown
+from connectors.kafka.client_errors import is_message, will_pass
+from connectors.kafka.message_reader import MessageReader
+from connectors.kafka.message_sizes import size_of_poll
+from connectors.kafka.messages import Message, message_of, place_of, poller_of, shown
+from connectors.kafka.rebalance import handover_of, listener_of
 from connectors.pairs import batch_of
 from connectors.payloads import Decoder, decoder_of, name_of
-from connectors.rebalance import handover_of, listener_of
 from connectors.source import Batch, Closing, Event, Snapshot
 
 _log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class KafkaSource(Closing):
 
     Examples
     --------
-    >>> from connectors.kafka import KafkaSource
+    >>> from connectors.kafka.kafka_source import KafkaSource
     >>> messages = [b'{"a": 1.5, "spam": true}', b'{"a"', {"a": 0.5, "spam": False}]
     >>> batch = next(KafkaSource(messages, "spam").batches())
     >>> batch.features.to_pydict(), batch.labels.to_pylist(), batch.rows.tolist()

@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from connectors.first_messages import FirstMessages
-from connectors.kafka import DEFAULT_BATCH_SIZE, KafkaSource
-from connectors.message_fields import check_label
-from connectors.messages import Message
+from connectors.kafka.first_messages import FirstMessages
+from connectors.kafka.kafka_source import DEFAULT_BATCH_SIZE, KafkaSource
+from connectors.kafka.message_fields import check_label
+from connectors.kafka.messages import Message
 from connectors.payloads import Decoder, PayloadError, decoded, decoder_of, transformed
 from connectors.rejects import MOST_TOKENS, reject_of
 from connectors.source import Batch, Event, Position, Reject

@@ -17,8 +17,9 @@ from numba.np.unsafe import ndarray
 
 from streamsvm._compile import JIT, compiled, named
 from streamsvm.kernels.registry import check_kernel, explained_errors
-from streamsvm.support import dense_store, kernel_values, row_store, sparse_store, sparse_values
-from streamsvm.support.code_addresses import address_of_code, caller_of
+from streamsvm.support import dense_store, row_store, sparse_store, sparse_values
+from streamsvm.support.kernel_rows import kernel_values
+from streamsvm.support.kernel_rows.code_addresses import address_of_code, caller_of
 from streamsvm.support.rows import SparseRows
 
 

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from connectors.messages import AsyncPoller, Poller, RecordsPoller
+from connectors.kafka.messages import AsyncPoller, Poller, RecordsPoller
 
 _log = logging.getLogger(__name__)
 

@@ -1,0 +1,1 @@
+"""Sources of Kafka topics: messages of any client, decoded and checked."""
