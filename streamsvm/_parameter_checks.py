@@ -13,7 +13,8 @@ from streamsvm.errors import ParameterError
 LARGEST_SIZE = 2**31 - 1
 """The largest bound on a number of things in memory; solvers number them by 32 bits."""
 
-LARGEST_SEED = 2**64 - 1
+LARGEST_SEED = 2**256 - 1
+"""The largest whole number that model files hold."""
 
 
 def weights_of(w: Any, n: int) -> np.ndarray:
