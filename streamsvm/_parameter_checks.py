@@ -65,8 +65,11 @@ def check_number(name: str, value: Any, low: float) -> float:
 
 def check_positive(name: str, value: Any) -> float:
     """Return a parameter as a float above 0, or refuse it with its name and range."""
-    if check_number(name, value, -math.inf) <= 0.0:
-        raise ParameterError(f"{name}={value!r}: use a number above 0")
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise ParameterError(f"{name}={value!r}: use a number")
+    if not 0.0 < value < math.inf:
+        kind = "number" if math.isfinite(value) else "finite number"
+        raise ParameterError(f"{name}={value!r}: use a {kind} above 0")
     return float(value)
 
 

@@ -107,6 +107,18 @@ def test_a_drift_is_noticed_and_said(caplog):
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("units", [(0.01, 0.01), (1000.0, 1000.0), (0.01, 1.0)])
+def test_features_that_get_other_units_are_learnt_anew(n_classes, units):
+    x, y = stream(3500, n_classes=n_classes, noise=0.0)
+    x[2000:] *= np.float32(units)
+    model = AdaptiveSVMClassifier(seed=1)
+    wrong = np.array(model.predict_then_learn_many(x, y.tolist())) != y
+    assert wrong[2000:2300].mean() > 0.2
+    assert wrong[3000:].mean() < wrong[1500:2000].mean() + 0.05
+    assert model.n_drifts == 1
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
 def test_without_drift_nothing_is_forgotten(n_classes):
     x, y = stream(3000, n_classes=n_classes, noise=0.2)
     model = learnt(AdaptiveSVMClassifier(seed=1), x, y)

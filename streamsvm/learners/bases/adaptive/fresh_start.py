@@ -3,7 +3,9 @@
 A drift makes what was learnt before it wrong. So when errors have become more, a fresh model learns
 the last examples, of which the older half is not counted. If it errs less on the newer half than
 the predictions that were made did, more clearly than by chance, all models begin anew with these
-examples. Else nothing has changed, and nothing is lost.
+examples. Else nothing has changed, and nothing is lost. The fresh model compares rows as the model
+in use does; if that does not help, another one finds scale and width itself, by the older half: the
+features may have got other units.
 """
 
 from __future__ import annotations
@@ -20,6 +22,9 @@ LENGTHS = (256, 1024)
 
 EVERY = (64, 256)
 """The multiples of examples at which such a model is tried."""
+
+LENGTH_OF_TRIAL, EVERY_TRIAL = 256, 256
+"""The same of a fresh model that finds scale and width itself, which takes eight times as long."""
 
 CLEARLY = 2.5
 """By how many standard deviations of their difference it must err less (McNemar's test)."""
@@ -39,14 +44,25 @@ def examples_for(learner: Any, n: int) -> Examples | None:
     used, d = int(learner._state.info[IN_USE]), len(learner._schema)
     for length, every in zip(LENGTHS, EVERY, strict=True):
         # A model that began not long ago has learnt little else.
-        if n % every or learner.in_use.n_examples < 2 * length:
-            continue
-        examples = learner._recent.last(length, d)
-        fresh = members.new_other(learner, learner._members[0], members.KINDS[used])
-        wrong = members.learn_examples(fresh, examples, learner._labels.seen)
-        half = length // 2
-        before, now = examples.marks[half:] > 0, wrong[half:]
-        gained, lost = int((before & ~now).sum()), int((now & ~before).sum())
-        if gained - lost > CLEARLY * math.sqrt(gained + lost):
-            return examples
+        if n % every == 0 and learner.in_use.n_examples >= 2 * length:
+            examples = learner._recent.last(length, d)
+            fresh = members.new_other(learner, learner._members[0], members.KINDS[used])
+            if _errs_less(learner, fresh, examples):
+                return examples
+    if n % EVERY_TRIAL == 0 and learner.in_use.n_examples >= 2 * LENGTH_OF_TRIAL:
+        examples = learner._recent.last(LENGTH_OF_TRIAL, d)
+        fresh = members.new_first(learner)
+        if fresh._trial is not None:
+            fresh._trial.expect(LENGTH_OF_TRIAL // 2)
+            if _errs_less(learner, fresh, examples):
+                return examples
     return None
+
+
+def _errs_less(learner: Any, fresh: Any, examples: Examples) -> bool:
+    """Tell whether a fresh model errs less on the newer half of examples, beyond chance."""
+    wrong = members.learn_examples(fresh, examples, learner._labels.seen)
+    half = len(wrong) // 2
+    before, now = examples.marks[half:] > 0, wrong[half:]
+    gained, lost = int((before & ~now).sum()), int((now & ~before).sum())
+    return gained - lost > CLEARLY * math.sqrt(gained + lost)
