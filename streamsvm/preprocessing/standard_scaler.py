@@ -51,8 +51,8 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
     No single value can ruin the scale of a feature. Scaled values lie within -clip .. clip, and in
     mean and variance a value counts as at most 2 clip standard deviations from the mean. A true
     change is followed: these limits grow with the variance, and when the last quarter of a
-    feature's values has less than a hundredth of the standard deviation of all, the earlier values
-    are forgotten.
+    feature's values, at least 100, has less than a tenth of the standard deviation of all (of 20 or
+    more values, a hundredth), the earlier values are forgotten.
 
     River's ``preprocessing.StandardScaler`` has no such limits: one value of 1e6 leaves its trace
     for ever. With ``clip=None`` the result for events is River's; by default it is while values lie

@@ -8,8 +8,9 @@ Three rules, with a limit of `clip` standard deviations:
   change of scale is followed all the same, as the limit grows with the variance. (At clip instead
   of 2 clip, features with long tails would be scaled by too small a variance.)
 * The last quarter of the values is also looked at alone. When its standard deviation is below a
-  hundredth of that of all values, the earlier values are forgotten. This follows a change of level
-  or to a smaller scale, and recovers from a value far away among the first ones.
+  tenth of that of all values (a hundredth, if these are few), the earlier values are forgotten.
+  This follows a change of level or to a smaller scale, and recovers from a value far away among the
+  first ones.
 
 With a limit of infinity these are the plain mean and variance (Welford).
 """
@@ -29,8 +30,9 @@ N_ROWS = 8
 ENOUGH = 20
 """Distances are measured after so many values; the first few may lie close together by chance."""
 
-_MUCH_SMALLER = 1e-4
-"""Below this share of the variance of all values, that of the recent ones replaces it."""
+_FAR_SMALLER, _MUCH_SMALLER, _MANY = 1e-4, 1e-2, 100.0
+"""Below this share of the variance of all values, that of the recent ones replaces it: the first
+of fewer than `_MANY` recent values, which may be close together by chance, else the second."""
 
 
 @compiled_within
@@ -90,7 +92,8 @@ def _compare_recent(statistics, f):
     n = statistics[RECENT, f]
     shift = statistics[SUM, f] / n
     variance = statistics[SQUARES, f] / n - shift * shift
-    if 0.0 < variance < _MUCH_SMALLER * statistics[VARIANCE, f]:
+    share = _MUCH_SMALLER if n >= _MANY else _FAR_SMALLER
+    if 0.0 < variance < share * statistics[VARIANCE, f]:
         statistics[COUNT, f] = n
         statistics[MEAN, f] = statistics[FIRST, f] + shift
         statistics[VARIANCE, f] = variance

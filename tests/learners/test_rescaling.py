@@ -159,3 +159,16 @@ def test_with_a_limit_of_support_vectors_a_narrower_kernel_must_be_better_by_mor
         predicted = model.predict_then_learn_many(x.astype(np.float32), y.tolist())
         errors.append(np.mean(np.array(predicted)[-2000:] != y[-2000:]))
     assert max(errors) < 0.24
+
+
+@pytest.mark.parametrize("cls", [LASVMClassifier, LaRankClassifier])
+@pytest.mark.parametrize("scale", ["auto", True])
+@pytest.mark.parametrize(("factor", "rise"), [(1.0, 50.0), (0.01, 0.0)])
+def test_a_change_of_level_or_to_a_smaller_scale_does_no_lasting_harm(cls, scale, factor, rise):
+    draws = np.random.default_rng(5)
+    x = draws.normal(size=(5500, 3))
+    y = x[:, 0] + x[:, 1] * x[:, 2] > 0.0
+    x[2000:] = x[2000:] * factor + rise
+    model = cls(scale=scale, seed=1)
+    wrong = np.array(model.predict_then_learn_many(x.astype(np.float32), y.tolist())) != y
+    assert wrong[4600:].mean() < wrong[1500:2000].mean() + 0.03

@@ -31,7 +31,8 @@ class SlowFeature:
         self.counted.append(counted)
         self.recent.append(value)
         if len(self.recent) >= max(ENOUGH, len(self.counted) / 4):
-            if 0.0 < np.std(self.recent) < 0.01 * np.std(self.counted):
+            share = 0.1 if len(self.recent) >= 100 else 0.01
+            if 0.0 < np.std(self.recent) < share * np.std(self.counted):
                 self.counted = self.recent
             self.recent = []
 
