@@ -34,7 +34,7 @@ class SlowPerceptron:
         self.averaged, self.limit, self.budget = averaged, limit, budget
         self.draws = SlowDraws(word)
         self.rows, self.a, self.total, self.entered = [], [], [], []
-        self.t = self.mass = self.mistakes = 0
+        self.t = self.mass = self.mistakes = self.counted = 0
         self.damage = 0.0
         # Voted: all models so far, each after one example. Projectron++: up to which margin an
         # example is a mistake, and the largest distance of one that was projected.
@@ -71,6 +71,7 @@ class SlowPerceptron:
             self.update(x, y, f, k, C, number)
         weight = self.t if self.rule == "pegasos" else 1
         self.mass += weight
+        self.counted += 1
         self.total = [s + weight * a for s, a in zip(self.total, self.a, strict=True)]
         if self.voted:
             self.models.append(np.array(self.a))
@@ -96,6 +97,11 @@ class SlowPerceptron:
         if is_plus and y * f > self.mistake:
             self.learn_within(y, f, k, C)
             return
+        if self.budget == "merge" and self.counted >= max(400, 4 * self.limit):
+            # All models so far count half from now on, rounded so that they are a whole number.
+            share = (self.counted // 2) / self.counted
+            self.total, self.mass = [share * s for s in self.total], share * self.mass
+            self.counted //= 2
         if number in self.entered and not self.voted:
             self.a[self.entered.index(number)] += self.step(y, f, 1.0, C)
             return

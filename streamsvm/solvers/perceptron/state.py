@@ -2,7 +2,8 @@
 
 The model is f(x) = scale sum_s alpha_s k(x_s, x). The scale is 1, but for Pegasos, whose shrinking
 at each example would otherwise change all coefficients. For the average of the models after each of
-T examples see `support.averages`: the weight of each model is 1, so that A_t is t.
+T examples see `support.averages`: the weight of each model is 1, so that A_t is t, if older ones
+do not fade (`fade_average`).
 
 Arguments that functions of this solver share: `state`; `kernel`, bound or not (see
 `support.bound_kernels`); the slots s, i and j; n, the number of slots in use; d, the number of
@@ -37,6 +38,8 @@ INFO = np.dtype(
         # Q of the Forgetron: what forgetting has cost so far; of Projectron++: the largest distance
         # from its projection of an example that was predicted wrongly and projected
         ("damage", np.float64),
+        ("n_faded", np.int64),  # T - A_T, see `fade_average`
+        ("sum_faded", np.float64),  # sum of t up to T, less that of each t times its model's weight
         ("ready", np.int64),  # n or -n: the scratch has the kernel values of rows with n slots
     ]
 )
@@ -49,7 +52,7 @@ class PerceptronState(NamedTuple):
     cache: RowCache
     block: FreshBlock
     alpha: np.ndarray  # signed coefficients, before the scale
-    late: np.ndarray  # sum of (change of alpha) (t - 1)
+    late: np.ndarray  # sum of (change of alpha) A_(t - 1)
     f: np.ndarray  # sum_t alpha_t k(x_t, x_s), kept up to date under the policy REMOVE only
     diagonal: np.ndarray  # k(x_s, x_s)
     inverse: np.ndarray  # of the kernel matrix of the slots, under policies that project only
@@ -92,7 +95,25 @@ def add_scaled(f, row, amount, n):
 def change(state, s, delta):
     """Add `delta` to a coefficient, from the present example on."""
     state.alpha[s] += delta
-    state.late[s] += delta * (state.info[0].n_seen - 1)
+    state.late[s] += delta * (state.info[0].n_seen - 1 - state.info[0].n_faded)
+
+
+@compiled
+def fade_average(state):
+    """Let all models so far count half in the average.
+
+    It stays the same, and models to come count twice as much in it.
+    """
+    info = state.info[0]
+    T = info.n_seen - 1
+    total = T - info.n_faded
+    half = total // 2
+    share = np.float64(half) / np.float64(total)
+    for s in range(info.n):
+        state.late[s] *= share
+    info.n_faded = T - half
+    all_t = 0.5 * np.float64(T) * (np.float64(T) + 1.0)
+    info.sum_faded = all_t - share * (all_t - info.sum_faded)
 
 
 @compiled_within

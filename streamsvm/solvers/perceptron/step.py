@@ -50,12 +50,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import borrowed, chosen_by, compiled, compiled_within
-from streamsvm.solvers.bounds import PROJECT, REMOVE, UNBOUNDED, Budget, Unbounded
+from streamsvm.solvers.bounds import (
+    MERGE,
+    MERGE_MEAN,
+    PROJECT,
+    REMOVE,
+    UNBOUNDED,
+    Budget,
+    Unbounded,
+)
 from streamsvm.solvers.perceptron.budget import BPA_S, PROJECT_PLUS, make_room, uses_rows
 from streamsvm.solvers.perceptron.state import (
     add_scaled,
     change,
     extend_inverse,
+    fade_average,
     put,
     slot_of,
     solve,
@@ -76,6 +85,11 @@ the inverse of the kernel matrix loses digits with smaller ones."""
 
 LAST, MEAN, VOTED = 0.0, 1.0, 2.0
 """What predicts: the last model, the mean of all models, or their votes (perceptron only)."""
+
+MEAN_A_VECTOR, LEAST_MEAN = 4.0, 400.0
+"""Where vectors are merged, the mean is of that many of the last models for each vector allowed, at
+most (half of it, at least); but of so many with few vectors. A model mends by later steps what a
+merge took from it, and a mean of all models never would: it got worse for ever."""
 
 
 class Schedule(NamedTuple):
@@ -98,14 +112,15 @@ def scale_of(schedule, T):
 
 
 @compiled
-def scale_of_average(schedule, T):
+def scale_of_average(schedule, info):
     """Return the factor of the sum of all models: 1 over the sum of their weights."""
-    if T == 0:
+    if info.n_seen == 0:
         return 0.0
     if schedule.rule != PEGASOS:
-        return 1.0 / T
+        return 1.0 / (info.n_seen - info.n_faded)
     # Multiplied as floats: as integers they overflow after three billion examples.
-    return 2.0 / (schedule.l2 * np.float64(T) * (np.float64(T) + 1.0))
+    T = np.float64(info.n_seen)
+    return 1.0 / (schedule.l2 * (0.5 * T * (T + 1.0) - info.sum_faded))
 
 
 @compiled_within
@@ -189,6 +204,10 @@ def _update_budget(
             info.n_steps -= 1
             info.n_null += 1
         return
+    if policy == MERGE or policy == MERGE_MEAN:
+        most = max(LEAST_MEAN, MEAN_A_VECTOR * bounds.limit)
+        if info.n_seen - 1 - info.n_faded >= most:
+            fade_average(state)
     slot = slot_of(state, number)
     step = step_of(schedule, y, f, np.float64(diagonal), box)
     if slot < 0:
@@ -231,7 +250,9 @@ def _predicted(state, schedule, row, n, T, f):
         return f
     if schedule.averaged == VOTED:
         return voted(state.alpha, state.late, T, row, n) / T if T > 0 else 0.0
-    return scale_of_average(schedule, T) * summed(state.alpha, state.late, T, row, n)
+    info = state.info[0]
+    total = T - info.n_faded
+    return scale_of_average(schedule, info) * summed(state.alpha, state.late, total, row, n)
 
 
 @compiled

@@ -140,6 +140,38 @@ def test_it_is_its_slow_twin(rule, name, averaged):
     np.testing.assert_allclose(out, k @ coefficients, rtol=0, atol=3e-4 * size)
 
 
+@pytest.mark.parametrize("rule", ["perceptron", "PA-I", "pegasos"])
+def test_where_vectors_are_merged_older_models_fade_as_in_the_twin(rule):
+    n = 900
+    x, y, box = problem(7, n)
+    schedule = schedule_of(rule, "merge", limit=60)
+    twin, fast = slow(schedule, rule, "merge"), Stream(schedule, x, y, box)
+    twin.limit = 60
+    rows = zip(x.astype(float), y, box, range(1, n + 1), strict=True)
+    expected = np.array([twin.learn(*row) for row in rows])
+    margins = fast.learn(0, n)
+    # Merging magnifies rounding: the first models that count half are compared.
+    same = np.isclose(margins, expected, rtol=0.0, atol=3e-3 * np.abs(expected).max())
+    assert same[:600].all() and fast.state.info[0].n_faded > 200
+    assert fast.state.info[0].n_seen - fast.state.info[0].n_faded <= 400 + 1
+
+
+@pytest.mark.parametrize("rule", ["perceptron", "pegasos"])
+def test_the_average_stays_the_same_when_models_fade(rule):
+    x, y, box = problem(8)
+    schedule, out = schedule_of(rule, "merge"), np.zeros((2, N))
+    fast = Stream(schedule, x, y, box)
+    fast.learn(0, N)
+    kernel = bound(kernels.RBF(GAMMA), fast.state.store)
+    step.margins_of(fast.state, kernel, schedule, x, out[0])
+    # It is called after the next example was counted.
+    fast.state.info[0].n_seen += 1
+    perceptron_state.fade_average(fast.state)
+    fast.state.info[0].n_seen -= 1
+    step.margins_of(fast.state, kernel, schedule, x, out[1])
+    np.testing.assert_allclose(out[1], out[0], rtol=1e-9)
+
+
 def test_votes_are_those_of_all_models():
     """An example that comes again counts as a new one; any batches give the same votes."""
     x, y, box = problem(4)

@@ -145,8 +145,8 @@ class PerceptronLearner(PrimalKernelLearner):
         n, T = int(info.n), int(info.n_seen)
         if self._schedule.averaged != perceptron.MEAN:
             return np.asarray(perceptron.scale_of(self._schedule, T) * state.alpha[:n])
-        scale = perceptron.scale_of_average(self._schedule, T)
-        return np.asarray(scale * (T * state.alpha[:n] - state.late[:n]))
+        scale = perceptron.scale_of_average(self._schedule, info)
+        return np.asarray(scale * ((T - info.n_faded) * state.alpha[:n] - state.late[:n]))
 
     def _check_ids(self, ids: Any) -> None:
         if ids is not None and self.budget == "forget" and self.max_support_vectors is not None:
