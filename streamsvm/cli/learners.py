@@ -23,8 +23,7 @@ def add_learner_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--learner",
         choices=[learner.name for learner in registered_learners()],
-        help="default: lasvm; in replay larank, if the target has more than two classes and "
-        "there is no --window or --max-support-vectors",
+        help="default: lasvm; in replay larank, if the target has more than 50 classes",
     )
     group.add_argument(
         "--kernel",

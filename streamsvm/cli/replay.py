@@ -16,10 +16,10 @@ from streamsvm.cli.sources import add_pace_options, open_source, paced
 from streamsvm.cli.values import path, whole
 from streamsvm.errors import ParameterError
 from streamsvm.features.frames import labels_of
-from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.run.parts import check_is_classification
 
 _ROWS_TO_CHOOSE_BY = 1000
+_MOST_FOR_LASVM = 50
 
 
 def complete(parser: Parser) -> None:
@@ -79,10 +79,9 @@ def _columns(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _look_at_target(options: argparse.Namespace) -> None:
-    """Refuse a target that holds no classes; choose the learner for more than two of them.
+    """Refuse a target that holds no classes; choose LaRank for very many, if nothing was asked for.
 
-    It is chosen only if none was asked for: LaRank, but LASVM where memory is bounded, which errs
-    less then (`tests.benchmarks.classes --bounds`).
+    LASVM's time grows with the number of pairs of classes.
     """
     if options.positive is not None:
         return
@@ -93,14 +92,11 @@ def _look_at_target(options: argparse.Namespace) -> None:
     labels = labels_of(first.labels, len(first))
     check_is_classification(labels, Counter(), options.max_classes)
     n_classes = len(labels.present())
-    if n_classes > 2 and options.learner is None:
-        is_bounded = options.max_support_vectors is not None or options.window is not None
-        is_lasvm = is_bounded and n_classes <= LASVMClassifier().max_classes
-        options.learner = "lasvm" if is_lasvm else "larank"
+    if n_classes > _MOST_FOR_LASVM and options.learner is None:
+        options.learner = "larank"
         if not options.quiet:
             found = f"{n_classes} classes in the first {len(first):,} examples"
-            limit = ", and its memory is bounded" if is_lasvm else ""
-            print(f"learner: {options.learner}, as the target has {found}{limit}", file=sys.stderr)
+            print(f"learner: larank, as the target has {found}", file=sys.stderr)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -6,8 +6,8 @@ support vectors. ``--separate`` adds a LASVM of two classes for each pair, which
 support vectors are their sum). ``--svc`` adds scikit-learn's SVC, or that of scikit-learn-intelex
 if installed; ``--events`` compares events, each predicted and then learnt; ``--streams``
 progressive errors of streams by the defaults of the command, with C 1 and 10; ``--bounds`` those
-of more streams within limits of memory; ``--many`` seconds and memory with up to thousands of
-classes.
+of more streams without and within limits of memory, and ``--overlap`` of made-up ones whose
+classes overlap; ``--many`` seconds and memory with up to thousands of classes.
 """
 
 from __future__ import annotations
@@ -176,8 +176,9 @@ def of_streams(names: Sequence[str]) -> None:
 
 def of_bounds(names: Sequence[str]) -> None:
     """Print progressive errors of LASVM / LaRank within limits of memory, and their means."""
-    limits = [{kind: n} for kind in ("max_support_vectors", "window") for n in (100, 300, 1000)]
-    heads = [f"{kind} {n}" for limit in limits for kind, n in limit.items()]
+    limits: list[dict[str, int]] = [{}]
+    limits += [{kind: n} for kind in ("max_support_vectors", "window") for n in (100, 300, 1000)]
+    heads = ["no limit", *(f"{kind} {n}" for limit in limits for kind, n in limit.items())]
     print(f"| stream | {' | '.join(heads)} |")
     print("|---" * (1 + len(limits)) + "|", flush=True)
     found = []
@@ -193,6 +194,47 @@ def of_bounds(names: Sequence[str]) -> None:
         found.append(errors)
         print(_row_of_bounds(name, errors), flush=True)
     print(_row_of_bounds("mean", np.mean(found, axis=0)))
+
+
+def blobs(k: int, d: int, scale: float, seed: int, p: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return 6,000 rows of k Gaussians, whose centres are `scale` apart, and their numbers."""
+    random = np.random.default_rng(seed)
+    centres = random.normal(size=(k, d)) * scale
+    y = random.choice(k, 6000, p=p)
+    return (centres[y] + random.normal(size=(6000, d))).astype(np.float32), y
+
+
+def rings(noise: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return 6,000 rows and the ring that each is in, of four; a share of noise is drawn anew."""
+    random = np.random.default_rng(seed)
+    x = random.normal(size=(6000, 2))
+    y = np.digitize(np.hypot(*x.T), [0.7, 1.2, 1.7])
+    is_noise = random.random(6000) < noise
+    y[is_noise] = random.integers(0, 4, is_noise.sum())
+    return x.astype(np.float32), y
+
+
+def of_overlap() -> None:
+    """Print progressive errors and seconds of LASVM and LaRank, means of two seeds."""
+    unequal = [0.5, 0.25, 0.15, 0.07, 0.03]
+    made = {f"{k} Gaussians": partial(blobs, k, 6, 0.8) for k in (3, 6, 15, 30)}
+    made["5 Gaussians, unequal"] = lambda seed: blobs(5, 6, 1.0, seed, unequal)
+    made["12 Gaussians, apart"] = partial(blobs, 12, 10, 2.5)
+    made |= {f"rings, {noise:.0%} noise": partial(rings, noise) for noise in (0.0, 0.2, 0.4)}
+    print("| stream | LASVM | LaRank |\n|---|---|---|", flush=True)
+    for name, make in made.items():
+        cells = []
+        for cls in (LASVMClassifier, LaRankClassifier):
+            errors, times = [], []
+            for seed in (1, 2):
+                x, y = make(seed)
+                predict_then_learn_many(cls(seed=1), x[:1100], y[:1100].tolist())
+                call = partial(predict_then_learn_many, cls(seed=1), x, y.tolist())
+                predicted, seconds = seconds_of(call)
+                errors.append(100 * np.mean(np.array(predicted, object) != y))
+                times.append(seconds)
+            cells.append(f"{np.mean(errors):.1f} %, {np.mean(times):.1f} s")
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
 def _row_of_bounds(name: str, errors: np.ndarray) -> str:
@@ -235,6 +277,7 @@ def main() -> None:
     parser.add_argument("--events", action="store_true")
     parser.add_argument("--streams", action="store_true")
     parser.add_argument("--bounds", action="store_true")
+    parser.add_argument("--overlap", action="store_true")
     parser.add_argument("--many", action="store_true")
     parser.add_argument("--only", help="a learner of the table")
     options = parser.parse_args()
@@ -243,6 +286,9 @@ def main() -> None:
         return
     if options.many:
         of_many()
+        return
+    if options.overlap:
+        of_overlap()
         return
     if options.bounds:
         of_bounds(options.names)

@@ -396,24 +396,20 @@ def test_bad_input_is_one_clear_line(name, capsys):
     assert words in err and err.startswith("streamsvm: ") and err.count("\n") == 1
 
 
-@pytest.mark.parametrize("bound", ["--max-support-vectors", "--window"])
-def test_several_classes_within_a_bound_are_lasvm_s(bound, capsys):
-    write(y=np.arange(600) % 30)
-    assert replay("data.parquet", bound, "50") == 0
-    out, err = capsys.readouterr()
-    assert "learner: lasvm, as the target has 30 classes in the first 600 examples, and" in err
-    assert "support vectors       50" in out
-    # More than LASVM takes by default.
-    write(y=np.arange(600) % 201)
-    assert replay("data.parquet", bound, "50", "--max-classes", "300") == 0
-    assert "learner: larank, as the target has 201 classes" in capsys.readouterr().err
+def test_very_many_classes_are_larank_s(capsys):
+    write(y=np.arange(600) % 51)
+    assert replay("data.parquet", "--limit", "300", "--max-classes", "60", "--save", "m.svm") == 0
+    err = capsys.readouterr().err
+    assert "learner: larank, as the target has 51 classes in the first 600 examples" in err
+    assert isinstance(streamsvm.load("m.svm"), streamsvm.LaRankClassifier)
 
 
-def test_several_classes_are_larank_s(capsys):
+def test_several_classes_are_lasvm_s(capsys):
     write(y=np.arange(600) % 30)
     assert replay("data.parquet", "--save", "m.svm", "--test", "data.parquet") == 0
     out, err = capsys.readouterr()
-    assert "learner: larank, as the target has 30 classes in the first 600 examples" in err
+    assert "as the target has" not in err
+    assert isinstance(streamsvm.load("m.svm"), streamsvm.LASVMClassifier)
     assert "test error" in out
     assert main(["predict", "m.svm", "data.parquet", "-o", "p.parquet"]) == 0
     table = pq.read_table("p.parquet").to_pydict()
