@@ -57,6 +57,11 @@ def _labels(report: RunReport, learner: Any) -> Iterator[str]:
         yield f"all labels are {next(iter(counts))}: there is nothing to tell apart"
     if len(counts) < 2:
         return
+    weights = getattr(learner, "class_weight", None)
+    named = weights if isinstance(weights, dict) else {}
+    absent = [repr(plain(label)) for label in named if str(plain(label)) not in counts]
+    if absent:
+        yield f"class_weight names {', '.join(absent)}, which no example is labelled"
     total = sum(counts.values())
     label = min(counts, key=lambda label: counts[label])
     if counts[label] < _RARE * total and learner.class_weight is None:

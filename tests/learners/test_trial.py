@@ -403,3 +403,14 @@ def test_rows_that_are_only_predicted_are_no_examples_of_a_trial(cls, n):
     found, expected = content(model), content(alone)
     assert found[0]["info"].pop("n_values") >= expected[0]["info"].pop("n_values")
     assert found == expected
+
+
+@LEARNERS
+@pytest.mark.parametrize("unit", [1e-12, 1e-7, 1e6])
+def test_any_unit_of_all_features_is_learnt_alike(cls, unit):
+    x, y = stream(1500)
+    wrong = [
+        np.array(cls(seed=1).predict_then_learn_many(rows, y.tolist())) != y
+        for rows in (x[:, :4], (x[:, :4].astype(float) * unit).astype(np.float32))
+    ]
+    assert wrong[1].mean() < wrong[0].mean() + 0.02

@@ -58,6 +58,12 @@ def test_a_rare_class_that_has_a_weight_is_not_mentioned():
     assert advice_of(counted, LASVMClassifier(class_weight="balanced")) == []
 
 
+def test_a_weight_of_no_label_is_named():
+    learner = LASVMClassifier(class_weight={"a": 2.0, "aunt": 5.0})
+    (sentence,) = advice_of(report(), learner)
+    assert sentence == "class_weight names 'aunt', which no example is labelled"
+
+
 @pytest.mark.parametrize("learner", registered_learners(), ids=lambda learner: learner.name)
 def test_the_learner_takes_the_class_weight_that_is_advised(learner):
     model = learner.cls()
