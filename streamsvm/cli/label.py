@@ -19,6 +19,7 @@ from streamsvm import TrackingMonitor
 from streamsvm.cli.outputs import check_distinct, check_file
 from streamsvm.cli.parser import Parser
 from streamsvm.cli.running import stop_on_signals
+from streamsvm.cli.screen import Screen
 from streamsvm.cli.values import path, positive, whole
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.sequence.sequence_learner import SequenceLearner
@@ -216,7 +217,8 @@ def run_sentences(
             on_labels=on_labels,
             should_stop=lambda: bool(stop),
         )
-        sequences.execute()
+        with Screen("sentences", None):
+            sequences.execute()
     report = _report(model, sequences, monitor)
     if options.json:
         print(json.dumps(report))

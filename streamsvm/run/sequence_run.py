@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from connectors import Reject
 from connectors.rejects import shown
+from streamsvm._compiling import working_time
 from streamsvm.errors import CheckpointError, FeatureError, LabelError, ParameterError
 from streamsvm.learners.bases.sequence.sequence_batches import read_labels
 from streamsvm.model_files import replacing
@@ -58,7 +58,7 @@ class SequenceRun:
     score
         Counts of what was predicted right, before it was learnt.
     seconds
-        How long the run took, with the part before the checkpoint.
+        How long the run took, without compiling, and with the part before the checkpoint.
     interrupted
         Whether Ctrl-C or `should_stop` ended the run.
 
@@ -114,7 +114,7 @@ class SequenceRun:
                 lock.take()
                 if self.checkpoint.exists():
                     self._resume(self.checkpoint)
-            self._started = time.perf_counter() - self.seconds
+            self._started = working_time() - self.seconds
             if hasattr(self.source, "before_revoke"):
                 self.source.before_revoke = lambda: self._hand_over(lock)
             try:
@@ -123,7 +123,7 @@ class SequenceRun:
                 self._write(lock)
             except KeyboardInterrupt:
                 self.interrupted = True
-            self.seconds = time.perf_counter() - self._started
+            self.seconds = working_time() - self._started
         finally:
             if hasattr(self.source, "before_revoke"):
                 self.source.before_revoke = lambda: None
@@ -246,7 +246,7 @@ class SequenceRun:
         """Write the state, if it is kept."""
         if lock is None or self.checkpoint is None:
             return
-        self.seconds, snapshot = time.perf_counter() - self._started, self.source.snapshot()
+        self.seconds, snapshot = working_time() - self._started, self.source.snapshot()
         state = {
             "snapshot": snapshot,
             "taken": self.taken,
