@@ -23,7 +23,7 @@ def add_learner_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--learner",
         choices=[learner.name for learner in registered_learners()],
-        help="default: lasvm; in replay larank, if the target has more than 50 classes",
+        help="default: lasvm; in replay larank, if the first 1,000 rows have more than 50 classes",
     )
     group.add_argument(
         "--kernel",

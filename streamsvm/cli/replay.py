@@ -19,7 +19,7 @@ from streamsvm.features.frames import labels_of
 from streamsvm.run.parts import check_is_classification
 
 _ROWS_TO_CHOOSE_BY = 1000
-_MOST_FOR_LASVM = 50
+_MOST_CLASSES_OF_LASVM = 50
 
 
 def complete(parser: Parser) -> None:
@@ -92,7 +92,7 @@ def _look_at_target(options: argparse.Namespace) -> None:
     labels = labels_of(first.labels, len(first))
     check_is_classification(labels, Counter(), options.max_classes)
     n_classes = len(labels.present())
-    if n_classes > _MOST_FOR_LASVM and options.learner is None:
+    if n_classes > _MOST_CLASSES_OF_LASVM and options.learner is None:
         options.learner = "larank"
         if not options.quiet:
             found = f"{n_classes} classes in the first {len(first):,} examples"

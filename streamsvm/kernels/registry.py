@@ -11,8 +11,8 @@ The function is registered with the quantity that it is a function *of*:
 
 When numba compiles the function that computes a block of kernel values, it chooses the kernel's
 function by the type of the NamedTuple. Solvers call this block function by its address (see
-`support.bound_kernels`), so that they are compiled once for all kernels. With numba switched off,
-the function is chosen from the same table.
+`kernel_rows.bound_kernels`), so that they are compiled once for all kernels. With numba switched
+off, the function is chosen from the same table.
 """
 
 from __future__ import annotations

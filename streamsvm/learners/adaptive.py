@@ -52,8 +52,9 @@ class AdaptiveSVMClassifier(SeveralModels):
     one that errs far more sleeps, until errors become more.
 
     When errors become more, a fresh model learns the last 256, and now and then the last 1,024,
-    examples. If it errs clearly less on the newer half of them, a drift is noticed: all models
-    begin anew with these examples, and try scale and width again. A drift is logged.
+    examples; another one finds scale and gamma anew, as features may have got other units. If one
+    of them errs clearly less on the newer half, a drift is noticed: all models begin anew with
+    these examples, and try scale and width again. A drift is logged.
 
     It takes about twice as long as one model. Its memory is that of its models together: kernel
     rows, `cache_mb` at most, and support vectors, which on noisy streams are most of the last

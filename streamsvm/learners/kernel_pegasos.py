@@ -36,7 +36,7 @@ class KernelPegasosClassifier(PerceptronLearner):
         None or a dict {label: factor of the loss} (1 for labels not named).
     averaged
         Whether the mean of all models predicts, as in `KernelPerceptronClassifier`; here the model
-        after t examples counts t times.
+        after t examples counts t times, until models fade ("merge").
     max_support_vectors, cache_mb, seed
         As in `KernelPerceptronClassifier`.
     budget

@@ -36,8 +36,8 @@ class KernelPerceptronClassifier(PerceptronLearner):
         True: the mean of the models after each example predicts. False: the last model
         does, which swings with single examples. None, the default: True, but with a budget
         whose vectors leave without a trace, for then the mean is of what is left only. With
-        "merge" older models fade: the mean is of the last 2 to 4 times `max_support_vectors` (at
-        least 200 to 400), as it would keep for ever what merging spoils.
+        "merge" older models fade, as the mean would keep for ever what merging spoils: all so far
+        count half each time when they are 4 times `max_support_vectors`, and at least 400.
     voted
         True: all models so far predict, each with a vote for each example after which it was the
         model; `decision_function_one` is the mean of the votes, -1 or +1 each. It takes the place

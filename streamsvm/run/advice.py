@@ -59,7 +59,7 @@ def _labels(report: RunReport, learner: Any) -> Iterator[str]:
         return
     weights = getattr(learner, "class_weight", None)
     named = weights if isinstance(weights, dict) else {}
-    absent = [repr(plain(label)) for label in named if str(plain(label)) not in counts]
+    absent = [repr(plain(label)) for label in named if label not in learner.classes]
     if absent:
         yield f"class_weight names {', '.join(absent)}, which no example is labelled"
     total = sum(counts.values())

@@ -30,7 +30,7 @@ N_ROWS = 8
 ENOUGH = 20
 """Distances are measured after so many values; the first few may lie close together by chance."""
 
-_FAR_SMALLER, _MUCH_SMALLER, _MANY = 1e-4, 1e-2, 100.0
+_SHARE_OF_FEW, _SHARE_OF_MANY, _MANY = 1e-4, 1e-2, 100.0
 """Below this share of the variance of all values, that of the recent ones replaces it: the first
 of fewer than `_MANY` recent values, which may be close together by chance, else the second."""
 
@@ -92,7 +92,7 @@ def _compare_recent(statistics, f):
     n = statistics[RECENT, f]
     shift = statistics[SUM, f] / n
     variance = statistics[SQUARES, f] / n - shift * shift
-    share = _MUCH_SMALLER if n >= _MANY else _FAR_SMALLER
+    share = _SHARE_OF_MANY if n >= _MANY else _SHARE_OF_FEW
     if 0.0 < variance < share * statistics[VARIANCE, f]:
         statistics[COUNT, f] = n
         statistics[MEAN, f] = statistics[FIRST, f] + shift

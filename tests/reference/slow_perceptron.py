@@ -35,6 +35,7 @@ class SlowPerceptron:
         self.draws = SlowDraws(word)
         self.rows, self.a, self.total, self.entered = [], [], [], []
         self.t = self.mass = self.mistakes = self.counted = 0
+        self.has_merged = False
         self.damage = 0.0
         # Voted: all models so far, each after one example. Projectron++: up to which margin an
         # example is a mistake, and the largest distance of one that was projected.
@@ -61,6 +62,11 @@ class SlowPerceptron:
         if C <= 0.0:
             return predicted
         self.t += 1
+        if self.has_merged and self.counted >= max(400, 4 * self.limit):
+            # All models so far count half from now on, rounded so that they are a whole number.
+            share = (self.counted // 2) / self.counted
+            self.total, self.mass = [share * s for s in self.total], share * self.mass
+            self.counted //= 2
         if self.rule == "pegasos":
             self.a = [a * (1.0 - 1.0 / self.t) for a in self.a]
         thresholds = (self.margin, self.mistake) if self.budget == "project++" else (self.margin,)
@@ -97,11 +103,6 @@ class SlowPerceptron:
         if is_plus and y * f > self.mistake:
             self.learn_within(y, f, k, C)
             return
-        if self.budget == "merge" and self.counted >= max(400, 4 * self.limit):
-            # All models so far count half from now on, rounded so that they are a whole number.
-            share = (self.counted // 2) / self.counted
-            self.total, self.mass = [share * s for s in self.total], share * self.mass
-            self.counted //= 2
         if number in self.entered and not self.voted:
             self.a[self.entered.index(number)] += self.step(y, f, 1.0, C)
             return
@@ -184,6 +185,7 @@ class SlowPerceptron:
         return r, phi * step, 0.0, 0.0
 
     def merge(self):
+        self.has_merged = True
         a, gram = np.array(self.a), np.array([self.row(z) for z in self.rows])
         first, best = int(np.argmin(np.abs(a))), (np.inf, None, None)
         for c in range(CANDIDATES + 1):

@@ -1,8 +1,8 @@
 """The state of the Huller: two points, each a convex combination of the support vectors of a class.
 
 Arguments that functions of this solver share: `state`; `kernel`, bound or not (see
-`support.bound_kernels`); a slot s; n, the number of slots in use; d, the number of features; `row`,
-float32 (capacity,), the kernel values of one example with all slots.
+`kernel_rows.bound_kernels`); a slot s; n, the number of slots in use; d, the number of features;
+`row`, float32 (capacity,), the kernel values of one example with all slots.
 """
 
 from __future__ import annotations

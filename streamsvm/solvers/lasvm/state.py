@@ -1,7 +1,7 @@
 """The state of LASVM: its arrays, and how they are reordered and rebuilt.
 
 Arguments that functions of this solver share: `state`; `kernel`, bound or not (see
-`support.bound_kernels`); the slots s, i and j; n, the number of slots in use; d, the number of
+`kernel_rows.bound_kernels`); the slots s, i and j; n, the number of slots in use; d, the number of
 features; `row`, float32 (capacity,), the kernel values of one example with all slots.
 """
 

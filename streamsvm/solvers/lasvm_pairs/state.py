@@ -6,7 +6,7 @@ kept once, and is a member of each problem that wants it. `problem` returns a pr
 it. Its kernel is a `MemberKernel`.
 
 Arguments that functions of this solver share: `state`, a `PairsState`; `kernel`, bound or not (see
-`support.bound_kernels`); `p`, the index of a problem; d, the number of features; `row`, float32
+`kernel_rows.bound_kernels`); `p`, the index of a problem; d, the number of features; `row`, float32
 (capacity,), the kernel values of one example with all slots.
 """
 

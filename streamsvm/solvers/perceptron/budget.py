@@ -21,7 +21,7 @@
   `streamsvm.solvers.budget`.
 
 Projection (`PROJECT`, and `PROJECT_PLUS`) makes no room: see `step`. An average loses what its
-model loses.
+model loses; of merged vectors for ever, so that older models fade from it (see `step`).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ T examples see `support.averages`: the weight of each model is 1, so that A_t is
 do not fade (`fade_average`).
 
 Arguments that functions of this solver share: `state`; `kernel`, bound or not (see
-`support.bound_kernels`); the slots s, i and j; n, the number of slots in use; d, the number of
+`kernel_rows.bound_kernels`); the slots s, i and j; n, the number of slots in use; d, the number of
 features; `row`, float32 (capacity,), the kernel values of one example with all slots.
 """
 

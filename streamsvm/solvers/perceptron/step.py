@@ -86,10 +86,10 @@ the inverse of the kernel matrix loses digits with smaller ones."""
 LAST, MEAN, VOTED = 0.0, 1.0, 2.0
 """What predicts: the last model, the mean of all models, or their votes (perceptron only)."""
 
-MEAN_A_VECTOR, LEAST_MEAN = 4.0, 400.0
-"""Where vectors are merged, the mean is of that many of the last models for each vector allowed, at
-most (half of it, at least); but of so many with few vectors. A model mends by later steps what a
-merge took from it, and a mean of all models never would: it got worse for ever."""
+MODELS_A_VECTOR, FEWEST_MODELS = 4.0, 400.0
+"""Once vectors are merged, all models so far count half in the mean each time when there are that
+many for each vector allowed, or so many if these are few. A model mends by later steps what a merge
+took from it, and a mean of all models never would: it got worse for ever."""
 
 
 class Schedule(NamedTuple):
@@ -204,10 +204,6 @@ def _update_budget(
             info.n_steps -= 1
             info.n_null += 1
         return
-    if policy == MERGE or policy == MERGE_MEAN:
-        most = max(LEAST_MEAN, MEAN_A_VECTOR * bounds.limit)
-        if info.n_seen - 1 - info.n_faded >= most:
-            fade_average(state)
     slot = slot_of(state, number)
     step = step_of(schedule, y, f, np.float64(diagonal), box)
     if slot < 0:
@@ -237,6 +233,23 @@ def _update_budget(
     if policy == REMOVE:
         add_scaled(state.f, row, step, info.n)
 
+
+@compiled_within
+def _keep_mean(bounds, state):
+    pass
+
+
+@compiled_within
+def _fade_mean(bounds, state):
+    if bounds.policy == MERGE or bounds.policy == MERGE_MEAN:
+        info, most = state.info[0], max(FEWEST_MODELS, MODELS_A_VECTOR * bounds.limit)
+        if info.n_room > 0 and info.n_seen - 1 - info.n_faded >= most:
+            fade_average(state)
+
+
+_fade: Any = chosen_by(0, {Unbounded: _keep_mean, Budget: _fade_mean})
+"""_fade(bounds, state): let older models count half in the mean, if it is time; an example was
+counted, and not learnt yet."""
 
 _update: Any = chosen_by(0, {Unbounded: _update_unbounded, Budget: _update_budget})
 """_update(bounds, state, kernel, x, fresh, r, size, y, f, box, weight, number, diagonal, schedule):
@@ -307,6 +320,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
             if box[at] <= 0.0:
                 continue
             state.info[0].n_seen = T + 1
+            _fade(schedule.bounds, state)
             # A margin of 1 is enough for a hinge loss, one of 0 is not for a perceptron.
             margin = y[at] * f
             if margin < schedule.margin or (

@@ -6,8 +6,8 @@ coefficients either: see `support.averages`, with A_t, the sum of omega times sc
 iterates. In the same way f_s and late_f_s stand for <w, x_s>, of the iterate and of the mean.
 
 Arguments that functions of this solver share: `state`; `kernel`, bound or not (see
-`support.bound_kernels`); a slot s; n, the number of slots in use; d, the number of features; `row`,
-float32 (capacity,), the kernel values of one example with all slots.
+`kernel_rows.bound_kernels`); a slot s; n, the number of slots in use; d, the number of features;
+`row`, float32 (capacity,), the kernel values of one example with all slots.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ The score of label c of token x, after the labels in `past`, is
     sum_i beta_i^c k(x_i, x)  +  sum_{s < k} moves[s, past_s, c]
 
 over the support patterns i. Problem and steps are those of `greedy`; the first sum of each pattern
-is kept up to date in `f`, by the rows of the kernel matrix of `support.row_cache`.
+is kept up to date in `f`, by the rows of the kernel matrix of `kernel_rows.row_cache`.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ EVERY = (64, 256)
 """The multiples of examples at which such a model is tried."""
 
 LENGTH_OF_TRIAL, EVERY_TRIAL = 256, 256
-"""The same of a fresh model that finds scale and width itself, which takes eight times as long."""
+"""The same of a fresh model that finds scale and width itself, which takes four times as long."""
 
 CLEARLY = 2.5
 """By how many standard deviations of their difference it must err less (McNemar's test)."""
@@ -52,10 +52,9 @@ def examples_for(learner: Any, n: int) -> Examples | None:
     if n % EVERY_TRIAL == 0 and learner.in_use.n_examples >= 2 * LENGTH_OF_TRIAL:
         examples = learner._recent.last(LENGTH_OF_TRIAL, d)
         fresh = members.new_first(learner)
-        if fresh._trial is not None:
-            fresh._trial.expect(LENGTH_OF_TRIAL // 2)
-            if _errs_less(learner, fresh, examples):
-                return examples
+        fresh._trial.only_at(LENGTH_OF_TRIAL // 2)
+        if _errs_less(learner, fresh, examples):
+            return examples
     return None
 
 

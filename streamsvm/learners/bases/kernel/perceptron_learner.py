@@ -40,7 +40,9 @@ POLICIES: Mapping[str, float] = MappingProxyType(
 _PROJECT = (bounds.PROJECT, policies.PROJECT_PLUS)
 """Policies that need the inverse of the kernel matrix."""
 
-_KEEP = (bounds.MERGE, bounds.MERGE_MEAN, *_PROJECT)
+_MERGE = (bounds.MERGE, bounds.MERGE_MEAN)
+
+_KEEP = (*_MERGE, *_PROJECT)
 """Policies that give the coefficients of a vector to others, so that an average keeps them."""
 
 
@@ -159,7 +161,9 @@ class PerceptronLearner(PrimalKernelLearner):
 
     @property
     def _what_predicts(self) -> str:
-        ways = {perceptron.MEAN: "mean of all models", perceptron.VOTED: "votes of all models"}
+        merges = self.max_support_vectors is not None and self._policy(self.budget) in _MERGE
+        mean = "mean of the models, of which older ones fade" if merges else "mean of all models"
+        ways = {perceptron.MEAN: mean, perceptron.VOTED: "votes of all models"}
         return ways.get(self._schedule.averaged, "last model")
 
     @property

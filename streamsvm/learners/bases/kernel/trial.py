@@ -130,15 +130,19 @@ class Trial(KeptExamples):
     def __init__(self, candidates: list[Candidate]) -> None:
         super().__init__(_PREFIX, NUMBER)
         self.candidates = candidates
-        self._first = FIRST
+        self._first, self._last = FIRST, LAST
 
     def is_due(self, n: int) -> bool:
         """Tell whether the candidates are compared after n examples, a power of two."""
-        return self._first <= n <= LAST
+        return self._first <= n <= self._last
 
     def expect(self, n: int) -> None:
         """Skip the trials, of which nothing would remain, before the last one of n examples."""
         self._first = max(FIRST, 1 << (n.bit_length() - 1))
+
+    def only_at(self, n: int) -> None:
+        """Let there be one trial only, after n examples, a power of two."""
+        self._first = self._last = n
 
 
 class _Tried(NamedTuple):
@@ -186,7 +190,8 @@ def decide(learner: Any, n: int) -> dict[str, Any]:
     if learner.C == "auto" and learner.gamma == "auto":
         width, is_scaled, C = best.candidate
         smoother = Candidate(width * SMOOTHER[0], is_scaled, C * SMOOTHER[1])
-        best = _best([best, examples.learnt(examples.tried(smoother), n)])
+        n_examples = learner._trial.n_examples
+        best = _best([best, examples.learnt(examples.prepared(smoother), n_examples)])
         n_candidates += 1
     model, factors = best.model, best.factors
     changes = {name: model.__dict__[name] for name in ("_state", "kernel_", *learner._of_state)}
@@ -226,9 +231,9 @@ class _Examples:
         seen = list(learner._labels.seen)
         self._labels = LabelColumn(classes, seen)
         # A model of the adaptive learner may begin with examples that lack some classes, or have
-        # them in another order: a candidate must number them as the learner does. One of binary
-        # problems has none for a class without examples, and so may know all classes before: a
-        # class that comes while it learns takes it the time of many examples.
+        # them in another order: a candidate must number them as the learner does. LASVM's are told
+        # all classes first, as it is slow to add one midway; it has no problem of a class without
+        # examples, so that they learn the same.
         came = classes[np.sort(np.unique(classes, return_index=True)[1])]
         is_early = learner._output is outputs.PROBLEMS and len(seen) > 2
         is_early = is_early or not np.array_equal(came, np.arange(len(seen)))
@@ -247,7 +252,7 @@ class _Examples:
 
     def best_of(self, candidates: list[Candidate]) -> _Tried:
         """Let candidates learn the examples, and return the best."""
-        tried = [self.tried(candidate) for candidate in candidates]
+        tried = [self.prepared(candidate) for candidate in candidates]
         n = self._learner._trial.n_examples
         if n >= _MANY:
             tried = [self.learnt(one, n // 4) for one in tried]
@@ -265,7 +270,7 @@ class _Examples:
         tried.errors.settle(self._is_new[:stop])
         return tried
 
-    def tried(self, candidate: Candidate) -> _Tried:
+    def prepared(self, candidate: Candidate) -> _Tried:
         """Return a candidate that has learnt nothing yet."""
         learner, d = self._learner, shape(self._x)[1]
         factors = self.scales.factors() if candidate.is_scaled else None
