@@ -60,7 +60,8 @@ def test_a_rare_class_that_has_a_weight_is_not_mentioned():
 
 def test_a_weight_of_no_label_is_named():
     learner = LASVMClassifier(class_weight={"a": 2.0, "aunt": 5.0})
-    learner.learn_many([[1.0], [2.0]], ["a", "b"])
+    learner.learn_one({"x": 1.0}, "a")
+    learner.learn_one({"x": 2.0}, "b")
     (sentence,) = advice_of(report(), learner)
     assert sentence == "class_weight names 'aunt', which no example is labelled"
 
