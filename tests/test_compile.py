@@ -201,10 +201,9 @@ def test_data_files_of_another_entry_are_not_used(tmp_path, monkeypatch):
 
 def test_read_only_everywhere_still_runs(copy):
     # A file in the place of each cache folder refuses root too; so does HOME.
-    for folder in [copy / "streamsvm", *(copy / "streamsvm").iterdir()]:
-        if folder.is_dir():
-            shutil.rmtree(folder / "__pycache__", ignore_errors=True)
-            (folder / "__pycache__").write_text("")
+    for folder in {path.parent for path in (copy / "streamsvm").rglob("*.py")}:
+        shutil.rmtree(folder / "__pycache__", ignore_errors=True)
+        (folder / "__pycache__").write_text("")
     home = copy / "home"
     home.write_text("")
     environment = {"HOME": str(home), "XDG_CACHE_HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
