@@ -54,10 +54,14 @@ def numbers_of(ids: Any, n: int) -> np.ndarray | None:
     return numbers.astype(np.int64)
 
 
-def check_number(name: str, value: Any, low: float) -> float:
-    """Return a parameter as a float, or refuse it with its name and range."""
+def _check_is_number(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
         raise ParameterError(f"{name}={value!r}: use a number")
+
+
+def check_number(name: str, value: Any, low: float) -> float:
+    """Return a parameter as a float, or refuse it with its name and range."""
+    _check_is_number(name, value)
     if not low <= value < math.inf:
         raise ParameterError(f"{name}={value!r}: use a finite number of at least {low:g}")
     return float(value)
@@ -65,8 +69,7 @@ def check_number(name: str, value: Any, low: float) -> float:
 
 def check_positive(name: str, value: Any) -> float:
     """Return a parameter as a float above 0, or refuse it with its name and range."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-        raise ParameterError(f"{name}={value!r}: use a number")
+    _check_is_number(name, value)
     if not 0.0 < value < math.inf:
         kind = "number" if math.isfinite(value) else "finite number"
         raise ParameterError(f"{name}={value!r}: use a {kind} above 0")

@@ -4,12 +4,12 @@ Rows are taken as they are, or each feature is divided by its standard deviation
 16 times the rule of `auto_gamma`. After 4, 8, 16, ..., 1024 examples each candidate learns all
 examples so far anew, predicting each before it learns it; of 256 or more, only a quarter if it errs
 far more than the best by then. Then the best of them is tried with gamma / 4 and C 10, unless C is
-given. The learner goes on with the model of the one that erred
-least; a narrower kernel must err less by more than chance, or be surer, too, and the larger C by
-more than a standard deviation (`progressive_errors`). So there is only one model between two
-trials, and after the last there is no cost; the examples are kept until then. As candidates learn
-rows that are scaled already, no row that was kept is ever scaled otherwise than the rows that come
-(later: `rescaling`). All errors count alike: weights that grow with time chose worse on our streams
+given. The learner goes on with the model of the one that erred least; a narrower kernel must err
+less by more than chance, or be surer, too, and the larger C by more than a standard deviation
+(`progressive_errors`). So there is only one model between two trials, and after the last there is
+no cost; the examples are kept until then. As candidates learn rows that are scaled already, no row
+that was kept is ever scaled otherwise than the rows that come (later: `rescaling`). All errors
+count alike: weights that grow with time chose worse on our streams
 (`tests.benchmarks.default_streams`).
 """
 
