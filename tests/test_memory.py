@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.benchmarks.replay_memory import peak, write
+from benchmarks.replay_memory import peak, write
 
 
 @pytest.mark.parametrize("row_group", [50_000, 1_500_000], ids=["many_groups", "one_group"])

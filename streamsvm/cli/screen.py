@@ -36,7 +36,7 @@ _USUAL_FUNCTIONS = {
     "sgdqn": 50,
     "tracking": 90,
 }
-"""About how many functions a first replay compiles: `tests/benchmarks/first_run.py` counts them."""
+"""About how many functions a first replay compiles: `benchmarks/first_run.py` counts them."""
 
 
 def figures(now: Progress) -> str:

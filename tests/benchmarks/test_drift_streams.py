@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.benchmarks import capymoa_peers, drift_streams
+from benchmarks import capymoa_peers, drift_streams
 
 
 def test_it_says_how_to_install_capymoa(monkeypatch: pytest.MonkeyPatch) -> None:

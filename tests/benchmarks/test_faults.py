@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("confluent_kafka", reason="pip install confluent-kafka")
 
-from tests.benchmarks.faults import __main__ as faults
+from benchmarks.faults import __main__ as faults
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "faults.md"
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import streamsvm
+from benchmarks.peers import measure, tables, workloads
+from benchmarks.peers.scenarios import BY_ID, SCENARIOS, WITHOUT, Scenario
 from streamsvm.learners.bases.learner import Learner
-from tests.benchmarks.peers import measure, tables, workloads
-from tests.benchmarks.peers.scenarios import BY_ID, SCENARIOS, WITHOUT, Scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -128,7 +128,7 @@ def test_the_noisy_rows_can_be_made_again():
     ids=["docs/speed.md", "README.md"],
 )
 def test_pages_show_the_results_that_are_kept(page, mark, table):
-    found = json.loads((ROOT / "tests/benchmarks/peers/results.json").read_text())
+    found = json.loads((ROOT / "benchmarks/peers/results.json").read_text())
     text = (ROOT / page).read_text(encoding="utf-8")
     begin, end = text.index(f"<!-- {mark}:"), text.index(f"<!-- /{mark} -->")
     assert text[begin:end].splitlines()[1:] == list(table(found["scenarios"]))

@@ -3,13 +3,13 @@
 import json
 from pathlib import Path
 
-from tests.benchmarks.which_learner import table
+from benchmarks.which_learner import table
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_page_has_the_table():
-    found = json.loads(Path(__file__).with_name("which_learner.json").read_text())
+    found = json.loads((ROOT / "benchmarks" / "which_learner.json").read_text())
     page = (ROOT / "docs" / "which_learner.md").read_text(encoding="utf-8")
     shown = page.partition("<!-- which -->\n")[2].partition("\n<!-- /which -->")[0]
     assert shown == table(found)

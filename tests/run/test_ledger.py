@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("confluent_kafka", reason="pip install confluent-kafka")
 
-from tests.benchmarks import ledger
+from benchmarks import ledger
 from tests.brokers import BROKERS
 
 

@@ -10,7 +10,7 @@ less by more than chance, or be surer, too, and the larger C by more than a stan
 no cost; the examples are kept until then. As candidates learn rows that are scaled already, no row
 that was kept is ever scaled otherwise than the rows that come (later: `rescaling`). All errors
 count alike: weights that grow with time chose worse on our streams
-(`tests.benchmarks.default_streams`).
+(`benchmarks.default_streams`).
 """
 
 from __future__ import annotations

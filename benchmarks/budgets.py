@@ -1,0 +1,84 @@
+"""Budgets of support vectors against no bound: ``python -m benchmarks.budgets [NAME ...]``.
+
+Adult, MNIST 8 against the rest, and chessboard (one colour against the rest, in stream order): one
+pass of each learner with budgets of 100, 500, 1,000 and 5,000, by each way to make room.
+"smallest" is removal of the smallest coefficient, as in budgeted stochastic gradient descent.
+Printed: test error (progressive error for chessboard) in %, and seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from streamsvm import LASVMClassifier, TrackingSVMClassifier, kernels
+from tests.golden import problems
+from tests.golden.problems import FOLDER, Problem
+
+BUDGETS = (100, 500, 1000, 5000)
+WAYS = ("merge", "project", "remove", "smallest")
+LEARNERS = {"LASVM": LASVMClassifier, "tracking": TrackingSVMClassifier}
+
+
+def shuffled(problem: Problem) -> Problem:
+    """Return the problem with its training rows in a seeded random order."""
+    order = np.random.default_rng(0).permutation(len(problem.y))
+    x = np.ascontiguousarray(problem.x[order])
+    return problem._replace(x=x, y=problem.y[order])
+
+
+def chessboard() -> Problem:
+    """The first colour against the rest, without a test part."""
+    table = pq.read_table(FOLDER / "chessboard.parquet").slice(0, 100_000)
+    y = np.array(table.column("label").to_pylist())
+    columns = [table.column(c).to_numpy() for c in table.column_names if c != "label"]
+    x = np.stack(columns, axis=1).astype(np.float32)
+    return Problem(x, y == y[0], x[:0], y[:0] == y[0], kernels.RBF(gamma=20.0), 10.0)
+
+
+PROBLEMS = {
+    "adult": lambda: shuffled(problems.adult()),
+    "mnist_8": lambda: shuffled(problems.mnist_8()),
+    "chessboard": chessboard,
+}
+
+
+def run(problem: Problem, cls, **parameters) -> tuple[float, float, int]:
+    """Return the error in %, seconds and support vectors of one pass."""
+    # Compiled code is loaded before the clock runs.
+    cls(problem.kernel, seed=0, **parameters).learn_many(problem.x[:300], problem.y[:300])
+    model = cls(problem.kernel, C=problem.C, seed=0, **parameters)
+    start = time.perf_counter()
+    predicted = model.predict_then_learn_many(problem.x, problem.y)
+    seconds = time.perf_counter() - start
+    if len(problem.y_test):
+        predicted, truth = model.predict_many(problem.x_test), problem.y_test
+    else:
+        truth = problem.y
+    return 100 * float(np.mean(np.array(predicted) != truth)), seconds, model.n_support_vectors
+
+
+def main() -> None:
+    """Print a table a problem."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=list(PROBLEMS))
+    for name in parser.parse_args().names:
+        problem = PROBLEMS[name]()
+        error, seconds, n = run(problem, LASVMClassifier)
+        print(f"\n{name}: LASVM without bound {error:.2f} %, {n:,} SV, {seconds:.1f} s")
+        print("| learner | budget | " + " | ".join(WAYS) + " |")
+        print("|---|---|" + "---|" * len(WAYS), flush=True)
+        for learner, cls in LEARNERS.items():
+            for budget in BUDGETS:
+                cells = []
+                for way in WAYS:
+                    error, seconds, _ = run(problem, cls, max_support_vectors=budget, budget=way)
+                    cells.append(f"{error:.2f} ({seconds:.1f} s)")
+                print(f"| {learner} | {budget:,} | " + " | ".join(cells) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

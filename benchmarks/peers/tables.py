@@ -1,0 +1,104 @@
+"""The figures as text: for a terminal, and as Markdown for docs/speed.md and the README."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from benchmarks.peers.scenarios import BY_ID
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _cells(result: dict[str, Any], factor: float, unit: str) -> list[str]:
+    if "absent" in result:
+        return [f"absent: {result['absent']}", "", "", "", "", ""]
+    time = f"{_number(result['seconds'] * factor)} {unit}"
+    if result.get("elsewhere"):
+        return [time + " (another run, 2-core Xeon)", "", f"{result['error']:.2f} %", "", "", ""]
+    ratio = result.get("ratio", 1.0)
+    spread = ""
+    if result["runs"] > 1 and ratio != 1.0:
+        spread = f" ({_number(result['ratio_low'])}-{_number(result['ratio_high'])})"
+    support = result.get("n_support_vectors")
+    values = result.get("kernel_values")
+    return [
+        time,
+        "" if ratio == 1.0 else f"{_number(ratio)}{spread}",
+        f"{result['error']:.2f} %" if "error" in result else "",
+        "" if support is None else f"{support:,.0f}",
+        "" if values is None else f"{values / 1e6:,.0f}M",
+        f"{result['peak_mb']:,.0f}",
+    ]
+
+
+HEADER = ("system", "time", "times ours", "error", "SV", "kernel values", "peak MB")
+
+
+def table(scenario_id: str, results: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """Yield the lines of a Markdown table of one scenario."""
+    scenario = BY_ID[scenario_id]
+    yield f"**{scenario_id}**: {scenario.shows}"
+    yield ""
+    yield "| " + " | ".join(HEADER) + " |"
+    yield "|---" * len(HEADER) + "|"
+    for name, result in results.items():
+        yield "| " + " | ".join([name, *_cells(result, scenario.factor, scenario.unit)]) + " |"
+    yield ""
+
+
+def summary(scenarios: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """Yield the lines of the table in docs/speed.md: a row a scenario, in their order."""
+    yield "| workload | streamsvm: time, error | others: **their time divided by ours** (error) |"
+    yield "|---|---|---|"
+    for name in BY_ID:
+        if name in scenarios:
+            yield one_line(name, scenarios[name])
+
+
+def one_line(scenario_id: str, results: dict[str, dict[str, Any]]) -> str:
+    """Return a row of that table: ours, and how many times longer each of the others takes."""
+    scenario = BY_ID[scenario_id]
+    (name, own), *others = results.items()
+    if "seconds" not in own:
+        return f"| {scenario.shows} | absent | |"
+    error = f", {own['error']:.2f} %" if "error" in own else ""
+    ours = f"{name}: {_number(own['seconds'] * scenario.factor)} {scenario.unit}{error}"
+    peers = "; ".join(
+        f"{peer} **{_number(result['ratio'])}**"
+        + (f" ({result['error']:.2f} %)" if "error" in result else "")
+        for peer, result in others
+        if "ratio" in result and not result.get("elsewhere")
+    )
+    return f"| {scenario.shows} | {ours} | {peers} |"
+
+
+FRONT = (
+    ("events-bananas", "Bananas: 5,300 events, 2 features", "River KNN, lazy 1,000"),
+    ("events-bananas", "the same", "River HoeffdingTree"),
+    ("events-bananas", "the same", "River LogisticRegression"),
+    ("events-elec2", "Elec2: 20,000 events, 8 features", "River PAClassifier"),
+    ("events-sms", "SMS spam: events of words", "River MultinomialNB"),
+    ("events-segments", "ImageSegments: events, 7 classes", "River KNN, lazy 1,000"),
+    ("adult-c1", "Adult: 32,561 rows, 123 features", "scikit-learn SVC"),
+    ("adult-c1", "the same", "LinearSVC"),
+    ("mnist-8", "MNIST, digit 8 or not: 60,000 rows", "scikit-learn SVC"),
+    ("letter", "Letter: 16,000 rows, 26 classes", "scikit-learn SVC"),
+)
+"""The rows of the README's table: scenario, its description there, the other system."""
+
+
+def front(scenarios: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """Yield the lines of the README's table: a row for each of a few pairs of systems."""
+    yield "| data | streamsvm: time, error | instead: error | its time divided by ours |"
+    yield "|---|---|---|---|"
+    for scenario_id, shows, peer in FRONT:
+        scenario = BY_ID[scenario_id]
+        (name, own), *_ = scenarios[scenario_id].items()
+        other = scenarios[scenario_id][peer]
+        ours = f"{name}: {_number(own['seconds'] * scenario.factor)} {scenario.unit}"
+        error = f"{own['error']:.2f} %"
+        theirs = f"{peer}: {other['error']:.2f} %"
+        yield f"| {shows} | {ours}, {error} | {theirs} | {_number(other['ratio'])} |"
