@@ -217,9 +217,9 @@ class BinaryLabels:
         return self.positive if sign > 0.0 else self.negative
 
     def label(self, margin: float) -> Any:
-        """Return the label that a margin predicts; False before any label, as River does."""
+        """Return the label that a margin predicts; None before any label, as River's trees do."""
         if len(self.seen) < 2:
-            return self.seen[0] if self.seen else False
+            return self.seen[0] if self.seen else None
         return self.positive if margin > 0.0 else self.negative
 
     def predicted(self, margins: np.ndarray, n_known: int | None = None) -> LabelColumn:
@@ -228,22 +228,22 @@ class BinaryLabels:
         The first margin is predicted with the first `n_known` labels only, if that is given.
         """
         if len(self.seen) < 2:
-            values = [self.label(0.0)]
-            codes = np.zeros(len(margins), np.int64)
+            values = self.seen
+            codes = np.full(len(margins), 0 if values else MISSING)
         else:
             values = [self.negative, self.positive]
             codes = (margins > 0.0).astype(np.int64)
         if n_known is not None:
-            codes[0] = len(values)
-            values.append(self.seen[0] if n_known else False)
+            codes[0] = values.index(self.seen[0]) if n_known else MISSING
         return LabelColumn(codes, values)
 
     def probabilities(self, p: float, n_examples: int) -> dict[Any, float]:
         """Return {label: probability}, from the probability p of the positive label.
 
-        While only one of the labels 0 and 1 (or False and True) was seen, in n examples, the other
-        one has 1 / (n + 2) by the rule of succession. It is never 0, so that active learners
-        continue to ask for labels.
+        Before any label they are those of False and True, one half each: River's checks ask for
+        these two, and active learners for a reason to ask. While only one of the labels 0 and 1 (or
+        False and True) was seen, in n examples, the other one has 1 / (n + 2) by the rule of
+        succession. It is never 0, so that active learners continue to ask for labels.
         """
         if not self.seen:
             return {False: 0.5, True: 0.5}
@@ -252,5 +252,5 @@ class BinaryLabels:
         label = self.seen[0]
         if isinstance(label, (bool, int)) and label in (0, 1):
             other = 1.0 / (n_examples + 2.0)
-            return {False: other if label else 1.0 - other, True: 1.0 - other if label else other}
+            return {type(label)(1 - label): other, label: 1.0 - other}
         return {label: 1.0}

@@ -84,7 +84,7 @@ class BinaryOutput:
     def probabilities(
         self, calibration: np.ndarray, labels: Any, margin: Any, n_examples: int
     ) -> dict[Any, float]:
-        """Return {label: probability}; before any label, one half each for False and True."""
+        """Return {label: probability}: see `BinaryLabels.probabilities`."""
         p = float(platt.probability(calibration, margin))
         found: dict[Any, float] = labels.probabilities(p, n_examples)
         return found
@@ -146,6 +146,8 @@ class MulticlassOutput:
         self, calibration: np.ndarray, labels: Any, margins: np.ndarray, n_examples: int
     ) -> dict[Any, np.ndarray]:
         """Return {label: float64 (n,)} of the scores of n rows."""
+        if not labels.seen:
+            return {}
         p = np.array([platt.softmax(calibration, scores) for scores in margins])
         return dict(zip(labels.seen, p.reshape(margins.shape).T, strict=True))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from itertools import starmap
 from operator import eq
 from typing import Any
 
@@ -76,6 +77,9 @@ class Rates:
 class Scores:
     """The accuracy and River metrics of predictions made before each label was learnt.
 
+    As in River's ``evaluate.progressive_val_score``, an example without a prediction is not scored:
+    None, predicted before the first label, is no label that a metric should count.
+
     Parameters
     ----------
     metrics
@@ -135,26 +139,28 @@ class Scores:
         Parameters
         ----------
         labels, predicted
-            The true labels, and the predicted ones.
+            The true labels, and the predicted ones; None where nothing was predicted.
         probabilities
             {label: probability} of each example; empty if no metric uses probabilities.
 
         """
-        self._n += len(labels)
-        right = np.fromiter(map(eq, labels, predicted), bool, len(labels))
+        scored = [(y, p) for y, p in zip(labels, predicted, strict=True) if p is not None]
+        self._n += len(scored)
+        right = np.fromiter(starmap(eq, scored), bool, len(scored))
         self._right += int(right.sum())
         self._recent = np.append(self._recent, right)[-RECENT:]
-        pairs = Counter(zip(labels, predicted, strict=True))
+        pairs = Counter(scored)
         self.pairs.update(pairs)
         for metric in self.metrics:
             if not getattr(metric, "requires_labels", True):
-                for y, p in zip(labels, probabilities, strict=True):
-                    metric.update(y, p)
+                for y, guess, p in zip(labels, predicted, probabilities, strict=True):
+                    if guess is not None:
+                        metric.update(y, p)
             elif counts_pairs(metric):
                 for (y, p), n in pairs.items():
                     metric.update(y, p, n)
             else:
-                for y, p in zip(labels, predicted, strict=True):
+                for y, p in scored:
                     metric.update(y, p)
 
     def get(self) -> dict[str, float | None]:

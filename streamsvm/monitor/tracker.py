@@ -277,15 +277,14 @@ class TrackingMonitor(Presentation):
     def expect(self, predicted: list[Any]) -> None:
         """Score the next examples by earlier predictions, made when they came without a label.
 
-        A prediction of None, made before the first label, counts as False, as in ``predict_one``.
-
         Parameters
         ----------
         predicted
-            The predictions, one for each of the next examples to be learnt.
+            The predictions, one for each of the next examples to be learnt; None before the first
+            label.
 
         """
-        self._expected = [False if guess is None else guess for guess in predicted]
+        self._expected = list(predicted)
 
     def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
         """Replace the signs of earlier examples. The learner calls this as its classes change.

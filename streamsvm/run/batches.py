@@ -29,7 +29,7 @@ def predict_then_learn_many(model: Any, X: Any, y: Any, w: Any = 1.0) -> list[An
     Returns
     -------
     list[Any]
-        n labels; before the first label False, from LaRank None.
+        n labels; None before the first label.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def predict_then_learn_many(model: Any, X: Any, y: Any, w: Any = 1.0) -> list[An
     >>> from streamsvm import LASVMClassifier, StandardScaler, predict_then_learn_many
     >>> x = np.array([[1.0], [-1.0], [2.0], [-2.0]])
     >>> predict_then_learn_many(StandardScaler() | LASVMClassifier(), x, x[:, 0] > 0)
-    [False, True, True, False]
+    [None, True, True, False]
 
     """
     scaler, learner = parts_of(model)

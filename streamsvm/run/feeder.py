@@ -138,8 +138,6 @@ class Feeder:
         matrix, kept = self._scaled(batch, matrix, kept)
         if not len(kept):
             return kept, []
-        if not self.learner.classes:
-            return kept, [None] * len(kept)
         margins = self.learner.decision_function_many(matrix)
         return kept, self.learner.labels_of(margins)
 
@@ -286,7 +284,6 @@ class Feeder:
     ) -> Pairs:
         """Learn checked rows; return pairs of labels and predictions, `given` or made now."""
         assert self.learner is not None
-        unknown = not self.learner.classes
         if given is not None and self.learner.observer is not None:
             self.learner.observer.expect(given.tolist())
         try:
@@ -304,8 +301,6 @@ class Feeder:
                 before = None if given is None else given[one]
                 pairs += self._learn(batch, own, ys[one], kept[one], numbers, before)
             return pairs
-        if unknown:
-            predicted.codes[0] = MISSING
         return Pairs((ys, predicted if given is None else given))
 
     # Any River classifier

@@ -153,7 +153,7 @@ def _rows_one_by_one(
         if is_learnt:
             given = LabelColumn.of([predicted[i]])
             pairs += feeder._learn(batch, row, labels.take(event), event, None, given)
-        elif feeder.learner.classes:
+        else:
             margins = feeder.learner.decision_function_many(row)
             predicted[i] = feeder.learner.labels_of(margins)[0]
     return pairs

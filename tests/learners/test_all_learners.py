@@ -9,11 +9,13 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import streamsvm
 from streamsvm import TrackingMonitor
 from streamsvm.errors import ParameterError, StreamSVMError
+from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.kernel import kernel_learner
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.linear import linear_learner
@@ -182,12 +184,35 @@ def test_a_seed_that_is_none_is_refused(cls, parameters, seed):
 
 @all_learners
 def test_predictions_before_any_label(cls, parameters, tmp_path):
+    x, rows, table = {"a": 1.0}, np.ones((2, 2)), pa.table({"a": [1.0, 2.0]})
     for model in (cls(**parameters), saved(cls(**parameters), tmp_path / "m.svm")):
-        x = {"a": 1.0}
-        assert model.predict_one(x) in (False, None)
-        assert sum(model.predict_proba_one(x).values()) in (0, 1)
-        assert model.predict_many(np.ones((2, 2))).shape[0] == 2
+        assert model.predict_one(x) is None
+        assert model.predict_proba_one(x) in ({}, {False: 0.5, True: 0.5})
+        assert model.predict_many(rows).tolist() == model.predict_many(table).to_pylist()
+        assert model.predict_many(rows).tolist() == [None, None]
+        assert list(model.predict_proba_many(rows)) == list(model.predict_proba_one(x))
+        assert model.predict_proba_many(table).column_names in ([], ["False", "True"])
+        assert len(model.decision_function_many(rows)) == 2
+        assert not model.decision_function_one(x)
         assert model.n_examples == 0 and model.memory_usage >= 0
+
+
+@all_learners
+def test_with_one_label_no_other_is_predicted(cls, parameters, tmp_path):
+    rows = np.array([[1.0, -2.0], [-3.0, 1.0]])
+    x, table = {0: 1.0, 1: -2.0}, pa.table({"0": rows[:, 0], "1": rows[:, 1]})
+    for label in ("spam", 7, -1):
+        one, many = cls(**parameters), cls(**parameters)
+        for _ in range(2):
+            one.learn_one(x, label)
+        assert many.predict_then_learn_many(rows[[0, 0]], [label] * 2) == [None, label]
+        for model in (one, saved(one, tmp_path / "m.svm"), many):
+            assert model.predict_one(x) == model.predict_one({}) == label
+            assert model.predict_proba_one(x) == {label: 1.0}
+            assert LabelColumn.of(model.predict_many(table)).tolist() == [label] * 2
+            found = model.predict_proba_many(rows)
+            assert {y: p.tolist() for y, p in found.items()} == {label: [1.0, 1.0]}
+            assert len(model.decision_function_many(rows)) == 2
 
 
 @pytest.mark.parametrize(("cls", "parameters"), LEARNERS_OF_ROWS)

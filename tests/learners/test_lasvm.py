@@ -115,7 +115,7 @@ def test_predictions_are_made_before_learning():
 
 def test_before_any_label_and_with_one_class():
     model = LASVMClassifier()
-    assert model.predict_one({"a": 1.0}) is False
+    assert model.predict_one({"a": 1.0}) is None
     assert model.predict_proba_one({}) == {False: 0.5, True: 0.5}
     assert model.decision_function_one({"a": 1.0}) == 0.0
     for _ in range(30):

@@ -222,7 +222,7 @@ def test_a_kernel_with_a_negative_diagonal_is_refused_and_changes_nothing():
 
 def test_before_any_label():
     model = TrackingSVMClassifier()
-    assert model.predict_one({"a": 1.0}) is False and model.kappa == 0.0
+    assert model.predict_one({"a": 1.0}) is None and model.kappa == 0.0
     assert model.certificate.value is None and "no example" in model.certificate.reason
     assert model.duality_gap() == 0.0 and model.n_kept == 0 and model.memory_usage == 0
     model.finish()

@@ -130,7 +130,7 @@ class Inspection(abc.ABC):
 
         Returns
         -------
-        One of the labels seen.
+        One of the labels seen; None before the first label.
 
         """
         return self._labels.label(margin)
@@ -145,7 +145,7 @@ class Inspection(abc.ABC):
 
         Returns
         -------
-        n labels.
+        n labels; None before the first label.
 
         """
         return self._labels.predicted(margins).tolist()

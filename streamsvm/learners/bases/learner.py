@@ -154,7 +154,7 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
 
         Returns
         -------
-        One of the labels seen. Before the first label False; None from LaRank.
+        One of the labels seen; None before the first label.
 
         Raises
         ------
@@ -196,8 +196,8 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
 
         Returns
         -------
-        {label: probability}. Before the first label one half for False and for True, from LaRank
-        {}.
+        {label: probability}. Before the first label one half each for False and True, which River's
+        checks and samplers ask for, though neither may be a label; from LaRank {}.
 
         """
         with self._lock:
@@ -257,7 +257,7 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
 
         Returns
         -------
-        n labels; before the first label False, from LaRank None.
+        n labels; None before the first label.
 
         """
         self._check_ids(ids)
@@ -302,7 +302,7 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
 
         Returns
         -------
-        n labels, in a container of the kind of `X`.
+        n labels, in a container of the kind of `X`; None before the first label.
 
         """
         with self._lock:

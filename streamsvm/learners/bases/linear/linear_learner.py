@@ -228,7 +228,7 @@ class LinearLearner(LinearModel):
 
         Returns
         -------
-        One of the labels seen; False before any label.
+        One of the labels seen; None before the first label.
 
         """
         # In two steps: for a call of an attribute the interpreter would look for a method first.
