@@ -29,7 +29,10 @@ def weights_of(w: Any, n: int) -> np.ndarray:
     if isinstance(w, float) and w == 1.0:
         return np.ones(n)
     try:
-        weights = np.broadcast_to(np.asarray(w, np.float64), (n,)).copy()
+        given = np.asarray(w)
+        if given.dtype.kind == "c":
+            raise TypeError
+        weights = np.broadcast_to(given.astype(np.float64), (n,)).copy()
     except (TypeError, ValueError, OverflowError) as error:
         raise ParameterError(f"w={w!r:.80}: use one number, or one a row ({n})") from error
     if not (np.isfinite(weights).all() and (weights >= 0.0).all()):
