@@ -25,6 +25,8 @@ from connectors.sentences import SentenceSource
 from connectors.simulated import SimulatedStream
 from connectors.source import Batch, Event, Position, Reject, Source, TimedSource
 from connectors.tabular import TabularSource
+from connectors.text_files.csv_files import CSVSource
+from connectors.text_files.json_lines import JSONLinesSource
 
 # Silent unless the application sets logging up.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
@@ -32,9 +34,11 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 __all__ = [
     "ArrowSource",
     "Batch",
+    "CSVSource",
     "ConllSource",
     "Encoder",
     "Event",
+    "JSONLinesSource",
     "KafkaSentenceSource",
     "KafkaSource",
     "LetterTopic",

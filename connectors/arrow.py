@@ -51,6 +51,10 @@ class ArrowSource(TabularSource):
         Seed of the shuffling; None = drawn once and kept in the snapshots.
     timestamp
         The column that says when an event happened.
+    weight
+        The column of each example's weight, a number of at least 0; it is no feature.
+    keep
+        Columns that batches have as they are, under `kept`, such as keys.
     max_categories
         Values of a text column that get a feature of their own, see `Encoder`.
 
@@ -84,6 +88,8 @@ class ArrowSource(TabularSource):
         shuffle_buffer: int = 0,
         seed: int | None = None,
         timestamp: str | None = None,
+        weight: str | None = None,
+        keep: Sequence[str] = (),
         max_categories: int = 1000,
     ) -> None:
         self._data = Path(data) if isinstance(data, str | PathLike) else data
@@ -105,6 +111,8 @@ class ArrowSource(TabularSource):
             shuffle_buffer=shuffle_buffer,
             seed=seed,
             timestamp=timestamp,
+            weight=weight,
+            keep=keep,
             max_categories=max_categories,
         )
 
@@ -180,8 +188,8 @@ class ArrowSource(TabularSource):
 
     def _select(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return only the columns in use: joining and shuffling would copy the others as well."""
-        used = {*self.features, self.target, self.timestamp}
-        return batch.select([i for i, name in enumerate(batch.schema.names) if name in used])
+        used = [i for i, name in enumerate(batch.schema.names) if name in self._used]
+        return batch.select(used)
 
     def _record_batches(self) -> Iterator[pa.RecordBatch]:
         if isinstance(self._data, pa.Table):

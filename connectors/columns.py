@@ -20,6 +20,7 @@ def feature_columns(
     columns: Sequence[str] | None,
     timestamp: str | None,
     exclude: Sequence[str] = (),
+    weight: str | None = None,
 ) -> list[str]:
     """Return the names of the feature columns; refuse names that are missing or ambiguous.
 
@@ -36,26 +37,34 @@ def feature_columns(
             raise SourceError(f"{parameter} must be a list of names, not the text {names!r}")
     asked = [("columns", column) for column in columns or ()]
     asked += [("exclude", column) for column in exclude]
-    for role, column in (("target", target), ("timestamp", timestamp), *asked):
+    for role, column in (("target", target), ("timestamp", timestamp), ("weight", weight), *asked):
         if column is not None and column not in schema.names:
             raise MissingColumnError(column, schema.names, name, role)
     if target is not None and target in (columns or ()):
         raise SourceError(
             f"target `{target}` is also listed in columns=, which would give the answer away"
         )
+    if weight is not None and weight in (target, *(columns or ())):
+        raise SourceError(
+            f"weight `{weight}` is also the target, or listed in columns=: a weight is no feature"
+        )
     if columns is None:
-        own = (target, timestamp)
+        own = (target, timestamp, weight)
         chosen = [c for c in schema.names if c not in own and not c.startswith(_PANDAS_INDEX)]
     else:
         chosen = list(dict.fromkeys(columns))
     chosen = [column for column in chosen if column not in exclude]
-    for column in {*chosen, target, timestamp} - {None}:
+    for column in {*chosen, target, timestamp, weight} - {None}:
         if schema.names.count(column) > 1:
             raise NotReadableError(f"`{name}` has several columns named `{column}`; rename them")
     if timestamp is not None and kind_of(schema.field(timestamp).type) not in ("time", "number"):
         raise NotReadableError(
             f"timestamp `{timestamp}` has type {schema.field(timestamp).type}; "
             "it must be a timestamp, a date, or a number of seconds"
+        )
+    if weight is not None and kind_of(schema.field(weight).type) not in ("number", "null"):
+        raise NotReadableError(
+            f"weight `{weight}` has type {schema.field(weight).type}; it must be a number"
         )
     return chosen
 

@@ -7,7 +7,15 @@ import numpy as np
 
 from connectors.errors import SnapshotError, SourceAborted
 from connectors.pairs import batch_of
-from connectors.source import DEFAULT_BATCH_SIZE, Batch, Closing, Event, Position, Snapshot
+from connectors.source import (
+    DEFAULT_BATCH_SIZE,
+    Batch,
+    Closing,
+    Event,
+    Position,
+    Snapshot,
+    WeightedEvent,
+)
 
 
 class _Eof:
@@ -39,6 +47,9 @@ class MemorySource(Closing):
         The pairs; y = None is a missing label.
     name
         What to call the source on a screen.
+    weight
+        The feature that is the event's weight, a number of at least 0, and no feature then. None:
+        all weigh 1.
 
     Examples
     --------
@@ -53,7 +64,10 @@ class MemorySource(Closing):
     EOF = _Eof
     ABORT = _Abort
 
-    def __init__(self, events: Iterable[Any], name: str = "memory") -> None:
+    def __init__(
+        self, events: Iterable[Any], name: str = "memory", weight: str | None = None
+    ) -> None:
+        self.weight = weight
         self._items: list[Any] = [_Abort() if item is _Abort else item for item in events]
         self._name = name
         self._next = 0
@@ -81,6 +95,9 @@ class MemorySource(Closing):
         while not self._stopped():
             x, y = self._items[self._next]
             event = Event(x, y, Position(None, self._row))
+            if self.weight is not None:
+                x, w = self._weighed(x)
+                event = WeightedEvent.of(event._replace(x=x), w)
             self._next += 1
             self._row += 1
             yield event
@@ -116,7 +133,12 @@ class MemorySource(Closing):
                     break
                 pairs.append(item)
             rows = np.arange(self._row, self._row + len(pairs), dtype=np.int64)
-            batch = batch_of(pairs, rows, None)
+            more: dict[str, Any] = {}
+            if self.weight is not None:
+                found = [self._weighed(x) for x, _ in pairs]
+                pairs = [(x, y) for (x, _), (_, y) in zip(found, pairs, strict=True)]
+                more["weights"] = np.array([w for _, w in found], np.float64)
+            batch = batch_of(pairs, rows, None, **more)
             self._next += len(pairs)
             self._row += len(pairs)
             yield batch
@@ -164,6 +186,12 @@ class MemorySource(Closing):
 
     def close(self) -> None:
         """Do nothing: there is nothing to release."""
+
+    def _weighed(self, x: Mapping[Any, Any]) -> tuple[dict[Any, Any], float]:
+        """Return features without the weight, and the weight; NaN if it is no number."""
+        w = x.get(self.weight)
+        others = {name: value for name, value in x.items() if name != self.weight}
+        return others, float(w) if isinstance(w, (int, float, np.number)) else np.nan
 
     def _stopped(self) -> bool:
         """Act on marks before the next pair; return whether the iterator ends here."""

@@ -73,6 +73,10 @@ class ParquetSource(TabularSource):
         Seed of the shuffling; None = drawn once and kept in the snapshots.
     timestamp
         The column that says when an event happened.
+    weight
+        The column of each example's weight, a number of at least 0; it is no feature.
+    keep
+        Columns that batches have as they are, under `kept`, such as keys.
     max_categories
         Values of a text column that get a feature of their own, see `Encoder`.
     late_files
@@ -117,6 +121,8 @@ class ParquetSource(TabularSource):
         shuffle_buffer: int = 0,
         seed: int | None = None,
         timestamp: str | None = None,
+        weight: str | None = None,
+        keep: Sequence[str] = (),
         max_categories: int = 1000,
         late_files: Literal["refuse", "read"] = "refuse",
     ) -> None:
@@ -131,7 +137,7 @@ class ParquetSource(TabularSource):
         # An expression does not list its columns: every column whose name is in its text is read.
         text = "" if self._filter is None else str(self._filter)
         filtered = [name for name in names if name in text]
-        used = None if columns is None else {*columns, target, timestamp, *filtered}
+        used = None if columns is None else {*columns, target, timestamp, weight, *keep, *filtered}
         schema = merged_schema(self._parts, used)
         self._schema = pa.schema([pa.field(f.name, plain_type(f.type)) for f in schema])
         super().__init__(
@@ -145,11 +151,13 @@ class ParquetSource(TabularSource):
             shuffle_buffer=shuffle_buffer,
             seed=seed,
             timestamp=timestamp,
+            weight=weight,
+            keep=keep,
             max_categories=max_categories,
             filters=text or None,
         )
         self._try_filter()
-        self._used = {*self.features, target, timestamp, *filtered} - {None}
+        self._used |= {*filtered}
 
     @property
     def n_rows(self) -> int | None:

@@ -61,6 +61,29 @@ class Event(NamedTuple):
     y: Any
     position: Position
 
+    @property
+    def w(self) -> float:
+        """The weight: 1.0 unless the source has a weight column."""
+        return 1.0
+
+
+class WeightedEvent(Event):
+    """An event with a weight of its own, which is not one of the three values it unpacks to."""
+
+    _weight: float
+
+    @property
+    def w(self) -> float:
+        """The weight, as it was read."""
+        return float(self._weight)
+
+    @classmethod
+    def of(cls, event: Event, weight: float) -> "WeightedEvent":
+        """Return an event with a weight."""
+        made = cls(*event)
+        made._weight = weight
+        return made
+
 
 class Reject(NamedTuple):
     """Something read that is no event, such as a payload that cannot be decoded."""
@@ -109,6 +132,11 @@ class Batch:
         The file of each row, if they are of several.
     payloads
         The message of each row as it came; None if there is none.
+    weights
+        The weight of each row, float64, as it was read (NaN: missing, or no number); None if the
+        source has no weights: each is 1.
+    kept
+        Columns that the source was asked to keep as they are, such as keys; None: there are none.
 
     """
 
@@ -122,6 +150,8 @@ class Batch:
     are_answers: bool = False
     files: list[str | None] | None = None
     payloads: list[Any] | None = None
+    weights: npt.NDArray[np.float64] | None = None
+    kept: pa.RecordBatch | None = None
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -179,6 +209,8 @@ class Batch:
             are_answers=self.are_answers,
             files=None if self.files is None else self.files[offset:end],
             payloads=None if self.payloads is None else self.payloads[offset:end],
+            weights=None if self.weights is None else self.weights[offset:end],
+            kept=None if self.kept is None else self.kept.slice(offset, end - offset),
         )
 
     def _rejects_of(self, start: int, end: int) -> tuple[Reject, ...]:
@@ -203,6 +235,11 @@ class Batch:
             The events, in order.
 
         """
+        if self.weights is None:
+            return self._events()
+        return map(WeightedEvent.of, self._events(), self.weights.tolist())
+
+    def _events(self) -> Iterator[Event]:
         files = repeat(self.file) if self.files is None else self.files
         positions = map(Position, files, self.rows.tolist())
         if are_listed(self.features.schema):

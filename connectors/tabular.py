@@ -12,11 +12,20 @@ import pyarrow as pa
 from connectors.columns import feature_columns, shown_row, target_type, texts_not_utf8
 from connectors.cursor import Chunk, Cursor, Place, ShuffledCursor
 from connectors.encoding import Encoder
-from connectors.errors import NotReadableError, SnapshotError
+from connectors.errors import MissingColumnError, NotReadableError, SnapshotError
 from connectors.identity import check_settings
 from connectors.kinds import kind_of, to_float64
 from connectors.listed import ListEncoder, are_listed
-from connectors.source import DEFAULT_BATCH_SIZE, Batch, Closing, Event, Position, Reject, Snapshot
+from connectors.source import (
+    DEFAULT_BATCH_SIZE,
+    Batch,
+    Closing,
+    Event,
+    Position,
+    Reject,
+    Snapshot,
+    WeightedEvent,
+)
 
 
 class TabularSource(Closing, ABC):
@@ -51,6 +60,12 @@ class TabularSource(Closing, ABC):
         only if `columns` lists it.
     max_categories
         See `Encoder`.
+    weight
+        The column of each example's weight, a number of at least 0; it is no feature. None = all
+        weigh 1.
+    keep
+        Columns of any type that batches have as they are, under `kept`; features, too, only if
+        `columns` lists them.
     filters
         The filter of the subclass, as text; a snapshot of a source with another filter is refused.
 
@@ -87,6 +102,8 @@ class TabularSource(Closing, ABC):
         max_categories: int = 1000,
         filters: str | None = None,
         exclude: Sequence[str] = (),
+        weight: str | None = None,
+        keep: Sequence[str] = (),
     ) -> None:
         for parameter, value, least in (
             ("batch_size", batch_size, 1),
@@ -98,9 +115,13 @@ class TabularSource(Closing, ABC):
         self._name = name
         self._start = start
         self.target = target
-        self.timestamp = timestamp
+        self.timestamp, self.weight = timestamp, weight
         self.batch_size = batch_size
-        self.features = feature_columns(schema, name, target, columns, timestamp, exclude)
+        if missing := [column for column in keep if column not in schema.names]:
+            raise MissingColumnError(missing[0], schema.names, name, "keep")
+        self.keep = list(keep)
+        self.features = feature_columns(schema, name, target, columns, timestamp, exclude, weight)
+        self._used = {*self.features, *keep, target, timestamp, weight} - {None}
         self.kinds = {name: kind_of(schema.field(name).type) for name in self.features}
         self._target_type = target_type(schema, target)
         fields = pa.schema([schema.field(column) for column in self.features])
@@ -126,6 +147,7 @@ class TabularSource(Closing, ABC):
             "max_categories": int(max_categories),
             "timestamp": timestamp,
             "exclude": list(exclude),
+            "weight": weight,
         }
 
     @abstractmethod
@@ -274,7 +296,7 @@ class TabularSource(Closing, ABC):
         if self.timestamp is None:
             return None
         chunk = self._cursor.peek(limit)
-        return np.empty(0) if chunk is None else self._timestamps(chunk)
+        return np.empty(0) if chunk is None else self._numbers(chunk, self.timestamp)
 
     def __repr__(self) -> str:
         """Return the class, the name and the position of the source."""
@@ -289,44 +311,50 @@ class TabularSource(Closing, ABC):
                 labels=self._labels(good),
                 rows=good.rows,
                 file=good.file,
-                timestamps=self._timestamps(good),
+                timestamps=self._numbers(good, self.timestamp),
                 rejects=rejects,
+                weights=self._numbers(good, self.weight),
+                kept=good.data.select(self.keep) if self.keep else None,
             )
             cursor.advance(chunk.num_rows)
             yield batch
 
     def _readable(self, chunk: Chunk) -> tuple[Chunk, tuple[Reject, ...]]:
-        """Return the rows whose texts are UTF-8, and the other ones."""
-        reasons = texts_not_utf8(chunk.data)
-        if not reasons:
+        """Return the rows that are events, and the other ones."""
+        faults = self._faults(chunk)
+        if not faults:
             return chunk, ()
-        rejects = tuple(
-            Reject(
+        good = np.setdiff1d(np.arange(chunk.num_rows), list(faults))
+        return chunk.take(good), tuple(faults[i] for i in sorted(faults))
+
+    def _faults(self, chunk: Chunk) -> dict[int, Reject]:
+        """Return which rows of a chunk are no events."""
+        return {
+            i: Reject(
                 Position(chunk.file, int(chunk.rows[i])),
                 "not UTF-8",
-                reasons[i],
+                reason,
                 shown_row(chunk.data, i),
             )
-            for i in sorted(reasons)
-        )
-        good = np.setdiff1d(np.arange(chunk.num_rows), list(reasons))
-        return chunk.take(good), rejects
+            for i, reason in texts_not_utf8(chunk.data).items()
+        }
 
     def _decoded(self, chunk: Chunk) -> Iterator[Event]:
-        reasons = texts_not_utf8(chunk.data)
-        if reasons:
-            first = min(reasons)
+        if faults := self._faults(chunk):
+            first = min(faults)
             yield from self._decoded(chunk.slice(0, first))
             raise NotReadableError(
-                f"{Position(chunk.file, int(chunk.rows[first]))}: {reasons[first]}; convert it, "
-                "leave the column out with columns=, or read batches, which set such rows aside"
+                f"{faults[first].position}: {faults[first].reason}; convert it, leave the column "
+                "out with columns=, or read batches, which set such rows aside"
             )
         labels = self._labels(chunk).to_pylist()
         rows = chunk.rows.tolist()
         file = chunk.file
         events: Iterator[dict[Any, float]] = self._encoder.events(chunk.data)
-        for x, y, row in zip(events, labels, rows, strict=True):
-            yield Event(x, y, Position(file, row))
+        weights = self._numbers(chunk, self.weight)
+        for i, (x, y, row) in enumerate(zip(events, labels, rows, strict=True)):
+            event = Event(x, y, Position(file, row))
+            yield event if weights is None else WeightedEvent.of(event, float(weights[i]))
 
     def _labels(self, chunk: Chunk) -> pa.Array:
         at = -1 if self.target is None else chunk.data.schema.get_field_index(self.target)
@@ -334,16 +362,17 @@ class TabularSource(Closing, ABC):
             return pa.nulls(chunk.num_rows, self._target_type)
         return chunk.data.column(at)
 
-    def _timestamps(self, chunk: Chunk) -> npt.NDArray[np.float64] | None:
-        if self.timestamp is None:
+    def _numbers(self, chunk: Chunk, name: str | None) -> npt.NDArray[np.float64] | None:
+        """Return a column of times or numbers, NaN = missing; None if there is no such column."""
+        if name is None:
             return None
-        at = chunk.data.schema.get_field_index(self.timestamp)
-        if at < 0:
+        at = chunk.data.schema.get_field_index(name)
+        if at < 0 or pa.types.is_null(chunk.data.schema.field(at).type):
             return np.full(chunk.num_rows, np.nan)
-        seconds: npt.NDArray[np.float64] = to_float64(chunk.data.column(at)).to_numpy(
+        numbers: npt.NDArray[np.float64] = to_float64(chunk.data.column(at)).to_numpy(
             zero_copy_only=False
         )
-        return seconds
+        return numbers
 
     def _place_of(self, snapshot: Mapping[str, Any]) -> Place:
         """Return the place in a snapshot; refuse a snapshot of another source."""

@@ -56,6 +56,8 @@ class KafkaSource(Closing):
     timestamp
         Name of the field that is the time of the event, in seconds since 1970 or as ISO 8601; None:
         the broker's timestamp.
+    weight
+        Name of the field that is the event's weight, at least 0; None: all weigh 1.
     labels
         The topic whose messages are labels, of events of the other topics with the same key: their
         field `target`. It is one of `topics`. A run needs ``late=LateLabels()``.
@@ -64,14 +66,13 @@ class KafkaSource(Closing):
         rows), or a function of the payload that returns a mapping or a record batch, such as
         ``connectors.payloads.avro(schema)``.
     transform
-        A function of what a message holds (a mapping or a record batch) that returns what is to be
-        learnt in its place, with label, key and timestamp: ``connectors.payloads.flatten``, or one
-        of your own. If it raises, the message is a dead letter. None: messages stay as they are.
+        A function of what a message holds (a mapping or a record batch) that returns what is learnt
+        in its place, label and all: ``connectors.payloads.flatten``, or your own. If it raises, the
+        message is a dead letter. None: messages stay as they are.
     batch_size
         Messages a poll, at least 1.
     timeout
-        Seconds that a poll waits for messages, above 0. If none come, an empty batch is yielded, so
-        that the caller can do something else.
+        Seconds that a poll waits for messages, above 0; if none come, an empty batch is yielded.
     idle
         End after this many seconds without a message, above 0, counted from when partitions are
         assigned; None: never.
@@ -86,10 +87,9 @@ class KafkaSource(Closing):
     passed_over
         The number of messages that were read a second time, and skipped.
     jumped
-        The number of offsets at which no message was: the broker has deleted them (retention,
-        compaction), or keeps marks of transactions there.
+        The number of offsets without a message: deleted (retention, compaction), or transactions.
     failed_commits
-        The number of commits that failed for a passing reason; the next commit includes them.
+        Commits that failed for a passing reason; the next commit includes them.
 
     Raises
     ------
@@ -123,6 +123,7 @@ class KafkaSource(Closing):
         exclude: Sequence[str] = (),
         key: str | None = None,
         timestamp: str | None = None,
+        weight: str | None = None,
         labels: str | None = None,
         decode: str | Decoder = "json",
         transform: Decoder | None = None,
@@ -143,19 +144,18 @@ class KafkaSource(Closing):
         # Returns offsets up to which other members of the group have learnt, by place.
         self.learnt_elsewhere: Callable[[], dict[str, int]] = dict
         self._reader = MessageReader(
-            target, key, timestamp, columns, decoder_of(decode), labels, exclude, transform
+            target, key, timestamp, columns, decoder_of(decode), labels, exclude, transform, weight
         )
-        self.target_field = target
-        self._name = name
+        self.target_field, self._name = target, name
         fields = {"target": target, "key": key, "timestamp": timestamp, "labels": labels}
+        changed = None if transform is None else name_of(transform)
+        fields |= {"weight": weight, "decode": name_of(decode), "transform": changed}
         self._settings = settings_of_stream(fields, columns, exclude, topics)
-        self._settings["decode"] = name_of(decode)
-        self._settings["transform"] = None if transform is None else name_of(transform)
         self._poller = poller_of(consumer, name, loop)
         self._offsets: dict[str, int] = {}
         self._expected: dict[str, int] = {}  # the next offset, if none is left out
-        # Partitions read from since they were assigned. Only these are committed: in the others
-        # another member of the group may have committed a higher offset.
+        # Read from since they were assigned. Only these are committed: in the others another member
+        # of the group may have committed a higher offset.
         self._read: set[str] = set()
         self._handover = handover_of(
             self._poller, self._give_up, self._refused, self._forget_reading

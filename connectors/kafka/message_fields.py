@@ -61,8 +61,15 @@ def or_nan(seconds: float | None) -> float:
     return float("nan") if seconds is None else float(seconds)
 
 
-def column_of_seconds(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.float64]:
-    """Return the times of a record batch in seconds, NaN where one is missing."""
+def weight_of(value: Any, name: str) -> float:
+    """Return the weight that a field holds; NaN if it is missing."""
+    if value is None or (isinstance(value, NUMBERS) and not isinstance(value, bool)):
+        return or_nan(value)
+    raise PayloadError(f"the weight `{name}` is {value!r:.100}: use a number of at least 0")
+
+
+def column_of_numbers(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.float64]:
+    """Return a column of numbers, or times in seconds; NaN where one is missing."""
     at = batch.schema.get_field_index(name)
     if at < 0 or kind_of(batch.schema.field(at).type) not in ("time", "number"):
         return np.full(batch.num_rows, np.nan)

@@ -11,13 +11,14 @@ from connectors.kafka.first_messages import NO_LABEL, FirstMessages
 from connectors.kafka.message_fields import (
     NUMBERS,
     check_label,
-    column_of_seconds,
+    column_of_numbers,
     is_moment,
     key_of,
     or_nan,
     seconds_of,
+    weight_of,
 )
-from connectors.kafka.message_sizes import parts_of
+from connectors.kafka.message_sizes import narrow, parts_of
 from connectors.kafka.messages import Message
 from connectors.kafka.table_schema import TableSchemas
 from connectors.kinds import kind_of, plain, plain_type
@@ -27,7 +28,6 @@ from connectors.rejects import reject_of
 from connectors.source import Batch, Reject
 
 _MOST_KEYS = 100_000
-_MOST_CELLS = 2_000_000
 _TAKE_APART = ": take it apart (--flatten, transform=flatten), or leave it out (--exclude)"
 _LARGEST = float(np.finfo(np.float32).max)  # the largest number that learners take
 
@@ -45,6 +45,7 @@ class _Read(NamedTuple):
     message: Message
     kind: str | None  # the type of the label; None: it has none
     has_text: bool  # whether a feature is a text
+    weight: float
 
 
 class _Table(NamedTuple):
@@ -73,6 +74,8 @@ class MessageReader:
         Names of fields that are no features.
     transform
         Applied to what `decode` returns; None: nothing is.
+    weight
+        The field that is the event's weight; None: all weigh 1.
 
     """
 
@@ -86,13 +89,15 @@ class MessageReader:
         answers: str | None,
         exclude: Sequence[str] = (),
         transform: Decoder | None = None,
+        weight: str | None = None,
     ) -> None:
+        self.weight = weight
         self.target, self.key, self.timestamp, self.answers = target, key, timestamp, answers
         self.columns = None
         if columns is not None:
             self.columns = [name for name in columns if name not in exclude]
         self.has_keys = key is not None or answers is not None
-        self._others = {name for name in (target, key, timestamp) if name is not None}
+        self._others = {name for name in (target, key, timestamp, weight) if name is not None}
         self._others |= set(exclude)
         self._decode, self._transform = decode, transform
         self._schemas = TableSchemas(target, self._is_used)
@@ -143,7 +148,7 @@ class MessageReader:
             if schema is not None:
                 yield from self._tried(place, list(group), self._of_tables)
                 continue
-            for run in _narrow(group):
+            for run in narrow(group):
                 yield from self._tried(place, run, self._of_events)
 
     def _tried(
@@ -251,10 +256,13 @@ class MessageReader:
         seconds = message.seconds
         if self.timestamp is not None:
             seconds = seconds_of(found.get(self.timestamp), self.timestamp)
+        weight = 1.0
+        if self.weight is not None and message.topic != self.answers:
+            weight = weight_of(found.get(self.weight), self.weight)
         x, has_text = self._features(found, message)
         kind = None if label is None else "str" if isinstance(label, str) else "float"
         kind = "bool" if isinstance(label, bool) else kind  # 1 and 1.0 are one class
-        return _Read(x, label, key, or_nan(seconds), message, kind, has_text)
+        return _Read(x, label, key, or_nan(seconds), message, kind, has_text, weight)
 
     def _features(self, found: Mapping[str, Any], message: Message) -> tuple[dict[str, Any], bool]:
         """Return the features, and whether one of them is a text."""
@@ -300,6 +308,7 @@ class MessageReader:
             timestamps=np.array([event.seconds for event in events], np.float64),
             keys=[event.key for event in events] if self.has_keys else None,
             payloads=[event.message.value for event in events],
+            weights=None if self.weight is None else np.array([event.weight for event in events]),
             are_answers=bool(events) and events[0].message.topic == self.answers,
         )
 
@@ -322,7 +331,7 @@ class MessageReader:
         labels = plain(whole.column(self.target)) if self.target in names else pa.nulls(len(rows))
         seconds = np.repeat([or_nan(table.message.seconds) for table in tables], counts)
         if self.timestamp is not None:
-            seconds = column_of_seconds(whole, self.timestamp)
+            seconds = column_of_numbers(whole, self.timestamp)
         keys = None
         if self.has_keys and self.key in names:
             keys = [key_of(value) for value in plain(whole.column(self.key)).to_pylist()]
@@ -330,6 +339,9 @@ class MessageReader:
             keys = [
                 key_of(t.message.key) for t, n in zip(tables, counts, strict=True) for _ in range(n)
             ]
+        weights = None
+        if self.weight is not None:
+            weights = np.ones(len(rows)) if are_answers else column_of_numbers(whole, self.weight)
         wanted = [] if are_answers else self._feature_names(names)
         features = encoded(whole.select(wanted))
         if len(set(features.schema.names)) < features.num_columns:
@@ -342,6 +354,7 @@ class MessageReader:
             timestamps=seconds,
             keys=keys,
             are_answers=are_answers,
+            weights=weights,
         )
 
     def _feature_names(self, names: list[str]) -> list[str]:
@@ -358,6 +371,8 @@ def _can_be_learnt(batch: Batch, needs_label: bool) -> bool:
     for column in batch.features.columns:
         numbers = column.fill_null(0.0).to_numpy(zero_copy_only=False)
         usable = usable & (np.abs(numbers) <= _LARGEST)
+    if batch.weights is not None:
+        usable = usable & (batch.weights >= 0.0)
     if batch.keys is not None:
         usable = usable & np.array([key is not None for key in batch.keys], bool)
     return bool(usable.any())
@@ -375,20 +390,3 @@ def _numbers_of(one: Any) -> dict[str, bool]:
 
 def _schema_of(one: Any) -> pa.Schema | None:
     return one.rows.schema if isinstance(one, _Table) else None
-
-
-def _narrow(read: Iterator[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
-    """Cut events into runs whose batches stay small, however many feature names they have."""
-    run: list[tuple[int, Any]] = []
-    names: set[Any] = set()
-    n_texts = 0
-    for offset, one in read:
-        if not isinstance(one, Reject):
-            texts = list(map(type, one.x.values())).count(str)
-            names.update(one.x)
-            n_texts += texts
-            if run and (len(names) + n_texts) * (len(run) + 1) > _MOST_CELLS:
-                yield run
-                run, names, n_texts = [], set(one.x), texts
-        run.append((offset, one))
-    yield run

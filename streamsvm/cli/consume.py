@@ -46,6 +46,9 @@ def complete(parser: Parser) -> None:
     data.add_argument("--exclude", metavar="A,B,...", help="fields that are no features")
     data.add_argument("--timestamp", metavar="FIELD", help="field that is the event's time")
     data.add_argument(
+        "--weight", metavar="FIELD", help="weight of each example, at least 0; it is no feature"
+    )
+    data.add_argument(
         "--key",
         metavar="FIELD",
         help="field by which late labels find their events; default: the key of the message",
@@ -148,6 +151,7 @@ def run(options: argparse.Namespace) -> int:
         topics=options.topic + ([options.labels_topic] if by_key else []),
         key=options.key,
         timestamp=options.timestamp,
+        weight=options.weight,
         labels=options.labels_topic,
         columns=options.columns.split(",") if options.columns else None,
         exclude=options.exclude.split(",") if options.exclude else (),

@@ -17,7 +17,7 @@ from streamsvm.cli.parser import Parser
 from streamsvm.errors import ParameterError, StreamSVMError
 
 _COMMANDS = {
-    "replay": "replay a Parquet or Arrow file as a stream through a learner, and report",
+    "replay": "replay a file as a stream through a learner, and report",
     "consume": "learn from a Kafka topic as it comes, and report",
     "predict": "predict the rows of a file with a saved model",
     "label": "label the tokens of sentences, learning them as they come",

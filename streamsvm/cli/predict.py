@@ -15,7 +15,7 @@ from streamsvm.cli import label
 from streamsvm.cli.evaluate import margins
 from streamsvm.cli.outputs import check_distinct, check_file
 from streamsvm.cli.parser import Parser
-from streamsvm.cli.sources import open_source
+from streamsvm.cli.sources import FILES, open_source
 from streamsvm.cli.values import path
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.sequence.sequence_learner import SequenceLearner
@@ -32,7 +32,7 @@ def complete(parser: Parser) -> None:
     )
     parser.set_defaults(run=run)
     parser.add_argument("model", type=path, help="file written by --save")
-    parser.add_argument("file", type=path, help="Parquet file or folder, or .arrow/.feather file")
+    parser.add_argument("file", type=path, help=FILES)
     parser.add_argument("-o", "--output", type=path, required=True, metavar="OUT.parquet")
     parser.add_argument(
         "--columns", metavar="A,B,...", help="features; default: all columns that the model knows"

@@ -12,7 +12,7 @@ from streamsvm.cli.learners import add_learner_options
 from streamsvm.cli.outputs import check_outputs
 from streamsvm.cli.parser import Parser
 from streamsvm.cli.running import add_output_options, run_shown
-from streamsvm.cli.sources import add_pace_options, open_source, paced
+from streamsvm.cli.sources import FILES, add_pace_options, open_source, paced
 from streamsvm.cli.values import path, whole
 from streamsvm.errors import ParameterError
 from streamsvm.features.frames import labels_of
@@ -25,12 +25,11 @@ _MOST_CLASSES_OF_LASVM = 50
 def complete(parser: Parser) -> None:
     """Add the subcommand's arguments."""
     parser.description = (
-        "Replay a Parquet file, a folder of them, or an Arrow file as a stream: each "
-        "row is an example, which is predicted, scored, then learnt. Text columns become one-hot "
-        "features."
+        "Replay a file as a stream: each row is an example, which is predicted, scored, then "
+        "learnt. Text columns become one-hot features."
     )
     parser.set_defaults(run=run)
-    parser.add_argument("file", type=path, help="Parquet file or folder, or .arrow/.feather file")
+    parser.add_argument("file", type=path, help=FILES)
     parser.add_argument(
         "--task",
         choices=("classification", "sequence"),
@@ -42,6 +41,9 @@ def complete(parser: Parser) -> None:
     data = parser.add_argument_group("data")
     data.add_argument("--columns", metavar="A,B,...", help="features; default: all other columns")
     data.add_argument("--exclude", metavar="A,B,...", help="columns that are no features")
+    data.add_argument(
+        "--weight", metavar="COLUMN", help="weight of each example, at least 0; it is no feature"
+    )
     data.add_argument("--positive", metavar="LABEL", help="learn this label against all others")
     data.add_argument(
         "--max-classes",
@@ -75,6 +77,7 @@ def _columns(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "columns": options.columns.split(",") if options.columns else None,
         "exclude": options.exclude.split(",") if options.exclude else (),
+        "weight": options.weight,
     }
 
 

@@ -7,16 +7,30 @@ import time
 from pathlib import Path
 from typing import Any
 
-from connectors import ArrowSource, ParquetSource, SimulatedStream, Source
+from connectors import (
+    ArrowSource,
+    CSVSource,
+    JSONLinesSource,
+    ParquetSource,
+    SimulatedStream,
+    Source,
+    TabularSource,
+)
 from streamsvm.cli.values import positive, whole
 
 # The longest sleep between two checks for Ctrl-C, in seconds.
 _LONGEST_SLEEP = 0.1
-_ARROW_ENDINGS = (".arrow", ".arrows", ".feather", ".ipc")
+_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+_SOURCES: dict[str, Any] = dict.fromkeys((".arrow", ".arrows", ".feather", ".ipc"), ArrowSource)
+_SOURCES |= dict.fromkeys((".csv", ".tsv"), CSVSource)
+_SOURCES |= dict.fromkeys((".jsonl", ".ndjson", ".json"), JSONLinesSource)
+
+FILES = "Parquet file or folder, Arrow file, .csv, or .jsonl (also .csv.gz and the like)"
+"""What the commands read, in words."""
 
 
-def open_source(path: str, target: str | None, **options: Any) -> ArrowSource | ParquetSource:
-    """Open a Parquet file or folder, or an Arrow file (by its suffix).
+def open_source(path: str, target: str | None, **options: Any) -> TabularSource:
+    """Open a file, by its suffix, or a folder of Parquet files.
 
     Parameters
     ----------
@@ -25,17 +39,20 @@ def open_source(path: str, target: str | None, **options: Any) -> ArrowSource | 
     target
         The column of labels; None: there are no labels.
     options
-        Further arguments of `ParquetSource` or `ArrowSource`.
+        Further arguments of `ParquetSource` and the others.
 
     Returns
     -------
-    ArrowSource | ParquetSource
+    TabularSource
         The source.
 
     """
-    if Path(path).suffix.lower() in _ARROW_ENDINGS:
-        options.pop("late_files", None)  # an Arrow source is one file
-        return ArrowSource(path, target, **options)
+    name = Path(path)
+    ending = (Path(name.stem) if name.suffix.lower() in _COMPRESSED else name).suffix.lower()
+    if (source := _SOURCES.get(ending)) is not None and not name.is_dir():
+        options.pop("late_files", None)  # the source is one file
+        opened: TabularSource = source(path, target, **options)
+        return opened
     return ParquetSource(path, target, **options)
 
 

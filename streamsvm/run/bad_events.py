@@ -255,6 +255,8 @@ class BadEvents:
             "x": {str(_as_json(name)): _as_json(value) for name, value in event.x.items()},
             "y": _as_json(event.y),
         }
+        if (w := getattr(event, "w", 1.0)) != 1.0:
+            letter["w"] = _as_json(w)
         if (message := getattr(event, "message", None)) is not None:
             letter["payload"] = _payload(message)
         if callable(self.on_error):

@@ -23,7 +23,15 @@ from streamsvm.features.sparse_frames import are_lists
 from streamsvm.labels.class_labels import is_too_long
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
 from streamsvm.run.bad_events import BadEvents
-from streamsvm.run.parts import event_of, parts_of, refused_label
+from streamsvm.run.parts import (
+    are_weights,
+    event_of,
+    learn_event,
+    parts_of,
+    refused_label,
+    weight_fault,
+    weights_of,
+)
 from streamsvm.support.rows import LARGEST
 
 
@@ -199,7 +207,7 @@ class Feeder:
         assert self.learner is not None
         n = len(batch)
         matrix = self._matrix_of(batch.features, n)
-        usable = are_usable(matrix, LARGEST)
+        usable = are_usable(matrix, LARGEST) & are_weights(batch)
         if labels is not None:
             usable &= self._usable_labels(labels)
         for i in np.flatnonzero(~usable).tolist():
@@ -254,7 +262,9 @@ class Feeder:
             self.bad.take(event, "missing label", self._reason(event, bool(labels.values)))
             return
         bad = bad_value(matrix, i, LARGEST)
-        if bad is not None:
+        if (reason := weight_fault(event)) is not None:
+            self.bad.take(event, "bad weight", reason)
+        elif bad is not None:
             name, value = bad
             self.bad.take(event, "bad feature", f"feature {name!r} is {value}: {fault_of(value)}")
         elif labels is not None:
@@ -287,7 +297,7 @@ class Feeder:
         if given is not None and self.learner.observer is not None:
             self.learner.observer.expect(given.tolist())
         try:
-            predicted = self.learner.learn_batch(matrix, ys, ids=ids)
+            predicted = self.learner.learn_batch(matrix, ys, weights_of(batch, kept), ids)
         except FeatureError as error:
             if len(ys) == 1:
                 self.bad.take(event_of(batch, int(kept[0])), "kernel value", str(error))
@@ -314,7 +324,7 @@ class Feeder:
                 continue
             try:
                 predicted = self.model.predict_one(event.x)
-                self.model.learn_one(event.x, y)
+                learn_event(self.model, event, y)
             except Exception as error:
                 self.bad.take(event_of(batch, i), "bad event", _reason(error))
             else:
@@ -338,7 +348,7 @@ class Feeder:
         pairs = []
         for event, y, before in zip(batch.events(), labels, predicted, strict=True):
             try:
-                self.model.learn_one(event.x, y)
+                learn_event(self.model, event, y)
             except Exception as error:
                 self.bad.take(event, "bad event", _reason(error))
             else:

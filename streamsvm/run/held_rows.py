@@ -25,6 +25,7 @@ class _Part:
     numbers: npt.NDArray[np.int64]  # by which `HeldRows` knows them; increasing
     alive: npt.NDArray[np.bool_]  # False: the row was taken or dropped
     n_alive: int
+    weights: npt.NDArray[np.float64] | None
 
     def living(self) -> _Part:
         """Return a part that has only the rows still alive."""
@@ -32,11 +33,15 @@ class _Part:
             return self
         alive = self.alive
         features = self.features.take(pa.array(np.flatnonzero(alive)))
-        return _part(features, self.rows[alive], self.file, self.numbers[alive])
+        weights = None if self.weights is None else self.weights[alive]
+        return _part(features, self.rows[alive], self.file, self.numbers[alive], weights)
 
 
-def _part(features: pa.RecordBatch, rows: Any, file: str | None, numbers: Any) -> _Part:
-    return _Part(features, rows, file, numbers, np.ones(len(numbers), bool), len(numbers))
+def _part(
+    features: pa.RecordBatch, rows: Any, file: str | None, numbers: Any, weights: Any
+) -> _Part:
+    n = len(numbers)
+    return _Part(features, rows, file, numbers, np.ones(n, bool), n, weights)
 
 
 class HeldRows:
@@ -104,7 +109,8 @@ class HeldRows:
             features = batch.features.take(pa.array(places))
             first = int(stored[0])
             self._firsts.append(first)
-            self._parts[first] = _part(features, batch.rows[places], batch.file, stored)
+            weights = None if batch.weights is None else batch.weights[places]
+            self._parts[first] = _part(features, batch.rows[places], batch.file, stored, weights)
             self._n += len(places)
         self._next = numbers.stop
         return numbers
@@ -173,6 +179,8 @@ class HeldRows:
                 writer.write_batch(part.features)
             arrays[f"{first}.features"] = np.frombuffer(sink.getvalue(), np.uint8)
             arrays[f"{first}.rows"], arrays[f"{first}.numbers"] = part.rows, part.numbers
+            if part.weights is not None:
+                arrays[f"{first}.weights"] = part.weights
             files.append(part.file)
         return {"files": files, "firsts": list(self._firsts), "next": self._next}, arrays
 
@@ -191,7 +199,8 @@ class HeldRows:
                 features = reader.read_next_batch()
             features.validate(full=True)
             rows, numbers = arrays[f"{first}.rows"], arrays[f"{first}.numbers"]
-            self._parts[first] = _part(features, rows, file, numbers)
+            weights = arrays.get(f"{first}.weights")
+            self._parts[first] = _part(features, rows, file, numbers, weights)
         self._n = sum(part.n_alive for part in self._parts.values())
 
     def _first_of(self, number: int) -> int:
@@ -220,4 +229,6 @@ def _gathered(parts: list[_Part], numbers: Sequence[int]) -> Batch:
     features = pa.concat_batches([part.features for part in unique]).take(pa.array(places))
     rows = np.concatenate([part.rows for part in unique])[places]
     files = [part.file for part in parts]
-    return Batch(features, pa.nulls(len(rows)), rows, None, files=files)
+    weights = [part.weights for part in unique if part.weights is not None]
+    w = np.concatenate(weights)[places] if weights else None
+    return Batch(features, pa.nulls(len(rows)), rows, None, files=files, weights=w)

@@ -18,7 +18,7 @@ from streamsvm.features.matrices import take
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.run.feeder import Feeder
-from streamsvm.run.parts import event_of, refused_label
+from streamsvm.run.parts import event_of, refused_label, weights_of
 
 
 class Steps(NamedTuple):
@@ -129,9 +129,10 @@ def _at_once(
     assert feeder.learner is not None
     if not len(steps.events):
         return Pairs()
+    w = weights_of(batch, steps.events)
     late = LateRows(steps.is_learnt, steps.events, predicted)
     try:
-        feeder.learner.learn_batch(matrix, labels.take(steps.events), late=late)
+        feeder.learner.learn_batch(matrix, labels.take(steps.events), w, late=late)
     except FeatureError:
         # The kernel gave no finite value for some row.
         return _rows_one_by_one(feeder, batch, matrix, labels, predicted, steps)
@@ -199,4 +200,6 @@ def _joined(batches: list[Batch]) -> Batch | None:
         return None
     rows = np.concatenate([batch.rows for batch in batches])
     files = list(chain.from_iterable(b.files or [b.file] * len(b) for b in batches))
-    return Batch(table.to_batches()[0], labels, rows, None, files=files)
+    weights = [batch.weights for batch in batches if batch.weights is not None]
+    w = np.concatenate(weights) if weights else None
+    return Batch(table.to_batches()[0], labels, rows, None, files=files, weights=w)

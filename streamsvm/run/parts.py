@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
 from river import compose
 
-from streamsvm.errors import LabelError
+from streamsvm.errors import BadEventError, LabelError, ParameterError
 from streamsvm.labels.class_labels import is_too_long, plain, too_long, too_many_classes
 from streamsvm.labels.label_column import MISSING, LabelColumn
 from streamsvm.learners.bases.learner import Learner
+from streamsvm.model_files.container import steps_of
 from streamsvm.model_files.json_values import as_json
 from streamsvm.preprocessing.mapped_scaler import MappedScaler
 from streamsvm.preprocessing.nystroem import Nystroem
 from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.bad_events import BadEvents
+from streamsvm.support.rows import LARGEST
 
 _FEATURE_MAPS = RandomFourierFeatures, Nystroem
 _LEAST_LABELS, _MOST_ERRORS = 20, 0.1
@@ -167,6 +170,7 @@ class RefusedEvent(NamedTuple):
     y: Any
     position: Any
     message: Any
+    w: float
 
 
 def refused_label(learner: Learner, label: Any) -> tuple[str, str]:
@@ -199,8 +203,59 @@ def event_of(batch: Any, i: int) -> Any:
     event = next(iter(row.events()))
     payloads = getattr(row, "payloads", None)
     return (
-        event if payloads is None else RefusedEvent(event.x, event.y, event.position, payloads[0])
+        event
+        if payloads is None
+        else RefusedEvent(event.x, event.y, event.position, payloads[0], getattr(event, "w", 1.0))
     )
+
+
+def weights_of(batch: Any, kept: np.ndarray | None = None) -> Any:
+    """Return the weights of the rows of a batch, or of those `kept`; 1.0 if it has none."""
+    weights = getattr(batch, "weights", None)
+    if weights is None:
+        return 1.0
+    return weights if kept is None else weights[kept]
+
+
+def are_weights(batch: Any) -> Any:
+    """Return which rows of a batch have a weight that can be used; True if it has none."""
+    weights = weights_of(batch)
+    return (weights >= 0.0) & (weights <= LARGEST)
+
+
+def weight_fault(event: Any) -> str | None:
+    """Return what is wrong with the weight of an event; None: nothing is."""
+    w = getattr(event, "w", 1.0)
+    if 0.0 <= w <= LARGEST:
+        return None
+    found = "missing, or no number" if w != w else f"{w:g}"
+    return f"the weight is {found}: use a number of at least 0"
+
+
+def learn_event(model: Any, event: Any, y: Any) -> None:
+    """Learn an event with its weight, by any River classifier.
+
+    Raises
+    ------
+    BadEventError
+        The weight cannot be used.
+    ParameterError
+        The classifier takes no weights.
+
+    """
+    w = getattr(event, "w", 1.0)
+    if w == 1.0:
+        model.learn_one(event.x, y)
+        return
+    if (fault := weight_fault(event)) is not None:
+        raise BadEventError(fault)
+    last = steps_of(model)[-1]
+    if "w" not in inspect.signature(last.learn_one).parameters:
+        raise ParameterError(
+            f"{type(last).__name__} takes no weights (w of learn_one): leave weight= (--weight) "
+            "out, and exclude the column"
+        )
+    model.learn_one(event.x, y, w=w)
 
 
 def check_classes(n_rows: int, seen: Counter[Any], bad: BadEvents) -> None:

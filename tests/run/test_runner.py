@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pytest
 from river import linear_model
 
@@ -20,6 +21,7 @@ from streamsvm import (
 )
 from streamsvm.errors import BadEventError, LabelError, ParameterError
 from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
 
@@ -357,3 +359,59 @@ def test_nothing_to_learn():
     for wrong in ({"epochs": 0}, {"limit": 0}):
         with pytest.raises(ParameterError):
             Run(MemorySource([]), pipeline(), **wrong)
+
+
+def weighted_sources():
+    """Return sources of the same rows, whose column "w" is their weight."""
+    rows = table(600).drop_columns(["colour"]).filter(pa.compute.field("a").is_valid())
+    w = np.random.default_rng(3).integers(0, 4, len(rows)).astype(float)
+    rows = rows.append_column("w", pa.array(w))
+    events = [({n: row[n] for n in "abw"}, row["y"]) for row in rows.to_pylist()]
+    messages = [{**x, "y": y} for x, y in events]
+    return rows, (
+        lambda: ArrowSource(rows, "y", weight="w"),
+        lambda: MemorySource(events, weight="w"),
+        lambda: KafkaSource(messages, "y", weight="w"),
+    )
+
+
+def test_weights_reach_the_model_from_every_source(tmp_path):
+    rows, sources = weighted_sources()
+    one_by_one = SVMSGDClassifier(seed=0)
+    for event in sources[0]().events():
+        one_by_one.learn_one(event.x, event.y, event.w)
+    for source in sources:
+        for late in (None, LateLabels(40)):
+            model = SVMSGDClassifier(seed=0)
+            report = Run(source(), model, late=late).execute()
+            assert report.learnt == len(rows)
+            assert model.weights == one_by_one.weights
+    # Rows that wait for their labels keep their weights in a checkpoint.
+    resumed = SVMSGDClassifier(seed=0)
+    for limit in (300, None):
+        checkpoint = Checkpoint(tmp_path / "run.ckpt")
+        late, resumed = LateLabels(40), SVMSGDClassifier(seed=0)
+        Run(sources[0](), resumed, limit=limit, late=late, checkpoint=checkpoint).execute()
+    assert resumed.weights == one_by_one.weights
+    river = linear_model.LogisticRegression()
+    Run(sources[1](), river).execute()
+    by_hand = linear_model.LogisticRegression()
+    for event in sources[1]().events():
+        by_hand.learn_one(event.x, event.y, event.w)
+    assert river.weights == by_hand.weights
+
+
+def test_weights_that_are_none_are_bad_events():
+    events = [({"a": float(i % 7), "w": 1.0}, i % 7 > 3) for i in range(50)]
+    for i, w in ((3, -1.0), (5, math.nan), (7, "much"), (9, math.inf), (11, None)):
+        events[i][0]["w"] = w
+    for source in (
+        MemorySource(events, weight="w"),
+        KafkaSource([{**x, "y": y} for x, y in events], "y", weight="w"),
+    ):
+        letters = []
+        model = SVMSGDClassifier()
+        report = Run(source, model, bad_events=BadEvents(letters.append)).execute()
+        assert report.learnt == 45 and list(model.feature_names) == ["a"]
+        assert sorted(letter["position"]["row"] for letter in letters) == [3, 5, 7, 9, 11]
+        assert all("weight" in letter["reason"] for letter in letters)

@@ -1,0 +1,1 @@
+"""Sources of text files: CSV and JSON lines."""
