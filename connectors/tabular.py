@@ -120,7 +120,8 @@ class TabularSource(Closing, ABC):
         if missing := [column for column in keep if column not in schema.names]:
             raise MissingColumnError(missing[0], schema.names, name, "keep")
         self.keep = list(keep)
-        self.features = feature_columns(schema, name, target, columns, timestamp, exclude, weight)
+        left_out = [*exclude, *(keep if columns is None else ())]
+        self.features = feature_columns(schema, name, target, columns, timestamp, left_out, weight)
         self._used = {*self.features, *keep, target, timestamp, weight} - {None}
         self.kinds = {name: kind_of(schema.field(name).type) for name in self.features}
         self._target_type = target_type(schema, target)

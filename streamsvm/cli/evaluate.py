@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from connectors import Source
+from streamsvm.errors import ParameterError
 from streamsvm.features import frames
 from streamsvm.features.matrices import Matrix, SparseMatrix, are_usable, take
 from streamsvm.run.parts import parts_of
@@ -81,3 +83,63 @@ def test_error(model: Any, source: Source, positive: str | None) -> tuple[float,
             # A row that cannot be predicted counts as wrong.
             wrong += not is_usable or learner.label_of(margin) != truth
     return (wrong / rows if rows else float("nan")), rows
+
+
+def check_fit(
+    file: str,
+    kinds: Mapping[str, str | None],
+    numbers: set[str],
+    texts: set[str],
+    allow_mismatch: bool = False,
+    are_all: bool = True,
+    hint: str = "",
+) -> None:
+    """Refuse a file whose columns are not those of a model, and name those that it lacks.
+
+    Parameters
+    ----------
+    file
+        The file, for messages.
+    kinds
+        The kind of each of its feature columns.
+    numbers, texts
+        The columns that the model knows.
+    allow_mismatch
+        Refuse only a file that has none of them.
+    are_all
+        Whether `kinds` are of all columns; False: those that lack were not asked for.
+    hint
+        How to go on nevertheless.
+
+    Raises
+    ------
+    ParameterError
+        The file has none of the columns; or one is of another kind, or more than half lack.
+
+    """
+    wanted = numbers | texts
+    missing = sorted(wanted - set(kinds))
+    of_other_kind = [
+        f"`{name}` is {_words(kind)} there, {_words('text' if name in texts else 'number')} to the "
+        "model"
+        for name, kind in kinds.items()
+        if name in wanted and name not in (texts if kind == "text" else numbers) and kind != "null"
+    ]
+    if wanted and len(missing) == len(wanted):
+        known = ", ".join(sorted(wanted)[:10])
+        raise ParameterError(f"{file} has none of the model's features: {known}")
+    if of_other_kind and not allow_mismatch:
+        raise ParameterError(
+            f"{file} does not fit the model: column {of_other_kind[0]}; convert it{hint}"
+        )
+    if are_all and 2 * len(missing) > len(wanted) and not allow_mismatch:
+        raise ParameterError(
+            f"{file} lacks {len(missing)} of the {len(wanted)} columns that the model knows: "
+            f"{', '.join(missing[:10])}{hint}"
+        )
+    if missing:
+        print(f"not in {file}, so missing everywhere: {', '.join(missing)}", file=sys.stderr)
+
+
+def _words(kind: str | None) -> str:
+    return "text" if kind == "text" else "a number"

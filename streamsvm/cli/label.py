@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from connectors import ConllSource, SentenceSource
 from streamsvm import TrackingMonitor
-from streamsvm.cli.outputs import check_distinct, check_file
+from streamsvm.cli.outputs import check_distinct, check_ending, check_file
 from streamsvm.cli.parser import Parser
 from streamsvm.cli.running import stop_on_signals
 from streamsvm.cli.screen import Screen
@@ -157,6 +157,7 @@ def run(options: argparse.Namespace, loaded: Any = None) -> int:
     """Predict, learn, report, save; return the exit code. `loaded` is what --model names."""
     if options.output is not None:
         check_file("--output", options.output)
+        check_ending(options.output, (".csv", ".jsonl"))
     if options.labels is None and options.model is None:
         raise ParameterError("there is nothing to learn without --labels: name them, or --model")
     if options.checkpoint is not None and (options.output or options.labels is None):

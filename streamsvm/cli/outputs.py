@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import tempfile
 from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.replacing import sweep
@@ -132,3 +138,71 @@ def _check_folder(option: str, path: Path, folder: Path) -> None:
             pass
     except OSError as error:
         raise OSError(f"{option} {path}: cannot write in {folder}: {error.strerror}") from error
+
+
+class _JSONLines:
+    """Writes tables as JSON lines, as Arrow cannot."""
+
+    def __init__(self, file: IO[bytes], schema: pa.Schema) -> None:
+        del schema
+        self._file = file
+
+    def write_table(self, table: pa.Table) -> None:
+        """Write an object for each row; NaN as null, and times as texts."""
+        for row in table.to_pylist():
+            found = {name: None if value != value else value for name, value in row.items()}
+            self._file.write(json.dumps(found, default=str).encode() + b"\n")
+
+    def close(self) -> None:
+        """Do nothing: whoever opened the file closes it."""
+
+
+_WRITERS: dict[str, Any] = {
+    ".parquet": pq.ParquetWriter,
+    ".csv": pa_csv.CSVWriter,
+    ".jsonl": _JSONLines,
+}
+
+
+def check_ending(output: str, without: tuple[str, ...] = ()) -> None:
+    """Refuse a path whose ending is of another format than those that are written.
+
+    Parameters
+    ----------
+    output
+        The value of ``--output``.
+    without
+        Endings that are refused; all others are those of Parquet files. None: see `_WRITERS`.
+
+    Raises
+    ------
+    ParameterError
+        The ending is refused.
+
+    """
+    ending = Path(output).suffix.lower()
+    if ending in without:
+        raise ParameterError(f"--output {output}: lists of labels are written as .parquet only")
+    if not without and ending not in _WRITERS:
+        raise ParameterError(f"--output {output}: the name must end in {', '.join(_WRITERS)}")
+
+
+def writer_of(output: Path, file: Any, schema: pa.Schema) -> Any:
+    """Return what writes tables of a schema to a file, as the ending of the output says.
+
+    Parameters
+    ----------
+    output
+        The path that was asked for.
+    file
+        Where to write.
+    schema
+        The tables' schema.
+
+    Returns
+    -------
+    Any
+        An object with ``write_table`` and ``close``.
+
+    """
+    return _WRITERS[output.suffix.lower()](file, schema)

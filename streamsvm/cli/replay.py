@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
+from connectors import MissingColumnError, Source
+from streamsvm.cli.evaluate import check_fit
 from streamsvm.cli.late import add_late_options, late_labels_of
 from streamsvm.cli.learners import add_learner_options
 from streamsvm.cli.outputs import check_outputs
@@ -102,6 +105,23 @@ def _look_at_target(options: argparse.Namespace) -> None:
             print(f"learner: larank, as the target has {found}", file=sys.stderr)
 
 
+def _test_of(options: argparse.Namespace, learnt: Mapping[str, str | None]) -> Source:
+    """Open the file of --test; refuse one whose columns are not those that are learnt."""
+    wanted = _columns(options)
+    try:
+        test = open_source(options.test, options.target, **wanted)
+    except MissingColumnError as error:
+        if error.role != "weight":
+            raise
+        # Errors are counted without weights.
+        test = open_source(options.test, options.target, **wanted | {"weight": None})
+    if None not in {*learnt.values(), *test.kinds.values()}:
+        texts = {name for name, kind in learnt.items() if kind == "text"}
+        numbers = {name for name, kind in learnt.items() if kind not in ("text", "null")}
+        check_fit(options.test, test.kinds, numbers, texts)
+    return test
+
+
 def run(options: argparse.Namespace) -> int:
     """Replay, report, save; return the exit code."""
     source = open_source(
@@ -116,9 +136,7 @@ def run(options: argparse.Namespace) -> int:
     if options.speed is not None and options.timestamp is None:
         raise ParameterError("--speed needs --timestamp COLUMN")
     # Opened now, so that a bad path fails before hours of work, not after.
-    test = None
-    if options.test:
-        test = open_source(options.test, options.target, **_columns(options))
+    test = _test_of(options, source.kinds) if options.test else None
     check_outputs(options)
     _look_at_target(options)
     times = [name for name, kind in source.kinds.items() if kind == "time"]

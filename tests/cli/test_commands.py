@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -182,7 +183,7 @@ def test_predict_gives_the_models_predictions(capsys):
     assert bad["row"] == 5 and bad["prediction"] is None and bad["probability"] is None
     write("fewer.parquet", b=None, y=None)
     assert main(["predict", "m.svm", "fewer.parquet", "-o", "out.parquet"]) == 0
-    assert "not in fewer.parquet, so 0 everywhere: b" in capsys.readouterr().err
+    assert "not in fewer.parquet, so missing everywhere: b" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -642,3 +643,46 @@ def test_compiling_is_shown(tmp_path):
         shown = max(int(re.search(r"function (\d+)", x)[1]) for x in lines if "function" in x)
         assert shown < 1.5 * count
     assert any("600 examples" in line and "examples/s" in line for line in lines)
+
+
+def test_predictions_have_keys_and_probabilities_in_the_format_of_their_name(capsys):
+    write(key=[f"k{i}" for i in range(600)], tags=[[i] for i in range(600)])
+    assert (
+        replay("data.parquet", "--exclude", "key,tags", "--save", "m.svm", "--learner", "sgd") == 0
+    )
+    for name in ("out.parquet", "out.csv", "out.jsonl"):
+        asked = ["--keep", "key", "--probabilities", "-o", name, "--columns", "a,b,t"]
+        assert main(["predict", "m.svm", "data.parquet", *asked]) == 0
+    table = pq.read_table("out.parquet")
+    assert table.column_names == [
+        "file", "row", "key", "prediction", "decision_function", "probability",
+        "probability of False", "probability of True",
+    ]  # fmt: skip
+    first = table.to_pylist()[0]
+    assert (
+        first["key"] == "k0" and first["probability of False"] + first["probability of True"] == 1
+    )
+    assert pyarrow.csv.read_csv("out.csv").to_pylist() == table.to_pylist()
+    assert [
+        json.loads(line) for line in Path("out.jsonl").read_text().splitlines()
+    ] == table.to_pylist()
+    assert main(["predict", "m.svm", "out.csv", "-o", "x.parquet"]) == 2  # no features there
+    assert main(["predict", "m.svm", "data.parquet", "-o", "out.xls", "--columns", "a,b,t"]) == 2
+    assert ".parquet, .csv, .jsonl" in capsys.readouterr().err
+    assert main(["predict", "m.svm", "data.parquet", "-o", "o.csv", "--keep", "tags"]) == 2
+
+
+def test_a_test_file_of_other_columns_is_refused_or_named(capsys):
+    write(), write("text.parquet", a=["x"] * 600), write("renamed.parquet", a=None, aa=[1.0] * 600)
+    assert replay("data.parquet", "--test", "text.parquet", "--learner", "sgd") == 2
+    assert "column `a` is text there" in capsys.readouterr().err
+    assert replay("data.parquet", "--test", "renamed.parquet", "--learner", "sgd", "--quiet") == 0
+    assert "not in renamed.parquet, so missing everywhere: a" in capsys.readouterr().err
+
+
+def test_a_weight_column_weighs_and_is_no_feature(capsys):
+    write("w.csv.parquet", w=[1.0] * 598 + [-1.0, 2.0])
+    arguments = ["w.csv.parquet", "--weight", "w", "--learner", "sgd", "--save", "w.svm", "--json"]
+    assert replay(*arguments, "--test", write()) == 0
+    assert json.loads(capsys.readouterr().out)["bad"] == {"bad weight": 1}
+    assert "w" not in streamsvm.load("w.svm")["SVMSGDClassifier"].feature_names
