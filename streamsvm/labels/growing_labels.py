@@ -73,6 +73,13 @@ class GrowingLabels(BinaryLabels):
             return super().label_of_sign(sign)
         return self.seen[int(sign)] if sign >= 0.0 else None
 
+    def place_of_sign(self, sign: float) -> int:
+        """Return the index in `seen` of the label that a number stands for."""
+        if not self.is_binary:
+            return int(sign)
+        # Labels are not compared, which may run code of the user's.
+        return 0 if self.seen[0] is super().label_of_sign(sign) else 1
+
     def label(self, margin: Any) -> Any:
         """Return the label that a margin, or a row of scores, predicts."""
         if self.is_binary:

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from river import base
 
 from streamsvm._parameter_checks import check_number, check_positive, check_seed, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features import density
-from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels import outputs
 from streamsvm.labels.growing_labels import GrowingLabels, spread_to
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases import events
 from streamsvm.learners.bases.adaptive import (
     fresh_start,
-    member_events,
     members,
     members_file,
     standby,
 )
 from streamsvm.learners.bases.adaptive.several_models import SeveralModels
 from streamsvm.learners.bases.adaptive.standby import EVERY, RENEWED_AT
-from streamsvm.learners.bases.event_path import Bound
+from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.kept_examples import WRONG, Examples, KeptExamples
 from streamsvm.learners.bases.late_rows import row_after, rows_where
 from streamsvm.learners.bases.registry import register_learner
@@ -160,9 +156,9 @@ class AdaptiveSVMClassifier(SeveralModels):
                 f"class_weight={class_weight!r}: use a dict {{label: factor of C}}"
             )
         # Checks the other parameters.
-        members.new_first(self)
+        members.new_first(self, self._labels)
         # The first model alone, until `EVERY` examples were learnt; then one of each kind.
-        self._members = []
+        self._members: list[Any] = []
         self._state = self._new_state(0)
         self._recent = KeptExamples("recent_", WRONG, fresh_start.LENGTHS[-1])
 
@@ -188,38 +184,31 @@ class AdaptiveSVMClassifier(SeveralModels):
         change = None
         if turned:
             change = np.negative if labels.is_binary else spread_to(labels)
-        if len(labels.seen) == 3:
+        is_other_kind = len(labels.seen) == 3
+        if is_other_kind:
+            # Models of other classes than before learn again what is kept.
             changed["_calibration"] = self._output.new_calibration(labels)
+            if self._members:
+                examples = self._recent.examples(len(self._schema))
+                are_all = len(self._members) > 1
+                changed["_members"] = members.begun(self, labels, examples, are_all)
+                self._state.waiting[:] = self._state.asleep[:] = 0
         else:
             for member in self._members:
                 member._add_class(label)
+        # In one step, as code that runs in the middle may predict.
         self.__dict__.update(changed)
-        if len(labels.seen) == 3 and self._members:
-            # Of other classes than before: they learn again what is kept.
-            self._begin_with(self._recent.examples(len(self._schema)))
-            self._state.waiting[:] = self._state.asleep[:] = 0
         return change
 
     def _begin_with(self, examples: Examples) -> None:
         """Replace the models by new ones that have learnt these examples."""
-        first = members.new_first(self)
-        if len(examples.classes):
-            if first._trial is not None:
-                first._trial.expect(len(examples.classes))
-            members.learn_examples(first, examples, self._labels.seen)
-        others = self._members[1:]
-        self._members = [first]
-        if others:
-            self._begin_others()
+        self._members = members.begun(self, self._labels, examples, len(self._members) > 1)
+        self._state.waiting[1:] = self._state.asleep[1:] = 0
 
     def _begin_others(self) -> None:
         """Replace the other models by new ones that have learnt what the first one has."""
         first = self._members[0]
-        examples = self._recent.last(first.n_examples, len(self._schema))
-        others = [members.new_other(self, first, kind) for kind in members.KINDS[1:]]
-        for other in others:
-            members.learn_examples(other, examples, self._labels.seen)
-        self._members = [first, *others]
+        self._members = [first, *members.new_others(self, self._labels, first)]
         self._state.waiting[1:] = self._state.asleep[1:] = 0
 
     def _renew_others(self) -> None:
@@ -267,9 +256,11 @@ class AdaptiveSVMClassifier(SeveralModels):
         numbers: np.ndarray,
         diagonal: np.ndarray,
     ) -> np.ndarray:
-        is_example = numbers > 0
+        is_example, seen_labels = numbers > 0, self._labels.seen
+        # Now, as comparing labels may run code of the user's, which may raise.
+        classes = labels.places_in(seen_labels)
         if not self._members:
-            self._members = [members.new_first(self)]
+            self._members = [members.new_first(self, self._labels)]
         parts, start, seen = [], 0, self._n_examples
         while start < len(y):
             stop = row_after(numbers, start, EVERY - seen % EVERY)
@@ -280,26 +271,23 @@ class AdaptiveSVMClassifier(SeveralModels):
             kept = np.flatnonzero(learnt)
             if len(kept):
                 wrong = members.are_wrong(margins[kept], y[part][kept])
-                classes = labels[part].take(kept).places_in(self._labels.seen)
-                self._recent.add(rows_where(fresh, learnt), classes, w[part][kept], wrong)
+                kept_rows = rows_where(fresh, learnt)
+                self._recent.add(kept_rows, classes[part][kept], w[part][kept], wrong)
                 self._state.waiting[:] += len(kept)
             start, seen = stop, seen + len(kept)
             if len(kept):
                 self._after_examples(seen)
         return np.concatenate(parts)
 
-    def _note_event(self, margin: Any, row: Rows, label: Any, w: float) -> None:
-        """Note an event that the model in use has learnt, as `_learn_rows` and its callers do."""
-        sign = self._labels.signs[label]
-        wrong = members.is_wrong(margin, sign)
-        self._recent.add_one(row, self._labels.seen.index(label), w, wrong)
+    def _after_event(self, path: EventPath, sign: float, box: float) -> None:
+        model, row, margin = self.in_use, path.row(), path.margin
+        model._after_event(path, sign, box)
+        place, wrong = self._labels.place_of_sign(sign), members.is_wrong(margin, sign)
+        self._recent.add_one(row, place, path.weight, wrong)
         self._state.waiting[:] += 1
         n = self._n_examples = self._n_examples + 1
         if n % EVERY == 0:
             self._after_examples(n)
-        self._output.calibrate(
-            self._calibration, self._labels, np.array([margin]), np.array([sign])
-        )
 
     def _diagonal(self, x: Rows) -> np.ndarray:
         # Not used: of an RBF kernel it is 1, and each model computes its own.
@@ -317,27 +305,29 @@ class AdaptiveSVMClassifier(SeveralModels):
                 "ids: the models learn the last examples, whatever they are; leave the ids out"
             )
 
-    # Events
-
-    def learn_one(self, x: Mapping[Name, Any], y: base.typing.ClfTarget, w: float = 1.0) -> None:
-        """Learn one event: see `Learner.learn_one`."""
-        with self._lock:
-            if self._is_learning:
-                refuse_to_learn()
-            if not member_events.learn(self, x, y, w):
-                events.learn_generally(self, x, y, w)
+    # Events: of the arrays of the model in use, but with the labels of all
 
     def _bound(self) -> Bound:
-        return self._state, None, None, self._calibration, self._labels
+        model = self.in_use
+        if model is None:
+            return None, None, None, self._calibration, self._labels
+        state, kernel, schedule, _, _ = model._bound()
+        return state, kernel, schedule, self._calibration, self._labels
 
-    def _bound_kernel(self, state: Any) -> None:
-        return None
+    def _event_model(self) -> Any:
+        return self.in_use
+
+    def _takes_every_row(self) -> bool:
+        return self.in_use is not None and bool(self.in_use._takes_every_row())
+
+    def _bound_kernel(self, state: Any) -> Any:
+        return self.in_use._bound_kernel(state)
 
     def _room_for_features(self) -> int:
-        return 0
+        return int(self.in_use._room_for_features())
 
     def _box_of(self, label: Any, sign: float) -> float:
-        return 1.0
+        return 1.0 if self.in_use is None else float(self.in_use._box_of(label, sign))
 
     def finish(self, progress: Callable[[float, int], None] | None = None) -> None:
         """Lead each model to the optimum over the examples that it keeps.
@@ -347,18 +337,29 @@ class AdaptiveSVMClassifier(SeveralModels):
         progress
             As for the models' own `finish`.
 
+        Raises
+        ------
+        ModelBusyError
+            As for `learn_one`.
+
         """
         with self._lock:
-            standby.catch_up(self)
-            for member in self._members:
-                member.finish(progress)
+            if self._is_learning:
+                refuse_to_learn()
+            self._is_learning = True
+            try:
+                standby.catch_up(self)
+                for member in self._members:
+                    members.finish(member, progress)
+            finally:
+                self._is_learning = False
 
     # Copies and files
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
         super().__setstate__(contents)
         for member in self._members:
-            member._schema = self._schema
+            members.adopt(self, member)
 
 
 register_learner(AdaptiveSVMClassifier, "adaptive", **members_file.IN_FILES)

@@ -241,11 +241,12 @@ class LASVMClassifier(LASVMModel):
         """Learn the rows of a batch in order: see `Learner.learn_many`."""
         with self._lock:
             # Scores of several classes take longer than the margins that learning needs.
-            self._wants_scores = False
+            before, self._wants_scores = self._wants_scores, False
             try:
                 super().learn_many(X, y, w, ids)
             finally:
-                del self._wants_scores
+                # As it was: code that runs while this learns may call it, too.
+                self._wants_scores = before
 
     def _margins_of_learning(self, n: int) -> np.ndarray:
         if self._is_several and not self._wants_scores and self.observer is None:

@@ -171,6 +171,8 @@ def _after_fork_in_parent() -> None:
 def _after_fork_in_child() -> None:
     global _forker, _forking
     held = set(map(id, _held)) if _forker == threading.get_ident() else set()
+    # The earlier locks, too, so that their ids are not those of others. Some objects share one.
+    renewed: dict[int, tuple[Any, Any]] = {}
     _forker, _forking = 0, threading.Lock()
     for thing in _live_objects():
         lock = thing.__dict__.get("_lock")
@@ -179,7 +181,7 @@ def _after_fork_in_child() -> None:
         # Objects made while the fork waited are not in `held`: they are usable if their lock is
         # free.
         if id(lock) in held or lock.acquire(blocking=False):
-            thing._set_lock(threading.RLock())
+            thing._set_lock(renewed.setdefault(id(lock), (lock, threading.RLock()))[1])
             thing._after_fork()
         else:
             thing._make_unusable()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from streamsvm import (
+    AdaptiveSVMClassifier,
     LaRankClassifier,
     LASVMClassifier,
     SGDQNClassifier,
@@ -368,3 +369,82 @@ def test_an_event_that_a_handler_overwrites_is_read_again(cls, sparse, what):
     assert model.n_examples == twin.n_examples
     for x in ({"a": 1.5, "b": -1.0}, other):
         assert model.decision_function_one(x) == twin.decision_function_one(x)
+
+
+class ActingName:
+    """A feature's name that, while it is armed, acts each time it is compared or hashed."""
+
+    def __init__(self, name):
+        self.name, self.action = name, None
+
+    def __hash__(self):
+        self.act()
+        return hash(self.name)
+
+    def __eq__(self, other):
+        self.act()
+        return self.name == getattr(other, "name", other)
+
+    def act(self):
+        action, self.action = self.action, None
+        if action is not None:
+            action()
+
+
+ACTIONS = {
+    "learn": lambda model: model.learn_one({"a": 1.0, "new": 2.0}, 1),
+    "learn a third class": lambda model: model.learn_one({"a": 1.0}, "third"),
+    "learn a batch": lambda model: model.learn_many(np.ones((70, 1)), [0, 1] * 35),
+    "finish": lambda model: model.finish(),
+    "copy": lambda model: copy.deepcopy(model).learn_one({"a": 1.0}, 0),
+}
+
+
+@pytest.mark.parametrize("what", ACTIONS)
+def test_models_that_learn_together_while_an_event_is_read(what):
+    model, name = AdaptiveSVMClassifier(window=60, seed=1), ActingName("a")
+    for i in range(130):
+        x, y = {name: float(i % 7 - 3), "b": float(i % 5)}, i % 7 > 2
+        before = model.n_examples
+        if i % 9 == 8:
+            name.action = lambda: ACTIONS[what](model)
+        model.learn_one(x, int(y))
+        assert model.n_examples - before >= 1
+        # Each example was learnt by the model in use, and by no other object in its place.
+        assert model.in_use.n_examples in (model.n_examples, model._recent.n_examples)
+        assert model.predict_one(x) in model.classes
+    assert all(member._lock is model._lock for member in model._members)
+    for act in (
+        lambda: model.in_use.learn_one({"a": 1.0}, 1),
+        lambda: model.in_use.finish(),
+        lambda: model.in_use.learn_many(np.ones((1, 1)), ["new"]),
+    ):
+        with pytest.raises(ModelBusyError):
+            act()
+
+
+@pytest.mark.parametrize("step", ["_after_event", "_after_examples", "_diagonal", "_add_class"])
+def test_models_that_learn_together_refuse_to_learn_in_the_middle(monkeypatch, step):
+    model, original, refused = AdaptiveSVMClassifier(seed=1), None, []
+    original = getattr(AdaptiveSVMClassifier, step)
+
+    def interrupted(self, *arguments):
+        found = original(self, *arguments)
+        for name in ("learn", "learn a third class", "learn a batch", "finish"):
+            with pytest.raises(ModelBusyError):
+                ACTIONS[name](model)
+        model.predict_one({"a": 0.0, "b": 9.0})
+        refused.append(step)
+        return found
+
+    monkeypatch.setattr(AdaptiveSVMClassifier, step, interrupted)
+    twin = AdaptiveSVMClassifier(seed=1)
+    for i in range(70):
+        x, y = {"a": float(i % 7 - 3), "b": float(i % 5)}, i % 7 > 2
+        model.learn_one(x, y, 0.5 + i % 2)
+    monkeypatch.undo()
+    for i in range(70):
+        x, y = {"a": float(i % 7 - 3), "b": float(i % 5)}, i % 7 > 2
+        twin.learn_one(x, y, 0.5 + i % 2)
+    assert refused and model.n_examples == 70
+    assert model.decision_function_one(x) == twin.decision_function_one(x)

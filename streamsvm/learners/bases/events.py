@@ -19,6 +19,7 @@ from streamsvm.learners.bases import label_runs
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.training_observer import tell
 from streamsvm.support.locked import refuse_to_learn
+from streamsvm.support.rows import shape
 
 _LARGEST_WEIGHT = 1e300
 """Larger weights are for the general path, which refuses infinite ones."""
@@ -47,13 +48,13 @@ def _path_for(learner: Any, event: Event) -> EventPath | None:
     path: EventPath | None = learner._event_path
     bound = learner._bound()
     if path is None or not path.is_bound_to(bound):
-        if learner._state is None or len(learner._labels.seen) < 2:
+        state, model = bound[0], learner._event_model()
+        if state is None or len(learner._labels.seen) < 2 or model._sparse != learner._sparse:
             return None
         n_outputs = learner._output.zeros(learner._labels, 1).size
-        room, kernel = learner._room_for_features(), learner._bound_kernel(learner._state)
-        n_learnt = learner._n_learnt
-        schema = learner._schema
-        factors = getattr(learner, "_factors", None)
+        room, kernel = model._room_for_features(), model._bound_kernel(state)
+        n_learnt, schema = model._n_learnt, learner._schema
+        factors = getattr(model, "_factors", None)
         path = EventPath(bound, kernel, schema, n_learnt, n_outputs, room, learner._sparse, factors)
         learner._event_path = path
     return path if d <= path.room else None
@@ -74,6 +75,9 @@ def predict(learner: Any, x: Mapping[Name, Any]) -> tuple[int, EventPath | None]
     The index of the label, -1 to fall back; and the path, which has the margin.
 
     """
+    if learner._is_learning:
+        # The path still has the event that is being learnt.
+        return -1, None
     path: EventPath | None = learner._event_path
     if path is not None and x.__class__ is dict:
         label_index = path.predict_plain(learner, x)
@@ -180,6 +184,9 @@ def _read_and_learn(
             return -1, None
         # Before learning, so that after an interruption every column in use has a name.
         learner._schema.extend(event[4])
+        if len(learner._schema) != event[1]:
+            # Names that compare otherwise each time: the general path refuses them.
+            return -1, None
     return path.learn(event, learner._schema.buckets is not None, *target), path
 
 
@@ -189,6 +196,8 @@ def learn_generally(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> None
         row, labels, weights, new = checked(learner, x, y, w)
         diagonal = learner._diagonal(row)
         learner._schema.extend(new)
+        if shape(row)[1] > len(learner._schema):
+            raise BadEventError("names of features must compare in the same way each time")
         label_runs.learn(learner, row, labels, weights, None, diagonal)
     finally:
         learner._is_learning = False

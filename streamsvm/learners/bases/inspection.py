@@ -218,6 +218,10 @@ class Inspection(abc.ABC):
         """
         return frames.matrix_of(X, self._schema)
 
+    def _event_model(self) -> Any:
+        """Return the learner whose arrays an `EventPath` uses, of which `_bound` tells."""
+        return self
+
     def _sign_of(self, label: Any) -> float:
         """Return the sign of a label; 0.0 for a label that was never seen."""
         labels = self._labels

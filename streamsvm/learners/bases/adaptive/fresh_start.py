@@ -46,12 +46,14 @@ def examples_for(learner: Any, n: int) -> Examples | None:
         # A model that began not long ago has learnt little else.
         if n % every == 0 and learner.in_use.n_examples >= 2 * length:
             examples = learner._recent.last(length, d)
-            fresh = members.new_other(learner, learner._members[0], members.KINDS[used])
+            fresh = members.new_other(
+                learner, learner._labels, learner._members[0], members.KINDS[used]
+            )
             if _errs_less(learner, fresh, examples):
                 return examples
     if n % EVERY_TRIAL == 0 and learner.in_use.n_examples >= 2 * LENGTH_OF_TRIAL:
         examples = learner._recent.last(LENGTH_OF_TRIAL, d)
-        fresh = members.new_first(learner)
+        fresh = members.new_first(learner, learner._labels)
         fresh._trial.only_at(LENGTH_OF_TRIAL // 2)
         if _errs_less(learner, fresh, examples):
             return examples

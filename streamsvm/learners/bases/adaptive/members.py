@@ -7,6 +7,7 @@ kernel and keeps the last 1,000 examples only.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,8 +32,8 @@ class Kind(NamedTuple):
 KINDS = (Kind(1.0, 1.0), Kind(1.0 / 4.0, 10.0), Kind(1.0 / 16.0, 10.0), Kind(4.0, 1.0, 1000))
 
 
-def parameters_of(learner: Any, kind: Kind) -> dict[str, Any]:
-    """Return the parameters of a model of a learner, but for scale and width."""
+def parameters_of(learner: Any, labels: Any, kind: Kind) -> dict[str, Any]:
+    """Return the parameters of a model of a learner for labels, but for scale and width."""
     windows = [window for window in (learner.window, kind.window) if window is not None]
     given = {
         "C": learner.C * kind.cost,
@@ -48,36 +49,62 @@ def parameters_of(learner: Any, kind: Kind) -> dict[str, Any]:
         "reserve": 0,
     }
     # The learner takes any number of classes, and so do its models.
-    return given | ({} if class_of(learner) is LASVMClassifier else {"max_classes": None})
+    return given | ({} if labels.is_binary else {"max_classes": None})
 
 
-def class_of(learner: Any) -> Any:
-    """Return the class of a learner's models."""
-    return LASVMClassifier if learner._labels.is_binary else LaRankClassifier
+def class_of(labels: Any) -> Any:
+    """Return the class of models for a learner's labels."""
+    return LASVMClassifier if labels.is_binary else LaRankClassifier
 
 
-def new_first(learner: Any) -> Any:
-    """Return a new first model, which finds scale and width itself."""
-    return prepared(
-        learner, class_of(learner)(scale=learner.scale, **parameters_of(learner, KINDS[0]))
-    )
+def new_first(learner: Any, labels: Any) -> Any:
+    """Return a new first model for labels, which finds scale and width itself."""
+    parameters = parameters_of(learner, labels, KINDS[0])
+    return prepared(learner, labels, class_of(labels)(scale=learner.scale, **parameters))
 
 
-def new_other(learner: Any, first: Any, kind: Kind) -> Any:
+def new_other(learner: Any, labels: Any, first: Any, kind: Kind) -> Any:
     """Return a new model of a kind, which compares rows as the first model does."""
     kernel = kernels.RBF(gamma=first.kernel_.gamma * kind.width)
-    model = class_of(learner)(kernel, **parameters_of(learner, kind))
+    model = class_of(labels)(kernel, **parameters_of(learner, labels, kind))
     model._factors = first._factors
-    return prepared(learner, model)
+    return prepared(learner, labels, model)
 
 
-def prepared(learner: Any, model: Any) -> Any:
-    """Return a model with the features and labels of its learner."""
-    # One schema for all, as rows are read once.
-    model._schema, model._is_rehearsal_copy = learner._schema, True
-    for label in learner._labels.seen:
+def begun(learner: Any, labels: Any, examples: Examples, are_all: bool) -> list[Any]:
+    """Return new models that have learnt examples: one of each kind, or only the first."""
+    first = new_first(learner, labels)
+    if len(examples.classes):
+        if first._trial is not None:
+            first._trial.expect(len(examples.classes))
+        learn_examples(first, examples, labels.seen)
+    return [first, *(new_others(learner, labels, first) if are_all else ())]
+
+
+def new_others(learner: Any, labels: Any, first: Any) -> list[Any]:
+    """Return new models of the other kinds that have learnt what the first one has."""
+    examples = learner._recent.last(first.n_examples, len(learner._schema))
+    others = [new_other(learner, labels, first, kind) for kind in KINDS[1:]]
+    for other in others:
+        learn_examples(other, examples, labels.seen)
+    return others
+
+
+def prepared(learner: Any, labels: Any, model: Any) -> Any:
+    """Return a model with the features of its learner, and with labels."""
+    adopt(learner, model)
+    for label in labels.seen:
         model._add_class(label)
     return model
+
+
+def adopt(learner: Any, model: Any) -> None:
+    """Let a model share schema and lock of its learner, which alone may let it learn."""
+    # One schema for all, as rows are read once.
+    model._schema, model._is_rehearsal_copy = learner._schema, True
+    model._set_lock(learner._lock)
+    # So that it refuses to learn when a user asks for it.
+    model._is_learning = True
 
 
 def rescale(other: Any, first: Any, kind: Kind) -> None:
@@ -112,8 +139,6 @@ def learn(
         bool (n,): False for rows that are only predicted.
 
     """
-    if model._event_path is not None:
-        model._event_path.invalidate()
     n = model._n_examples
     if model._sparse:
         x = sparse(x)
@@ -122,8 +147,6 @@ def learn(
     margins: np.ndarray = model._learn_rows(x, signs, labels, w, numbers, model._diagonal(x))
     learnt = np.flatnonzero(is_example)
     model._n_examples = n + len(learnt)
-    if len(model._labels.seen) > 1:
-        model._output.calibrate(model._calibration, model._labels, margins[learnt], signs[learnt])
     return margins
 
 
@@ -133,6 +156,24 @@ def learn_examples(model: Any, examples: Examples, seen: list[Any]) -> np.ndarra
     labels = LabelColumn(examples.classes, list(seen))
     margins = learn(model, examples.x, labels, examples.weights, np.ones(n, bool))
     return are_wrong(margins, labels.numbers(model._sign_of))
+
+
+def finish(model: Any, progress: Callable[[float, int], None] | None) -> None:
+    """Let a model finish; `progress`, which may use it, cannot let it learn meanwhile."""
+
+    def told(violation: float, n_support_vectors: int) -> None:
+        model._is_learning = True
+        try:
+            if progress is not None:
+                progress(violation, n_support_vectors)
+        finally:
+            model._is_learning = False
+
+    model._is_learning = False
+    try:
+        model.finish(told)
+    finally:
+        model._is_learning = True
 
 
 def are_wrong(margins: np.ndarray, signs: np.ndarray) -> np.ndarray:

@@ -34,14 +34,14 @@ def _read(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> None:
         raise ValueError("models is no list of the learner's models")
     if bool(contents) != bool(learner._n_examples):
         raise ValueError("there are examples without models, or models without examples")
-    expected = members.class_of(learner).__name__
+    expected = members.class_of(learner._labels).__name__
     shared = {name: content[name] for name in _SHARED if name in content}
     for i, own in enumerate(contents):
         if not isinstance(own, dict) or own.get("class") != expected:
             raise ValueError(f"model {i} is no {expected}")
         member = codec.from_file(own | shared, arrays.taken_with(_prefix(i)))
         _check(learner, member)
-        member._schema, member._is_rehearsal_copy = learner._schema, True
+        members.adopt(learner, member)
         learner._members.append(member)
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from streamsvm.features.names import Name
-from streamsvm.learners.bases import events
 from streamsvm.learners.bases.kept_examples import KeptExamples
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.monitor.certificate import Certificate
@@ -38,24 +35,6 @@ class SeveralModels(Learner):
         return self._members[min(int(self._state.info[IN_USE]), len(self._members) - 1)]
 
     # Predictions
-
-    def predict_one(self, x: Mapping[Name, Any], **kwargs: Any) -> Any:
-        """Return the label predicted for an event: see `Learner.predict_one`."""
-        with self._lock:
-            model = self.in_use
-            if model is not None:
-                label_index, _ = events.predict(model, x)
-                if label_index >= 0:
-                    return model._labels.ordered[label_index]
-            return self._labels.label(self._general_margin(x))
-
-    def _margin_one(self, x: Mapping[Name, Any]) -> Any:
-        model = self.in_use
-        if model is not None:
-            label_index, path = events.predict(model, x)
-            if path is not None and label_index >= 0:
-                return path.margin
-        return self._general_margin(x)
 
     def _margins(self, x: Rows) -> np.ndarray:
         model = self.in_use

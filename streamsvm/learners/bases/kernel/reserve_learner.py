@@ -15,6 +15,7 @@ from streamsvm.learners.bases.kernel.dual_kernel_learner import DualKernelLearne
 from streamsvm.learners.bases.kernel.reserve import FACTS, Reserve
 from streamsvm.learners.bases.kernel.second_looks import SecondLooks, some_rows
 from streamsvm.learners.bases.scaled_rows import scaled_rows, unscaled_rows
+from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import Rows
 
 
@@ -120,6 +121,8 @@ class ReserveLearner(DualKernelLearner):
 
         """
         with self._lock:
+            if self._is_learning:
+                refuse_to_learn()
             second_looks = self._second_looks()
         is_over = False
         while not is_over:
