@@ -7,6 +7,7 @@ names. The bytes that are returned are immutable, so nothing can change them aft
 from __future__ import annotations
 
 import struct
+import warnings
 from collections.abc import Iterable, Mapping
 from functools import cache
 from itertools import repeat
@@ -27,9 +28,23 @@ Event = tuple[int, int, bytes, bytes, tuple[Name, ...] | list[Name]]
 """The number of values; the number of features of the schema with the new ones; the values
 (float64); their columns (int32; empty for a dense event); the names of the new features."""
 
-UNUSUAL = (KeyError, TypeError, ValueError, OverflowError, struct.error)
+COMPLEX = np.exceptions.ComplexWarning
+"""What NumPy warns of as it converts its complex numbers to floats, without the imaginary part."""
+
+UNUSUAL = (KeyError, TypeError, ValueError, OverflowError, struct.error, COMPLEX)
 """What reading and packing raises if an event is not usual; the general path raises the proper
 error, or learns it."""
+
+
+def refuse_complex() -> None:
+    """Let NumPy's complex numbers raise `COMPLEX` where this package converts them.
+
+    To look at the type of each value would take longer than to read the event.
+    """
+    warnings.filterwarnings("error", category=COMPLEX, module=r"streamsvm\.")
+
+
+refuse_complex()
 
 
 @cache

@@ -269,7 +269,7 @@ class Schema(Names):
         try:
             self._check_size(len(x))
             given = np.frombuffer(array("d", x.values()), np.float64)
-        except (TypeError, AttributeError, OverflowError):
+        except (TypeError, AttributeError, OverflowError, np.exceptions.ComplexWarning):
             given = np.array(list(self.checked(x).values()))
         if len(given) != len(columns):
             raise FeatureError(f"{len(columns)} columns for the {len(given)} values of an event")

@@ -1,9 +1,15 @@
 """What is said about values that are refused."""
 
+import copy
+import pickle
+import warnings
+
 import numpy as np
 import pytest
 
-from streamsvm.errors import FeatureError
+from streamsvm import KernelPerceptronClassifier, StandardScaler, SVMSGDClassifier
+from streamsvm.errors import FeatureError, ParameterError
+from streamsvm.features.event_reader import refuse_complex
 from streamsvm.features.events import check_number_feature
 
 
@@ -24,3 +30,26 @@ def test_integers_too_long_to_write_are_described():
     # Python refuses to convert integers of more than 4,300 digits to text.
     with pytest.raises(FeatureError, match="an integer of 16610 bits: beyond single precision"):
         check_number_feature("a", 10**5000)
+
+
+@pytest.mark.parametrize("make", [SVMSGDClassifier, KernelPerceptronClassifier, StandardScaler])
+def test_complex_numbers_are_refused(make):
+    """With Python's own filters NumPy drops the imaginary part, and warns once."""
+    model = make()
+    predict = getattr(model, "predict_one", model.transform_one if make is StandardScaler else None)
+    for i in range(40):
+        model.learn_one({"a": float(i % 5), "b": 1.0}, *([] if make is StandardScaler else [i % 2]))
+    before = copy.deepcopy(model)
+    with warnings.catch_warnings():
+        warnings.resetwarnings()
+        refuse_complex()
+        for value in (np.complex64(1 + 2j), np.complex128(1.0), 1j):
+            for event in ({"a": value, "b": 1.0}, {"a": 1.0, "c": value}):
+                with pytest.raises(FeatureError, match="only finite numbers are accepted"):
+                    model.learn_one(event, *([] if make is StandardScaler else [1]))
+                with pytest.raises(FeatureError, match="only finite numbers are accepted"):
+                    predict(event)
+            if make is not StandardScaler:
+                with pytest.raises(ParameterError, match="use one number"):
+                    model.learn_one({"a": 1.0, "b": 1.0}, 1, w=value)
+    assert pickle.dumps(model) == pickle.dumps(before)
