@@ -16,7 +16,7 @@ from streamsvm.cli.outputs import check_distinct, check_ending, check_file, writ
 from streamsvm.cli.parser import Parser
 from streamsvm.cli.sources import FILES, open_source
 from streamsvm.cli.values import path
-from streamsvm.errors import ParameterError
+from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.learners.bases.sequence.sequence_learner import SequenceLearner
 from streamsvm.model_files.container import load, steps_of
 from streamsvm.model_files.replacing import naming, replacement
@@ -115,7 +115,7 @@ def _write(options: argparse.Namespace, model: Any, learner: Any, source: Any) -
             rows += len(table)
             unusable += table.column("prediction").null_count
         if writer is None:
-            raise ParameterError(f"{source.name} has no rows")
+            raise FeatureError(f"{source.name} has no rows")
         writer.close()
     return rows, unusable
 

@@ -300,6 +300,13 @@ def as_damage(path: Path) -> Iterator[None]:
 
 def check_run(path: Path, run: Any, model: Any, about: dict[str, Any]) -> None:
     """Refuse the state of another run, whose model is `model`, in a file."""
+    names = [type(step).__name__ for step in model_file.steps_of(model)]
+    own_names = [type(step).__name__ for step in model_file.steps_of(run.model)]
+    if names != own_names:
+        raise CheckpointError(
+            f"{path} is of a run of {' | '.join(names)}, and this one is of "
+            f"{' | '.join(own_names)}: run it with the same learner, or use another file"
+        )
     own = settings_of(run)
     kept = _renamed(checked(about["settings"], dict, "the settings"), own)
     differing = [
@@ -309,13 +316,11 @@ def check_run(path: Path, run: Any, model: Any, about: dict[str, Any]) -> None:
     ]
     if (run.monitor is None) != ("monitor" not in about):
         differing.append("a monitor in one of them only")
-    steps = [type(step) for step in model_file.steps_of(model)]
-    if not differing and steps == [type(step) for step in model_file.steps_of(run.model)]:
-        return
-    raise CheckpointError(
-        f"{path} is of another run ({'; '.join(differing) or 'another model'}): run it "
-        "with the same parameters, or use another file"
-    )
+    if differing:
+        raise CheckpointError(
+            f"{path} is of another run ({'; '.join(differing)}): run it with the same parameters, "
+            "or use another file"
+        )
 
 
 def _renamed(kept: dict[str, str], own: dict[str, str]) -> dict[str, str]:

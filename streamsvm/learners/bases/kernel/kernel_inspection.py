@@ -33,6 +33,9 @@ class KernelInspection(Learner):
     _factors: np.ndarray | None
     _scales: FeatureScales | None
 
+    _n_indefinite = 0
+    """How often the kernel was found not to be positive definite: see `definiteness`."""
+
     _more_counts: ClassVar[dict[str, str]] = {}
     """Further counters of a subclass: {name: the field of `info` that holds it}."""
 
@@ -106,7 +109,11 @@ class KernelInspection(Learner):
 
     @property
     def counters(self) -> dict[str, int]:
-        """Counts since the first example: steps, kernel values, hits and misses of the cache."""
+        """Counts since the first example: steps, kernel values, hits and misses of the cache.
+
+        ``indefinite_kernel``, if it is there: how often a kernel of your own was found not to be
+        positive definite, as an SVM needs, since the model was made or loaded.
+        """
         fields = {"steps": "n_steps", "null_steps": "n_null"} | self._more_counts
         if self._state is None:
             return dict.fromkeys((*fields, "kernel_values", *_CACHED), 0) | self._ignored()
@@ -114,3 +121,7 @@ class KernelInspection(Learner):
         counts = {name: int(info[field]) for name, field in fields.items()}
         counts["kernel_values"] = int(info.n_values) + cache[3]
         return counts | dict(zip(_CACHED, cache[:3], strict=True)) | self._ignored()
+
+    def _ignored(self) -> dict[str, int]:
+        n = self._n_indefinite
+        return super()._ignored() | ({"indefinite_kernel": n} if n else {})

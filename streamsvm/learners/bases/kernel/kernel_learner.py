@@ -18,7 +18,14 @@ from streamsvm.features import density
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.event_path import Bound, EventPath
-from streamsvm.learners.bases.kernel import auto_gamma, kernel_batches, rescaling, threads, trial
+from streamsvm.learners.bases.kernel import (
+    auto_gamma,
+    definiteness,
+    kernel_batches,
+    rescaling,
+    threads,
+    trial,
+)
 from streamsvm.learners.bases.kernel.feature_scales import FeatureScales, stride
 from streamsvm.learners.bases.kernel.kernel_inspection import KernelInspection
 from streamsvm.learners.bases.scaled_rows import scaled_rows
@@ -302,6 +309,8 @@ class KernelLearner(KernelInspection):
             self.__dict__.update(trial.decide(self, n))
         elif self._scales is not None:
             self.__dict__.update(rescaling.adapt(self))
+        if self.kernel is not None:
+            definiteness.look(self, n)
 
     def _become_sparse_if_large(self, n_features: int, seen: int) -> None:
         """Become sparse if dense rows of so many features would fill the memory with zeros."""
