@@ -154,12 +154,9 @@ class KafkaSource(Closing):
         self._poller = poller_of(consumer, name, loop)
         self._offsets: dict[str, int] = {}
         self._expected: dict[str, int] = {}  # the next offset, if none is left out
-        # Read from since they were assigned. Only these are committed: in the others another member
-        # of the group may have committed a higher offset.
+        # Read from since assigned. In others another member may have committed a higher offset.
         self._read: set[str] = set()
-        self._handover = handover_of(
-            self._poller, self._give_up, self._refused, self._forget_reading
-        )
+        self._handover = handover_of(self._poller, self._give_up, self._refused, self._forget_read)
         if topics is not None:
             self._subscribe(list(topics))
 
@@ -328,6 +325,11 @@ class KafkaSource(Closing):
         """Counts for the report of a run: `jumped`, `passed_over` and `failed_commits`."""
         return {n: getattr(self, n) for n in ("jumped", "passed_over", "failed_commits")}
 
+    @property
+    def lag(self) -> int | None:
+        """How many messages of the assigned partitions follow; None: the client does not know."""
+        return self._poller.lag(self._offsets)
+
     def close(self) -> None:
         """Close the consumer (an asynchronous one must be stopped by the caller)."""
         if hasattr(self.consumer, "close"):
@@ -367,7 +369,7 @@ class KafkaSource(Closing):
         for place, first in self._reader.first.drop(map(place_of, partitions)).items():
             self._offsets.setdefault(place, first)
 
-    def _forget_reading(self, partitions: Collection[Any]) -> None:
+    def _forget_read(self, partitions: Collection[Any]) -> None:
         """Commit nothing of newly assigned partitions until a message of theirs is learnt."""
         _log.info("%s: partitions assigned: %s", self.name, shown(partitions, self._offsets))
         self._read.difference_update(map(place_of, partitions))
@@ -385,10 +387,7 @@ class KafkaSource(Closing):
         consumer.unassign()
 
     def _lost(self, consumer: Any, partitions: list[Any]) -> None:
-        """Unassign partitions that another member already has: nothing can be committed.
-
-        Their offsets are kept, so that no event is learnt twice if the partitions come back.
-        """
+        """Unassign partitions that another member has; their offsets are kept, not committed."""
         _log.warning("%s: partitions lost: %s", self.name, shown(partitions, self._offsets))
         self._drop_held(partitions)
         consumer.unassign()

@@ -1,6 +1,7 @@
 """Adapters for Kafka clients: one message type, and one interface to fetch and commit."""
 
 import asyncio
+import contextlib
 import inspect
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
@@ -114,6 +115,21 @@ class Poller(Protocol):
 
         """
 
+    def lag(self, offsets: Mapping[str, int]) -> int | None:
+        """Return how many messages of the assigned partitions come after these offsets.
+
+        Parameters
+        ----------
+        offsets
+            The next offset to read, by place.
+
+        Returns
+        -------
+        int | None
+            Their number, as far as the client knows without asking the broker; None: it does not.
+
+        """
+
 
 class _Assigned:
     """Base of the adapters for consumers with assigned partitions."""
@@ -133,6 +149,19 @@ class _Assigned:
         by_place = {place_of(partition): partition for partition in (*partitions, *more)}
         return [(p, offsets[place]) for place, p in by_place.items() if place in offsets]
 
+    def lag(self, offsets: Mapping[str, int]) -> int | None:
+        """Return how many messages follow, as in `Poller.lag`."""
+        ends = [(self._end_of(partition), offset) for partition, offset in self._own(offsets)]
+        known = [max(0, end - offset) for end, offset in ends if end is not None and end >= 0]
+        return sum(known) if known else None
+
+    def _end_of(self, partition: Any) -> int | None:
+        """Return the offset after the last message of a partition, if the client knows it."""
+        end: int | None = None
+        with contextlib.suppress(Exception):
+            end = self.consumer.highwater(partition)
+        return end
+
 
 class ConsumePoller(_Assigned):
     """confluent-kafka and clients with its ``consume(n, timeout)``."""
@@ -140,6 +169,12 @@ class ConsumePoller(_Assigned):
     def poll(self, n: int, seconds: float) -> list[Any]:
         """Return up to n messages, as in `Poller.poll`."""
         return list(self.consumer.consume(n, seconds))
+
+    def _end_of(self, partition: Any) -> int | None:
+        end: int | None = None
+        with contextlib.suppress(Exception):
+            end = self.consumer.get_watermark_offsets(partition, cached=True)[1]
+        return end
 
     def seek(self, offsets: Mapping[str, int]) -> None:
         """Set the position, as in `Poller.seek`."""
@@ -285,6 +320,11 @@ class IteratorPoller:
                 return found
         self.is_over = True
         return found
+
+    def lag(self, offsets: Mapping[str, int]) -> int | None:
+        """Return None: an iterator does not tell how many items follow."""
+        del offsets
+        return None
 
     def is_waiting(self) -> bool:
         """Return False: an iterator has no partitions to wait for."""

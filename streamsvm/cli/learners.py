@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import inspect
+import os
+import sys
+from importlib.metadata import entry_points
 from typing import Any
 
 from streamsvm import StandardScaler, kernels
 from streamsvm.cli.parameters import add_options, parameters
 from streamsvm.cli.values import limit, whole
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases.registry import registered_learners
+from streamsvm.learners.bases.registry import RegisteredLearner, registered_learners
 from streamsvm.run.warm import KERNELS
 
 _KERNEL_OPTIONS = ("kernel", "gamma", "degree", "coef0")
@@ -18,17 +22,79 @@ ADDED_BY_HAND = ("kernel", "max_classes", "seed", "scale", "gamma")
 """Parameters whose options are added by hand."""
 
 
+PLUGINS = "streamsvm.plugins"
+"""The group of entry points whose modules register kernels and learners of the user's."""
+
+
+def load_plugins() -> None:
+    """Import the modules of installed packages that register kernels or learners.
+
+    One that cannot be imported is named on standard error, and left out.
+    """
+    for point in entry_points(group=PLUGINS):
+        try:
+            point.load()
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            print(f"streamsvm: plug-in {point.value} is left out: {reason}", file=sys.stderr)
+
+
+class _Choices(list[str]):
+    """Names that an option takes; it takes MODULE:NAME, too, and the names of plug-ins."""
+
+    def __contains__(self, name: object) -> bool:
+        is_own = ":" in str(name) or name in kernels.registered()
+        return is_own or super().__contains__(name)
+
+
+def _imported(option: str, text: str) -> Any:
+    """Return the object that MODULE:NAME means; modules of the working folder are found, too."""
+    module, _, name = text.partition(":")
+    if (folder := os.getcwd()) not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ParameterError(f"{option} {text}: {error}") from error
+
+
+def _learner_of(text: str) -> RegisteredLearner:
+    """Return the learner of a name, or of MODULE:CLASS."""
+    cls: Any = _imported("--learner", text) if ":" in text else None
+    for learner in registered_learners():
+        if learner.name == text or learner.cls is cls:
+            return learner
+    raise ParameterError(f"--learner {text}: its module must call register_learner with this class")
+
+
+def _own_kernel(options: argparse.Namespace) -> Any:
+    """Return a kernel of the user's, with the parameters that are options."""
+    text, known = options.kernel, kernels.registered()
+    kernel = _imported("--kernel", text) if ":" in text else known[text]
+    values = {name: getattr(options, name) for name in ("gamma", "degree", "coef0")}
+    given = {name: float(value) for name, value in values.items() if value is not None}
+    try:
+        found = (kernel if isinstance(kernel, type) else kernel._replace)(**given)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ParameterError(
+            f"--kernel {text}: {error}; --gamma, --degree and --coef0 are parameters by "
+            "name: give others a default, or name a kernel with its parameters in the module"
+        ) from error
+    kernels.check_kernel(found)
+    return found
+
+
 def add_learner_options(group: argparse._ArgumentGroup) -> None:
     """Add the options of learner and kernel; an option not given means the class's default."""
     group.add_argument(
         "--learner",
-        choices=[learner.name for learner in registered_learners()],
+        choices=_Choices([*(learner.name for learner in registered_learners()), "MODULE:CLASS"]),
         help="default: lasvm; in replay larank, if the first 1,000 rows have more than 50 classes",
     )
     group.add_argument(
         "--kernel",
-        choices=list(KERNELS),
-        help="default: rbf; none for sgd, sgdqn",
+        choices=_Choices([*KERNELS, "MODULE:NAME"]),
+        help="default: rbf; none for sgd, sgdqn; MODULE:NAME: a kernel of your own",
     )
     group.add_argument(
         "--gamma",
@@ -81,6 +147,8 @@ def kernel_from(options: argparse.Namespace) -> Any:
         An option is not a parameter of the kernel.
 
     """
+    if options.kernel is not None and options.kernel not in KERNELS:
+        return _own_kernel(options)
     used = {"linear": (), "polynomial": ("gamma", "degree", "coef0")}
     wanted = used.get(options.kernel, ("gamma",))
     for name in ("gamma", "degree", "coef0"):
@@ -131,12 +199,12 @@ def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
         An option is not a parameter of the learner.
 
     """
-    options.learner = options.learner or "lasvm"
-    classes: dict[str, Any] = {learner.name: learner.cls for learner in registered_learners()}
-    cls = classes[options.learner]
+    found = _learner_of(options.learner or "lasvm")
+    options.learner, cls = found.name, found.cls
     known = inspect.signature(cls).parameters.keys()
     names = [parameter.name for parameter in parameters(ADDED_BY_HAND)]
-    given = {name: getattr(options, name) for name in (*names, *_KERNEL_OPTIONS)}
+    # A learner of the user's may have parameters that no option is for.
+    given = {name: getattr(options, name, None) for name in (*names, *_KERNEL_OPTIONS)}
     given = {name: value for name, value in given.items() if value is not None}
     unknown = given.keys() - known - (set(_KERNEL_OPTIONS) if "kernel" in known else set())
     if unknown:

@@ -41,7 +41,9 @@ def parser() -> Parser:
 def _complete(command: Parser) -> None:
     """Add the arguments of a subcommand to its parser."""
     from streamsvm.cli import consume, label, label_topic, predict, replay, warm
+    from streamsvm.cli.learners import load_plugins
 
+    load_plugins()
     modules = {"replay": replay, "consume": consume, "predict": predict, "label": label}
     modules |= {"label-topic": label_topic, "warm": warm}
     modules[command.prog.split()[-1]].complete(command)

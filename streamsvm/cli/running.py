@@ -51,6 +51,13 @@ def add_output_options(output: argparse._ArgumentGroup) -> None:
         help="serve the monitor's figures to Prometheus on this port (0: a free one)",
     )
     output.add_argument(
+        "--metrics-host",
+        metavar="ADDRESS",
+        default="127.0.0.1",
+        help="the address that --metrics-port listens on; default 127.0.0.1, which only this "
+        "machine reaches; 0.0.0.0: all machines, without any password",
+    )
+    output.add_argument(
         "--checkpoint",
         type=path,
         metavar="FILE",
@@ -153,11 +160,9 @@ def run_shown(
     with ExitStack() as stack:
         stack.enter_context(screen)
         stop = stack.enter_context(stop_on_signals())
-        if monitor is not None and options.metrics_port is not None:
-            server = stack.enter_context(closing(_serve(monitor, options.metrics_port)))
-            screen.say(f"metrics: http://127.0.0.1:{server.port}/metrics")
+        source = open_stream(stop)
         run = Run(
-            open_stream(stop),
+            source,
             monitor or model,
             limit=options.limit,
             positive=options.positive,
@@ -169,6 +174,10 @@ def run_shown(
             **run_options,
         )
         run.on_progress = _shown(screen, bad, run.report)
+        if monitor is not None and options.metrics_port is not None:
+            host, port = options.metrics_host, options.metrics_port
+            server = stack.enter_context(closing(_serve(monitor, port, host, _figures(run))))
+            screen.say(f"metrics: http://{host}:{server.port}/metrics")
         report = run.execute()
     return conclude(options, model, learner, monitor, report, test)
 
@@ -190,13 +199,24 @@ def _shown(screen: Screen, bad: BadEvents, report: RunReport) -> Callable[[Progr
     return show
 
 
-def _serve(monitor: TrackingMonitor, port: int) -> Any:
+def _figures(run: Run) -> Callable[[], dict[str, Any]]:
+    """Return a function that counts what a run has taken, for Prometheus: see `OF_RUN` there."""
+
+    def count() -> dict[str, Any]:
+        bad = dict(run.bad.counts)
+        found = {"events": run.taken, "bad_events": sum(bad.values()), "bad_events_by_kind": bad}
+        return found | {"lag": getattr(run.source, "lag", None)}
+
+    return count
+
+
+def _serve(monitor: TrackingMonitor, port: int, host: str, figures: Any) -> Any:
     try:
-        return monitor.serve(port)
+        return monitor.serve(port, host, figures)
     except ImportError as error:
         raise ParameterError(f"--metrics-port: {error}") from error
     except OSError as error:
-        raise OSError(f"--metrics-port {port}: {error.strerror}") from error
+        raise OSError(f"--metrics-port {port} of {host}: {error.strerror}") from error
 
 
 def conclude(

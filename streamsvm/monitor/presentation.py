@@ -6,6 +6,7 @@ Rich, matplotlib and prometheus-client are imported by the methods that use them
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,9 @@ class Presentation(ABC):
 
         return write(self, Path(folder))
 
-    def serve(self, port: int, host: str = "127.0.0.1") -> Any:
+    def serve(
+        self, port: int, host: str = "127.0.0.1", figures: Callable[[], Mapping[str, Any]] = dict
+    ) -> Any:
         """Serve the last record as Prometheus gauges on http://host:port/metrics.
 
         Parameters
@@ -98,7 +101,10 @@ class Presentation(ABC):
         port
             The port; 0 takes a free one.
         host
-            The address to listen on.
+            The address to listen on; by default only this machine reaches it. There is no password.
+        figures
+            Called at each request: counts of a run beside the record, by the names of
+            `streamsvm.monitor.prometheus.OF_RUN`.
 
         Returns
         -------
@@ -113,7 +119,7 @@ class Presentation(ABC):
         """
         from streamsvm.monitor.prometheus import serve
 
-        return serve(self, port, host)
+        return serve(self, port, host, figures)
 
     @property
     def certificate_reason(self) -> str:

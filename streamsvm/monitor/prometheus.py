@@ -1,11 +1,19 @@
-"""A monitor's last record as Prometheus gauges, through prometheus-client."""
+"""A monitor's last record as Prometheus gauges, and counts of a run, by prometheus-client."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from streamsvm.monitor.report import MEANINGS
+
+OF_RUN = {
+    "events": "events taken from the source, good or bad",
+    "bad_events": "events that could not be used",
+    "bad_events_by_kind": "events that could not be used, by what was wrong",
+    "lag": "messages of the assigned partitions not taken yet, as far as the client knows",
+}
+"""The figures of a run: what each says. All are counters but the lag, a gauge."""
 
 
 class Server:
@@ -32,8 +40,9 @@ class Server:
 class _Collector:
     """Turns the last record into gauges at each request, without measuring anew."""
 
-    def __init__(self, monitor: Any, gauge: Any) -> None:
-        self._monitor, self._gauge = monitor, gauge
+    def __init__(self, monitor: Any, gauge: Any, counter: Any, figures: Any) -> None:
+        self._monitor, self._gauge, self._counter = monitor, gauge, counter
+        self._figures = figures
 
     def collect(self) -> Iterator[Any]:
         for name, value in self._monitor.last().items():
@@ -41,9 +50,20 @@ class _Collector:
                 yield self._gauge(
                     f"streamsvm_{name.lower()}", MEANINGS.get(name, "metric"), value=value
                 )
+        for name, value in self._figures().items():
+            full, meaning = f"streamsvm_{name}", OF_RUN[name]
+            if isinstance(value, Mapping):
+                family = self._counter(full, meaning, labels=["kind"])
+                for kind, n in value.items():
+                    family.add_metric([kind], n)
+                yield family
+            elif value is not None:
+                yield (self._gauge if name == "lag" else self._counter)(full, meaning, value=value)
 
 
-def serve(monitor: Any, port: int, host: str) -> Server:
+def serve(
+    monitor: Any, port: int, host: str, figures: Callable[[], Mapping[str, Any]] = dict
+) -> Server:
     """Serve the last record of a monitor on http://host:port/metrics.
 
     Parameters
@@ -54,6 +74,8 @@ def serve(monitor: Any, port: int, host: str) -> Server:
         The port; 0 takes a free one.
     host
         The address to listen on.
+    figures
+        Called at each request: the values of `OF_RUN`, None for one that is not known.
 
     Returns
     -------
@@ -68,11 +90,12 @@ def serve(monitor: Any, port: int, host: str) -> Server:
     """
     try:
         from prometheus_client import CollectorRegistry, start_http_server
-        from prometheus_client.core import GaugeMetricFamily
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
     except ImportError as error:
         raise ImportError(
             "metrics need prometheus-client: pip install prometheus-client"
         ) from error
     registry = CollectorRegistry()
-    registry.register(_Collector(monitor, GaugeMetricFamily))  # type: ignore[arg-type]
+    collector: Any = _Collector(monitor, GaugeMetricFamily, CounterMetricFamily, figures)
+    registry.register(collector)
     return Server(*start_http_server(port, addr=host, registry=registry))

@@ -101,6 +101,15 @@ def test_json_and_all_outputs(capsys):
     assert not Path("dead_letters.jsonl").exists()
 
 
+def test_a_file_without_rows_has_one_exit_code(capsys):
+    write()
+    assert replay("data.parquet", "--save", "m.svm") == 0
+    write("none.parquet", **{name: values[:0] for name, values in columns().items()})
+    assert replay("none.parquet", "--quiet") == 1
+    assert main(["predict", "m.svm", "none.parquet", "-o", "out.parquet"]) == 1
+    assert "no rows" in capsys.readouterr().err and not Path("out.parquet").exists()
+
+
 def test_a_file_without_any_feature_of_the_model_is_refused(capsys):
     write()
     assert replay("data.parquet", "--save", "m.svm") == 0

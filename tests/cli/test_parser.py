@@ -1,8 +1,15 @@
 """Wrong arguments: two lines that name what was probably meant."""
 
+import importlib.metadata
+import sys
+
 import pytest
 
-from streamsvm.cli.main import main
+from streamsvm import SVMSGDClassifier
+from streamsvm.cli import learners
+from streamsvm.cli.learners import model_from
+from streamsvm.cli.main import main, parser
+from streamsvm.errors import ParameterError
 
 
 @pytest.mark.parametrize(
@@ -32,3 +39,40 @@ def test_the_usage_names_what_is_required(capsys):
     assert "usage: streamsvm predict MODEL FILE --output OUT.parquet [options]; " in (
         capsys.readouterr().err
     )
+
+
+def test_kernels_and_learners_of_modules(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_kernels.py").write_text(
+        "import typing\nfrom streamsvm import LASVMClassifier, kernels\n"
+        "class Flat(typing.NamedTuple):\n    gamma: float\n    other: float = 2.0\n"
+        "@kernels.register(Flat, of='dot')\ndef flat(kernel, dot):\n    return kernel.gamma * dot\n"
+        "FLAT = Flat(3.0)\nclass Unknown(LASVMClassifier): pass\n"
+    )
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+    def learner_of(*options):
+        return model_from(parser().parse_args(["replay", "f", "--target", "y", *options]))[0]
+
+    kernel = learner_of("--kernel", "my_kernels:Flat", "--gamma", "2").kernel
+    assert tuple(kernel) == (2.0, 2.0)
+    assert learner_of("--kernel", "my_kernels:FLAT").kernel == type(kernel)(3.0)
+    assert learner_of("--kernel", "Flat", "--gamma", "1").kernel == type(kernel)(1.0)
+    assert type(learner_of("--learner", "streamsvm:SVMSGDClassifier")) is SVMSGDClassifier
+    for options, said in [
+        (["--kernel", "my_kernels:Flat"], "missing 1 required positional argument: 'gamma'"),
+        (["--kernel", "my_kernels:FLAT", "--degree", "2"], "unexpected field names"),
+        (["--kernel", "my_kernels:Sharp"], "has no attribute 'Sharp'"),
+        (["--kernel", "my_kernels:typing"], "is not a registered kernel"),
+        (["--learner", "my_kernels:Unknown"], "must call register_learner"),
+        (["--learner", "nowhere:A"], "No module named 'nowhere'"),
+    ]:
+        with pytest.raises(ParameterError, match=said):
+            learner_of(*options)
+
+
+def test_a_plug_in_that_fails_is_left_out(monkeypatch, capsys):
+    point = importlib.metadata.EntryPoint("mine", "no_such_module", learners.PLUGINS)
+    monkeypatch.setattr(learners, "entry_points", lambda group: [point])
+    learners.load_plugins()
+    assert "plug-in no_such_module is left out" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections import namedtuple
 from typing import NamedTuple
 
 import numpy as np
@@ -576,3 +577,22 @@ def test_large_messages_are_read_a_few_at_a_time():
     assert (sum(sizes), sorted(sizes)[-2]) == (90, 7)
     assert asked[:3] == [500, 7, 7]
     assert [row for batch in batches for row in batch.rows.tolist()] == list(range(90))
+
+
+def test_the_lag_is_what_the_client_knows():
+    at = namedtuple("Partition", "topic partition")
+
+    class Consumer:
+        def assignment(self):
+            return [at("t", 0), at("t", 1), at("t", 2)]
+
+        def consume(self, n, timeout):
+            return []
+
+        def get_watermark_offsets(self, partition, cached):
+            return (0, -1001) if partition.partition == 2 else (0, 100)
+
+    source = KafkaSource(Consumer(), "y")
+    assert source.lag is None  # nothing was read
+    source._offsets.update({"t[0]": 90, "t[1]": 100, "t[2]": 5, "other[0]": 1})
+    assert source.lag == 10

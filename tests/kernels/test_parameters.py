@@ -1,13 +1,15 @@
 """Constructors: what they refuse, and that kernels are plain values."""
 
 import copy
+import math
 import pickle
 import re
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
-from streamsvm import LASVMClassifier, kernels
+from streamsvm import LASVMClassifier, TrackingSVMClassifier, kernels
 from streamsvm._compile import JIT
 from streamsvm.errors import ParameterError
 from streamsvm.kernels import registry
@@ -110,3 +112,22 @@ def test_kernels_cannot_be_changed():
         kernel.gamma = 2.0
     with pytest.raises(AttributeError):
         kernel.sigma = 2.0
+
+
+class Sigmoid(NamedTuple):
+    gamma: float
+
+
+@pytest.mark.parametrize("learner", [LASVMClassifier, TrackingSVMClassifier])
+def test_an_indefinite_kernel_is_warned_of_once(learner):
+    if Sigmoid not in registry._values:
+        kernels.register(Sigmoid, of="dot")(lambda kernel, dot: math.tanh(kernel.gamma * dot) + 1.0)
+    x = np.random.default_rng(0).normal(size=(100, 2))
+    model = learner(Sigmoid(1.0))
+    with pytest.warns(UserWarning, match="is not positive definite") as caught:
+        for row in x.tolist():
+            model.learn_one(dict(enumerate(row)), row[0] * row[1] > 0)
+    assert len(caught) == 1 and model.counters["indefinite_kernel"] > 1
+    definite = learner(kernels.Linear())
+    definite.learn_many(x, x[:, 0] > 0)
+    assert "indefinite_kernel" not in definite.counters

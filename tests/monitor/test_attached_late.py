@@ -41,12 +41,17 @@ def test_a_loaded_model_has_values_before_it_learns(data, learner, tmp_path):
     model.save(tmp_path / "model")
     monitor = TrackingMonitor(streamsvm.load(tmp_path / "model"))
     assert monitor.last()["memory_bytes"] > 0 and monitor.last()["n_examples"] == 0
-    server = monitor.serve(0)
+    bad = {"bad feature": 2, "missing label": 1}
+    figures = {"events": 10, "bad_events": 3, "bad_events_by_kind": bad, "lag": 7}
+    server = monitor.serve(0, figures=lambda: figures)
     try:
         url = f"http://127.0.0.1:{server.port}/metrics"
-        assert "streamsvm_memory_bytes" in urllib.request.urlopen(url).read().decode()
+        page = urllib.request.urlopen(url).read().decode()
     finally:
         server.close()
+    assert "streamsvm_memory_bytes" in page and "streamsvm_events_total 10.0" in page
+    assert 'streamsvm_bad_events_by_kind_total{kind="bad feature"} 2.0' in page
+    assert "streamsvm_bad_events_total 3.0" in page and "streamsvm_lag 7.0" in page
     assert len(monitor.history) == 0
 
 
