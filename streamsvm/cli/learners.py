@@ -71,11 +71,13 @@ def _own_kernel(options: argparse.Namespace) -> Any:
     """Return a kernel of the user's, with the parameters that are options."""
     text, known = options.kernel, kernels.registered()
     kernel = _imported("--kernel", text) if ":" in text else known[text]
+    if kernel not in known.values() and type(kernel) not in known.values():
+        kernels.check_kernel(kernel)
     values = {name: getattr(options, name) for name in ("gamma", "degree", "coef0")}
     given = {name: float(value) for name, value in values.items() if value is not None}
     try:
         found = (kernel if isinstance(kernel, type) else kernel._replace)(**given)
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError) as error:
         raise ParameterError(
             f"--kernel {text}: {error}; --gamma, --degree and --coef0 are parameters by "
             "name: give others a default, or name a kernel with its parameters in the module"
