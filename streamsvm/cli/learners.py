@@ -69,9 +69,10 @@ def _learner_of(text: str) -> RegisteredLearner:
 
 def _own_kernel(options: argparse.Namespace) -> Any:
     """Return a kernel of the user's, with the parameters that are options."""
-    text, known = options.kernel, kernels.registered()
-    kernel = _imported("--kernel", text) if ":" in text else known[text]
-    if kernel not in known.values() and type(kernel) not in known.values():
+    text = options.kernel
+    kernel = _imported("--kernel", text) if ":" in text else kernels.registered()[text]
+    types = kernels.registered().values()
+    if kernel not in types and type(kernel) not in types:
         kernels.check_kernel(kernel)
     values = {name: getattr(options, name) for name in ("gamma", "degree", "coef0")}
     given = {name: float(value) for name, value in values.items() if value is not None}

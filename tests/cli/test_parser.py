@@ -36,7 +36,7 @@ def test_a_wrong_argument(arguments, said, capsys):
 def test_the_usage_names_what_is_required(capsys):
     with pytest.raises(SystemExit):
         main(["predict"])
-    assert "usage: streamsvm predict MODEL FILE --output OUT.parquet [options]; " in (
+    assert "usage: streamsvm predict MODEL FILE --output OUT [options]; " in (
         capsys.readouterr().err
     )
 
