@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import inspect
 import os
 import sys
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from streamsvm import StandardScaler, kernels
@@ -49,11 +48,10 @@ class _Choices(list[str]):
 
 def _imported(option: str, text: str) -> Any:
     """Return the object that MODULE:NAME means; modules of the working folder are found, too."""
-    module, _, name = text.partition(":")
     if (folder := os.getcwd()) not in sys.path:
         sys.path.insert(0, folder)
     try:
-        return getattr(importlib.import_module(module), name)
+        return EntryPoint(option, text, PLUGINS).load()
     except (ImportError, AttributeError, ValueError) as error:
         raise ParameterError(f"{option} {text}: {error}") from error
 
