@@ -63,6 +63,12 @@ class FileClass(NamedTuple):
     """read_more(part, content, arrays) sets on the object what `more` returned."""
     check: Callable[[Any], None] = _nothing_to_do
     """check(part) raises ValueError if an object from a file contradicts itself."""
+    write: Callable[[Any], dict[str, Any]] | None = None
+    """write(part) returns all content, in place of what else is said here."""
+    read: Callable[[dict[str, Any]], Any] | None = None
+    """read(content) returns the object of what `write` returned."""
+    settings: Callable[[Any], str] = repr
+    """settings(part) returns, of a class with `write`, what a resumed run must have, too."""
     is_compressed: bool = False
     """Whether files with such an object are compressed: worth it for whole numbers that repeat."""
 
@@ -81,7 +87,13 @@ def register(cls: type, **how: Any) -> None:
         The other fields of `FileClass`.
 
     """
-    _classes[cls.__name__] = FileClass(cls, **how)
+    _classes[file_name(cls)] = FileClass(cls, **how)
+
+
+def file_name(cls: type) -> str:
+    """Return the name of a class in files; River's have names of classes of this package, too."""
+    is_rivers = cls.__module__.startswith("river.")
+    return f"river.{cls.__name__}" if is_rivers else cls.__name__
 
 
 def registered() -> dict[str, FileClass]:
@@ -94,6 +106,8 @@ def registered() -> dict[str, FileClass]:
     """
     # Classes register themselves when they are imported; someone may read a file before that.
     streamsvm.load_all()
+    from streamsvm.model_files import river_parts  # noqa: F401
+
     return dict(_classes)
 
 
@@ -115,7 +129,9 @@ def to_file(part: Any) -> Content:
         A parameter, name or label is of a type that a file cannot hold.
 
     """
-    how = _classes[type(part).__name__]
+    how = _classes[file_name(type(part))]
+    if how.write is not None:
+        return how.write(part), {}
     how.prepare(part)
     content = parameters_as_json(part, how.renamed)
     if hasattr(part, "_schema"):
@@ -162,6 +178,9 @@ def from_file(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
 
     """
     how, left = _classes[content["class"]], NamedArrays(arrays)
+    if how.read is not None:
+        left.check_all_taken()
+        return how.read(content)
     part: Any = how.cls(**dict(how.older) | parameters_from_json(how.cls, content, how.renamed))
     if hasattr(part, "_schema"):
         names = distinct(content.get("features"), "features")

@@ -124,26 +124,26 @@ def encoded(
     steps = steps_of(model)
     known = codec.registered()
     for step in steps:
-        name = type(step).__name__
+        name = codec.file_name(type(step))
         if name not in known or type(step) is not known[name].cls:
-            whose = "River's" if type(step).__module__.startswith("river.") else "a"
+            whose = "River's" if name.startswith("river.") else "a"
             raise ModelFileError(
-                f"{whose} {name} cannot be saved: model files hold {', '.join(sorted(known))} and "
-                f"pipelines of them. {_instead(step, model)}"
+                f"{whose} {type(step).__name__} cannot be saved: model files hold "
+                f"{', '.join(sorted(known))} and pipelines of them. {_instead(step, model)}"
             )
     described: list[dict[str, Any]] = []
     arrays: dict[str, np.ndarray] = {}
     with contextlib.ExitStack() as held:
         # Always in the same order, so that two threads never wait for each other.
         for step in sorted({id(step): step for step in steps}.values(), key=id):
-            held.enter_context(step._lock)
+            held.enter_context(getattr(step, "_lock", contextlib.nullcontext()))
         for i, step in enumerate(steps):
             content, own = codec.to_file(step)
-            described.append({"class": type(step).__name__, **content})
+            described.append({"class": codec.file_name(type(step)), **content})
             arrays |= {f"{i}.{key}": array for key, array in own.items()}
         arrays |= {f"{_FURTHER}.{key}": array for key, array in (further or {}).items()}
         # This copies the arrays, which may be views of arrays that change later.
-        is_compressed = any(known[type(step).__name__].is_compressed for step in steps)
+        is_compressed = any(known[codec.file_name(type(step))].is_compressed for step in steps)
         written = _arrow(described, about or {}, arrays, is_compressed)
     return _stamped(written)
 

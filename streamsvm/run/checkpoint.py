@@ -25,6 +25,7 @@ from streamsvm.errors import (
     ParameterError,
     StreamSVMError,
 )
+from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files import codec, replacing
 from streamsvm.model_files import container as model_file
 from streamsvm.model_files.json_values import as_json, checked
@@ -134,10 +135,14 @@ class Checkpoint:
             The file is damaged, foreign, or of a later release.
 
         """
-        if run.learner is None:
+        steps = model_file.steps_of(run.model)
+        known = codec.registered()
+        if not isinstance(steps[-1], Learner) or any(
+            codec.file_name(type(step)) not in known for step in steps
+        ):
             raise ParameterError(
-                f"{type(run.model).__name__}: checkpoints hold learners of streamsvm, and "
-                "pipelines of StandardScaler and one"
+                f"{type(run.model).__name__}: checkpoints hold learners of streamsvm, alone or "
+                f"after transformers that model files hold, of {', '.join(sorted(known))}"
             )
         if run.monitor is not None:
             monitor_file.check(run.monitor)
@@ -340,8 +345,12 @@ def settings_of(run: Any) -> dict[str, str]:
     if run.late is not None:
         settings |= run.late.settings()
     for step in model_file.steps_of(run.model):
-        settings[type(step).__name__] = "used"
-        how = codec.registered()[type(step).__name__]
+        file_name = codec.file_name(type(step))
+        settings[file_name] = "used"
+        how = codec.registered()[file_name]
+        if how.write is not None:
+            settings[file_name] = how.settings(step)
+            continue
         for name in inspect.signature(how.cls).parameters:
             if name not in _CHANGEABLE and name not in how.renamed:
                 settings[name] = repr(_setting(step, name))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from river.preprocessing import StatImputer
 
 from streamsvm.errors import BadEventError, FeatureError, StreamSVMError
 from streamsvm.features import frames
@@ -22,6 +23,8 @@ from streamsvm.features.matrices import Matrix, SparseMatrix, are_usable, bad_va
 from streamsvm.features.sparse_frames import are_lists
 from streamsvm.labels.class_labels import is_too_long
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
+from streamsvm.learners.bases.learner import Learner
+from streamsvm.model_files.container import steps_of
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.parts import (
     are_weights,
@@ -63,6 +66,9 @@ class Feeder:
         self.model, self.bad, self.positive = model, bad, positive
         self._target, self._missing = target, ""
         self.scaler, self.learner = parts_of(model)
+        # River's StatImputer wants None for a missing value, which other events simply lack.
+        imputers = [step for step in steps_of(model) if isinstance(step, StatImputer)]
+        self._imputed = [name for step in imputers for name, _ in step.imputers]
 
     def labels_of(self, batch: Any) -> LabelColumn:
         """Return the labels of a batch as the model learns them.
@@ -315,15 +321,28 @@ class Feeder:
 
     # Any River classifier
 
+    @property
+    def _has_learnt_nothing(self) -> bool:
+        last = steps_of(self.model)[-1]
+        return isinstance(last, Learner) and not last.classes
+
+    def _events(self, batch: Any) -> Iterator[Any]:
+        for event in batch.events():
+            for name in self._imputed:
+                event.x.setdefault(name, None)
+            yield event
+
     def _feed_one_by_one(self, batch: Any, labels: Sequence[Any]) -> Pairs:
         pairs = []
-        for i, (event, y) in enumerate(zip(batch.events(), labels, strict=True)):
+        for i, (event, y) in enumerate(zip(self._events(batch), labels, strict=True)):
             if y is None:
                 others_have = any(label is not None for label in labels)
                 self.bad.take(event_of(batch, i), "missing label", self._reason(event, others_have))
                 continue
             try:
-                predicted = self.model.predict_one(event.x)
+                # River's MinMaxScaler makes NaN of the first event until it has learnt it.
+                is_first = self._has_learnt_nothing and all(v == v for v in event.x.values())
+                predicted = None if is_first else self.model.predict_one(event.x)
                 learn_event(self.model, event, y)
             except Exception as error:
                 self.bad.take(event_of(batch, i), "bad event", _reason(error))
@@ -333,7 +352,7 @@ class Feeder:
 
     def _predict_one_by_one(self, batch: Any) -> tuple[np.ndarray, list[Any]]:
         kept, predicted = [], []
-        for i, event in enumerate(batch.events()):
+        for i, event in enumerate(self._events(batch)):
             try:
                 predicted.append(self.model.predict_one(event.x))
             except Exception as error:
@@ -346,7 +365,7 @@ class Feeder:
         self, batch: Any, labels: Sequence[Any], predicted: Sequence[Any]
     ) -> Pairs:
         pairs = []
-        for event, y, before in zip(batch.events(), labels, predicted, strict=True):
+        for event, y, before in zip(self._events(batch), labels, predicted, strict=True):
             try:
                 learn_event(self.model, event, y)
             except Exception as error:

@@ -5,9 +5,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pytest
-from river import preprocessing
+from river import preprocessing, stats
 
 import streamsvm
+from connectors import MemorySource
 from streamsvm import LASVMClassifier, StandardScaler, SVMSGDClassifier, kernels
 from streamsvm.errors import (
     DamagedModelFileError,
@@ -17,6 +18,8 @@ from streamsvm.errors import (
     UnwritableModelFileError,
 )
 from streamsvm.model_files import container as model_file
+from streamsvm.run.checkpoint import Checkpoint
+from streamsvm.run.runner import Run
 from tests.learners.test_lasvm import CONTAINERS, learnt, rows, same
 
 
@@ -61,16 +64,61 @@ def test_pipelines(tmp_path):
         streamsvm.save({}, tmp_path / "n.svm")
 
 
+def rivers():
+    imputer = preprocessing.StatImputer(("b", stats.Mean()), ("k", stats.Mode()), ("c", 2.0))
+    scalers = preprocessing.StandardScaler() | preprocessing.MinMaxScaler()
+    return imputer | preprocessing.PreviousImputer() | scalers | SVMSGDClassifier(seed=0)
+
+
+def gappy(n=120):
+    random = np.random.default_rng(0)
+    events = [{"a": a, "b": b, "k": int(a > 0), "c": a * b} for a, b in random.normal(size=(n, 2))]
+    for i, x in enumerate(events):
+        if i % 7 in (1, 2, 3):
+            del x["abkc"[i % 7]]
+    return [(x, bool(i % 3)) for i, x in enumerate(events)]
+
+
+def test_transformers_of_river_go_on_from_a_file_and_a_checkpoint(tmp_path):
+    whole = rivers()
+    assert Run(MemorySource(gappy()), whole).execute().learnt == 120
+    for limit in (70, None):
+        model = rivers()
+        checkpoint = Checkpoint(tmp_path / "run.ckpt")
+        Run(MemorySource(gappy()), model, limit=limit, checkpoint=checkpoint).execute()
+    loaded = streamsvm.load(tmp_path / "run.ckpt")
+    for other in (model, loaded):
+        assert other["SVMSGDClassifier"].weights == whole["SVMSGDClassifier"].weights
+        assert other["StandardScaler"].vars == whole["StandardScaler"].vars
+        assert other["PreviousImputer"]._latest == whole["PreviousImputer"]._latest
+    encoder = preprocessing.OneHotEncoder() | SVMSGDClassifier(seed=0)
+    for i in range(20):
+        encoder.learn_one({"k": "abc"[i % 3], "none": None}, i % 2 == 0)
+    streamsvm.save(encoder, tmp_path / "m.svm")
+    again = streamsvm.load(tmp_path / "m.svm")
+    for model in (encoder, again):
+        model.learn_one({"k": "new"}, True)
+    assert vars(again["OneHotEncoder"]) == vars(encoder["OneHotEncoder"])
+    assert list(again["OneHotEncoder"]._zero_dict) == list(encoder["OneHotEncoder"]._zero_dict)
+    assert again["SVMSGDClassifier"].weights == encoder["SVMSGDClassifier"].weights
+
+
+class _Own(preprocessing.StandardScaler):
+    pass
+
+
 @pytest.mark.parametrize(
     ("transformer", "words"),
     [
-        (preprocessing.StandardScaler, "River's StandardScaler.*Use streamsvm.StandardScaler in"),
-        (preprocessing.OneHotEncoder, r"Pickle the pipeline.*pipeline\['LASVMClassifier'\].save"),
+        (preprocessing.Normalizer(), "River's Normalizer.*river.OneHotEncoder, .*Pickle the pipe"),
+        (_Own(), "a _Own cannot be saved"),
+        (preprocessing.StandardScaler(window_size=5), "without a window"),
+        (preprocessing.StatImputer(("a", stats.Quantile())), "Mean, Mode, Min, Max and constants"),
     ],
 )
-def test_what_can_be_done_with_river_s_transformers_is_said(tmp_path, transformer, words):
+def test_what_can_be_done_with_other_transformers_is_said(tmp_path, transformer, words):
     with pytest.raises(ModelFileError, match=words):
-        streamsvm.save(transformer() | LASVMClassifier(), tmp_path / "m.svm")
+        streamsvm.save(transformer | LASVMClassifier(), tmp_path / "m.svm")
 
 
 @pytest.fixture
