@@ -7,6 +7,7 @@ trusted: values that do not fit raise ValueError.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -96,8 +97,13 @@ def file_name(cls: type) -> str:
     return f"river.{cls.__name__}" if is_rivers else cls.__name__
 
 
-def registered() -> dict[str, FileClass]:
+def registered(with_rivers: bool = False) -> dict[str, FileClass]:
     """Return the registered classes.
+
+    Parameters
+    ----------
+    with_rivers
+        River's transformers, too; else only if this process uses them already.
 
     Returns
     -------
@@ -106,8 +112,8 @@ def registered() -> dict[str, FileClass]:
     """
     # Classes register themselves when they are imported; someone may read a file before that.
     streamsvm.load_all()
-    from streamsvm.model_files import river_parts  # noqa: F401
-
+    if with_rivers or "river.preprocessing" in sys.modules:
+        streamsvm.load_rivers()
     return dict(_classes)
 
 

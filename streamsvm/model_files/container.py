@@ -290,7 +290,7 @@ def _decoded(content: bytes) -> tuple[Any, dict[str, Any], dict[str, np.ndarray]
     steps = []
     for i, part in enumerate(described):
         name = checked(checked(part, dict, "a part").get("class"), str, "the class")
-        if name not in codec.registered():
+        if name not in codec.registered(name.startswith("river.")):
             raise ModelFileError(f"it holds a {name!r:.60}, unknown to this release")
         steps.append(codec.from_file(part, arrays.pop(str(i), {})))
     further = arrays.pop(_FURTHER, {})

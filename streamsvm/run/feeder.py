@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from river.preprocessing import StatImputer
 
 from streamsvm.errors import BadEventError, FeatureError, StreamSVMError
 from streamsvm.features import frames
@@ -67,8 +66,8 @@ class Feeder:
         self._target, self._missing = target, ""
         self.scaler, self.learner = parts_of(model)
         # River's StatImputer wants None for a missing value, which other events simply lack.
-        imputers = [step for step in steps_of(model) if isinstance(step, StatImputer)]
-        self._imputed = [name for step in imputers for name, _ in step.imputers]
+        steps = steps_of(model)
+        self._imputed = [name for step in steps for name, _ in getattr(step, "imputers", ())]
 
     def labels_of(self, batch: Any) -> LabelColumn:
         """Return the labels of a batch as the model learns them.
