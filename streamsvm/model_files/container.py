@@ -121,16 +121,8 @@ def encoded(
         The model has a part that a file cannot hold.
 
     """
-    steps = steps_of(model)
-    known = codec.registered()
-    for step in steps:
-        name = codec.file_name(type(step))
-        if name not in known or type(step) is not known[name].cls:
-            whose = "River's" if name.startswith("river.") else "a"
-            raise ModelFileError(
-                f"{whose} {type(step).__name__} cannot be saved: model files hold "
-                f"{', '.join(sorted(known))} and pipelines of them. {_instead(step, model)}"
-            )
+    check(model)
+    steps, known = steps_of(model), codec.registered()
     described: list[dict[str, Any]] = []
     arrays: dict[str, np.ndarray] = {}
     with contextlib.ExitStack() as held:
@@ -146,6 +138,32 @@ def encoded(
         is_compressed = any(known[codec.file_name(type(step))].is_compressed for step in steps)
         written = _arrow(described, about or {}, arrays, is_compressed)
     return _stamped(written)
+
+
+def check(model: Any) -> None:
+    """Refuse a model that a file cannot hold.
+
+    Parameters
+    ----------
+    model
+        As for `save`.
+
+    Raises
+    ------
+    ModelFileError
+        It has a part of another class than those registered.
+
+    """
+    steps = steps_of(model)
+    known = codec.registered()
+    for step in steps:
+        name = codec.file_name(type(step))
+        if name not in known or type(step) is not known[name].cls:
+            whose = "River's" if name.startswith("river.") else "a"
+            raise ModelFileError(
+                f"{whose} {type(step).__name__} cannot be saved: model files hold "
+                f"{', '.join(sorted(known))} and pipelines of them. {_instead(step, model)}"
+            )
 
 
 def _instead(step: Any, model: Any) -> str:

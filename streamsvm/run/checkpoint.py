@@ -135,15 +135,10 @@ class Checkpoint:
             The file is damaged, foreign, or of a later release.
 
         """
-        steps = model_file.steps_of(run.model)
-        known = codec.registered()
-        if not isinstance(steps[-1], Learner) or any(
-            codec.file_name(type(step)) not in known for step in steps
-        ):
-            raise ParameterError(
-                f"{type(run.model).__name__}: checkpoints hold learners of streamsvm, alone or "
-                f"after transformers that model files hold, of {', '.join(sorted(known))}"
-            )
+        if not isinstance(model_file.steps_of(run.model)[-1], Learner):
+            name = type(run.model).__name__
+            raise ParameterError(f"{name}: checkpoints hold learners of streamsvm, and pipelines")
+        model_file.check(run.model)
         if run.monitor is not None:
             monitor_file.check(run.monitor)
         place = Place()
