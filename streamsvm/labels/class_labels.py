@@ -252,5 +252,6 @@ class BinaryLabels:
         label = self.seen[0]
         if isinstance(label, (bool, int)) and label in (0, 1):
             other = 1.0 / (n_examples + 2.0)
-            return {type(label)(1 - label): other, label: 1.0 - other}
+            kind = type(label)
+            return {kind(y): 1.0 - other if label == y else other for y in (0, 1)}
         return {label: 1.0}
