@@ -13,6 +13,13 @@ from streamsvm.errors import ParameterError
 LARGEST_SIZE = 2**31 - 1
 """The largest bound on a number of things in memory; solvers number them by 32 bits."""
 
+LARGEST_FACTOR = 1e12
+"""The largest C, class weight and example weight. Their product and its square, times the number of
+examples and the largest k(x, x), are then far from the largest number of double precision."""
+
+MOST_STEPS = 1_000_000
+"""The largest number of steps after one example."""
+
 LARGEST_SEED = 2**256 - 1
 """The largest whole number that model files hold."""
 
@@ -23,7 +30,7 @@ def weights_of(w: Any, n: int) -> np.ndarray:
     Raises
     ------
     ParameterError
-        They are not finite, below 0, or not one or n.
+        They are not from 0 to `LARGEST_FACTOR`, or not one or n.
 
     """
     if isinstance(w, float) and w == 1.0:
@@ -35,8 +42,10 @@ def weights_of(w: Any, n: int) -> np.ndarray:
         weights = np.broadcast_to(given.astype(np.float64), (n,)).copy()
     except (TypeError, ValueError, OverflowError) as error:
         raise ParameterError(f"w={w!r:.80}: use one number, or one a row ({n})") from error
-    if not (np.isfinite(weights).all() and (weights >= 0.0).all()):
-        raise ParameterError(f"w={w!r}: weights are finite numbers of at least 0")
+    good = (weights >= 0.0) & (weights <= LARGEST_FACTOR)
+    if not good.all():
+        bad = weights[~good][0]
+        raise ParameterError(f"w={bad:g}: weights are numbers from 0 to {LARGEST_FACTOR:g}")
     return weights
 
 
@@ -62,11 +71,12 @@ def _check_is_number(name: str, value: Any) -> None:
         raise ParameterError(f"{name}={value!r}: use a number")
 
 
-def check_number(name: str, value: Any, low: float) -> float:
+def check_number(name: str, value: Any, low: float, most: float = math.inf) -> float:
     """Return a parameter as a float, or refuse it with its name and range."""
     _check_is_number(name, value)
-    if not low <= value < math.inf:
-        raise ParameterError(f"{name}={value!r}: use a finite number of at least {low:g}")
+    if not (low <= value < math.inf and value <= most):
+        limit = "" if most == math.inf or value < low else f" and at most {most:,g}"
+        raise ParameterError(f"{name}={value!r}: use a finite number of at least {low:g}{limit}")
     return float(value)
 
 
@@ -79,6 +89,13 @@ def check_positive(name: str, value: Any) -> float:
     return float(value)
 
 
+def check_cost(C: Any) -> float:
+    """Return C as a float above 0 and at most `LARGEST_FACTOR`, or refuse it."""
+    if check_positive("C", C) > LARGEST_FACTOR:
+        raise ParameterError(f"C={C!r}: use a number above 0 and at most {LARGEST_FACTOR:g}")
+    return float(C)
+
+
 def check_class_weight(class_weight: Any) -> None:
     """Refuse what is not None, "balanced" or a dict of factors."""
     if class_weight is None or class_weight == "balanced":
@@ -88,7 +105,7 @@ def check_class_weight(class_weight: Any) -> None:
             f"class_weight={class_weight!r}: use None, 'balanced' or a dict {{label: factor}}"
         )
     for label, factor in class_weight.items():
-        check_number(f"class_weight[{label!r}]", factor, 0)
+        check_number(f"class_weight[{label!r}]", factor, 0, LARGEST_FACTOR)
 
 
 def check_size(name: str, value: Any, least: int = 1, most: int = LARGEST_SIZE) -> int | None:

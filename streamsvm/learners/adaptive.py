@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._parameter_checks import check_number, check_positive, check_seed, check_size
+from streamsvm._parameter_checks import check_cost, check_number, check_seed, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features import density
 from streamsvm.features.schema import LIMIT
@@ -143,7 +143,7 @@ class AdaptiveSVMClassifier(SeveralModels):
     ) -> None:
         limit = check_size("max_features", max_features) or LIMIT
         super().__init__(limit, check_size("hashing", hashing))
-        check_positive("C", C)
+        check_cost(C)
         check_number("cache_mb", cache_mb, 0)
         check_size("window", window)
         self.C, self.scale, self.class_weight = C, scale, class_weight

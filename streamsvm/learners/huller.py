@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm._parameter_checks import check_number, check_seed
+from streamsvm._parameter_checks import MOST_STEPS, check_number, check_seed
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel.primal_kernel_learner import PrimalKernelLearner
 from streamsvm.learners.bases.registry import register_learner
@@ -94,7 +94,7 @@ class HullerClassifier(PrimalKernelLearner):
         super().__init__(kernel, 1.0, None, sparse, hashing, max_features, cache_mb, n_jobs)
         self.reprocess = reprocess
         self.seed = check_seed(seed)
-        self._schedule = huller.Schedule(check_number("reprocess", reprocess, 0))
+        self._schedule = huller.Schedule(check_number("reprocess", reprocess, 0, MOST_STEPS))
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from streamsvm import kernels
-from streamsvm._parameter_checks import check_positive
+from streamsvm._parameter_checks import check_cost
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel.perceptron_learner import PerceptronLearner
@@ -94,7 +94,7 @@ class KernelPAClassifier(PerceptronLearner):
         if mode == "PA" and class_weight is not None:
             raise ParameterError("class_weight: mode='PA' knows no weights; use 'PA-I' or 'PA-II'")
         self.mode = mode
-        check_positive("C", C)
+        check_cost(C)
         super().__init__(
             RULES[mode],
             kernel,

@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm._parameter_checks import check_number, check_positive, check_seed, check_size
+from streamsvm._parameter_checks import (
+    MOST_STEPS,
+    check_number,
+    check_positive,
+    check_seed,
+    check_size,
+)
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.class_labels import ClassLabels
@@ -166,10 +172,12 @@ class LaRankClassifier(LaRankModel):
         self.seed, self.max_support_patterns = check_seed(seed), None
         self._schedule = larank.Schedule(
             tau=check_positive("tau", tau),
-            reprocess=-1.0 if reprocess is None else check_number("reprocess", reprocess, 0),
+            reprocess=-1.0
+            if reprocess is None
+            else check_number("reprocess", reprocess, 0, MOST_STEPS),
             most=float(_MOST_OPERATIONS),
             clock=float(bool(clock)),
-            uniform=float(check_size("K", K) or 0),
+            uniform=float(check_size("K", K, most=MOST_STEPS) or 0),
             candidates=float(check_size("candidates", candidates, most=_MOST_CANDIDATES) or 1),
             bounds=bounds_of(
                 check_size("window", window),
@@ -220,25 +228,25 @@ class LaRankClassifier(LaRankModel):
         ParameterError
             `share` is out of range.
 
+        Notes
+        -----
+        It ends at the latest after 10 million steps, or 100 for each pattern kept, whichever is
+        more, or when no step changes a coefficient in double precision; the log then says so.
+
         """
         check_number("share", share, 0)
 
         def allowed() -> float:
             return max(self.C_, share * self.dual) if share > 0.0 else 0.0
 
-        def finish() -> None:
-            while self._state is not None:
-                with self._lock:
-                    d = len(self._schema)
-                    kernel = self._bound_kernel(self._state)
-                    worst = larank_finish.finish_some(self._state, kernel, self._schedule, d)
-                    enough = self.kept_gap().total <= allowed()
-                if worst <= self.tau or (enough and share > 0.0):
-                    return
-                if progress is not None:
-                    progress(worst, self.n_support_vectors)
+        def some() -> tuple[bool, float, int]:
+            state, d, kernel = self._state, len(self._schema), self._bound_kernel(self._state)
+            before = int(state.info[0].n_steps)
+            worst = float(larank_finish.finish_some(state, kernel, self._schedule, d))
+            enough = share > 0.0 and self.kept_gap().total <= allowed()
+            return worst <= self.tau or enough, worst, int(state.info[0].n_steps) - before
 
-        self._look_again(finish, allowed)
+        self._look_again(lambda: self._improve(some, progress), allowed)
 
 
 _BALANCED = "class_weight='balanced': use a dict {label: factor of C}; later classes are not known"

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm._parameter_checks import check_positive, check_seed, check_size, weights_of
+from streamsvm._parameter_checks import (
+    MOST_STEPS,
+    check_cost,
+    check_positive,
+    check_seed,
+    check_size,
+    weights_of,
+)
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.sequence.sequence_batches import (
     label_lists,
@@ -127,9 +134,9 @@ class LaRankSequenceLabeler(SequenceLearner):
         self.C, self.reprocess, self.optimize = C, reprocess, optimize
         self.window, self.max_support_patterns = window, max_support_patterns
         self.seed = check_seed(seed)
-        check_positive("C", C)
-        check_size("reprocess", reprocess, 0)
-        if check_size("optimize", optimize, 0) is None:
+        check_cost(C)
+        check_size("reprocess", reprocess, 0, MOST_STEPS)
+        if check_size("optimize", optimize, 0, MOST_STEPS) is None:
             raise ParameterError("optimize=None: use a whole number of at least 0")
         check_size("window", window)
         check_size("max_support_patterns", max_support_patterns, 2)

@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm._parameter_checks import check_number, check_positive, check_seed, check_size
+from streamsvm._parameter_checks import (
+    MOST_STEPS,
+    check_number,
+    check_positive,
+    check_seed,
+    check_size,
+)
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel import lasvm_model
@@ -210,9 +216,9 @@ class LASVMClassifier(LASVMModel):
         self.seed = check_seed(seed)
         self._schedule = lasvm.Schedule(
             tau=check_positive("tau", tau),
-            reprocess=check_number("reprocess", reprocess, 0),
+            reprocess=check_number("reprocess", reprocess, 0, MOST_STEPS),
             delta_max=np.inf if delta_max is None else check_positive("delta_max", delta_max),
-            max_reprocess=check_number("max_reprocess", max_reprocess, 0),
+            max_reprocess=check_number("max_reprocess", max_reprocess, 0, MOST_STEPS),
             second_order=float(bool(second_order)),
             bounds=bounds_of(
                 check_size("window", window),
@@ -267,32 +273,32 @@ class LASVMClassifier(LASVMModel):
             Called every 20,000 steps with (delta, number of support vectors). An exception in it,
             or Ctrl-C, leaves a model that can be used.
 
+        Notes
+        -----
+        It ends at the latest after 10 million steps, or 100 for each example kept, whichever is
+        more, or when no step changes a coefficient in double precision; the log then says so, and
+        `delta` is above `tau`.
+
         """
         with self._lock:
             self._rebalance()
         schedule = self._schedule._replace(second_order=1.0)
 
-        def finish() -> None:
-            while not self._finish_some(schedule):
-                if progress is not None:
-                    progress(self.delta, self.n_support_vectors)
-
-        self._look_again(finish)
+        self._look_again(lambda: self._improve(lambda: self._finish_some(schedule), progress))
 
     @property
     def _multiclass(self) -> bool:
         # River asks this.
         return self.max_classes > 2
 
-    def _finish_some(self, schedule: Any) -> bool:
-        """Make at most `_FINISH_STEPS` steps; return whether the optimum is reached."""
-        with self._lock:
-            if self._state is None:
-                return True
-            is_several = isinstance(self._state, PairsState)
-            finish_some: Any = (pairs_finish if is_several else lasvm_finish).finish_some
-            kernel, d = self._bound_kernel(self._state), len(self._schema)
-            return bool(finish_some(self._state, kernel, schedule, d, _FINISH_STEPS))
+    def _finish_some(self, schedule: Any) -> tuple[bool, float, int]:
+        """Make at most `_FINISH_STEPS` steps; return what `_improve` wants to know."""
+        is_several = isinstance(self._state, PairsState)
+        finish_some: Any = (pairs_finish if is_several else lasvm_finish).finish_some
+        kernel, d = self._bound_kernel(self._state), len(self._schema)
+        is_over = finish_some(self._state, kernel, schedule, d, _FINISH_STEPS)
+        delta = self.delta
+        return delta <= self.tau, delta, 0 if is_over else _FINISH_STEPS
 
 
 register_learner(

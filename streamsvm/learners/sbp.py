@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm._parameter_checks import check_number, check_seed, check_size
+from streamsvm._parameter_checks import MOST_STEPS, check_number, check_seed, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.kernel.primal_kernel_learner import PrimalKernelLearner
@@ -140,7 +140,8 @@ class SBPClassifier(PrimalKernelLearner):
             bounds = Window(float(self.window))
         elif self.reservoir is not None:
             bounds = Reservoir(float(self.reservoir))
-        steps, kept = check_number("iterations", self.iterations, 0), self.window or self.reservoir
+        steps = check_number("iterations", self.iterations, 0, MOST_STEPS)
+        kept = self.window or self.reservoir
         numbers = sbp.Numbers(
             steps=steps,
             nu=check_number("nu", self.nu, 0),

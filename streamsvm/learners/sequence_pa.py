@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from streamsvm._parameter_checks import check_positive
+from streamsvm._parameter_checks import check_cost
 from streamsvm.learners.bases.sequence.sequence_file import LINEAR_FILE
 from streamsvm.learners.bases.sequence.sequence_learner import LIMIT, SequenceLearner
 from streamsvm.model_files.codec import register
@@ -71,7 +71,7 @@ class SequencePA(SequenceLearner):
         max_features: int = LIMIT,
         max_classes: int | None = 1000,
     ) -> None:
-        check_positive("C", C)
+        check_cost(C)
         self.C, self.averaged = C, averaged
         super().__init__(
             inference, order, class_weight, max_features, max_classes, averaged=bool(averaged)

@@ -58,6 +58,7 @@ class TrackingSVMClassifier(DualKernelLearner):
     epsilon
         Instead of K: the wanted mean normalised gap, above 0. K is then ceil(8 C R2 / epsilon^2),
         with R2 the largest k(x, x) so far: enough in the worst case, usually far more than needed.
+        K is a million at most, however large R2 becomes.
         C is multiplied by the largest factor in `class_weight`. Example weights above 1 and
         "balanced" are not taken into account: with them the `certificate` says what K achieves.
     process
@@ -256,24 +257,21 @@ class TrackingSVMClassifier(DualKernelLearner):
             Called every 20,000 steps with (largest error of a margin, number of support vectors).
             An exception in it, or Ctrl-C, leaves a model that can be used.
 
+        Notes
+        -----
+        It ends at the latest after 10 million steps, or 100 for each example kept, whichever is
+        more; the log then says so. A step that changes no coefficient in double precision is none.
+
         """
-        if self._state is None:
-            return
-        d = len(self._schema)
-        while True:
-            # Other threads can predict between two calls.
-            with self._lock:
-                worst = tracking_finish.finish_some(
-                    self._solver,
-                    self._state,
-                    self._bound_kernel(self._state),
-                    self._schedule,
-                    d,
-                )
-            if worst <= tracking_finish.tau_of(self._schedule):
-                return
-            if progress is not None:
-                progress(worst, self.n_support_vectors)
+
+        def some() -> tuple[bool, float, int]:
+            kernel, d = self._bound_kernel(self._state), len(self._schema)
+            worst = tracking_finish.finish_some(
+                self._solver, self._state, kernel, self._schedule, d
+            )
+            return worst <= tracking_finish.tau_of(self._schedule), worst, tracking_finish.STEPS
+
+        self._improve(some, progress)
 
     # Inspection
 

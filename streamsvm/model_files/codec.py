@@ -200,8 +200,13 @@ def from_file(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
         _read_kernel(part, content, left)
     if hasattr(part, "_labels"):
         _read_state(part, content, left, tuple(how.attributes))
+    is_kernel_model = hasattr(part, "kernel_") and part._state is not None
+    if is_kernel_model:
+        part._mend_diagonal()
     how.read_more(part, content, left)
     left.check_all_taken()
+    if is_kernel_model:
+        part._mend_gradients()
     how.check(part)
     return part
 

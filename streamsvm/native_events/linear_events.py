@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm._compile import array_at, compiled_for_c, compiled_within
+from streamsvm._parameter_checks import LARGEST_FACTOR
 from streamsvm.native_events import python_objects as py
 from streamsvm.native_events.event_block import keep, room_of
 from streamsvm.native_events.event_rows import read_any, read_dense, read_known
@@ -130,7 +131,8 @@ def _example_of(table, arguments, n):
         kinds = array_at(table[READER], (py.N_KINDS,), np.int64)
         w = py.number(argument(arguments, 2), kinds)
     # The general path refuses other weights, NaN included, or ignores the example.
-    return (_class_of(table, argument(arguments, 1)) if 0.0 < w < np.inf else -1), w
+    usable = 0.0 < w <= LARGEST_FACTOR
+    return (_class_of(table, argument(arguments, 1)) if usable else -1), w
 
 
 @compiled_within

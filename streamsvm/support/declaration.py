@@ -27,6 +27,7 @@ class Range(NamedTuple):
     high: float = math.inf
     axis: str | None = None  # `high` is added to the length of this axis
     infinite: bool = False  # whether infinities may occur within low .. high
+    only_ends: bool = False  # whether only `low` and `high` themselves are right
 
     def check(self, what: str, values: Any, sizes: Sizes) -> None:
         """Refuse values outside of the range.
@@ -49,17 +50,23 @@ class Range(NamedTuple):
         high = self.high if self.axis is None else sizes[self.axis] + self.high
         array = np.asarray(values)
         good = (array >= self.low) & (array <= high)
+        if self.only_ends:
+            good &= (array == self.low) | (array == high)
         if not self.infinite and array.dtype.kind == "f":
             good &= np.isfinite(array)
         if not good.all():
             worst = array[~good].flat[0]
-            raise ValueError(f"{what}: {worst} is not within {self.low:g} .. {high:g}")
+            how = "one of" if self.only_ends else "within"
+            raise ValueError(f"{what}: {worst} is not {how} {self.low:g} .. {high:g}")
 
 
 FINITE = Range()
 NOT_NEGATIVE = Range(0)
 COUNT = Range(0, _LARGEST_COUNT)
 FLAG = Range(0, 1)
+SIGN = Range(-1, 1, only_ends=True)
+BOX = Range(0, 1e100)
+"""Of C_i and example weights: so far from the largest number that squares and sums are finite."""
 
 
 def index_of(axis: str, none: int = 0) -> Range:

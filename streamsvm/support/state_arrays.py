@@ -12,8 +12,8 @@ import numpy as np
 
 from streamsvm.support import stores
 from streamsvm.support.declaration import (
+    BOX,
     COUNT,
-    NOT_NEGATIVE,
     Field,
     NamedArrays,
     Range,
@@ -36,7 +36,7 @@ from streamsvm.support.tiles import PANEL
 
 _OF_STORE = {
     "entered": Field(("slots",), np.int64, range=Range()),
-    "weight": Field(("slots",), range=NOT_NEGATIVE),
+    "weight": Field(("slots",), range=BOX),
 }
 _CACHE_COUNTS = Field((4,), np.int64, range=COUNT)
 

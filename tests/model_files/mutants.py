@@ -147,7 +147,12 @@ def spoil_array(content: Content, draw: random.Random) -> str:
             warnings.simplefilter("ignore")
             values = np.array([draw.choice(NUMBERS)]).astype(array.dtype)
         flat = array.reshape(-1)
-        flat[: 1 if draw.random() < 0.3 else None] = values
+        if draw.random() < 0.4 and array.dtype.kind in "fi":
+            # Values that look right one by one.
+            with np.errstate(all="ignore"):
+                changed = draw.choice([flat[::-1], -flat, flat * 2, flat / 3, np.roll(flat, 1)])
+            values = changed.astype(array.dtype)
+        flat[: 1 if draw.random() < 0.3 else None] = values[:1] if draw.random() < 0.5 else values
         if len(flat) and draw.random() < 0.3:
             flat[draw.randrange(len(flat))] = draw.randrange(200)
     content.columns[i] = array.tobytes()
@@ -220,8 +225,12 @@ def use(model: Any) -> None:
                 label = last.classes[y % len(last.classes)] if last.classes else bool(y)
                 model.predict_proba_one(x)
                 model.learn_one(x, label)
-    if hasattr(last, "finish") and of_sequences:
-        last.finish(max_passes=2)
+    if hasattr(last, "classes") and not of_sequences and last.classes:
+        with contextlib.suppress(StreamSVMError):
+            labels = [last.classes[i % len(last.classes)] for i in range(40)]
+            last.learn_many(np.arange(120.0).reshape(40, 3) % 7.0, labels)
+    if hasattr(last, "finish"):
+        last.finish(**({"max_passes": 2} if of_sequences else {}))
     if hasattr(last, "kernel_"):
         last.support_vectors()
         if last.has_dual:

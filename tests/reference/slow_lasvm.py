@@ -39,12 +39,15 @@ class SlowLASVM:
         return (self.g[i] - self.g[j]) ** 2 / max(eta, 1e-12)
 
     def _step(self, i, j):
-        eta = max(self.K[i, i] + self.K[j, j] - 2 * self.K[i, j], 1e-12)
+        eta = self.K[i, i] + self.K[j, j] - 2 * self.K[i, j]
         room_i, room_j = self.B[i] - self.alpha[i], self.alpha[j] - self.A[j]
-        step = min((self.g[i] - self.g[j]) / eta, room_i, room_j)
+        free = (self.g[i] - self.g[j]) / eta if eta > 1e-12 else np.inf
+        step = min(free, room_i, room_j)
+        old = self.alpha[[i, j]].copy()
         self.alpha[i] = self.B[i] if step == room_i else self.alpha[i] + step
         self.alpha[j] = self.A[j] if step == room_j else self.alpha[j] - step
         self.g[self.S] -= step * (self.K[i, self.S] - self.K[j, self.S])
+        return (self.alpha[[i, j]] != old).any()
 
     def process(self, k):
         if k in self.S:
@@ -83,8 +86,7 @@ class SlowLASVM:
         if self.second_order:
             others = [s for s in self.S if self.alpha[s] > self.A[s] and self.g[s] < self.g[i]]
             j = self._choose(others, lambda s: self._gain(i, s))
-        self._step(i, j)
-        return True
+        return self._step(i, j)
 
     def remove(self):
         i, j = self._extremes()

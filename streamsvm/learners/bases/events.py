@@ -11,6 +11,7 @@ from typing import Any
 
 from streamsvm import _parameter_checks
 from streamsvm._compiling import working_time
+from streamsvm._parameter_checks import LARGEST_FACTOR
 from streamsvm.errors import BadEventError
 from streamsvm.features.event_reader import Event, EventReader, are_usable
 from streamsvm.features.names import Name
@@ -20,9 +21,6 @@ from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.training_observer import tell
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import shape
-
-_LARGEST_WEIGHT = 1e300
-"""Larger weights are for the general path, which refuses infinite ones."""
 
 _ATTEMPTS = 8
 """How often an event is read again because reading it changed the model (see `checked`)."""
@@ -114,8 +112,8 @@ def learn(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> bool:
     """
     if learner._is_learning:
         refuse_to_learn()
-    # Weights of 0, and of other types, are for the general path.
-    if (w.__class__ is not float and w.__class__ is not int) or not 0.0 < w < _LARGEST_WEIGHT:
+    # Weights of 0, too large ones, and those of other types are for the general path.
+    if (w.__class__ is not float and w.__class__ is not int) or not 0.0 < w <= LARGEST_FACTOR:
         return False
     w = float(w)
     signs = learner._labels.signs

@@ -65,8 +65,9 @@ def finish_some(state, kernel, schedule, d):
         for j in range(n_active):
             i = state.order[j]
             if violation(state, i) > enough:
+                n_before = state.info[0].n_steps
                 block_step(state, kernel, i, 0.0, d)
-                n_made += 1
+                n_made += state.info[0].n_steps - n_before
                 if state.n_own[i] == 0 and schedule.uniform == 0.0:
                     forget(state, i)
         if n_made == 0:

@@ -14,6 +14,7 @@ import numpy as np
 from streamsvm._compile import compiled, compiled_within
 from streamsvm.support import looks, states, stores
 from streamsvm.support.declaration import (
+    BOX,
     NOT_NEGATIVE,
     Field,
     Range,
@@ -110,7 +111,7 @@ def _check(state: LaRankState, sizes: dict[str, int]) -> None:
     fits = bool((own[np.arange(k) < n_own[:, None]] < k).all())
     alive = state.alive[: int(info.n_alive)]
     fits = fits and bool((state.where[alive] == np.arange(len(alive))).all())
-    fits = fits and len(alive) == np.count_nonzero(state.box[:n])
+    fits = fits and len(alive) == np.count_nonzero(state.box[:n]) and bool(state.box[alive].all())
     # `place` and `slot` are inverse, and the numbers of coefficients are right.
     for c in range(k):
         places = state.place[c, :n]
@@ -120,6 +121,11 @@ def _check(state: LaRankState, sizes: dict[str, int]) -> None:
         fits = fits and all(c in own[s, : n_own[s]] for s in slots)
     if not fits or n_own.sum() != state.n_vectors[:k].sum():
         raise ValueError("a slot, class or place contradicts another")
+    found, own_box = coefficients(state), np.zeros((n, state.n_vectors.size))
+    own_box[np.arange(n), state.y[:n]] = state.box[:n]
+    size = 1e-6 * (np.abs(found).sum(axis=1) + state.box[:n])
+    if (np.abs(found.sum(axis=1)) > size).any() or (found > own_box + size[:, None]).any():
+        raise ValueError("a coefficient is out of its bounds, or the sum of some is not 0")
 
 
 declare(
@@ -135,7 +141,7 @@ declare(
         "own": Field(("slots", "classes"), np.int32),
         "n_own": Field(("slots",), np.int64, range=count_of("classes")),
         "y": Field(("slots",), np.int64, range=index_of("classes")),
-        "box": Field(("slots",), range=NOT_NEGATIVE),
+        "box": Field(("slots",), range=BOX),
         "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
         "alive": Field(("slots",), np.int64, range=_A_SLOT, n_used="n_alive"),
         "where": Field(("slots",), np.int64),

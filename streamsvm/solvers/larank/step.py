@@ -87,12 +87,20 @@ def smo_step(state, kernel, i, rising, falling, tau, d):
     if rising == falling or slope <= tau or room <= 0.0:
         info.n_null += 1
         return False
-    k = max(np.float64(state.diagonal[i]), 1e-12)
-    step = min(slope / (2.0 * k), room)
+    k, other = np.float64(state.diagonal[i]), beta(state, falling, i)
+    # Of a row whose k(x, x) is 0 the box alone ends the step.
+    if k > 1e-12:
+        step = min(slope / (2.0 * k), room)
+    else:
+        step, k = room, np.float64(0.0)
+    if now + step == now and other - step == other:
+        # Below the last digits of both coefficients.
+        info.n_null += 1
+        return False
     row = state.cache.values[kernel_row(state.cache, kernel, state.store, i, info.n, d)]
     # A coefficient that reaches its bound is set to it, without rounding.
     set_beta(state, rising, i, now + room if step == room else now + step)
-    set_beta(state, falling, i, beta(state, falling, i) - step)
+    set_beta(state, falling, i, other - step)
     add_scaled(state.gradient[rising], row, -step, info.n)
     add_scaled(state.gradient[falling], row, step, info.n)
     gain = step * (slope - step * k)

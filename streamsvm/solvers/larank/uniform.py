@@ -37,7 +37,7 @@ def shift_onto(v, own, box):
 
     """
     theta = v.sum() / v.size
-    while True:
+    for _ in range(v.size):
         # Clipping lowers the sum, and so theta: a class that was clipped once remains clipped.
         total, n_free = 0.0, 0
         for c in range(v.size):
@@ -50,9 +50,10 @@ def shift_onto(v, own, box):
         if n_free == 0:
             return theta
         new = total / n_free
-        if new >= theta:
+        if not new < theta:
             return theta
         theta = new
+    return theta
 
 
 @compiled
@@ -64,7 +65,8 @@ def block_step(state, kernel, i, tau, d):
     """
     info = state.info[0]
     n_classes = info.n_classes
-    k = max(np.float64(state.diagonal[i]), 1e-12)
+    # Of a row whose k(x, x) is 0 the box alone ends the step.
+    k = max(np.float64(state.diagonal[i]), 1e-12 / max(1.0, state.box[i]))
     old, v = np.empty(n_classes), np.empty(n_classes)
     for c in range(n_classes):
         old[c] = beta(state, c, i)

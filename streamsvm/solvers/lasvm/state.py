@@ -16,7 +16,9 @@ from streamsvm.solvers.lasvm.extreme_lanes import LANES
 from streamsvm.solvers.lasvm.extremes import update_gradient
 from streamsvm.support import looks, states, stores
 from streamsvm.support.declaration import (
+    BOX,
     NOT_NEGATIVE,
+    SIGN,
     Field,
     Range,
     Record,
@@ -78,6 +80,28 @@ class LASVMState(NamedTuple):
 
 _A_SLOT = index_of("slots", none=-1)
 
+
+def are_feasible(alpha: Any, lower: Any, upper: Any, owner: Any) -> bool:
+    """Tell whether coefficients are in their boxes and of sum 0 by owner, but for rounding."""
+    slack = 1e-6 * (upper - lower)
+    sums, sizes = np.bincount(owner, alpha), np.bincount(owner, np.abs(alpha) + upper - lower)
+    fits = bool(((alpha >= lower - slack) & (alpha <= upper + slack)).all())
+    # Rounding leaves something of the largest coefficients and boxes.
+    return fits and bool((np.abs(sums) <= 1e-6 * sizes).all())
+
+
+def _check(state: LASVMState, sizes: Any) -> None:
+    """Refuse coefficients and boxes that contradict each other, or the numbers of them."""
+    n, info = sizes["slots"], state.info[0]
+    alpha, lower, upper = state.alpha[:n], state.lower[:n], state.upper[:n]
+    is_live = lower != upper
+    fits = are_feasible(alpha, lower, upper, np.zeros(n, np.int64))
+    fits = fits and bool((np.where(state.y[:n] > 0.0, lower, upper) == 0.0).all())
+    fits = fits and int(info.n_dead) == int((~is_live).sum())
+    if not fits or int(info.n_zero) != int((is_live & (alpha == 0.0)).sum()):
+        raise ValueError("a coefficient is not within its box, or counts or sums do not fit")
+
+
 declare(
     LASVMState,
     {
@@ -85,9 +109,9 @@ declare(
         "cache": CACHE,
         "alpha": Field(("slots",)),
         "gradient": Field(("slots",)),
-        "lower": Field(("slots",), range=Range(high=0.0)),
-        "upper": Field(("slots",), range=NOT_NEGATIVE),
-        "y": Field(("slots",), range=Range(-1.0, 1.0)),
+        "lower": Field(("slots",), range=Range(-BOX.high, 0.0)),
+        "upper": Field(("slots",), range=BOX),
+        "y": Field(("slots",), range=SIGN),
         "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
         "look_draws": looks.DRAWS,
         "info": Record(
@@ -109,6 +133,7 @@ declare(
         "lanes": Field((2, LANES), scratch=True),
         "groups": Field((2, LANES), np.int64, scratch=True),
     },
+    _check,
 )
 
 

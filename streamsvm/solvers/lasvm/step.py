@@ -12,7 +12,9 @@ example weight. State: a set S of slots with the signed alpha_s and the gradient
 
 Symbols: a pair (i, j) is tau-violating if alpha_i < B_i, alpha_j > A_j and g_i - g_j > tau. A step
 on it adds lambda = min((g_i - g_j) / eta, B_i - alpha_i, alpha_j - A_j) to alpha_i and takes it
-from alpha_j, with eta = k_ii + k_jj - 2 k_ij. b = (g_max + g_min) / 2, delta = g_max - g_min.
+from alpha_j, with eta = k_ii + k_jj - 2 k_ij; at eta = 0, as for equal examples, the box alone ends
+it. A step that changes neither coefficient in double precision is none. b = (g_max + g_min) / 2,
+delta = g_max - g_min.
 
 Functions have the names of the paper's steps. Additions to the paper: the partner of a pair may be
 chosen by second-order gain; REPROCESS may be repeated until delta <= delta_max; the slot of a
@@ -75,24 +77,39 @@ def delta(state):
 
 @compiled_within
 def pair_step(state, kernel, i, j, n, d):
-    """Make the step of length lambda on the pair (i, j), among the first n slots."""
+    """Make the step of length lambda on the pair (i, j), among the first n slots.
+
+    Returns
+    -------
+    Whether a coefficient has changed: not if lambda is below their last digits.
+
+    """
     row_i = state.cache.values[kernel_row(state.cache, kernel, state.store, i, n, d)]
     row_j = state.cache.values[kernel_row(state.cache, kernel, state.store, j, n, d)]
     # In double precision: for nearly equal examples the three terms almost cancel.
     diagonals = np.float64(state.diagonal[i]) + np.float64(state.diagonal[j])
-    eta = max(diagonals - 2.0 * np.float64(row_i[j]), _TINY)
+    eta = diagonals - 2.0 * np.float64(row_i[j])
     slope = state.gradient[i] - state.gradient[j]
-    room_i, room_j = state.upper[i] - state.alpha[i], state.alpha[j] - state.lower[j]
-    step = min(slope / eta, room_i, room_j)
-    info = state.info[0]
-    info.n_zero -= int(state.alpha[i] == 0.0) + int(state.alpha[j] == 0.0)
+    old_i, old_j = state.alpha[i], state.alpha[j]
+    room_i, room_j = state.upper[i] - old_i, old_j - state.lower[j]
+    step = min(room_i, room_j)
+    if eta > _TINY:
+        step = min(step, slope / eta)
+    else:
+        eta = np.float64(0.0)
     # A coefficient that reaches its bound is set to it, without rounding.
-    state.alpha[i] = state.upper[i] if step == room_i else state.alpha[i] + step
-    state.alpha[j] = state.lower[j] if step == room_j else state.alpha[j] - step
+    state.alpha[i] = state.upper[i] if step == room_i else old_i + step
+    state.alpha[j] = state.lower[j] if step == room_j else old_j - step
+    info = state.info[0]
+    if state.alpha[i] == old_i and state.alpha[j] == old_j:
+        info.n_null += 1
+        return False
+    info.n_zero -= int(old_i == 0.0) + int(old_j == 0.0)
     info.n_zero += int(state.alpha[i] == 0.0) + int(state.alpha[j] == 0.0)
     info.dual += step * (slope - 0.5 * step * eta)
     info.n_steps += 1
     update_gradient(state, row_i, row_j, step, n)
+    return True
 
 
 @compiled_within
@@ -172,8 +189,7 @@ def process(state, kernel, x, y, box, weight, number, row, f, diagonal, schedule
         refresh_extremes(state)
         return False
     i, j = (k, partner) if rising else (partner, k)
-    pair_step(state, kernel, i, j, info.n, width(x))
-    return True
+    return pair_step(state, kernel, i, j, info.n, width(x))
 
 
 @compiled_within
@@ -182,7 +198,7 @@ def reprocess(state, kernel, schedule, n, d):
 
     Returns
     -------
-    Whether there was a violating pair.
+    Whether there was a violating pair, and the step on it changed a coefficient.
 
     """
     info = state.info[0]
@@ -193,8 +209,7 @@ def reprocess(state, kernel, schedule, n, d):
     if schedule.second_order > 0.0:
         row = state.cache.values[kernel_row(state.cache, kernel, state.store, i, n, d)]
         j = best_partner(state, row, state.gradient[i], state.diagonal[i], info.i >= 0, n)
-    pair_step(state, kernel, i, j, n, d)
-    return True
+    return j >= 0 and pair_step(state, kernel, i, j, n, d)
 
 
 @compiled_within

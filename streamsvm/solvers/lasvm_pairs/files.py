@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamsvm.solvers.lasvm.state import INFO
+from streamsvm.solvers.lasvm.state import INFO, are_feasible
 from streamsvm.solvers.lasvm_pairs.classes import sides_of
 from streamsvm.solvers.lasvm_pairs.problems import REST, laid_out, members_of, with_problems
 from streamsvm.solvers.lasvm_pairs.state import PairsState
-from streamsvm.support.declaration import COUNT, FINITE, Field, NamedArrays, Range, index_of
+from streamsvm.support.declaration import BOX, COUNT, FINITE, Field, NamedArrays, Range, index_of
 from streamsvm.support.tiles import PANEL
 
 # Without those of `solvers.lasvm.fading`, which is for two classes.
@@ -23,8 +23,8 @@ _MEMBERS = {
     "slot": Field(("members",), np.int64, range=index_of("slots")),
     "alpha": Field(("members",)),
     "gradient": Field(("members",)),
-    "lower": Field(("members",), range=Range(high=0.0)),
-    "upper": Field(("members",), range=Range(low=0.0)),
+    "lower": Field(("members",), range=Range(-BOX.high, 0.0)),
+    "upper": Field(("members",), range=BOX),
 }
 
 
@@ -105,7 +105,7 @@ def _check(state: PairsState) -> None:
     at, owner = members_of(of), np.repeat(np.arange(len(of.table)), of.table["n"])
     alpha, lower, upper = of.alpha[at], of.lower[at], of.upper[at]
     is_live, slot, y = lower != upper, of.slot[at], of.y[at]
-    fits = bool(((alpha >= lower) & (alpha <= upper)).all())
+    fits = are_feasible(alpha, lower, upper, owner)
     fits = fits and bool(np.where(y > 0, lower == 0.0, upper == 0.0)[is_live].all())
     negative = of.segments["negative"][owner]
     fits = fits and bool(

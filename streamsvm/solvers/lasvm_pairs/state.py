@@ -22,7 +22,7 @@ from streamsvm.solvers.lasvm.state import LASVMState
 from streamsvm.solvers.lasvm_pairs import problems as of_problems
 from streamsvm.solvers.lasvm_pairs.problems import Problems, cache_of
 from streamsvm.support import looks, states, stores
-from streamsvm.support.declaration import NOT_NEGATIVE, Field, Record, count_of, index_of
+from streamsvm.support.declaration import BOX, NOT_NEGATIVE, Field, Record, count_of, index_of
 from streamsvm.support.member_store import MemberStore
 from streamsvm.support.state_parts import STORE, Part
 from streamsvm.support.states import declare
@@ -103,7 +103,7 @@ declare(
     {
         "store": STORE,
         "y": Field(("slots",), np.int64, range=index_of("classes")),
-        "box": Field(("slots",), range=NOT_NEGATIVE),
+        "box": Field(("slots",), range=BOX),
         "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
         "wanted": Field(("slots",), np.int64, range=NOT_NEGATIVE),
         "problems": PROBLEMS,

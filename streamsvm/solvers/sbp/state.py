@@ -19,7 +19,14 @@ import numpy as np
 from streamsvm._compile import compiled, compiled_leaf, compiled_within
 from streamsvm.support import active_set, stores
 from streamsvm.support.active_set import ActiveSet
-from streamsvm.support.declaration import NOT_NEGATIVE, Field, Range, Record
+from streamsvm.support.declaration import (
+    BOX,
+    NOT_NEGATIVE,
+    SIGN,
+    Field,
+    Range,
+    Record,
+)
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.fresh_block import FreshBlock
 from streamsvm.support.kernel_rows.kernel_values import expansion
@@ -103,8 +110,8 @@ declare(
         "late": Field(("slots",)),
         "f": Field(("slots",)),
         "late_f": Field(("slots",)),
-        "box": Field(("slots",), range=NOT_NEGATIVE),
-        "y": Field(("slots",), range=Range(-1.0, 1.0)),
+        "box": Field(("slots",), range=BOX),
+        "y": Field(("slots",), range=SIGN),
         "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
         "heights": Field(("slots",), scratch=True),
         "levels": Field((2, 3)),

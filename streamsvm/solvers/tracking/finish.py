@@ -31,8 +31,10 @@ def _best_member(state):
         i = state.active.members[m]
         y, diagonal = state.y[i], np.float64(state.diagonal[i])
         g = 1.0 - y * state.f[i]
-        step = exact_step(y * state.alpha[i], g, state.box[i], diagonal)
-        if step == 0.0:
+        a = y * state.alpha[i]
+        step = exact_step(a, g, state.box[i], diagonal)
+        # A step below the last digit of the coefficient is none.
+        if a + step == a:
             continue
         worst = max(worst, abs(g))
         gain = step * (g - 0.5 * step * diagonal)
@@ -74,8 +76,10 @@ def finish_linear(state, kernel, tau, d, max_steps):
             g = 1.0 - state.y[i] * kernel.scale * tracking_linear.product(
                 state.w, tracking_linear.row_at(state.store, i, d)
             )
+            a = state.alpha[i]
             gain, stepped = tracking_linear.step_on(state, kernel.scale, i, 1.0, 0.0, d, 0.0)
-            if stepped:
+            # A step below the last digit of the coefficient is none.
+            if stepped and state.alpha[i] != a:
                 worst = max(worst, abs(g))
                 info.lost -= gain
         made += n

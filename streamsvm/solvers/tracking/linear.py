@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import borrowed, chosen_by, compiled, compiled_leaf, compiled_within
+from streamsvm._parameter_checks import MOST_STEPS
 from streamsvm.solvers.bounds import Reservoir, Unbounded, Window
 from streamsvm.solvers.tracking.state import (
     SHARED,
@@ -327,6 +328,7 @@ def _learn_row(state, scale, block, y, box, weight, number, schedule):
     if n_members == 0:
         return margin
     steps = max(schedule.steps, np.ceil(schedule.steps_per_r2 * info.r2))
+    steps = min(steps, MOST_STEPS)
     # With equal C_i the draw of a step is a look, too, at the iterate after the step before.
     # Otherwise there is one look an example on average, since it costs a product.
     are_looks = looks.are_equal(info)

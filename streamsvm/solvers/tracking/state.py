@@ -16,8 +16,10 @@ from streamsvm._compile import compiled, compiled_leaf, compiled_within
 from streamsvm.support import active_set, looks, states, stores
 from streamsvm.support.active_set import ActiveSet
 from streamsvm.support.declaration import (
+    BOX,
     FLAG,
     NOT_NEGATIVE,
+    SIGN,
     Field,
     Range,
     Record,
@@ -80,8 +82,8 @@ class TrackingState(NamedTuple):
 
 SCALARS = Record(INFO, ranges={"n_touched": count_of("slots")}, reset=("ready",))
 SHARED = {
-    "box": Field(("slots",), range=NOT_NEGATIVE),
-    "y": Field(("slots",), range=Range(-1.0, 1.0)),
+    "box": Field(("slots",), range=BOX),
+    "y": Field(("slots",), range=SIGN),
     "diagonal": Field(("slots",), np.float32, range=NOT_NEGATIVE),
     "touched": Field(("slots",), np.int64, range=index_of("slots"), n_used="n_touched"),
     "is_touched": Field(("slots",), np.uint8, range=FLAG),

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import borrowed, chosen_by, compiled, compiled_within
+from streamsvm._parameter_checks import MOST_STEPS
 from streamsvm.solvers import budget
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds, Budget, Reservoir, Unbounded, Window
 from streamsvm.solvers.tracking.state import (
@@ -57,7 +58,7 @@ class Schedule(NamedTuple):
     """Parameters of the steps; `learn_rows` is compiled once for each type of `bounds`."""
 
     steps: float  # K; with `steps_per_r2` the smallest K
-    steps_per_r2: float  # K = ceil(steps_per_r2 R2) if that is larger (Corollary 4)
+    steps_per_r2: float  # K = ceil(steps_per_r2 R2) if that is larger (Corollary 4); at most 1e6
     process: float  # 1: Algorithm 2, a step on the fresh example first; 0: Algorithm 1
     keep_zeros: float  # 1: examples with a_i = 0 are kept; 0: they are removed
     averaged: float  # 1: margins are from the averaged classifier, 0: from the last iterate
@@ -239,6 +240,7 @@ def _steps(state, kernel, schedule, d):
     if n_members == 0:
         return
     steps = max(schedule.steps, np.ceil(schedule.steps_per_r2 * info.r2))
+    steps = min(steps, MOST_STEPS)
     # With equal C_i the draw of a step is a look, too, at the iterate after the step before.
     are_looks = looks.are_equal(info)
     gain, k = 0.0, 0.0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import abc
+import logging
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,11 @@ import numpy as np
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.solvers.gap import KeptGap
+
+_log = logging.getLogger(__name__)
+
+FINISHING_STEPS, FINISHING_STEPS_EACH = 10_000_000, 100
+"""`finish` ends after so many steps, or so many for each example kept, whichever is more."""
 
 
 class DualKernelLearner(KernelLearner):
@@ -32,6 +39,48 @@ class DualKernelLearner(KernelLearner):
     @abc.abstractmethod
     def at_bound(self) -> np.ndarray:
         """Return whether each nonzero coefficient is at its upper bound C_i."""
+
+    def _improve(
+        self,
+        some: Callable[[], tuple[bool, float, int]],
+        progress: Callable[[float, int], None] | None,
+    ) -> bool:
+        """Improve the examples kept up to their optimum: the loop of `finish`.
+
+        Between two calls of `some` other threads can predict, and Ctrl-C can interrupt.
+
+        Parameters
+        ----------
+        some
+            A function that makes some steps. It returns whether it is done, the largest error
+            left, and the number of steps; 0 if none changes a coefficient in double precision.
+        progress
+            Called between with (error, number of support vectors); or None.
+
+        Returns
+        -------
+        Whether it was done; if not, the log says so.
+
+        """
+        made = 0
+        while self._state is not None:
+            with self._lock:
+                is_done, error, steps = some()
+                most = max(FINISHING_STEPS, FINISHING_STEPS_EACH * len(self.kept_numbers()))
+            if is_done:
+                return True
+            made += steps
+            if steps == 0 or made >= most:
+                _log.warning(
+                    "finish ended before the optimum, with an error of %.3g: %s; larger tau, "
+                    "smaller C and weights, or scaled features help",
+                    error,
+                    f"{made:,} steps were made" if steps else "no step changes a coefficient",
+                )
+                return False
+            if progress is not None:
+                progress(error, self.n_support_vectors)
+        return True
 
     def _check_ids(self, ids: Any) -> None:
         if ids is not None and self.window is not None:

@@ -22,6 +22,7 @@ from streamsvm.learners.bases.kernel import (
     auto_gamma,
     definiteness,
     kernel_batches,
+    loaded,
     rescaling,
     threads,
     trial,
@@ -330,6 +331,14 @@ class KernelLearner(KernelInspection):
     def _read_trial(self, content: dict[str, Any], arrays: NamedArrays) -> None:
         """Set what `_trial_content` returned; older files have nothing of it."""
         trial.read_content(self, content, arrays)
+
+    def _mend_diagonal(self) -> None:
+        """Compute k(x, x) of the examples in a file again."""
+        loaded.mend_diagonal(self)
+
+    def _mend_gradients(self) -> None:
+        """Compute the gradients in a file again, if they are wrong."""
+        loaded.mend_gradients(self)
 
     # Copies
 

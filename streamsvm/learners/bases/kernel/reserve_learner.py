@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -17,6 +18,11 @@ from streamsvm.learners.bases.kernel.second_looks import SecondLooks, some_rows
 from streamsvm.learners.bases.scaled_rows import scaled_rows, unscaled_rows
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import Rows
+
+_log = logging.getLogger(__name__)
+
+_MOST_LOOKS = 1000
+"""`finish` looks at the reserve so often at most; a few times are enough but for rounding."""
 
 
 def new_reserve(reserve: Any, window: int | None, max_support_vectors: int | None) -> Reserve:
@@ -106,15 +112,16 @@ class ReserveLearner(DualKernelLearner):
         return SecondLooks(self)
 
     def _look_again(
-        self, finish: Callable[[], None], allowed: Callable[[], float] = lambda: 0.0
+        self, finish: Callable[[], bool], allowed: Callable[[], float] = lambda: 0.0
     ) -> None:
         """Call `finish`, then learn rows of the reserve that violate optimality, until none does.
 
         Parameters
         ----------
         finish
-            A function that leads to the optimum over the examples kept. Between its calls others
-            may learn: their examples are looked at when the learner finishes again.
+            A function that leads to the optimum over the examples kept, and returns whether it was
+            reached. Between its calls others may learn: their examples are looked at when the
+            learner finishes again.
         allowed
             Returns the gap that the rows of the reserve may have together: at most so much is
             enough, even if some violate optimality.
@@ -124,11 +131,13 @@ class ReserveLearner(DualKernelLearner):
             if self._is_learning:
                 refuse_to_learn()
             second_looks = self._second_looks()
-        is_over = False
-        while not is_over:
-            finish()
+        for _ in range(_MOST_LOOKS):
+            if not finish():
+                return
             with self._lock:
-                is_over = not second_looks.learn_violating(allowed())
+                if not second_looks.learn_violating(allowed()):
+                    return
+        _log.warning("finish ended after %d looks at the reserve", _MOST_LOOKS)
 
     def reserve_sample(
         self, n: int, n_before: int, draws: random.Random

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from streamsvm import kernels
-from streamsvm._parameter_checks import check_number, check_positive, check_size
+from streamsvm._parameter_checks import MOST_STEPS, check_cost, check_number, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.kernel.bounds import policy_of
 from streamsvm.monitor.certificate import steps_for
@@ -103,11 +103,11 @@ def schedule_of(given: Parameters, gradients: str) -> tracking.Schedule:
     if given.epsilon is not None:
         check_number("epsilon", given.epsilon, 0.0)
         factors = given.class_weight.values() if isinstance(given.class_weight, dict) else ()
-        largest = check_positive("C", given.C) * max([1.0, *map(float, factors)])
+        largest = check_cost(given.C) * max([1.0, *map(float, factors)])
         steps = float(steps_for(given.epsilon, largest, 0.0))
         per_r2 = 8.0 * largest / given.epsilon**2
     elif given.K is not None:
-        steps = float(check_size("K", given.K) or 1)
+        steps = float(check_size("K", given.K, most=MOST_STEPS) or 1)
     policy = policy_of(given.budget, given.kernel)
     bounds = bounds_of(given.window, given.max_support_vectors, policy)
     return tracking.Schedule(

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm import kernels
-from streamsvm._parameter_checks import check_positive
+from streamsvm._parameter_checks import check_cost, check_positive
 from streamsvm.errors import ParameterError
 from streamsvm.labels import outputs
 from streamsvm.labels.label_column import LabelColumn
@@ -73,7 +73,7 @@ class Choice(NamedTuple):
 
 def first_cost(C: Any) -> float:
     """Return the C that a learner begins with; raise ParameterError if it is none."""
-    return 1.0 if isinstance(C, str) and C == "auto" else check_positive("C", C)
+    return 1.0 if isinstance(C, str) and C == "auto" else check_cost(C)
 
 
 def candidates_of(scale: Any, gamma: Any, kernel: Any, C: float) -> list[Candidate]:

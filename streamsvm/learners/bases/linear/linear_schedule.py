@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamsvm._parameter_checks import check_number, check_positive, check_size
+from streamsvm._parameter_checks import check_cost, check_number, check_positive, check_size
 from streamsvm.errors import ParameterError
 from streamsvm.losses import LOSSES
 from streamsvm.solvers.linear.state import Schedule
@@ -66,7 +66,7 @@ def _lambda(l2: float, C: float | None, n_expected: int | None) -> float:
             f"C={C!r}: the same C means less regularisation the longer the stream; "
             "give n_expected=, how many examples it is about, or l2="
         )
-    return 1.0 / (check_positive("C", C) * n)
+    return 1.0 / (check_cost(C) * n)
 
 
 def _least_share(averaged: Any) -> float:

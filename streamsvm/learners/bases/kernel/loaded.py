@@ -1,0 +1,117 @@
+"""What a model file holds, but can be computed: checked on loading, and computed again if wrong.
+
+Solvers rely on it: with a wrong k(x, x) or gradient their steps may lead away from the optimum, and
+never end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsvm.errors import FeatureError
+from streamsvm.learners.bases.kernel.second_looks import some_rows
+from streamsvm.solvers.larank.state import LaRankState
+from streamsvm.solvers.lasvm.state import LASVMState, refresh_extremes
+from streamsvm.solvers.lasvm_pairs import step as pairs
+from streamsvm.solvers.lasvm_pairs.problems import members_of
+from streamsvm.solvers.lasvm_pairs.state import PairsState
+from streamsvm.solvers.tracking import step as tracking
+from streamsvm.solvers.tracking.state import TrackingState
+from streamsvm.support import states, stores
+
+_SAMPLE = 64
+"""Number of examples whose gradients are computed: a file of many is read in the same time."""
+
+
+def mend_diagonal(learner: Any) -> None:
+    """Compute k(x, x) of the examples kept, and replace those that are wrong.
+
+    Raises
+    ------
+    ValueError
+        The kernel cannot take a row.
+
+    """
+    state = learner._state
+    if not hasattr(state, "diagonal"):
+        return
+    n = states.n_slots(state)
+    live = np.flatnonzero(state.store.entered[:n])
+    if not live.size:
+        return
+    try:
+        own = learner._diagonal(
+            some_rows(stores.rows_of(state.store, n, len(learner._schema)), live)
+        )
+    except FeatureError as error:
+        raise ValueError(str(error)) from error
+    # Otherwise not one bit is changed: other releases may have computed in another order.
+    wrong = ~np.isclose(state.diagonal[live], own, rtol=1e-4, atol=0.0)
+    state.diagonal[live[wrong]] = own[wrong]
+
+
+def mend_gradients(learner: Any) -> None:
+    """Compare the gradients of some examples with their rows; if they differ, compute all anew."""
+    state, kernel = learner._state, learner._bound_kernel(learner._state)
+    if isinstance(state, LASVMState) and not _are_extremes(state.info, state.gradient):
+        refresh_extremes(state)
+    n = states.n_slots(state)
+    if not isinstance(state, LASVMState | PairsState | LaRankState | TrackingState) or n == 0:
+        return
+    x, coefficients, entered = learner._expansion()
+    live = np.flatnonzero(entered)
+    at = live[:: max(1, len(live) // _SAMPLE)]
+    rows, out = some_rows(x, at), learner._new_margins(len(at))
+    if isinstance(state, PairsState):
+        is_right = _are_right(learner, state, rows, at)
+    elif isinstance(state, TrackingState):
+        tracking.margins_of(state, kernel, state.alpha, rows, out)
+        is_right = _is_close(out, state.f[at], state.alpha, state.diagonal)
+    else:
+        learner._write_margins(state, rows, out)
+        if isinstance(state, LaRankState):
+            k = int(state.info[0].n_classes)
+            f, target = out[:, :k], np.arange(k) == state.y[at, None]
+            is_right = _is_close(target - f, state.gradient[:k, at].T, coefficients, state.diagonal)
+        else:
+            f = out - learner.bias
+            is_right = _is_close(state.y[at] - f, state.gradient[at], coefficients, state.diagonal)
+    if not is_right:
+        learner._rebuild()
+
+
+def _are_right(learner: Any, state: PairsState, rows: Any, at: np.ndarray) -> bool:
+    """Tell whether the gradients of some slots are right in all problems that they belong to."""
+    of = state.problems
+    members, owner = members_of(of), np.repeat(np.arange(len(of.table)), of.table["n"])
+    if not all(
+        _are_extremes(of.table[p : p + 1], of.gradient[start:])
+        for p, start in enumerate(of.segments["start"].tolist())
+    ):
+        return False
+    f = np.zeros((len(at), len(of.table)))
+    pairs.problem_margins_of(state, learner._bound_kernel(state), rows, f)
+    f -= np.array(list(learner.bias.values()))
+    place = np.full(int(state.info[0].n), -1)
+    place[at] = np.arange(len(at))
+    asked = (place[of.slot[members]] >= 0) & (of.lower[members] != of.upper[members])
+    members, owner = members[asked], owner[asked]
+    wanted = of.y[members] - f[place[of.slot[members]], owner]
+    return _is_close(wanted, of.gradient[members], of.alpha, state.diagonal)
+
+
+def _are_extremes(info: Any, gradient: np.ndarray) -> bool:
+    """Tell whether g_max and g_min are the gradients of their slots."""
+    i, j, g_max, g_min = (info[name][0] for name in ("i", "j", "g_max", "g_min"))
+    is_most = g_max == (gradient[i] if i >= 0 else -np.inf)
+    return bool(is_most and g_min == (gradient[j] if j >= 0 else np.inf))
+
+
+def _is_close(
+    wanted: np.ndarray, given: np.ndarray, alpha: np.ndarray, diagonal: np.ndarray
+) -> bool:
+    """Tell whether gradients differ by rounding only, of sums of alpha_s k(x_s, x) step by step."""
+    largest = np.abs(alpha).sum() * max(1.0, float(diagonal.max(initial=0.0)))
+    return bool((np.abs(wanted - given) <= 1e-5 * (1.0 + largest)).all())

@@ -1,0 +1,110 @@
+"""Huge and tiny values and weights: decisions stay finite, and a saved model goes on as the same.
+
+What a learner cannot hold it refuses, with the model unchanged. ``STREAMSVM_HOSTILE`` says how many
+streams each learner gets (2 by default).
+"""
+
+import os
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import streamsvm
+from streamsvm import kernels
+from streamsvm.errors import ParameterError, StreamSVMError
+from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+from streamsvm.learners.bases.linear.linear_learner import LinearLearner
+from streamsvm.learners.bases.registry import registered_learners
+
+LARGE = 3.4e38
+VALUES = np.array([0.0, 1.0, -1.0, 1e-38, 1e-45, 1e8, 1e15, -1e15, 1e19, 1e25, LARGE, -LARGE])
+WEIGHTS = np.array([1e-300, 1e-12, 1.0, 1e3, 1e12, 1e13, 1e300, 1e308])
+LEARNERS = [
+    learner.cls
+    for learner in registered_learners()
+    if issubclass(learner.cls, KernelLearner | LinearLearner)
+    or learner.cls is streamsvm.AdaptiveSVMClassifier
+]
+EXAMPLES = int(os.environ.get("STREAMSVM_HOSTILE", "2"))
+
+
+def settings_of(cls, draw):
+    """Return settings that the learner knows, hostile ones among them."""
+    kernel = [None, kernels.RBF(gamma=0.5), kernels.Linear(), kernels.Polynomial(degree=9)]
+    wanted = {
+        "C": float(draw.choice([1e-12, 1.0, 1e12])),
+        "tau": float(draw.choice([1e-12, 1e-3])),
+        "class_weight": {1: float(draw.choice([1.0, 1e-12, 1e12]))},
+        "kernel": kernel[draw.integers(4)],
+        "l2": float(draw.choice([1e-12, 1e-4, 1e6])),
+    }
+    if issubclass(cls, LinearLearner):
+        del wanted["C"]
+    known = vars(cls())
+    seed = {"seed": 1} if "seed" in known else {}
+    return seed | {k: v for k, v in wanted.items() if k in known and draw.random() < 0.5}
+
+
+def stream(draw, n=40):
+    """Return rows with huge, tiny and equal values, labels and weights."""
+    x = draw.normal(size=(n, 2)).astype(np.float32)
+    with np.errstate(over="ignore"):
+        x *= draw.choice([1.0, 1e-30, 1e8, 1e14, 1e18])
+    odd = draw.random(x.shape) < draw.choice([0.0, 0.1])
+    x[odd] = draw.choice(VALUES, odd.sum())
+    x[draw.integers(n, size=n // 3)] = x[0]
+    w = np.where(draw.random(n) < draw.choice([0.0, 0.3]), draw.choice(WEIGHTS, n), 1.0)
+    return x, draw.integers(2, size=n), w
+
+
+def learn(model, x, y, w):
+    """Learn rows one by one and together; what is refused leaves the model as it was."""
+    for i in range(10):
+        with suppress(StreamSVMError):
+            model.learn_one(dict(enumerate(x[i].tolist())), int(y[i]), float(w[i]))
+    with suppress(StreamSVMError):
+        model.learn_many(x[10:25], y[10:25], w[10:25])
+    fit = w <= 1e12
+    with suppress(StreamSVMError):
+        model.learn_many(x[fit][25:], y[fit][25:], w[fit][25:])
+
+
+def decisions(model, x):
+    """Return the decisions about rows that are usual, and about one that is not."""
+    found = np.asarray(model.decision_function_many(x), float)
+    assert np.isfinite(found).all()
+    return found
+
+
+@pytest.mark.parametrize("cls", LEARNERS)
+@settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10**9))
+def test_decisions_are_finite_and_files_go_on(tmp_path_factory, cls, seed):
+    draw = np.random.default_rng(seed)
+    path = tmp_path_factory.mktemp("models") / "model"
+    model = cls(**settings_of(cls, draw))
+    learn(model, *stream(draw))
+    usual = np.random.default_rng(0).normal(size=(20, 2)).astype(np.float32)
+    before = decisions(model, usual)
+    model.save(path)
+    read = streamsvm.load(path)
+    assert np.array_equal(decisions(read, usual), before)
+    more = stream(draw)
+    for each in (model, read):
+        learn(each, *more)
+    assert np.array_equal(decisions(read, usual), decisions(model, usual))
+
+
+@pytest.mark.parametrize("cls", LEARNERS)
+def test_weights_are_limited(cls):
+    model = cls()
+    with pytest.raises(ParameterError, match=r"w=1e\+13: weights are numbers from 0 to 1e\+12"):
+        model.learn_one({"a": 1.0}, 1, 1e13)
+    with pytest.raises(ParameterError, match="weights are numbers from 0"):
+        model.learn_many(np.ones((2, 1)), [0, 1], [1.0, np.inf])
+    assert model.n_examples == 0
+    with pytest.raises(ParameterError, match="class_weight.*at most 1e"):
+        cls(class_weight={1: 1e300})
