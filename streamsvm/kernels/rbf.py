@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsvm._parameter_checks import check_positive
+from streamsvm.errors import ParameterError
 from streamsvm.kernels.exponential import exp_float32
 from streamsvm.kernels.registry import register
 
@@ -24,8 +25,8 @@ class RBF(_Parameters):
     Parameters
     ----------
     gamma
-        Positive: 1 / (2 sigma^2). It has no default because it depends on the scale of the
-        features; learners with ``kernel=None`` choose it from the data.
+        From 1e-35 to 1e35: 1 / (2 sigma^2). It has no default because it depends on the scale of
+        the features; learners with ``kernel=None`` choose it from the data.
 
     Raises
     ------
@@ -44,7 +45,10 @@ class RBF(_Parameters):
 
     def __new__(cls, gamma: float) -> RBF:
         """Create the kernel after checking its parameters."""
-        return super().__new__(cls, check_positive("gamma", gamma))
+        # In single precision others are 0 or infinite.
+        if not 1e-35 <= check_positive("gamma", gamma) <= 1e35:
+            raise ParameterError(f"gamma={gamma!r}: use a number from 1e-35 to 1e35")
+        return super().__new__(cls, float(gamma))
 
 
 @register(RBF, of="distance")

@@ -152,7 +152,8 @@ def spoil_array(content: Content, draw: random.Random) -> str:
             with np.errstate(all="ignore"):
                 changed = draw.choice([flat[::-1], -flat, flat * 2, flat / 3, np.roll(flat, 1)])
             values = changed.astype(array.dtype)
-        flat[: 1 if draw.random() < 0.3 else None] = values[:1] if draw.random() < 0.5 else values
+        n = min(1, len(flat)) if draw.random() < 0.3 else len(flat)
+        flat[:n] = values[:n] if len(values) == len(flat) else values
         if len(flat) and draw.random() < 0.3:
             flat[draw.randrange(len(flat))] = draw.randrange(200)
     content.columns[i] = array.tobytes()

@@ -4,6 +4,7 @@ What a learner cannot hold it refuses, with the model unchanged. ``STREAMSVM_HOS
 streams each learner gets (2 by default).
 """
 
+import inspect
 import os
 from contextlib import suppress
 
@@ -43,7 +44,7 @@ def settings_of(cls, draw):
     }
     if issubclass(cls, LinearLearner):
         del wanted["C"]
-    known = vars(cls())
+    known = inspect.signature(cls).parameters
     seed = {"seed": 1} if "seed" in known else {}
     return seed | {k: v for k, v in wanted.items() if k in known and draw.random() < 0.5}
 
@@ -106,5 +107,6 @@ def test_weights_are_limited(cls):
     with pytest.raises(ParameterError, match="weights are numbers from 0"):
         model.learn_many(np.ones((2, 1)), [0, 1], [1.0, np.inf])
     assert model.n_examples == 0
-    with pytest.raises(ParameterError, match="class_weight.*at most 1e"):
-        cls(class_weight={1: 1e300})
+    if "class_weight" in inspect.signature(cls).parameters:
+        with pytest.raises(ParameterError, match="class_weight.*at most 1e"):
+            cls(class_weight={1: 1e300})

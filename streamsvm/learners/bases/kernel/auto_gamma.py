@@ -74,7 +74,8 @@ def gamma_of(moments: np.ndarray, n: int) -> float:
 
 def gamma_for(variance: float, d: int) -> float:
     """Return 1 / variance, the sum over d features, or 1 / d if single precision has none of it."""
-    return 1.0 / variance if variance > 1e-30 else 1.0 / max(1, d)
+    # Above, kernels would compute with a gamma of 0.
+    return 1.0 / min(variance, 1e30) if variance > 1e-30 else 1.0 / max(1, d)
 
 
 def is_worth_it(old: float, new: float) -> bool:
