@@ -32,7 +32,7 @@ _GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 
 
 @compiled
-def _mark_dead(state, s):
+def mark_dead(state, s):
     """Mark a slot, whose alpha is 0, as dead."""
     info = state.info[0]
     info.n_zero -= 1
@@ -97,7 +97,7 @@ def _transfer(state, kernel, s, amount, d):
 def remove(state, kernel, s, d):
     """Remove the example in slot s and its coefficient from S."""
     _transfer(state, kernel, s, abs(state.alpha[s]), d)
-    _mark_dead(state, s)
+    mark_dead(state, s)
     refresh_extremes(state)
 
 
@@ -210,7 +210,7 @@ def project(state, kernel, i, j, d):
         _fixed_step(state, kernel, j, i, step, state.info[0].n, d)
     elif step != 0.0:
         _fixed_step(state, kernel, i, j, step, state.info[0].n, d)
-    _mark_dead(state, i)
+    mark_dead(state, i)
     refresh_extremes(state)
 
 
@@ -262,7 +262,7 @@ def _merge(state, kernel, i, j, policy, d):
     # Clipped, since alpha_z may be outside the box by rounding.
     state.alpha[i] = 0.0
     state.alpha[j] = min(state.upper[j], max(state.lower[j], alpha_z))
-    _mark_dead(state, i)
+    mark_dead(state, i)
     row_cache.free(cache, j)
     row_cache.set_column(cache, j, row[0])
     row_cache.keep(cache, j, row[0], n)
@@ -326,6 +326,27 @@ slide: Any = chosen_by(
 
 
 @compiled
+def _whole(bounds, info):
+    return 1.0
+
+
+@compiled
+def _share_within_budget(bounds, info):
+    if bounds.policy < PROJECT:
+        return 1.0
+    return np.sqrt(bounds.limit / (bounds.limit + info.n_over))
+
+
+share: Any = chosen_by(0, {Unbounded: _whole, Window: _whole, Budget: _share_within_budget})
+"""share(bounds, info): what the box and the weight of the next example are multiplied by.
+
+With m vectors gone over into others, sqrt(limit / (limit + m)): steps that became no smaller would
+make the model follow every wrong label, as each merge errs by as much as a newcomer counts. It is 1
+again after fading.
+"""
+
+
+@compiled
 def _no_rows(bounds, state, x):
     return state.store
 
@@ -357,6 +378,7 @@ def _stay_within_budget(bounds, state, kernel, fresh, r, size, n_block, d, is_wr
         fade(state, RHO)
     while info.n - info.n_dead > bounds.limit:
         slot = make_room(state, kernel, bounds.policy, d)
+        info.n_over += 1
         if slot >= 0 and slot < n_block and r + 1 < size:
             z = stores.row_of(state.store, slot, state.cache.row, d)
             column = np.empty((1, BLOCK), np.float32)

@@ -23,7 +23,7 @@ FADE = 0.997
 LIMIT = 4.0
 RHO = 0.1
 
-_LEAST_BOX = 1e-100
+LEAST_BOX = 1e-100
 """Smaller boxes do not shrink: a box of 0 marks a dead slot."""
 
 
@@ -53,13 +53,14 @@ def fade(state, rho):
     info = state.info[0]
     info.n_watched, info.n_wrong, info.wrong_of_late = 0, 0, 0.0
     dual = 0.0
+    info.n_over = 0
     info.n_zero = 0
     for s in range(info.n):
         box = state.upper[s] - state.lower[s]
         if box == 0.0:
             continue
         state.alpha[s] *= rho
-        if box > _LEAST_BOX:
+        if box > LEAST_BOX:
             state.lower[s] *= rho
             state.upper[s] *= rho
             state.store.weight[s] *= rho

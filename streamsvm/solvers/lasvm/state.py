@@ -54,6 +54,7 @@ INFO = np.dtype(
         ("n_watched", np.int64),  # examples whose errors were noted: see `solvers.lasvm.fading`
         ("n_wrong", np.int64),  # how many of them were predicted wrong before they were learnt
         ("wrong_of_late", np.float64),  # the share of these of late
+        ("n_over", np.int64),  # vectors that made room for others since the last fading
         *looks.SCALARS,
     ]
 )

@@ -29,7 +29,7 @@ import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_leaf, compiled_within
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds
-from streamsvm.solvers.lasvm.bounds import kept_rows, slide, stay_within
+from streamsvm.solvers.lasvm.bounds import kept_rows, share, slide, stay_within
 from streamsvm.solvers.lasvm.extremes import best_partner, update_gradient
 from streamsvm.solvers.lasvm.looks import look
 from streamsvm.solvers.lasvm.state import BLOCK, bias, refresh_extremes, squeeze
@@ -308,9 +308,10 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
                 f = expansion(state.alpha, row, n)
             # An example of weight 0 is not processed.
             if box[at] > 0.0:
+                part_of = share(schedule.bounds, state.info[0])
                 process(
-                    state, kernel, fresh, y[at], box[at], weight[at], numbers[at], row, f,
-                    diagonal[at], schedule,
+                    state, kernel, fresh, y[at], box[at] * part_of, weight[at] * part_of,
+                    numbers[at], row, f, diagonal[at], schedule,
                 )  # fmt: skip
                 is_wrong = int(margins[at] * y[at] <= 0.0)
                 stay_within(
