@@ -104,7 +104,7 @@ def plain_batch(batch: pa.RecordBatch, position: Position) -> pa.RecordBatch:
         if kind_of(column.type) == "text" and not _is_valid(column) and not _is_valid(_raw(column)):
             raise NotReadableError(
                 f"text column `{name}` is damaged at or after {position}: leave it out with "
-                "columns=, or write it again"
+                "exclude= (--exclude), or write it again"
             )
     if [column.type for column in columns] == batch.schema.types:
         return batch

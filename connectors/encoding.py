@@ -274,7 +274,7 @@ def _feature_kinds(schema: pa.Schema) -> dict[str, Kind]:
         if kind is None:
             raise NotReadableError(
                 f"column `{field.name}` has type {field.type}, which cannot be a feature "
-                "(numbers, booleans, times and text can); leave it out with columns="
+                "(numbers, booleans, times and text can); leave it out with exclude= (--exclude)"
             )
         if kind != "null":
             kinds[field.name] = kind
@@ -289,6 +289,6 @@ def _feature_kinds(schema: pa.Schema) -> dict[str, Kind]:
             if name.startswith(f"{text}="):
                 raise NotReadableError(
                     f"column `{name}` could be mistaken for a value of the text column `{text}`; "
-                    "rename one of them or leave it out with columns="
+                    "rename one of them or leave it out with exclude= (--exclude)"
                 )
     return kinds

@@ -122,7 +122,8 @@ def _compare(first: pa.Field, where: ParquetPart, field: pa.Field, part: Parquet
     if not pa.types.is_null(field.type) and kind_of(first.type) != kind_of(field.type):
         raise SchemaChangedError(
             f"column `{field.name}` is {first.type} in `{where.name}` but {field.type} in "
-            f"`{part.name}`; convert one of the files, or leave the column out with columns="
+            f"`{part.name}`; convert one of the files, or leave the column out with exclude= "
+            "(--exclude)"
         )
 
 
@@ -175,7 +176,8 @@ def reading_error(path: Path, error: Exception) -> NotReadableError:
     # Single columns may be encrypted; Arrow has no error class of its own for that.
     if "decrypt" in str(error).lower():
         return NotReadableError(
-            f"`{path}` has encrypted columns: decrypt it first, or leave them out with columns="
+            f"`{path}` has encrypted columns: decrypt it first, or leave them out with columns= "
+            "(--columns)"
         )
     return NotReadableError(
         f"`{path}` cannot be read to its end; it is damaged or was changed meanwhile: {error}"

@@ -39,7 +39,10 @@ else:
         from sklearn.datasets import fetch_openml
     except ImportError:
         raise SystemExit("without --data: pip install scikit-learn") from None
-    X, y = fetch_openml("mnist_784", version=1, as_frame=False, return_X_y=True)
+    try:
+        X, y = fetch_openml("mnist_784", version=1, as_frame=False, return_X_y=True)
+    except OSError as error:
+        raise SystemExit(f"the data cannot be downloaded ({error}): give --data FILES") from None
     X, X_test, y, y_test = X[:60_000], X[60_000:], y[:60_000].astype(int), y[60_000:].astype(int)
 X, X_test = np.float32(X / 255)[: options.limit], np.float32(X_test / 255)
 

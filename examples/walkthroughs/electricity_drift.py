@@ -29,7 +29,10 @@ if options.data:
     rows = pq.read_table(options.data).to_pylist()
     events = [(row, row.pop("label") == "UP") for row in rows]
 else:
-    events = list(datasets.Elec2())
+    try:
+        events = list(datasets.Elec2())
+    except OSError as error:
+        raise SystemExit(f"the data cannot be downloaded ({error}): give --data FILE") from None
 events = events[: options.limit]
 
 # %% [markdown]

@@ -28,7 +28,10 @@ if options.data:
     table = pq.read_table(options.data, columns=["text", "label"]).to_pydict()
     messages = [(text, label == 1) for text, label in zip(*table.values(), strict=True)]
 else:
-    messages = [(x["body"], is_spam) for x, is_spam in datasets.SMSSpam()]
+    try:
+        messages = [(x["body"], is_spam) for x, is_spam in datasets.SMSSpam()]
+    except OSError as error:
+        raise SystemExit(f"the data cannot be downloaded ({error}): give --data FILE") from None
 messages = messages[: options.limit]
 
 # %% [markdown]

@@ -128,5 +128,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     ', did you mean --learner?'
 
     """
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f", did you mean {near[0]}?" if near else ""
+    # Dashes that all have would make --rate near to --bias-rate.
+    bare = {other.lstrip("-"): other for other in known}
+    near = difflib.get_close_matches(name.lstrip("-"), list(bare), n=1, cutoff=0.65)
+    return f", did you mean {bare[near[0]]}?" if near else ""

@@ -184,14 +184,17 @@ def run_shown(
 
 def _shown(screen: Screen, bad: BadEvents, report: RunReport) -> Callable[[Progress], None]:
     """Return a function that shows progress, and once what is wrong if most events are bad."""
-    said, is_first = False, True
+    said, is_first, was_unkept = False, True, False
 
     def show(now: Progress) -> None:
-        nonlocal said, is_first
+        nonlocal said, is_first, was_unkept
         if is_first and report.resumed is not None:
             screen.say(f"resumed from {report.resumed}")
         is_first = False
         screen.show(now)
+        if not was_unkept and bad.unkept is not None:
+            was_unkept = True
+            screen.say(f"dead letters cannot be kept ({bad.unkept}): they are only counted")
         if not said and now.n_bad >= _WORTH_A_LINE and 2 * now.n_bad > now.rows:
             said = True
             screen.say(f"most examples cannot be used: {bad.most_frequent}")

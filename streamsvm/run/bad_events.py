@@ -85,6 +85,7 @@ class BadEvents:
         self.on_error, self.most = on_error, most
         self._letters = LetterFile(DEFAULT_NAME if path is None else path)
         self._has_default_path = path is None
+        self.unkept: str | None = None  # why dead letters are only counted, though asked for
         self.counts: Counter[str] = Counter()
         self.n_events = 0  # all events so far, good or bad; the `Run` keeps this up to date
         self._batch: list[tuple[Any, str, str]] | None = (
@@ -262,7 +263,14 @@ class BadEvents:
         if callable(self.on_error):
             self.on_error(letter)
             return
-        self._letters.write(letter)
+        try:
+            self._letters.write(letter)
+        except OSError as error:
+            if not self._has_default_path or self.file is not None:
+                raise
+            # Nobody asked for a file there: hours of work shall not end because there can be none.
+            self.on_error, self.unkept = "skip", f"{error.filename}: {error.strerror}"
+            _log.warning("dead letters cannot be kept (%s): they are only counted", self.unkept)
 
     def settle(self) -> dict[str, Any]:
         """Flush the dead letters to the disk, or call the callable's `flush`; part of a checkpoint.

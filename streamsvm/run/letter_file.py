@@ -72,6 +72,9 @@ class LetterFile:
                 file = self.path.open("xb")
             except FileExistsError:
                 self._number += 1
+            except OSError:
+                self.path = None
+                raise
             else:
                 _log.info("dead letters go to %s", self.path)
                 return file

@@ -392,7 +392,7 @@ BAD = {
     "no target": (lambda: write(y=None), "target `y` is not a column"),
     "one value": (lambda: write(y=[True] * 600), "one value only (True)"),
     "no feature": (lambda: write(a=None, b=None, t=None), "no column can be a feature"),
-    "nested": (lambda: write(a=[[1.0]] * 600), "leave it out with columns="),
+    "nested": (lambda: write(a=[[1.0]] * 600), "leave it out with exclude= (--exclude)"),
     "changing type": (_changing, "column `a` is double in `1.parquet` but string in `2.parquet`"),
 }
 

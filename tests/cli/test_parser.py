@@ -20,6 +20,7 @@ from streamsvm.errors import ParameterError
         (["replay", "f", "--target", "y", "--learner", "lasmv"], "did you mean lasvm? (choose"),
         (["replay", "f", "g", "--target", "y"], "streamsvm replay: too many arguments: g"),
         (["replay", "f", "--target", "y", "--qqqq"], "streamsvm replay: unknown option --qqqq\n"),
+        (["warm", "--rate", "5"], "unknown option --rate\n"),
         (["warm", "--kernel", "rfb"], "argument --kernel: unknown value 'rfb', did you mean rbf?"),
         (["replay", "f"], "streamsvm replay: the following arguments are required: --target"),
     ],

@@ -111,7 +111,7 @@ def test_nested_and_binary_columns_are_refused_by_name(type_):
         Encoder(schema)
     assert str(caught.value) == (
         f"column `odd` has type {type_}, which cannot be a feature "
-        "(numbers, booleans, times and text can); leave it out with columns="
+        "(numbers, booleans, times and text can); leave it out with exclude= (--exclude)"
     )
 
 

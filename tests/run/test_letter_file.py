@@ -98,3 +98,14 @@ def test_a_state_of_an_older_release_touches_no_file():
     bad.resume({"counts": {"missing label": 1}, "bytes": 10})
     assert bad.total == 1 and bad.file is None
     assert Path("letters.jsonl").read_text() == "whoever's\n" * 3
+
+
+def test_a_folder_that_cannot_be_written_ends_no_run(monkeypatch):
+    monkeypatch.chdir("/proc")
+    bad = BadEvents("dead-letter")
+    report = Run(MemorySource(EVENTS), SVMSGDClassifier(), bad_events=bad).execute()
+    assert report.learnt == 600 and report.bad == {"bad feature": 100}
+    assert report.dead_letters is None and "dead_letters.jsonl" in (bad.unkept or "")
+    with pytest.raises(OSError, match="proc"):
+        asked = BadEvents("dead-letter", "/proc/letters.jsonl")
+        Run(MemorySource(EVENTS), SVMSGDClassifier(), bad_events=asked).execute()
