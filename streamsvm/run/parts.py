@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from river import compose
 
+from streamsvm._parameter_checks import LARGEST_FACTOR
 from streamsvm.errors import BadEventError, LabelError, ParameterError
 from streamsvm.labels.class_labels import is_too_long, plain, too_long, too_many_classes
 from streamsvm.labels.label_column import MISSING, LabelColumn
@@ -20,7 +21,6 @@ from streamsvm.preprocessing.nystroem import Nystroem
 from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.bad_events import BadEvents
-from streamsvm.support.rows import LARGEST
 
 _FEATURE_MAPS = RandomFourierFeatures, Nystroem
 _LEAST_LABELS, _MOST_ERRORS = 20, 0.1
@@ -220,16 +220,16 @@ def weights_of(batch: Any, kept: np.ndarray | None = None) -> Any:
 def are_weights(batch: Any) -> Any:
     """Return which rows of a batch have a weight that can be used; True if it has none."""
     weights = weights_of(batch)
-    return (weights >= 0.0) & (weights <= LARGEST)
+    return (weights >= 0.0) & (weights <= LARGEST_FACTOR)
 
 
 def weight_fault(event: Any) -> str | None:
     """Return what is wrong with the weight of an event; None: nothing is."""
     w = getattr(event, "w", 1.0)
-    if 0.0 <= w <= LARGEST:
+    if 0.0 <= w <= LARGEST_FACTOR:
         return None
     found = "missing, or no number" if w != w else f"{w:g}"
-    return f"the weight is {found}: use a number of at least 0"
+    return f"the weight is {found}: use a number from 0 to {LARGEST_FACTOR:g}"
 
 
 def learn_event(model: Any, event: Any, y: Any) -> None:
