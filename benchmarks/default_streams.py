@@ -28,7 +28,8 @@ from streamsvm import (
     kernels,
     predict_then_learn_many,
 )
-from streamsvm.learners.bases.kernel.trial import SMOOTHER, WIDTHS
+from streamsvm.learners.bases.kernel.race import SMOOTHER
+from streamsvm.learners.bases.kernel.trial import WIDTHS
 from tests.golden.problems import FOLDER
 
 FIRST = 1024

@@ -24,7 +24,7 @@ from streamsvm.errors import ModelFileError, ParameterError
 from streamsvm.features.matrices import Matrix
 from streamsvm.learners.bases.adaptive import members
 from streamsvm.learners.bases.kept_examples import Examples
-from streamsvm.learners.bases.kernel import trial
+from streamsvm.learners.bases.kernel import race, trial
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.model_files import codec
@@ -106,21 +106,49 @@ def test_events_and_batches_give_the_same_model(cls, n):
 def test_candidates_that_err_far_more_do_not_learn_all_and_change_no_choice(
     cls, n_classes, monkeypatch
 ):
-    x, y = stream(1024, noise_scale=100.0)
+    x, y = stream(1100, noise_scale=100.0)
     y = y * (n_classes // 2) + (x[:, 2] > 0) * (n_classes > 2)
-    learn, counts, models = trial._Examples.learnt, [], []
+    learn, counts, models = race.Race._learn, [], []
 
-    def counted(self, tried, stop):
-        counts[-1] += stop - tried.model.n_examples
-        return learn(self, tried, stop)
+    def counted(self, tried, examples, stop):
+        if stop <= self.begun.count:
+            counts[-1] += stop - tried.model.n_examples
+        return learn(self, tried, examples, stop)
 
-    monkeypatch.setattr(trial._Examples, "learnt", counted)
-    for far in (trial._FAR, np.inf):
-        monkeypatch.setattr(trial, "_FAR", far)
+    monkeypatch.setattr(race.Race, "_learn", counted)
+    for far in (race._FAR, np.inf):
+        monkeypatch.setattr(race, "_FAR", far)
         counts.append(0)
-        models.append(content(learnt(cls(seed=1), x, y)))
+        models.append(learnt(cls(seed=1), x, y).chosen)
     assert models[0] == models[1]
     assert counts[1] == 7 * (2048 - 4) and counts[0] < 0.8 * counts[1]
+
+
+@LEARNERS
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("n", [514, 1026])
+def test_a_race_over_many_events_is_the_same_in_batches_copies_and_files(
+    cls, n_classes, n, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(race, "BUDGET", 1e6)
+    x, y = stream(1400, noise_scale=100.0)
+    y = y * (n_classes // 2) + (x[:, 2] > 0) * (n_classes > 2) * (np.arange(1400) > 300)
+    # Without a seed of its own.
+    one = cls()
+    model = learnt(pickle.loads(pickle.dumps(one)), x[:n], y[:n])
+    for row, label in zip(x[:n].tolist(), y[:n].tolist(), strict=True):
+        one.learn_one(dict(enumerate(row)), label)
+    assert content(one) == content(model) and model._trial.begun is not None
+    model.save(tmp_path / "m.svm")
+    models = [model, one, streamsvm.load(tmp_path / "m.svm"), pickle.loads(pickle.dumps(model))]
+    for other in models:
+        learnt(other, x[n:], y[n:], parts=(100,))
+    assert all(content(other) == content(model) for other in models)
+    assert model._trial is None and "on the first 1,024" in model.chosen
+    # `finish` does not leave it to events that may not come.
+    early = learnt(cls(seed=1), x[:1026], y[:1026])
+    early.finish()
+    assert early._trial is None
 
 
 @LEARNERS

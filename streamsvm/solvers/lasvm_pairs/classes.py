@@ -51,8 +51,8 @@ def with_classes(
     sides = sides_of(known, n_classes, rest)
     of = with_problems(of, sides, max(n_classes, len(of.problem_of)))
     state = state._replace(problems=laid_out(of, _least_rooms(of), cache_bytes, _width(state)))
-    for p in range(n_before, len(state.problems.table)):
-        _seed(state, kernel, p, d)
+    if state.info[0].n:
+        _seed_all(state, kernel, np.int64(n_before), d)
     state.info[0].n_classes = n_classes
     return state
 
@@ -69,6 +69,13 @@ def _least_rooms(problems: Any) -> np.ndarray:
 
 def _width(state: Any) -> int:
     return 1 if isinstance(state.store, SparseStore) else states.n_columns(state)
+
+
+@compiled
+def _seed_all(state, kernel, first, d):
+    """Give the problems from number `first` on, which have no members, their first ones."""
+    for p in range(first, state.problems.table.size):
+        _seed(state, kernel, p, d)
 
 
 @compiled

@@ -161,12 +161,11 @@ def with_problems(old: Problems, sides: list[tuple[int, int]], n_classes: int) -
     problem_of = np.full((n_classes, n_classes), NONE, np.int32)
     k = len(old.problem_of)
     problem_of[:k, :k] = old.problem_of
-    for p, (positive, negative) in enumerate(sides, n):
-        segments[p].positive, segments[p].negative = positive, negative
-        if negative == REST:
-            problem_of[positive, positive] = p
-        else:
-            problem_of[positive, negative] = problem_of[negative, positive] = p
+    positive, negative = np.array(sides, np.int64).reshape(-1, 2).T
+    segments["positive"][n:], segments["negative"][n:] = positive, negative
+    # One against the rest, that of a class is on the diagonal.
+    other = np.where(negative == REST, positive, negative)
+    problem_of[positive, other] = problem_of[other, positive] = np.arange(n, n + more)
     calibration = np.concatenate([old.calibration, np.tile(new_calibration(), (more, 1))])
     margins = np.zeros(n + more)
     return old._replace(

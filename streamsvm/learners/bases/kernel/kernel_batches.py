@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases.kernel import auto_gamma, threads
+from streamsvm.learners.bases.kernel import auto_gamma, threads, trial
 from streamsvm.learners.bases.late_rows import row_after, rows_where
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support import states, stores
@@ -53,7 +53,11 @@ def learn_rows(
     start = 0
     while start < len(y):
         seen = learner._n_examples
-        stop = row_after(numbers, start, auto_gamma.next_power_of_two(seen) - seen)
+        until = auto_gamma.next_power_of_two(seen) - seen
+        if learner._trial is not None and learner._trial.begun is not None:
+            # Candidates learn a little after each event.
+            until = 1
+        stop = row_after(numbers, start, until)
         part = slice(start, stop)
         learnt = np.flatnonzero(numbers[part] > 0)
         box = np.zeros(stop - start)
@@ -97,13 +101,15 @@ def _count(
     if learner.kernel is None and seen < auto_gamma.LAST_SET and len(learnt):
         examples = rows_where(x, numbers > 0)
         learner._moments = auto_gamma.updated(learner._moments, seen, examples)
-        if learner._trial is not None:
-            classes = labels.take(learnt).places_in(learner._labels.seen)
-            learner._trial.add(examples, classes, w[learnt], numbers[learnt])
+    if learner._trial is not None and len(learnt):
+        classes = labels.take(learnt).places_in(learner._labels.seen)
+        learner._trial.add(rows_where(x, numbers > 0), classes, w[learnt], numbers[learnt])
     elif learner._scales is not None:
         learner._scales.learn_some(rows_where(x, numbers > 0), seen)
     if seen < n == auto_gamma.next_power_of_two(seen):
         learner._adapt(n)
+    elif seen < n and learner._trial is not None:
+        trial.step(learner, n)
 
 
 def learn_part(learner: Any, rows: tuple[Any, ...], margins: np.ndarray, counts: list[int]) -> None:

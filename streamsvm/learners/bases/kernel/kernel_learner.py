@@ -173,18 +173,20 @@ class KernelLearner(KernelInspection):
 
     def _after_event(self, path: EventPath, sign: float, box: float) -> None:
         n = self._n_learnt.item()
-        if self.kernel is None and n <= auto_gamma.LAST_SET:
+        if self._trial is not None or (self.kernel is None and n <= auto_gamma.LAST_SET):
             row = path.row()
-            self._moments = auto_gamma.updated(self._moments, n - 1, row)
+            if n <= auto_gamma.LAST_SET:
+                self._moments = auto_gamma.updated(self._moments, n - 1, row)
             if self._trial is not None:
-                labels = LabelColumn.of([self._labels.label_of_sign(sign)])
-                weights, numbers = np.array([path.weight]), np.array([n])
-                self._trial.add(row, labels.places_in(self._labels.seen), weights, numbers)
+                place = self._labels.seen.index(self._labels.label_of_sign(sign))
+                self._trial.add_one(row, place, path.weight, n)
         elif self._scales is not None and n % stride(n - 1) == 0:
             self._scales.learn(path.row())
         # At powers of two, as in `kernel_batches.learn_rows`.
         if n & (n - 1) == 0:
             self._adapt(n)
+        elif self._trial is not None:
+            trial.step(self, n)
 
     def _learn_rows(
         self,
@@ -301,17 +303,20 @@ class KernelLearner(KernelInspection):
                 self._rebuild()
         self._rebalance()
         if self.sparse is None and not self._sparse and self._state is not None:
-            rows = self._expansion()[0]
-            if density.are_sparse(dense(rows)):
+            if density.are_sparse(self._dense_rows()):
                 self._become_sparse_after(n)
         # Last, when it is known whether rows are sparse.
-        if self._trial is not None and self._trial.is_due(n):
-            # In one step, so that an interruption leaves no half of a model.
-            self.__dict__.update(trial.decide(self, n))
+        if self._trial is not None:
+            trial.step(self, n)
         elif self._scales is not None:
             self.__dict__.update(rescaling.adapt(self))
         if self.kernel is not None:
             definiteness.look(self, n)
+
+    def _dense_rows(self) -> np.ndarray:
+        """Return the rows kept; `_expansion` has coefficients of all problems, too."""
+        n = states.n_slots(self._state)
+        return dense(stores.rows_of(self._state.store, n, len(self._schema)))
 
     def _become_sparse_if_large(self, n_features: int, seen: int) -> None:
         """Become sparse if dense rows of so many features would fill the memory with zeros."""
@@ -320,7 +325,7 @@ class KernelLearner(KernelInspection):
         if n_features > states.n_columns(self._state):
             capacity = self._state.store.entered.size
             if density.may_be_too_many(capacity, n_features) and density.are_mostly_zero(
-                dense(self._expansion()[0]), n_features
+                self._dense_rows(), n_features
             ):
                 self._become_sparse_after(seen)
 

@@ -57,10 +57,11 @@ class ProgressiveErrors:
         """Tell whether there are fewer errors than others, by more than so many deviations.
 
         These are standard deviations of a sign test on the examples that only one of the two got
-        wrong.
+        wrong. If one of them has not learnt all yet, the first examples are compared.
         """
-        fewer = int((others.wrong & ~self.wrong).sum())
-        more = int((self.wrong & ~others.wrong).sum())
+        n = min(self.wrong.size, others.wrong.size)
+        own, other = self.wrong[:n], others.wrong[:n]
+        fewer, more = int((other & ~own).sum()), int((own & ~other).sum())
         return fewer - more > deviations * math.sqrt(fewer + more)
 
     # As a `TrainingObserver`

@@ -12,6 +12,7 @@ import numpy as np
 from streamsvm._parameter_checks import check_number
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.event_path import EventPath
+from streamsvm.learners.bases.kernel import trial
 from streamsvm.learners.bases.kernel.dual_kernel_learner import DualKernelLearner
 from streamsvm.learners.bases.kernel.reserve import FACTS, Reserve
 from streamsvm.learners.bases.kernel.second_looks import SecondLooks, some_rows
@@ -130,6 +131,7 @@ class ReserveLearner(DualKernelLearner):
         with self._lock:
             if self._is_learning:
                 refuse_to_learn()
+            trial.end(self)
             second_looks = self._second_looks()
         for _ in range(_MOST_LOOKS):
             if not finish():

@@ -1,0 +1,342 @@
+"""A race of candidates: each learns the first examples of a stream, a little after each event.
+
+The work after an event is bounded, by counts of what the solvers do, not by the clock: so the same
+examples always end a race at the same event. Only the best candidate so far and the one that learns
+now are in memory. When all have learnt the first examples, the best learns those that came
+meanwhile, faster than they come, and the race is over.
+
+A race is kept neither in files nor in copies: it can be run again, as it depends on nothing but the
+examples and on what `Begun` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streamsvm import kernels
+from streamsvm.labels import outputs
+from streamsvm.labels.label_column import LabelColumn
+from streamsvm.learners.bases import label_runs
+from streamsvm.learners.bases.kernel import auto_gamma
+from streamsvm.learners.bases.kernel.feature_scales import FeatureScales
+from streamsvm.learners.bases.kernel.progressive_errors import ProgressiveErrors
+from streamsvm.learners.bases.scaled_rows import scaled_rows
+from streamsvm.support import states
+from streamsvm.support.rows import cut, shape, sparse
+
+BUDGET = 2e7
+"""The work after an event, about that of so many nanoseconds: see `_Cost`."""
+
+_MANY = 256
+"""From so many examples on, candidates that err far more do not learn all of them."""
+
+_LOOKS = (4, 2)
+"""When these are found: after the number of examples divided by these."""
+
+_FAR = 2.0
+"""By how many standard deviations these err more than the best (see `are_fewer_by`)."""
+
+SMOOTHER = (0.25, 10.0)
+"""What gamma and C of the best candidate are multiplied by for the last one."""
+
+_OF_PAIR = 2000.0
+"""The work for two classes, each of which may have a problem with the other, before learning."""
+
+_FEWEST = 2
+"""So many rows are learnt after each event at least: so the best catches up at some time."""
+
+_ROWS_AT_FIRST = 8
+"""So many rows show what one takes."""
+
+
+class Candidate(NamedTuple):
+    """What is tried."""
+
+    width: float  # gamma divided by that of the rule
+    is_scaled: bool  # whether features are divided by their standard deviations
+    C: float
+
+
+class Begun(NamedTuple):
+    """What a learner was like when a race began, as far as examples do not tell."""
+
+    n: int  # the number of examples
+    count: int  # those of them that its trial has: another number after an interruption only
+    n_slots: int  # in use: a candidate has room for as many examples at once
+    n_classes: int
+    winner: Candidate | None  # of the race before
+    variances: np.ndarray  # float64 (d,): of all values of each feature
+    draws: np.ndarray  # uint64 (1,): the state of the random numbers; (0,) without
+
+
+def begun(learner: Any, n: int, winner: Candidate | None) -> Begun:
+    """Return what a race needs to know that begins after n examples of a learner."""
+    moments = learner._moments
+    if learner._sparse:
+        moments = auto_gamma.moments_of(moments, n)
+    variances = np.pad(moments[1] / n, (0, len(learner._schema) - moments.shape[1]))
+    draws = getattr(learner, "_draws", np.zeros(0, np.uint64)).copy()
+    n_slots = states.n_slots(learner._state)
+    return Begun(
+        n, learner._trial.n_examples, n_slots, len(learner._labels.seen), winner, variances, draws
+    )
+
+
+class Tried(NamedTuple):
+    """A candidate that learns the examples."""
+
+    candidate: Candidate
+    rank: int  # its place among the candidates: ties go to the first
+    errors: ProgressiveErrors
+    model: Any
+    factors: np.ndarray | None
+
+    def is_better(self, best: Tried) -> bool:
+        """Tell whether it shall be taken instead of the best so far."""
+        if self.rank < best.rank:
+            return not best.is_better(self)
+        if self.candidate.C != best.candidate.C:
+            # A larger C makes hinge losses smaller anyway, and fits wrong labels.
+            return self.errors.are_fewer_by(1.0, best.errors)
+        if self.candidate.width == best.candidate.width:
+            return self.errors.are_fewer(best.errors)
+        # A narrower kernel needs more support vectors, and more examples if classes overlap.
+        return self.errors.are_clearly_fewer(best.errors)
+
+
+class Race:
+    """Candidates that learn the first examples of a learner.
+
+    Parameters
+    ----------
+    learner
+        A `KernelLearner` with a trial, which is not changed; the caller of each method holds its
+        lock.
+    begun
+        What `begun` returned.
+
+    """
+
+    def __init__(self, learner: Any, begun: Begun) -> None:
+        self._learner, self.begun = learner, begun
+        self.n_candidates = 0
+        self.scales = FeatureScales()
+        self._models: list[Any] = []
+        self._count, self._left = begun.count, 0.0
+        self._work = self._run()
+
+    def advance(self, count: int, budget: float) -> Tried | None:
+        """Work on; return the best candidate, which has learnt all examples, at the end.
+
+        Parameters
+        ----------
+        count
+            The number of examples that there are by now, one more each time.
+        budget
+            How much to do.
+
+        """
+        self._count, self._left = count, budget
+        try:
+            next(self._work)
+        except StopIteration as end:
+            best: Tried = end.value
+            return best
+        return None
+
+    def leave(self) -> None:
+        """Free the memory of the candidates; the race is not advanced any more."""
+        self._work.close()
+        for model in self._models:
+            model.observer = None
+        self._models = []
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the models."""
+        return sum(model.memory_usage for model in self._models)
+
+    def learn_later(self, scales: FeatureScales, n: int) -> None:
+        """Let scales learn the examples that came since the race began, up to number n."""
+        x, start = self._later(self.begun.count, self._count)[0], self.begun.n
+        while start < n:
+            stop = min(n, auto_gamma.next_power_of_two(start))
+            scales.learn_some(cut(x, start - self.begun.n, stop - self.begun.n), start)
+            start = stop
+            if start & (start - 1) == 0:
+                scales.begin_half()
+
+    def _later(self, start: int, stop: int) -> Any:
+        """Return the examples after the first `start` ones, up to number `stop`."""
+        trial = self._learner._trial
+        found = trial.last(trial.n_examples - start, len(self._learner._schema))
+        return _first(found, stop - start)
+
+    # The work, which pauses when the budget is spent
+
+    def _run(self) -> Generator[None, None, Tried]:
+        self._prepare()
+        candidates = self._candidates()
+        self.n_candidates = len(candidates)
+        # That of the race before first: then others soon turn out to err far more.
+        order = sorted(range(len(candidates)), key=lambda i: candidates[i] != self.begun.winner)
+        best: Tried | None = None
+        for rank in order:
+            best = yield from self._better(self._tried(candidates[rank], rank), best)
+        assert best is not None
+        if self._learner.C == "auto" and self._learner.gamma == "auto":
+            width, is_scaled, C = best.candidate
+            smoother = Candidate(width * SMOOTHER[0], is_scaled, C * SMOOTHER[1])
+            best = yield from self._better(self._tried(smoother, len(candidates)), best, looks=())
+            self.n_candidates += 1
+        best.model.observer, self._models = None, [best.model]
+        while best.model.n_examples < self._count:
+            count = self._count
+            yield from self._learn(best, self._later(best.model.n_examples, count), count)
+        return best
+
+    def _better(
+        self, tried: Tried | None, best: Tried | None, looks: tuple[int, ...] = _LOOKS
+    ) -> Generator[None, None, Tried]:
+        """Let a candidate learn the examples; return the better one of it and the best so far."""
+        self._models = [one.model for one in (tried, best) if one is not None]
+        n = self.begun.count
+        stops = [n // part for part in looks] if best is not None and n >= _MANY else []
+        for stop in [*stops, n]:
+            start = tried.model.n_examples
+            examples = [cut(self._examples[0], start, stop)]
+            examples += [fact[start:stop] for fact in self._examples[1:]]
+            yield from self._learn(tried, examples, stop)
+            tried.errors.settle(self._is_new[:stop])
+            if best is not None and stop < n and best.errors.are_fewer_by(_FAR, tried.errors):
+                break
+        else:
+            if best is None or tried.is_better(best):
+                best, tried = tried, best
+        if tried is not None:
+            # It refers to the model, whose memory is free at once without it.
+            tried.model.observer = None
+        return best
+
+    def _learn(self, tried: Tried, examples: Any, stop: int) -> Iterator[None]:
+        """Let a candidate learn the examples before number `stop` that it lacks."""
+        (x, classes, weights, numbers), model = examples, tried.model
+        labels = LabelColumn(classes, list(self._learner._labels.seen))
+        first, cost = model.n_examples, _Cost(model)
+        while model.n_examples < stop:
+            if self._left <= 0.0:
+                yield
+            start = model.n_examples - first
+            part = slice(start, start + min(stop - model.n_examples, cost.affordable(self._left)))
+            rows = scaled_rows(cut(x, part.start, part.stop), tried.factors)
+            diagonal = model._diagonal(rows)
+            label_runs.learn(model, rows, labels[part], weights[part], numbers[part], diagonal)
+            self._left -= cost.of_last()
+
+    def _prepare(self) -> None:
+        """Read the examples."""
+        learner, begun = self._learner, self.begun
+        trial = learner._trial
+        found = trial.last(trial.n_examples, len(learner._schema))
+        if learner._sparse:
+            found = found._replace(x=sparse(found.x))
+        self._examples = _first(found, begun.count)
+        x, classes, weights, numbers = self._examples
+        seen = list(learner._labels.seen)[: begun.n_classes]
+        # A model of the adaptive learner may begin with examples that lack some classes, or have
+        # them in another order: a candidate must number them as the learner does. LASVM's are told
+        # all classes first, as it is slow to add one midway; it has no problem of a class without
+        # examples, so that they learn the same.
+        came = classes[np.sort(np.unique(classes, return_index=True)[1])]
+        is_early = learner._output is outputs.PROBLEMS and len(seen) > 2
+        is_early = is_early or not np.array_equal(came, np.arange(len(seen)))
+        self._known = seen if is_early else []
+        self.scales.learn_first(x)
+        self._variances = np.pad(begun.variances, (0, shape(x)[1] - begun.variances.size))
+        # Rows that come again, in further epochs, are not counted: all candidates know them.
+        self._is_new = np.zeros(begun.count, bool)
+        self._is_new[np.unique(numbers, return_index=True)[1]] = True
+        self._is_new &= weights > 0.0
+
+    def _candidates(self) -> list[Candidate]:
+        learner, candidates = self._learner, self._learner._trial.candidates
+        if learner._sparse:
+            return list(dict.fromkeys(c._replace(is_scaled=False) for c in candidates))
+        if learner.scale == "auto" and self.scales.are_alike(self._variances):
+            return [c for c in candidates if not c.is_scaled]
+        return list(candidates)
+
+    def _tried(self, candidate: Candidate, rank: int) -> Tried:
+        """Return a candidate that has learnt nothing yet."""
+        learner, d = self._learner, shape(self._examples[0])[1]
+        factors = self.scales.factors() if candidate.is_scaled else None
+        if learner._sparse:
+            variance = float(self._variances.sum())
+        else:
+            variance = self.scales.total(factors, self._variances)
+        gamma = candidate.width * auto_gamma.gamma_for(variance, self.begun.variances.size)
+        model = _learner_like(learner, gamma, candidate.C)
+        if self.begun.draws.size and learner.seed is None:
+            # A learner without a seed of its own and its copies must go on with the same draws.
+            model._draws = self.begun.draws.copy()
+        for label in self._known:
+            model._add_class(label)
+        # As much room as the learner needs, at once: to grow takes as long as to learn so few. That
+        # which it has may be another one after loading.
+        model._grow_for(self.begun.n_slots, d)
+        self._left -= _OF_PAIR * self.begun.n_classes**2
+        errors = model.observer = ProgressiveErrors(model.losses_of)
+        return Tried(candidate, rank, errors, model, factors)
+
+
+def _first(examples: Any, n: int) -> Any:
+    return [cut(examples.x, 0, n), *(fact[:n] for fact in examples[1:])]
+
+
+class _Cost:
+    """What a model does for a row, in about nanoseconds, by the counts of its solver."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._before, self._n_before = self._total(), model.n_examples
+        self._of_row, self._most = 0.0, _ROWS_AT_FIRST
+
+    def _total(self) -> float:
+        counts = self._model.counters
+        state = self._model._state
+        d = 0 if self._model._sparse else self._model._room_for_features()
+        is_several = hasattr(state, "problems")
+        of_value = 220.0 if is_several else 20.0 + 0.2 * d
+        n_classes = len(self._model._labels.seen)
+        of_rows = self._model.n_examples * (5000.0 + 1500.0 * n_classes)
+        return (
+            of_rows
+            + 600.0 * (counts["steps"] + counts["null_steps"])
+            + of_value * counts["kernel_values"]
+        )
+
+    def of_last(self) -> float:
+        """Return what the rows took that were learnt since the last time."""
+        total, n = self._total(), self._model.n_examples
+        last, rows = total - self._before, n - self._n_before
+        self._before, self._n_before = total, n
+        self._of_row, self._most = last / max(1, rows), 2 * rows
+        return last
+
+    def affordable(self, budget: float) -> int:
+        """Return how many rows the model may learn now."""
+        rows = int(budget / self._of_row) if self._of_row else _ROWS_AT_FIRST
+        return max(_FEWEST, min(rows, self._most))
+
+
+def _learner_like(learner: Any, gamma: float, C: float) -> Any:
+    """Return a learner with the parameters of another one, and this gamma and C."""
+    parameters = {name: getattr(learner, name) for name in learner._get_params()}
+    kernel = kernels.RBF(gamma=gamma)
+    given = {"kernel": kernel, "C": C, "sparse": learner._sparse, "scale": False, "gamma": "scale"}
+    model = type(learner)(**parameters | given)
+    model._schema, model._is_rehearsal_copy = learner._schema, True
+    return model
