@@ -111,7 +111,7 @@ def test_candidates_that_err_far_more_do_not_learn_all_and_change_no_choice(
     learn, counts, models = race.Race._learn, [], []
 
     def counted(self, tried, examples, stop):
-        if stop <= self.begun.count:
+        if stop <= self.begun.n_kept:
             counts[-1] += stop - tried.model.n_examples
         return learn(self, tried, examples, stop)
 

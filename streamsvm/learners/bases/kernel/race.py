@@ -64,7 +64,7 @@ class Begun(NamedTuple):
     """What a learner was like when a race began, as far as examples do not tell."""
 
     n: int  # the number of examples
-    count: int  # those of them that its trial has: another number after an interruption only
+    n_kept: int  # those of them that its trial has: another number after an interruption only
     n_slots: int  # in use: a candidate has room for as many examples at once
     n_classes: int
     winner: Candidate | None  # of the race before
@@ -125,7 +125,7 @@ class Race:
         self.n_candidates = 0
         self.scales = FeatureScales()
         self._models: list[Any] = []
-        self._count, self._left = begun.count, 0.0
+        self._count, self._left = begun.n_kept, 0.0
         self._work = self._run()
 
     def advance(self, count: int, budget: float) -> Tried | None:
@@ -161,7 +161,7 @@ class Race:
 
     def learn_later(self, scales: FeatureScales, n: int) -> None:
         """Let scales learn the examples that came since the race began, up to number n."""
-        x, start = self._later(self.begun.count, self._count)[0], self.begun.n
+        x, start = self._later(self.begun.n_kept, self._count)[0], self.begun.n
         while start < n:
             stop = min(n, auto_gamma.next_power_of_two(start))
             scales.learn_some(cut(x, start - self.begun.n, stop - self.begun.n), start)
@@ -199,11 +199,11 @@ class Race:
         return best
 
     def _better(
-        self, tried: Tried | None, best: Tried | None, looks: tuple[int, ...] = _LOOKS
+        self, tried: Tried, best: Tried | None, looks: tuple[int, ...] = _LOOKS
     ) -> Generator[None, None, Tried]:
         """Let a candidate learn the examples; return the better one of it and the best so far."""
         self._models = [one.model for one in (tried, best) if one is not None]
-        n = self.begun.count
+        n = self.begun.n_kept
         stops = [n // part for part in looks] if best is not None and n >= _MANY else []
         for stop in [*stops, n]:
             start = tried.model.n_examples
@@ -214,11 +214,12 @@ class Race:
             if best is not None and stop < n and best.errors.are_fewer_by(_FAR, tried.errors):
                 break
         else:
-            if best is None or tried.is_better(best):
+            if best is None:
+                return tried
+            if tried.is_better(best):
                 best, tried = tried, best
-        if tried is not None:
-            # It refers to the model, whose memory is free at once without it.
-            tried.model.observer = None
+        # It refers to the model, whose memory is free at once without it.
+        tried.model.observer = None
         return best
 
     def _learn(self, tried: Tried, examples: Any, stop: int) -> Iterator[None]:
@@ -243,7 +244,7 @@ class Race:
         found = trial.last(trial.n_examples, len(learner._schema))
         if learner._sparse:
             found = found._replace(x=sparse(found.x))
-        self._examples = _first(found, begun.count)
+        self._examples = _first(found, begun.n_kept)
         x, classes, weights, numbers = self._examples
         seen = list(learner._labels.seen)[: begun.n_classes]
         # A model of the adaptive learner may begin with examples that lack some classes, or have
@@ -257,7 +258,7 @@ class Race:
         self.scales.learn_first(x)
         self._variances = np.pad(begun.variances, (0, shape(x)[1] - begun.variances.size))
         # Rows that come again, in further epochs, are not counted: all candidates know them.
-        self._is_new = np.zeros(begun.count, bool)
+        self._is_new = np.zeros(begun.n_kept, bool)
         self._is_new[np.unique(numbers, return_index=True)[1]] = True
         self._is_new &= weights > 0.0
 
