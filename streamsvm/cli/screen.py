@@ -228,6 +228,8 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
     if report.late:
         counts = ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in report.late.items())
         rows.append(("late labels", counts))
+    if report.missing:
+        rows.append(("missing values", _missing(report)))
     if report.clipped:
         rows.append(("clipped values", _clipped(report.clipped)))
     if jumped := report.source.get("jumped", 0):
@@ -289,6 +291,15 @@ def _memory(report: RunReport) -> str:
         else f"; peak of the process {report.peak_bytes / 1e6:,.0f} MB"
     )
     return text + peak
+
+
+def _missing(report: RunReport) -> str:
+    """Return how many values were missing, and in which features most."""
+    counts = report.missing
+    most = sorted(counts, key=lambda name: -counts[name])
+    n = max(1, report.model_examples)
+    shown = ", ".join(f"{name} {counts[name]:,} ({counts[name] / n:.1%})" for name in most[:5])
+    return f"{sum(counts.values()):,}: {shown}{', ...' if most[5:] else ''}"
 
 
 def _clipped(counts: dict[str, int]) -> str:

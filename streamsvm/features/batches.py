@@ -23,6 +23,8 @@ def matrix_of(X: Any, schema: Schema) -> Any:
 def rows_of(schema: Schema, matrix: Any, is_sparse: bool) -> tuple[Rows, Sequence[Name]]:
     """Return a matrix as rows, whose last columns are new features, and the names of those.
 
+    In dense rows missing values are NaN.
+
     Parameters
     ----------
     schema
@@ -39,7 +41,7 @@ def rows_of(schema: Schema, matrix: Any, is_sparse: bool) -> tuple[Rows, Sequenc
     Raises
     ------
     FeatureError
-        A value is not finite in single precision, two columns have one name, or there are too many
+        A value is infinite in single precision, two columns have one name, or there are too many
         features.
 
     """
@@ -49,16 +51,17 @@ def rows_of(schema: Schema, matrix: Any, is_sparse: bool) -> tuple[Rows, Sequenc
     if schema.buckets is not None:
         rows = sparse(np.ascontiguousarray(single(matrix.values)))
         return schema.sparse_rows(matrix.names, rows)
-    names, values, order, _, is_finite = matrix
+    names, values, order, is_finite = matrix
     x, new = schema.wider_rows(names, values, order, is_finite)
     return (sparse(x) if is_sparse else x), new
 
 
 def known_rows(schema: Schema, X: Any, is_sparse: bool) -> Rows:
-    """Return a batch as rows of the schema's features only; a sparse batch stays sparse."""
+    """Return a batch as filled rows of the schema's features; a sparse batch stays sparse."""
     matrix = matrix_of(X, schema)
     x, _ = rows_of(schema, matrix, is_sparse or isinstance(matrix, SparseMatrix))
     d = len(schema)
     if isinstance(x, SparseRows):
         return schema.known(x)
-    return np.ascontiguousarray(x[:, :d]) if x.shape[1] > d else x
+    known = np.ascontiguousarray(x[:, :d]) if x.shape[1] > d else x
+    return schema.missing.filled(known, schema.names)[0]

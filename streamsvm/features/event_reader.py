@@ -6,6 +6,7 @@ names. The bytes that are returned are immutable, so nothing can change them aft
 
 from __future__ import annotations
 
+import math
 import struct
 import warnings
 from collections.abc import Iterable, Mapping
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.features.events import check_number_feature, snapshot
+from streamsvm.features.events import check_number_feature, present, snapshot
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema, in_order
 from streamsvm.support.rows import LARGEST
@@ -59,8 +60,8 @@ def getter(names: list[Name]) -> Any:
 
 
 def are_usable(event: Event) -> bool:
-    """Tell whether all values of an event are finite in single precision."""
-    return bool((np.abs(np.frombuffer(event[2])) <= LARGEST).all())
+    """Tell whether all values of an event are missing or finite in single precision."""
+    return not bool((np.abs(np.frombuffer(event[2])) > LARGEST).any())
 
 
 class EventReader:
@@ -77,7 +78,7 @@ class EventReader:
         self.schema = schema
 
     def dense(self, x: Mapping[Name, Any], learning: bool) -> Event | None:
-        """Return the values of all features of the schema, 0 for those that the event lacks.
+        """Return the values of all features of the schema, NaN for those that the event lacks.
 
         Parameters
         ----------
@@ -93,11 +94,13 @@ class EventReader:
         """
         try:
             x = snapshot(x)
+            if None in x.values():
+                x = present(x)
             new = self._new_names(x, self.schema.n_names, learning)
             if new is None:
                 return None
             get = x.get
-            values = [get(name, 0.0) for name in self.schema.names]
+            values = [get(name, math.nan) for name in self.schema.names]
             values += map(x.__getitem__, new)
             return len(values), len(values), packer("d", len(values))(*values), b"", new
         except UNUSUAL:
@@ -108,7 +111,8 @@ class EventReader:
         index = self.schema.index
         if x.keys() <= index.keys():
             return ()
-        new = [name for name in x if name not in index]
+        # A new feature begins with its first value.
+        new = [name for name in present(x) if name not in index]
         if learning:
             fits = d + len(new) <= self.schema.limit and len(self.schema.fitting(new)) == len(new)
             return in_order(new) if fits else None

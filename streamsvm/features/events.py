@@ -59,6 +59,19 @@ def snapshot(x: Any) -> dict[Name, Any]:
     return content
 
 
+def present(event: dict[Name, Any]) -> dict[Name, Any]:
+    """Return an event without missing values: None and NaN."""
+    missing = [name for name, value in event.items() if _is_missing(value)]
+    return {n: v for n, v in event.items() if n not in missing} if missing else event
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or math.isnan(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
 def fault_of(value: Any) -> str:
     """Return what is wrong with a value that is no finite number of single precision."""
     size = math.inf
@@ -81,7 +94,7 @@ def refusal(name: Name, value: Any) -> str:
         return f"feature {name!r} is {shown}: {fault}; correct it, or leave the feature out"
     return (
         f"feature {name!r} is {shown}: only finite numbers are accepted; leave a missing feature "
-        "out, one-hot encode text"
+        "out (or give None), one-hot encode text"
     )
 
 
@@ -93,24 +106,26 @@ def check_number_feature(name: Name, value: Any) -> float:
     name
         The feature, for the message.
     value
-        Any finite number whose absolute value single precision can hold.
+        Any number whose absolute value single precision can hold; None or NaN: it is missing.
 
     Returns
     -------
-    The value as a float.
+    The value as a float; NaN if it is missing.
 
     Raises
     ------
     FeatureError
-        The value is no number, not finite, or beyond single precision.
+        The value is no number, infinite, or beyond single precision.
 
     """
-    if isinstance(value, (str, bytes, complex, np.complexfloating)) or value is None:
+    if value is None:
+        return math.nan
+    if isinstance(value, (str, bytes, complex, np.complexfloating)):
         raise FeatureError(refusal(name, value))
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError) as error:
         raise FeatureError(refusal(name, value)) from error
-    if not abs(number) <= LARGEST:
+    if abs(number) > LARGEST:
         raise FeatureError(refusal(name, number))
     return number

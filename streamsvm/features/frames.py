@@ -27,10 +27,10 @@ def matrix_of(X: Any, schema: Schema) -> Matrix | SparseMatrix:
     ----------
     X
         A NumPy array (n, d) or SciPy sparse matrix, whose features are named 0 .. d-1; an Arrow
-        Table or RecordBatch; a pandas, polars or other frame that narwhals supports. Nulls, and
-        what pandas takes for missing (NA, None, NaN), are missing features and count 0; any other
-        NaN is refused as in an event. A zero in an
-        Arrow column whose field has the metadata ``one_hot`` is a missing feature. Two Arrow
+        Table or RecordBatch; a pandas, polars or other frame that narwhals supports. Nulls, NaN,
+        and what pandas takes for missing (NA, None), are missing values. A feature begins with its
+        first value; in an Arrow column whose field has the metadata ``one_hot``, with the first
+        that is not zero. Two Arrow
         columns, lists of integers and lists of as many values, are sparse rows: the integers name
         the features.
     schema
@@ -74,7 +74,7 @@ def _of_array(X: np.ndarray, schema: Schema) -> Matrix:
     if X.dtype.kind not in "fiub":
         raise FeatureError(f"an array of dtype {X.dtype}: use numbers")
     schema.check_unnamed()
-    return Matrix(list(range(X.shape[1])), writable(X), None)
+    return _by_appearance(list(range(X.shape[1])), writable(X))
 
 
 def _is_single(kind: pa.DataType) -> bool:
@@ -99,8 +99,9 @@ def _of_single(X: Any, schema: Schema) -> Matrix | None:
     wanted = [columns[name] for name in names]  # type: ignore[index]
     addresses = np.array([c.buffers()[1].address + 4 * c.offset for c in wanted])
     values = np.empty((X.num_rows, len(wanted)), np.float32)
-    is_finite = bool(rows_at(addresses, values, values.view(np.int32).ravel()))
-    return Matrix(names, values, None, is_finite=is_finite)
+    if rows_at(addresses, values, values.view(np.int32).ravel()):
+        return Matrix(names, values, None, is_finite=True)
+    return _by_appearance(names, values)
 
 
 def _of_arrow(X: pa.RecordBatch | pa.Table) -> Matrix:
@@ -108,7 +109,6 @@ def _of_arrow(X: pa.RecordBatch | pa.Table) -> Matrix:
     exact = all(map(_is_single, X.schema.types))
     values = np.empty((X.num_columns, X.num_rows), np.float32 if exact else np.float64).T
     first = np.zeros(X.num_columns, np.int64)
-    absent = None
     for c, field in enumerate(X.schema):
         column = X.column(c)
         if not (
@@ -122,47 +122,49 @@ def _of_arrow(X: pa.RecordBatch | pa.Table) -> Matrix:
             column = column.combine_chunks()
         if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
             column = pc.cast(column, pa.float64(), safe=False)
-        if column.null_count:
-            valid = column.is_valid().to_numpy(zero_copy_only=False)
-            first[c] = np.argmax(valid)
-            absent = np.zeros(values.shape, bool) if absent is None else absent
-            absent[:, c] = ~valid
-            column = column.fill_null(0)
+        # Of integers with nulls Arrow makes floats with NaN.
         values[:, c] = column.to_numpy(zero_copy_only=False)
         if field.metadata and b"one_hot" in field.metadata:
-            first[c] = np.argmax(values[:, c] != 0.0)
-    names: list[Name] = list(X.schema.names)
-    return Matrix(names, values, _by_appearance(names, first), absent)
+            first[c] = np.argmax(np.abs(values[:, c]) > 0.0)
+    return _by_appearance(list(X.schema.names), values, first)
 
 
-def _by_appearance(names: list[Name], first: np.ndarray) -> list[Name]:
-    """Return names by the first row that has each, as events would bring them."""
+def _by_appearance(
+    names: list[Name], values: np.ndarray, first: np.ndarray | None = None
+) -> Matrix:
+    """Return a matrix with its names in the order in which events would bring them.
+
+    A column appears with its first value, but not before row `first`. One without any is left out.
+    """
+    n = len(values)
+    first = np.zeros(len(names), np.int64) if first is None else first
+    if n and values.dtype.kind == "f":
+        for c in np.flatnonzero(np.isnan(values[0])).tolist():
+            has = ~np.isnan(values[:, c])
+            first[c] = max(first[c], has.argmax()) if has.any() else n
+    if not first.any():
+        return Matrix(names, values, None)
     rank = {name: i for i, name in enumerate(in_order(names))}
     order = sorted(range(len(names)), key=lambda c: (first[c], rank[names[c]]))
-    return [names[c] for c in order]
+    return Matrix(names, values, [names[c] for c in order if first[c] < n])
 
 
 def _of_frame(frame: Any) -> Matrix:
     names, values = list(frame.columns), np.zeros(frame.shape)
-    first, absent = np.zeros(len(names), np.int64), np.zeros(frame.shape, bool)
     for c, name in enumerate(frame.columns):
         # By its place: an integer name would be taken for the number of a row.
         column = frame[:, c]
         if not (column.dtype.is_numeric() or column.dtype == nw.Boolean):
             raise FeatureError(f"column {name!r} is {column.dtype}: only numbers are features")
         native = column.to_native()
-        # In pandas NaN is how a plain float column says that a value is missing.
-        absent[:, c] = column.is_null().to_numpy()
-        first[c] = np.argmin(absent[:, c]) if len(absent) else 0
         if not frame.implementation.is_pandas_like():
-            values[:, c] = column.fill_null(0).to_numpy()
+            absent = column.is_null().to_numpy()
+            values[:, c] = np.where(absent, np.nan, column.fill_null(0).to_numpy())
         elif isinstance(native.dtype, np.dtype):
-            values[:, c] = np.where(absent[:, c], 0.0, native.to_numpy())
+            values[:, c] = native.to_numpy()
         else:
-            values[:, c] = native.to_numpy(float, na_value=0.0)
-    if not absent.any():
-        return Matrix(names, values, None)
-    return Matrix(names, values, _by_appearance(names, first), absent)
+            values[:, c] = native.to_numpy(float, na_value=np.nan)
+    return _by_appearance(names, values)
 
 
 def labels_of(y: Any, n_rows: int) -> LabelColumn:

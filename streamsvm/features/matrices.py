@@ -13,13 +13,12 @@ from streamsvm.support.rows import LARGEST, SparseRows, taken
 
 
 class Matrix(NamedTuple):
-    """Columns by name; missing values are 0."""
+    """Columns by name; NaN: a row lacks the feature."""
 
     names: list[Name]
     values: np.ndarray  # numbers (n, len(names))
     order: list[Name] | None  # names by first appearance; None: all appear in the first row
-    absent: np.ndarray | None = None  # bool, like values: where a row lacks the feature
-    is_finite: bool = False  # all values were checked: finite in single precision
+    is_finite: bool = False  # all values were checked: finite in single precision, none missing
 
 
 class SparseMatrix(NamedTuple):
@@ -38,12 +37,11 @@ def take(matrix: Any, kept: np.ndarray) -> Any:
     """Return some rows of a matrix."""
     if isinstance(matrix, SparseMatrix):
         return matrix._replace(rows=taken(matrix.rows, kept))
-    absent = None if matrix.absent is None else matrix.absent[kept]
-    return matrix._replace(values=matrix.values[kept], absent=absent)
+    return matrix._replace(values=matrix.values[kept])
 
 
 def are_usable(matrix: Matrix | SparseMatrix, largest: float) -> np.ndarray:
-    """Tell for each row whether all values are finite and at most `largest`."""
+    """Tell for each row whether all values are missing or at most `largest`."""
     values = matrix.values
     if not isinstance(matrix, SparseMatrix) and matrix.is_finite:
         return np.ones(len(values), bool)
@@ -59,7 +57,7 @@ def are_usable(matrix: Matrix | SparseMatrix, largest: float) -> np.ndarray:
         return np.ones(matrix.rows.start.size - 1, bool)
     with np.errstate(invalid="ignore"):
         # `largest` as float64: converted to float16, it would be infinite.
-        good = np.abs(matrix.values) <= np.float64(largest)
+        good = ~(np.abs(matrix.values) > np.float64(largest))
     if not isinstance(matrix, SparseMatrix):
         return np.asarray(good.all(axis=1))
     usable = np.ones(matrix.rows.start.size - 1, bool)
@@ -75,5 +73,5 @@ def bad_value(matrix: Matrix | SparseMatrix, i: int, largest: float) -> tuple[Na
     else:
         columns, values = list(range(matrix.values.shape[1])), matrix.values[i]
     with np.errstate(invalid="ignore"):
-        bad = np.flatnonzero(~(np.abs(values) <= largest))
+        bad = np.flatnonzero(np.abs(values) > largest)
     return (matrix.names[columns[bad[0]]], float(values[bad[0]])) if len(bad) else None

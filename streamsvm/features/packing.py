@@ -14,6 +14,7 @@ MANY = 1024
 # The exponent bits of a float32: all are 1 in NaN and in infinity.
 _EXPONENT_BITS = np.int32(0x7F800000)
 _EXPONENT = np.uint32(0x7F800000)
+_ALL_BUT_SIGN = np.uint32(0x7FFFFFFF)
 _LARGEST_EXPONENT = np.int32(0x7F000000)
 
 
@@ -43,19 +44,6 @@ def writable(array: np.ndarray) -> np.ndarray:
     read-only arrays.
     """
     return array if array.flags.writeable else np.asarray(_Claim(array))
-
-
-@compiled
-def narrow(values, row):
-    """Copy values, float64 (d,), into row, float32 (d,); return whether all are usable.
-
-    A value is usable if its absolute value, before rounding, is at most `LARGEST`; NaN is not.
-    """
-    usable = True
-    for c in range(values.size):
-        row[c] = values[c]
-        usable &= abs(values[c]) <= LARGEST
-    return usable
 
 
 def single(values: np.ndarray) -> np.ndarray:
@@ -139,21 +127,24 @@ def rows_at(addresses, out, bits):
 
 @compiled
 def mark_finite(bits, out):
-    """Write which rows are finite into out, bool (n,); bits are their float32 as uint32 (n, d)."""
+    """Write which rows have no infinite value into out, bool (n,).
+
+    bits are their float32 as uint32 (n, d).
+    """
     for r in range(bits.shape[0]):
         # No branch in the inner loop, so that it is vectorised.
         bad = np.uint32(0)
         for c in range(bits.shape[1]):
-            bad |= np.uint32((bits[r, c] & _EXPONENT) == _EXPONENT)
+            bad |= np.uint32((bits[r, c] & _ALL_BUT_SIGN) == _EXPONENT)
         out[r] = bad == 0
 
 
 @compiled
 def mark_usable(columns, largest, out):
-    """Clear out, bool (n,), where a value of columns, (d, n), is above `largest`, or NaN."""
+    """Clear out, bool (n,), where a value of columns, (d, n), is above `largest`."""
     for c in range(columns.shape[0]):
         for r in range(columns.shape[1]):
-            out[r] &= abs(columns[c, r]) <= largest
+            out[r] &= not abs(columns[c, r]) > largest
 
 
 @compiled
@@ -224,17 +215,17 @@ _DROPPED = np.uint32(2**32 - 1)
 
 @compiled
 def _mark_kept(columns, given, n, kept):
-    """Write columns, or `_DROPPED` where a value is 0 or a column -1; return how many are kept.
+    """Write columns, or `_DROPPED` where a value is 0 or NaN or a column -1.
 
-    Return -1 if an absolute value is above `LARGEST`, or NaN.
+    Return how many are kept; -1 if an absolute value is above `LARGEST`.
     """
     m, usable = 0, True
     # No branch in the loop, so that it is vectorised.
     for t in range(n):
         value = np.float32(given[t])
-        kept[t] = np.uint32(columns[t]) if value != np.float32(0.0) else _DROPPED
+        kept[t] = np.uint32(columns[t]) if abs(value) > np.float32(0.0) else _DROPPED
         m += int(np.int32(kept[t]) >= 0)
-        usable &= abs(given[t]) <= LARGEST
+        usable &= not abs(given[t]) > LARGEST
     return m if usable else -1
 
 
@@ -323,7 +314,7 @@ def list_event(columns, given, n, kept, ranks, out_columns, out_values):
     Returns
     -------
     The number of features written, after values of the same column were added up; -1 if an absolute
-    value is above `LARGEST`, or NaN.
+    value is above `LARGEST`. NaN, a missing value, is left out as 0 is.
 
     """
     m = _mark_kept(columns, given, n, kept)

@@ -1,8 +1,9 @@
 """The schema of a model: a column for each feature name, and the conversion of events to rows.
 
-A feature that an event lacks is 0 in its row. A feature that was never seen before gets the next
-column, and is 0 in all earlier rows. New names are appended in the order in which they appear,
-sorted within one event, so that neither the order of a dict nor batching changes a model.
+A feature that an event lacks is NaN in its dense row, until `MissingValues` fills it, and 0 in a
+sparse one. A feature that was never seen before gets the next column, and is 0 in all earlier rows.
+New names are appended in the order in which they appear, sorted within one event, so that neither
+the order of a dict nor batching changes a model.
 
 A schema has at most `limit` names, of at most `LONGEST_NAME` characters each and `MOST_BYTES` bytes
 together: others are left out and counted, so that no stream can fill the memory with names. With
@@ -18,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from streamsvm.errors import FeatureError
-from streamsvm.features.events import check_number_feature, refusal, snapshot
+from streamsvm.features.events import check_number_feature, present, refusal, snapshot
 from streamsvm.features.hashing import HashedColumns
+from streamsvm.features.missing import MissingValues
 from streamsvm.features.names import Name, Names, check_equal_to_themselves
 from streamsvm.features.packing import (
     MANY,
@@ -55,15 +57,22 @@ class Schema(Names):
         The largest number of names; an event with more features is refused.
     buckets
         None, or the number of columns that names are hashed to.
+    missing
+        What takes the place of missing values in dense rows: see `MissingValues`.
 
     """
 
     def __init__(
-        self, names: Iterable[Name] = (), limit: int = LIMIT, buckets: int | None = None
+        self,
+        names: Iterable[Name] = (),
+        limit: int = LIMIT,
+        buckets: int | None = None,
+        missing: str = "zero",
     ) -> None:
         super().__init__()
         self.limit = limit
         self.buckets = buckets
+        self.missing = MissingValues(missing)
         # How often a feature of an example was left out, because the limit of names was reached.
         self.n_ignored = 0
         # The same for the last row read, which is counted only if it is learnt: see `extend`.
@@ -75,11 +84,12 @@ class Schema(Names):
         return self.n_names if self.buckets is None else self.buckets
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self.names, self.limit, self.buckets, self.n_ignored
+        statistics = self.missing.statistics[:, : self.n_names].copy()
+        return self.names, self.limit, self.buckets, self.missing.policy, self.n_ignored, statistics
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.__init__(*state[:3])  # type: ignore[misc]
-        self.n_ignored = state[3]
+        self.__init__(*state[:4])  # type: ignore[misc]
+        self.n_ignored, self.missing.statistics = state[4:]
 
     def extend(self, names: Iterable[Name]) -> None:
         """Append the names that are new, in their order, as the row read last is being learnt.
@@ -133,22 +143,25 @@ class Schema(Names):
     # Dense rows
 
     def row(self, x: Mapping[Name, Any]) -> np.ndarray:
-        """Return an event as float32 (1, d), without new features: they are 0 in all stored rows.
+        """Return an event as float32 (1, d), filled, without new features.
+
+        Those are 0 in all stored rows.
 
         Raises
         ------
         FeatureError
-            A value is no number (a string, None, ...), NaN, infinite, or beyond single precision;
-            or there are more than `limit` features.
+            A value is no number (a string, ...), infinite, or beyond single precision, or missing
+            and refused; or there are more than `limit` features.
 
         """
-        return np.ascontiguousarray(self.wider_row(x)[0][:, : len(self.names)])
+        known = np.ascontiguousarray(self.wider_row(x)[0][:, : len(self.names)])
+        return self.missing.filled(known, self.names)[0]
 
     def wider_row(self, x: Mapping[Name, Any]) -> tuple[np.ndarray, list[Name]]:
         """Return an event as float32 (1, d), new features in its last columns, and their names.
 
-        The schema does not change until `extend` is called with the names, as the event may still
-        be refused for another reason.
+        Missing values are NaN. The schema does not change until `extend` is called with the names,
+        as the event may still be refused for another reason.
 
         Raises
         ------
@@ -160,7 +173,7 @@ class Schema(Names):
         self._left_out = 0
         checked, index = self.checked(event), self.index
         columns, new = self._new_columns(in_order(name for name in checked if name not in index))
-        row = np.zeros((1, len(self.names) + len(new)), np.float32)
+        row = np.full((1, len(self.names) + len(new)), np.nan, np.float32)
         for name, value in checked.items():
             column = index.get(name, columns.get(name))
             if column is not None:
@@ -168,10 +181,14 @@ class Schema(Names):
         return row, new
 
     def checked(self, x: Mapping[Name, Any]) -> dict[Name, float]:
-        """Return a copy of an event with its values as floats; refuse values as `row` does."""
+        """Return a copy of an event with its values as floats, without those that are missing.
+
+        Values are refused as by `row`.
+        """
         event = snapshot(x)
         self._check_size(len(event))
-        return {name: check_number_feature(name, value) for name, value in event.items()}
+        numbers = {name: check_number_feature(name, value) for name, value in event.items()}
+        return {name: number for name, number in numbers.items() if number == number}
 
     def wider_rows(
         self,
@@ -187,15 +204,16 @@ class Schema(Names):
         names
             The names of the columns of `values`.
         values
-            Numbers, (n, len(names)); missing ones are 0.
+            Numbers, (n, len(names)); NaN where one is missing.
         order
             The names in the order of their first appearance; None: all appear in the first row.
         is_finite
-            Whether the values were found finite in single precision already.
+            Whether the values were found finite in single precision already, and none missing.
 
         Returns
         -------
-        float32 (n, d), and the names of the new features.
+        float32 (n, d), which shares no memory with `values` if it holds NaN, as missing values are;
+        and the names of the new features.
 
         Raises
         ------
@@ -213,15 +231,13 @@ class Schema(Names):
         columns |= index
         places = np.array([columns.get(name, -1) for name in names], np.int64)
         x = _as_rows(values, places, len(self.names) + len(new))
-        bad = -1 if is_finite else first_bad(x)
-        if bad >= 0:
-            r, place = divmod(bad, x.shape[1])
-            c = int(np.flatnonzero(places == place)[0])
-            raise FeatureError(f"row {r}: {refusal(names[c], values[r, c].item())}")
-        if not is_finite and exceeds_single(values, x):
-            r, c = np.argwhere(np.abs(values) > LARGEST)[0].tolist()
-            raise FeatureError(f"row {r}: {refusal(names[c], values[r, c].item())}")
-        return x, new
+        if is_finite:
+            return x, new
+        is_whole = first_bad(x) < 0
+        if not is_whole or exceeds_single(values, x):
+            for r, c in np.argwhere((np.abs(values) > LARGEST) & (places >= 0))[:1].tolist():
+                raise FeatureError(f"row {r}: {refusal(names[c], values[r, c].item())}")
+        return x if is_whole or not np.may_share_memory(x, values) else x.copy(), new
 
     # Sparse rows
 
@@ -236,7 +252,7 @@ class Schema(Names):
         """
         self._left_out = 0
         new: list[Name] = []
-        event = snapshot(x)
+        event = present(snapshot(x))
         try:
             columns = np.frombuffer(array("i", map(self.index.__getitem__, event)), np.int32)
         except (KeyError, TypeError):
@@ -247,7 +263,7 @@ class Schema(Names):
         """Return an event as a sparse row without its new features: see `sparse_row`."""
         if self.buckets is not None:
             return self.sparse_row(x)[0]
-        event, get = snapshot(x), self.index.get
+        event, get = present(snapshot(x)), self.index.get
         columns = np.array([get(name, -1) for name in event], np.int32)
         return self._listed(event, columns, len(self))
 
@@ -317,14 +333,16 @@ class Schema(Names):
         Raises
         ------
         FeatureError
-            A value is not finite, or there are more than `limit` names.
+            A value is infinite, or there are more than `limit` names.
 
         """
-        bad = first_bad(rows.values[None])
-        if bad >= 0:
-            r = int(np.searchsorted(rows.start, bad, side="right")) - 1
-            message = refusal(names[rows.columns[bad]], rows.values[bad].item())
-            raise FeatureError(f"row {r}: {message}")
+        if first_bad(rows.values[None]) >= 0:
+            for bad in np.flatnonzero(np.isinf(rows.values))[:1].tolist():
+                r = int(np.searchsorted(rows.start, bad, side="right")) - 1
+                message = refusal(names[rows.columns[bad]], rows.values[bad].item())
+                raise FeatureError(f"row {r}: {message}")
+            # Without missing values.
+            rows = sorted_rows(rows)
         if self.buckets is not None:
             columns, signs = self._hashed(names)
             values = (rows.values * signs[rows.columns]).astype(np.float32)
@@ -344,13 +362,13 @@ class Schema(Names):
 
 
 def _as_rows(values: np.ndarray, places: np.ndarray, d: int) -> np.ndarray:
-    """Return values, (n, k), as float32 (n, d): column c moves to places[c], others are 0."""
+    """Return values, (n, k), as float32 (n, d): column c moves to places[c], others are NaN."""
     n, k = values.shape
     whole = k == d and bool((places >= 0).all())
     if whole and (k == 0 or (places == np.arange(d)).all()) and not are_columns(values):
         with np.errstate(over="ignore"):
             return np.ascontiguousarray(values, dtype=np.float32)
-    x = np.empty((n, d), np.float32) if whole else np.zeros((n, d), np.float32)
+    x = np.empty((n, d), np.float32) if whole else np.full((n, d), np.nan, np.float32)
     if are_columns(values):
         rows_of(values.T, places, x)
         return x

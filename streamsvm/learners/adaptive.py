@@ -54,9 +54,8 @@ class AdaptiveSVMClassifier(SeveralModels):
 
     It takes about twice as long as one model. Its memory is that of its models together: kernel
     rows, `cache_mb` at most, and support vectors, which on noisy streams are most of the last
-    `window` examples in each model; `max_support_vectors` bounds them. A feature missing from an
-    event counts as 0; strings, None, NaN and infinities raise `FeatureError` and do not change the
-    model.
+    `window` examples in each model; `max_support_vectors` bounds them. Strings and infinities raise
+    `FeatureError` and do not change the model.
 
     Parameters
     ----------
@@ -81,6 +80,8 @@ class AdaptiveSVMClassifier(SeveralModels):
     hashing
         None, the default: each feature name gets its own column, in the order of first appearance.
         Or the number of columns that names are hashed to (2**18, for example).
+    missing
+        As in `LASVMClassifier`.
     max_features
         The largest number of feature names, at least 1; later names are ignored. 1,048,576 by
         default.
@@ -140,9 +141,10 @@ class AdaptiveSVMClassifier(SeveralModels):
         cache_mb: float = 200.0,
         n_jobs: int | None = None,
         seed: int | None = None,
+        missing: str = "mean",
     ) -> None:
         limit = check_size("max_features", max_features) or LIMIT
-        super().__init__(limit, check_size("hashing", hashing))
+        super().__init__(limit, check_size("hashing", hashing), missing)
         check_cost(C)
         check_number("cache_mb", cache_mb, 0)
         check_size("window", window)

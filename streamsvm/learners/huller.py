@@ -42,7 +42,7 @@ class HullerClassifier(PrimalKernelLearner):
         in `LASVMClassifier`. Features should have one scale (`streamsvm.StandardScaler`).
     reprocess
         How many REPROCESS steps follow each example, at least 0; 1 by default, as in the paper.
-    sparse, hashing, max_features, cache_mb, n_jobs
+    sparse, hashing, max_features, cache_mb, n_jobs, missing
         As in `LASVMClassifier`.
     seed
         Seed of the random draws of support vectors; None: different ones each time.
@@ -90,8 +90,11 @@ class HullerClassifier(PrimalKernelLearner):
         cache_mb: float = 200.0,
         n_jobs: int | None = None,
         seed: int | None = None,
+        missing: str = "mean",
     ) -> None:
-        super().__init__(kernel, 1.0, None, sparse, hashing, max_features, cache_mb, n_jobs)
+        super().__init__(
+            kernel, 1.0, None, sparse, hashing, max_features, cache_mb, n_jobs, missing=missing
+        )
         self.reprocess = reprocess
         self.seed = check_seed(seed)
         self._schedule = huller.Schedule(check_number("reprocess", reprocess, 0, MOST_STEPS))

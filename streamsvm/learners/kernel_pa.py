@@ -47,7 +47,7 @@ class KernelPAClassifier(PerceptronLearner):
         "merge", "smallest" or "random", as in `KernelPerceptronClassifier`; or "bpa-s": the example
         takes the place of the vector that loses least, and its part along the example (Wang and
         Vucetic).
-    sparse, hashing, max_features, n_jobs
+    sparse, hashing, max_features, n_jobs, missing
         As in `LASVMClassifier`.
 
     Attributes
@@ -88,6 +88,7 @@ class KernelPAClassifier(PerceptronLearner):
         cache_mb: float = 200.0,
         n_jobs: int | None = None,
         seed: int | None = None,
+        missing: str = "mean",
     ) -> None:
         if mode not in RULES:
             raise ParameterError(f"mode={mode!r}: use one of {', '.join(map(repr, RULES))}")
@@ -111,6 +112,7 @@ class KernelPAClassifier(PerceptronLearner):
             cache_mb,
             n_jobs,
             seed,
+            missing,
         )
 
     @classmethod

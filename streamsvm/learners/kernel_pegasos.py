@@ -42,7 +42,7 @@ class KernelPegasosClassifier(PerceptronLearner):
     budget
         What makes room when there are `max_support_vectors`: "project" (None, the default),
         "merge", "smallest" or "random", as in `KernelPerceptronClassifier`.
-    sparse, hashing, max_features, n_jobs
+    sparse, hashing, max_features, n_jobs, missing
         As in `LASVMClassifier`.
 
     Attributes
@@ -83,6 +83,7 @@ class KernelPegasosClassifier(PerceptronLearner):
         cache_mb: float = 200.0,
         n_jobs: int | None = None,
         seed: int | None = None,
+        missing: str = "mean",
     ) -> None:
         self.l2 = l2
         super().__init__(
@@ -101,6 +102,7 @@ class KernelPegasosClassifier(PerceptronLearner):
             cache_mb,
             n_jobs,
             seed,
+            missing,
         )
 
     @classmethod

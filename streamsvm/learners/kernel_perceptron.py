@@ -59,7 +59,7 @@ class KernelPerceptronClassifier(PerceptronLearner):
         "forget": all coefficients shrink and the oldest leaves (self-tuned Forgetron, for kernels
         with k(x, x) of at most 1). None, the default, is "project", with "project++" the most
         accurate in our measurements; where the stream moves to other places, take "merge".
-    sparse, hashing, max_features, n_jobs
+    sparse, hashing, max_features, n_jobs, missing
         As in `LASVMClassifier`.
     cache_mb
         Megabytes for cached kernel rows of support vectors, which only budgets need; 200 by
@@ -111,6 +111,7 @@ class KernelPerceptronClassifier(PerceptronLearner):
         cache_mb: float = 200.0,
         n_jobs: int | None = None,
         seed: int | None = None,
+        missing: str = "mean",
     ) -> None:
         if voted and (averaged is not None or max_support_vectors is not None):
             raise ParameterError(
@@ -140,6 +141,7 @@ class KernelPerceptronClassifier(PerceptronLearner):
             cache_mb,
             n_jobs,
             seed,
+            missing,
             bool(voted),
         )
 

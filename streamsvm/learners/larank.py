@@ -89,7 +89,7 @@ class LaRankClassifier(LaRankModel):
         Keep at most this many support patterns, at least 2: the pattern with the smallest
         coefficients is removed, and they are added to those of its nearest neighbour of the same
         class. None, the default: no limit; memory and time then grow with the stream.
-    sparse, hashing, max_features, cache_mb, n_jobs, scale, gamma
+    sparse, hashing, max_features, cache_mb, n_jobs, scale, gamma, missing
         As in `LASVMClassifier`.
     seed
         Seed of the random draws of patterns and operations; None: a different one each time.
@@ -155,6 +155,7 @@ class LaRankClassifier(LaRankModel):
         max_classes: int | None = 1000,
         max_support_patterns: int | None = None,
         reserve: int | None = None,
+        missing: str = "mean",
     ) -> None:
         if max_support_patterns is not None:
             warnings.warn(_RENAMED, DeprecationWarning, stacklevel=2)
@@ -162,7 +163,17 @@ class LaRankClassifier(LaRankModel):
         if class_weight == "balanced":
             raise ParameterError(_BALANCED)
         super().__init__(
-            kernel, C, class_weight, sparse, hashing, max_features, cache_mb, n_jobs, scale, gamma
+            kernel,
+            C,
+            class_weight,
+            sparse,
+            hashing,
+            max_features,
+            cache_mb,
+            n_jobs,
+            scale,
+            gamma,
+            missing,
         )
         self.tau, self.reprocess, self.clock = tau, reprocess, clock
         self.K, self.candidates, self.window = K, candidates, window

@@ -138,6 +138,12 @@ class LASVMClassifier(LASVMModel):
         and C 10, unless `C` is given. The learner goes on with the one that erred least on them, if
         its gamma, or its C, is not larger just by chance (see `chosen`).
         ``scale=False, gamma="scale"`` tries nothing.
+    missing
+        What takes the place of a value that is missing (None, NaN, a null, a feature that the event
+        lacks), if the feature is usually there: it had 4 values or more, in at least half of the
+        examples since its first, and not only 0 and 1. "mean", the default: the mean of its values
+        so far, as 0 may be far from all of them; "zero": 0; "reject": a `FeatureError`, in a run a
+        dead letter. Else it is 0, and in sparse rows always.
     seed
         Without effect on the model, which needs no random numbers; taken because all learners take
         it. (The looks of `certificate` always start from the same constant.)
@@ -202,9 +208,20 @@ class LASVMClassifier(LASVMModel):
         reserve: int | None = None,
         multiclass: str = "ovo",
         max_classes: int = 200,
+        missing: str = "mean",
     ) -> None:
         super().__init__(
-            kernel, C, class_weight, sparse, hashing, max_features, cache_mb, n_jobs, scale, gamma
+            kernel,
+            C,
+            class_weight,
+            sparse,
+            hashing,
+            max_features,
+            cache_mb,
+            n_jobs,
+            scale,
+            gamma,
+            missing,
         )
         self.tau = tau
         self.reprocess = reprocess

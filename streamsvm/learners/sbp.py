@@ -63,7 +63,7 @@ class SBPClassifier(PrimalKernelLearner):
         Keep a uniform sample of this many examples, at least 1; None, the default, keeps all.
     class_weight
         None or a dict {label: factor of the slack that an example takes} (1 for labels not named).
-    sparse, hashing, max_features, n_jobs
+    sparse, hashing, max_features, n_jobs, missing
         As in `LASVMClassifier`.
     cache_mb
         Megabytes for cached kernel rows; 200 by default. Less is slower, never less exact.
@@ -119,8 +119,19 @@ class SBPClassifier(PrimalKernelLearner):
         cache_mb: float = 200.0,
         n_jobs: int | None = None,
         seed: int | None = None,
+        missing: str = "mean",
     ) -> None:
-        super().__init__(kernel, 1.0, class_weight, sparse, hashing, max_features, cache_mb, n_jobs)
+        super().__init__(
+            kernel,
+            1.0,
+            class_weight,
+            sparse,
+            hashing,
+            max_features,
+            cache_mb,
+            n_jobs,
+            missing=missing,
+        )
         if isinstance(class_weight, str):
             raise ParameterError(f"class_weight={class_weight!r}: use None or a dict")
         self.nu = nu

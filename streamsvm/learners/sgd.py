@@ -65,7 +65,7 @@ class SVMSGDClassifier(LinearLearner):
         weight of a sparse feature. 0: no bias.
     class_weight
         None or a dict {label: factor of the loss} (1 for labels not named).
-    sparse, hashing, max_features
+    sparse, hashing, max_features, missing
         As in `LASVMClassifier`.
     seed
         Without effect, since no random numbers are drawn; taken because all learners take it.
@@ -116,6 +116,7 @@ class SVMSGDClassifier(LinearLearner):
         hashing: int | None = None,
         max_features: int = LIMIT,
         seed: int | None = None,
+        missing: str = "mean",
     ) -> None:
         self.loss, self.l2, self.C, self.n_expected = loss, l2, C, n_expected
         self.power, self.skip, self.averaged = power, skip, averaged
@@ -123,7 +124,7 @@ class SVMSGDClassifier(LinearLearner):
         if power is None:
             power = 0.75 if averaged is True else 1.0
         schedule = schedule_of(loss, l2, C, n_expected, t0, power, skip, averaged, bias_rate)
-        super().__init__(schedule, t0, class_weight, sparse, hashing, max_features)
+        super().__init__(schedule, t0, class_weight, sparse, hashing, max_features, missing)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

@@ -36,7 +36,7 @@ class SGDQNClassifier(LinearLearner):
     skip
         Number of examples between two steps on the regularisation term, each followed by an update
         of B; at least 1. "auto", the default: 16 / share of nonzero features (thesis, 3.1.2).
-    bias_rate, class_weight, sparse, hashing, max_features
+    bias_rate, class_weight, sparse, hashing, max_features, missing
         As in `SVMSGDClassifier`.
     seed
         Without effect, since no random numbers are drawn; taken because all learners take it.
@@ -85,12 +85,13 @@ class SGDQNClassifier(LinearLearner):
         hashing: int | None = None,
         max_features: int = LIMIT,
         seed: int | None = None,
+        missing: str = "mean",
     ) -> None:
         self.loss, self.l2, self.C, self.n_expected = loss, l2, C, n_expected
         self.power, self.skip, self.bias_rate = power, skip, bias_rate
         self.seed = check_seed(seed)
         schedule = schedule_of(loss, l2, C, n_expected, t0, power, skip, False, bias_rate)
-        super().__init__(schedule, t0, class_weight, sparse, hashing, max_features)
+        super().__init__(schedule, t0, class_weight, sparse, hashing, max_features, missing)
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

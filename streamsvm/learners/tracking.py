@@ -96,6 +96,8 @@ class TrackingSVMClassifier(DualKernelLearner):
         None, the default: each feature name gets its own column, in the order of first appearance.
         Or the number of columns that names are hashed to (2**18, for example): names are not
         stored and no feature is ignored; features in the same column are added, with random signs.
+    missing
+        As in `LASVMClassifier`.
     max_features
         The largest number of feature names, at least 1; later names are ignored, and counted in
         `counters` as ``features_ignored``. An event with more features than this is refused.
@@ -159,8 +161,19 @@ class TrackingSVMClassifier(DualKernelLearner):
         cache_mb: float = 200.0,
         n_jobs: int | None = None,
         seed: int | None = None,
+        missing: str = "mean",
     ) -> None:
-        super().__init__(kernel, C, class_weight, sparse, hashing, max_features, cache_mb, n_jobs)
+        super().__init__(
+            kernel,
+            C,
+            class_weight,
+            sparse,
+            hashing,
+            max_features,
+            cache_mb,
+            n_jobs,
+            missing=missing,
+        )
         if isinstance(class_weight, str):
             raise ParameterError(f"class_weight={class_weight!r}: use None or a dict")
         self.K = K

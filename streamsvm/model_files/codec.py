@@ -7,6 +7,7 @@ trusted: values that do not fit raise ValueError.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import streamsvm
+from streamsvm.features.missing import N_ROWS, are_possible
 from streamsvm.features.schema import LIMIT, Schema
 from streamsvm.model_files.json_values import (
     as_json,
@@ -150,6 +152,9 @@ def to_file(part: Any) -> Content:
             "labels": [as_json(label, "the label") for label in part._labels.seen],
             "n_examples": part._n_examples,
         }
+        statistics = part._schema.missing.statistics[:, : len(part._schema.names)]
+        if not part._sparse and statistics.size:
+            arrays["missing"] = statistics
         arrays["calibration"] = part._calibration
         if hasattr(part, "kernel_"):
             content["kernel_"] = kernel_as_json(part.kernel_)
@@ -187,7 +192,11 @@ def from_file(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
     if how.read is not None:
         left.check_all_taken()
         return how.read(content)
-    part: Any = how.cls(**dict(how.older) | parameters_from_json(how.cls, content, how.renamed))
+    known = inspect.signature(how.cls).parameters
+    older = {"missing": "zero"} if "missing" in known else {}
+    part: Any = how.cls(
+        **older | dict(how.older) | parameters_from_json(how.cls, content, how.renamed)
+    )
     if hasattr(part, "_schema"):
         names = distinct(content.get("features"), "features")
         if hasattr(part, "_labels"):
@@ -226,7 +235,12 @@ def _read_learner(
         raise ValueError("there are more features than max_features")
     if names and part.hashing is not None:
         raise ValueError("features: a learner that hashes names keeps none")
-    part._schema = Schema(names, part.max_features or LIMIT, part.hashing)
+    part._schema = Schema(names, part.max_features or LIMIT, part.hashing, part.missing)
+    if "missing" in arrays:
+        found = arrays.take("missing", Field((N_ROWS, len(names))), {})
+        if not are_possible(found):
+            raise ValueError("missing: the sums or counts of features contradict each other")
+        part._schema.missing.keep(found)
     part._schema.n_ignored = as_int("n_ignored", content.get("n_ignored", 0), 0)
     part._sparse = checked(content.get("is_sparse", False), bool, "is_sparse")
     if part.hashing is not None and not part._sparse:

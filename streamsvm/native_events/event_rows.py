@@ -322,7 +322,7 @@ def read_any(address, x):
 @compiled_within
 def _read_in_order(address, fields, x, row):
     """Write an event into a dense row; return False if a feature is new or cannot be read."""
-    row[:] = 0.0
+    row[:] = np.nan
     fields[reader.POSITION] = t = 0
     while _next(x, address):
         column = column_in_order(fields, fields[reader.KEY], t, row.size)
@@ -338,7 +338,7 @@ def _read_in_order(address, fields, x, row):
 
 @compiled
 def read_dense(address, x, y):
-    """Read an event as a dense row, 0 for the features that it lacks.
+    """Read an event as a dense row, NaN for the features that it lacks.
 
     Parameters
     ----------
@@ -366,7 +366,7 @@ def read_dense(address, x, y):
     if y != 0.0 and n >= 0 and new > 0:
         n, d = (n, d + new) if _admit(address, d, new) else (-1, d)
     row = array_at(fields[reader.DENSE_ROW], (d,), np.float32)
-    row[:] = 0.0
+    row[:] = np.nan
     columns = array_at(fields[reader.COLUMNS], (LONGEST,), np.int32)
     given = array_at(fields[reader.NUMBERS], (LONGEST,), np.float64)
     for t in range(n):

@@ -15,6 +15,7 @@ import numpy as np
 
 from streamsvm._compile import array_at, compiled_for_c, compiled_within
 from streamsvm._parameter_checks import LARGEST_FACTOR
+from streamsvm.features.missing import N_ROWS, fill, note
 from streamsvm.native_events import python_objects as py
 from streamsvm.native_events.event_block import keep, room_of
 from streamsvm.native_events.event_rows import read_any, read_dense, read_known
@@ -34,9 +35,12 @@ CALIBRATION, BLOCK = N_HEAD + 7, N_HEAD + 8
 # negative one of two first; their weights, float64; the last margins, one for each output. Then the
 # index of the label that was learnt last.
 N_LABELS, LABELS, FACTORS, MARGINS, LAST_LABEL = range(N_HEAD + 9, N_HEAD + 14)
+# For missing values in dense rows: the address of the statistics, how many features these have room
+# for, what takes the place of missing values, and the address of the filled row.
+STATISTICS, N_STATISTICS, POLICY, FILLED = range(N_HEAD + 14, N_HEAD + 18)
 # The objects that the methods return.
-LEARNT, BUFFER_FULL, FALL_BACK = range(N_HEAD + 14, N_HEAD + 17)
-N_TABLE = N_HEAD + 17
+LEARNT, BUFFER_FULL, FALL_BACK = range(N_HEAD + 18, N_HEAD + 21)
+N_TABLE = N_HEAD + 21
 N_NUMBERS = 9
 _STEP = 8
 
@@ -50,6 +54,19 @@ def _state_of(table):
     s = array_at(table[NUMBERS], (N_NUMBERS,), np.float64)
     schedule = Schedule(s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7])
     return LinearState(weights, info), schedule, s[_STEP] == 0.0
+
+
+@compiled_within
+def _statistics(table):
+    return array_at(table[STATISTICS], (N_ROWS, table[N_STATISTICS]), np.float64)
+
+
+@compiled_within
+def _filled(table, row):
+    """Return a copy of a dense row without missing values."""
+    filled = array_at(table[FILLED], (row.size,), np.float32)
+    fill(row[0], filled, _statistics(table), table[POLICY])
+    return filled.reshape(1, row.size)
 
 
 @compiled_within
@@ -150,7 +167,7 @@ def predict_dense(owner, x):
     if is_open(owner, table):
         row, is_read = read_dense(table[READER], x, 0.0)
         if is_read:
-            found = _predicted(table, row)
+            found = _predicted(table, _filled(table, row))
     return new_reference(found)
 
 
@@ -164,7 +181,9 @@ def learn_dense(owner, arguments, n):
         if c >= 0:
             row, is_read = read_dense(table[READER], argument(arguments, 0), 1.0)
             if is_read:
-                found = _learn(table, row, c, w)
+                found = _learn(table, _filled(table, row), c, w)
+                if found != table[FALL_BACK]:
+                    note(row[0], _statistics(table))
     return new_reference(found)
 
 

@@ -39,6 +39,8 @@ class Target(NamedTuple):
     labels: list[Any]  # in the order of the outputs; the negative one of two first
     factors: list[float]  # the weight of each label
     block: Block | None  # the buffer that events are appended to
+    statistics: np.ndarray  # of features, see `features.missing`
+    policy: int  # what takes the place of missing values
 
 
 class _Arrays(NamedTuple):
@@ -49,6 +51,7 @@ class _Arrays(NamedTuple):
     labels: np.ndarray  # int64: the addresses of the labels
     factors: np.ndarray  # float64
     margins: np.ndarray  # float64 (outputs,)
+    filled: np.ndarray  # float32 (room,): a dense row without missing values
     equal_label: dict[Any, Any]  # {label: label}: the label that equals a given one of another type
 
 
@@ -110,6 +113,10 @@ class NoFastPath:
 
     def last_example(self) -> tuple[Any, Any, Any]:
         """Return label, prediction and margin, before learning, of the event learnt last."""
+        raise AssertionError("no event was learnt")
+
+    def last_row(self) -> np.ndarray:
+        """Return a copy of the row of the event learnt last, if rows are dense."""
         raise AssertionError("no event was learnt")
 
 
@@ -207,13 +214,14 @@ class LinearFastPath(NoFastPath):
             np.array([id(label) for label in target.labels], np.int64),
             np.array(target.factors),
             np.zeros(len(target.state.info)),
+            np.zeros(0 if self._is_sparse else room, np.float32),
             {label: label for label in target.labels},
         )
         return publish(self._table, self._table_of(arrays, generation), limit, self._arrays, arrays)
 
     def _table_of(self, arrays: _Arrays, generation: int) -> np.ndarray:
         """Return the fields of a table for these arrays."""
-        target, numbers, labels, factors, margins, _ = arrays
+        target, numbers, labels, factors, margins, filled, _ = arrays
         table = self._table.copy()
         table[GENERATION] = generation
         table[events.NUMBERS], table[events.N_LEARNT] = map(address_of, (numbers, self._n_learnt))
@@ -223,6 +231,9 @@ class LinearFastPath(NoFastPath):
         table[events.BLOCK] = 0 if target.block is None else address_of(target.block.head)
         table[events.N_LABELS] = len(target.labels)
         table[events.LABELS : events.MARGINS + 1] = (*map(address_of, (labels, factors, margins)),)
+        table[events.STATISTICS] = address_of(target.statistics)
+        table[events.N_STATISTICS] = target.statistics.shape[1]
+        table[events.POLICY], table[events.FILLED] = target.policy, address_of(filled)
         return table
 
     def check(self, target: Target, generation: int) -> None:
@@ -302,6 +313,12 @@ class LinearFastPath(NoFastPath):
         labels = arrays.target.labels
         best = margin > 0.0 if len(labels) == 2 else max(range(len(labels)), key=margin.__getitem__)
         return labels[self._table[events.LAST_LABEL]], labels[best], margin
+
+    def last_row(self) -> np.ndarray:
+        """See `NoFastPath`."""
+        arrays = self._arrays[0]
+        assert arrays is not None
+        return arrays.filled[: self._schema.n_names].reshape(1, -1).copy()
 
     def learn_locked_any(self, x: Any, y: Any, w: float = 1.0) -> bool | None:
         """See `NoFastPath`."""

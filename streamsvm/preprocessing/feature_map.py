@@ -101,12 +101,15 @@ class FeatureMap(Locked, base.MiniBatchTransformer):
 
         """
         check_values(matrix)
+        if isinstance(matrix, Matrix):
+            # A missing value is 0, which is the mean behind a scaler.
+            matrix = matrix._replace(values=np.where(np.isnan(matrix.values), 0.0, matrix.values))
         out = self._map(matrix, learn)
         return Matrix(list(range(out.shape[1])), out, None, is_finite=True)
 
 
 def check_values(matrix: Matrix | SparseMatrix) -> None:
-    """Raise FeatureError if a value is not finite in single precision, or a name comes twice."""
+    """Raise FeatureError if a value is infinite in single precision, or a name comes twice."""
     for r in np.flatnonzero(~are_usable(matrix, LARGEST))[:1].tolist():
         name, value = bad_value(matrix, r, LARGEST) or ("", math.nan)
         raise FeatureError(f"row {r}: {refusal(name, value)}")

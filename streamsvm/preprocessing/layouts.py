@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from streamsvm.errors import FeatureError
 from streamsvm.features.events import check_number_feature
 from streamsvm.features.names import Name
 from streamsvm.preprocessing.scaling import are_usable
@@ -40,4 +41,5 @@ def values_of(layout: Layout, event: dict[Name, Any]) -> np.ndarray:
     if not are_usable(values):
         for pair in event.items():
             check_number_feature(*pair)
+        raise FeatureError("a value is NaN in one look at the event, and not in another")
     return values

@@ -11,7 +11,7 @@ from streamsvm import kernels
 from streamsvm._parameter_checks import LARGEST_SIZE, check_number, check_whole
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features import frames
-from streamsvm.features.events import snapshot
+from streamsvm.features.events import present, snapshot
 from streamsvm.features.matrices import Matrix, SparseMatrix, take
 from streamsvm.features.names import Name, is_long
 from streamsvm.features.schema import Schema
@@ -215,7 +215,7 @@ class Nystroem(FeatureMap):
 
     def _rows_of_event(self, x: Mapping[Name, Any]) -> _Rows:
         # The cache changes in single steps: threads and signal handlers need no lock.
-        event = snapshot(x)
+        event = present(snapshot(x))
         names = tuple(event)
         found = self._layouts.get(names)
         if found is None:

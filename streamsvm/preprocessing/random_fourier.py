@@ -10,7 +10,7 @@ import numpy as np
 
 from streamsvm._parameter_checks import LARGEST_SIZE, check_positive, check_whole
 from streamsvm.errors import ParameterError
-from streamsvm.features.events import snapshot
+from streamsvm.features.events import present, snapshot
 from streamsvm.features.matrices import Matrix, SparseMatrix
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
@@ -45,7 +45,7 @@ class RandomFourierFeatures(FeatureMap):
 
     Put `StandardScaler` in front, since one gamma is used for all features. Nothing is learnt: the
     random weights of a feature are drawn from its name and the seed. They are the same in each
-    process, and whatever order the features appear in. A feature that an event lacks counts 0.
+    process, and whatever order the features appear in. A missing value counts 0.
     Values beyond 3e11 / sqrt(gamma) on either side of 0 count as that: angles of larger ones have
     no cosine in double precision.
     Names are strings, numbers, or tuples of them; names of more than 1,000 characters are left out.
@@ -103,7 +103,7 @@ class RandomFourierFeatures(FeatureMap):
         Parameters
         ----------
         x
-            Finite numbers by name of feature.
+            Numbers by name of feature; None and NaN are missing.
 
         Returns
         -------
@@ -117,7 +117,7 @@ class RandomFourierFeatures(FeatureMap):
 
         """
         # Only caches change, in single steps: threads and signal handlers need no lock.
-        event = snapshot(x)
+        event = present(snapshot(x))
         event_map = self._event_map_of(tuple(event))
         # Copied, as code would be compiled once more for values that cannot be written.
         values = values_of(event_map.layout, event).reshape(1, -1).copy()

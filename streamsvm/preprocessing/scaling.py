@@ -11,7 +11,7 @@ from streamsvm.support.rows import LARGEST
 
 
 @compiled
-def learn_and_scale(statistics, columns, values, absent, limits, learnt, scale, refused):
+def learn_and_scale(statistics, columns, values, limits, learnt, scale, refused):
     """Learn rows one after the other, and scale each in place.
 
     Parameters
@@ -21,9 +21,7 @@ def learn_and_scale(statistics, columns, values, absent, limits, learnt, scale, 
     columns
         int64 (c,): the feature of each column of `values`; below 0: leave the column as it is.
     values
-        float64 (n, c), overwritten.
-    absent
-        bool (n, c): whether a row lacks a feature; (0, 0) if no feature is missing.
+        float64 (n, c), overwritten; NaN, a missing value, stays.
     limits
         float64 (2,): `CLIP` and `REJECT`.
     learnt, scale
@@ -36,14 +34,13 @@ def learn_and_scale(statistics, columns, values, absent, limits, learnt, scale, 
     for r in range(values.shape[0]):
         learn = learnt[r]
         if learn and limits[REJECT] < np.inf:
-            refused[r] = _far_column(statistics, columns, values, absent, r, limits[REJECT])
+            refused[r] = _far_column(statistics, columns, values, r, limits[REJECT])
             if refused[r] >= 0:
                 continue
         for c in range(values.shape[1]):
-            f = columns[c]
-            if f < 0 or (absent.size > 0 and absent[r, c]):
+            f, value = columns[c], values[r, c]
+            if f < 0 or value != value:
                 continue
-            value = values[r, c]
             if learn:
                 learn_value(statistics, f, value, limits[CLIP])
             if scale:
@@ -51,13 +48,11 @@ def learn_and_scale(statistics, columns, values, absent, limits, learnt, scale, 
 
 
 @compiled
-def _far_column(statistics, columns, values, absent, r, limit):
+def _far_column(statistics, columns, values, r, limit):
     """Return the column of the first value of row r that is too far from its mean, or -1."""
     for c in range(values.shape[1]):
-        f = columns[c]
-        if f < 0 or (absent.size > 0 and absent[r, c]):
-            continue
-        if is_far(statistics, f, values[r, c], limit):
+        # NaN is not far.
+        if columns[c] >= 0 and is_far(statistics, columns[c], values[r, c], limit):
             return c
     return -1
 

@@ -13,7 +13,7 @@ from river import base, compose
 from streamsvm._parameter_checks import check_pattern
 from streamsvm.errors import FeatureError
 from streamsvm.features import frames
-from streamsvm.features.events import check_number_feature, snapshot
+from streamsvm.features.events import check_number_feature, present, snapshot
 from streamsvm.features.matrices import SparseMatrix
 from streamsvm.features.names import Name, is_long
 from streamsvm.model_files.codec import Content, register
@@ -58,10 +58,11 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
     for ever. With ``clip=None`` the result for events is River's; by default it is while values lie
     within the limits. Three differences remain. A batch gives exactly the result of its rows one by
     one. One-hot features, named ``column=value``, are not changed: scaled to variance 1, a rare
-    category would outweigh all other features. NaN, infinities, strings and numbers beyond single
+    category would outweigh all other features. Infinities, strings and numbers beyond single
     precision (3.4e38) are refused.
 
-    A feature that an event lacks is not added; for the learner it is 0, which is the mean. Sparse
+    A missing value (None, NaN, a feature that an event lacks) is not learnt, and missing behind the
+    scaler, too: for a learner it is about 0, which is the mean (see its `missing`). Sparse
     batches are not changed: centring would make all their zeros nonzero.
 
     Parameters
@@ -126,7 +127,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         Parameters
         ----------
         x
-            Finite numbers by name of feature.
+            Numbers by name of feature; None and NaN are missing.
 
         Raises
         ------
@@ -142,7 +143,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         if learn(x):
             return
         with self._lock:
-            event = snapshot(x)
+            event = present(snapshot(x))
             if self._is_learning:
                 refuse_to_learn()
             self._is_learning = True
@@ -168,11 +169,11 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         Parameters
         ----------
         x
-            Finite numbers by name of feature.
+            Numbers by name of feature; None and NaN are missing.
 
         Returns
         -------
-        The same features in standard deviations from their means.
+        The same features in standard deviations from their means, without missing ones.
 
         Raises
         ------
@@ -184,7 +185,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         if (found := transform(x)) is not None:
             return found
         with self._lock:
-            event = snapshot(x)
+            event = present(snapshot(x))
             names = tuple(event)
             layout, _ = self._layout_of(names)
             values = values_of(layout, event)
@@ -267,6 +268,7 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         matrix = self._run(frames.matrix_of(X, self._schema), learn=False, scale=True)
         if isinstance(matrix, SparseMatrix):
             return X
+        matrix = matrix._replace(values=np.nan_to_num(matrix.values))
         if isinstance(X, np.ndarray):
             return matrix.values
         if isinstance(X, pa.RecordBatch):
@@ -333,12 +335,11 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
         if isinstance(matrix, SparseMatrix):
             return matrix, np.full(matrix.rows.start.size - 1, -1)
         values = np.array(matrix.values, np.float64, order="C")
-        usable = np.abs(values) <= LARGEST
+        usable = ~(np.abs(values) > LARGEST)
         if not usable.all():
             r, c = np.argwhere(~usable)[0]
             check_number_feature(matrix.names[c], values[r, c])
             raise FeatureError(f"row {r}: feature {matrix.names[c]!r} is {values[r, c]!r}")
-        absent = np.zeros((0, 0), bool) if matrix.absent is None else matrix.absent
         refused = np.full(len(values), -1)
         learnt = np.full(len(values), learn)
         learn = bool(learnt.any())
@@ -351,11 +352,11 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
                     self._schema.extend(n for n in matrix.names if not self._is_one_hot(n))
                 columns = np.array(self._columns_of(matrix.names), np.int64)
                 # A feature that was never learnt has no variance: its value is 0, as River's is.
-                values[:, columns == UNKNOWN] = 0.0
+                values[:, columns == UNKNOWN] *= 0.0
                 # Only now: `_fitted` adds statistics for all columns of the schema.
                 statistics, limits = self._fitted(), self._limits
                 before = statistics.copy() if all_or_none and self.reject is not None else None
-                learn_and_scale(statistics, columns, values, absent, limits, learnt, scale, refused)
+                learn_and_scale(statistics, columns, values, limits, learnt, scale, refused)
                 if before is not None and (refused >= 0).any():
                     statistics[:] = before
             finally:

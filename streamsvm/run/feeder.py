@@ -221,8 +221,7 @@ class Feeder:
         if len(kept) < n:
             # Read anew: the names of features that only bad rows have must not reach the model.
             matrix = self._matrix_of(_rows_of(batch.features, kept), len(kept))
-        # The learner does not check for finite values again.
-        return matrix if isinstance(matrix, SparseMatrix) else matrix._replace(is_finite=True), kept
+        return matrix, kept
 
     def _scaled(self, batch: Any, matrix: Any, kept: np.ndarray) -> tuple[Any, np.ndarray]:
         """Scale checked rows as they are learnt; give those that the scaler rejects to `bad`."""

@@ -66,6 +66,8 @@ class RunReport:
     dead_letters: str | None = None  # the file of those that could not be used, if there is one
     resumed: str | None = None  # the checkpoint that the run went on from, and where
     late: dict[str, int] = field(default_factory=dict)  # `LateLabels.counts`
+    missing: dict[str, int] = field(default_factory=dict)  # the learner's `missing_values`
+    model_examples: int = 0  # that the model has learnt, in earlier runs as well
     clipped: dict[str, int] = field(default_factory=dict)  # the scaler's `n_clipped`
     source: dict[str, int] = field(default_factory=dict)  # counts of the source, if it has any
     epochs: int = 0

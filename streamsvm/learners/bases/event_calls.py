@@ -12,7 +12,8 @@ from numba import types
 from numba.experimental import structref
 
 from streamsvm._compile import JIT, borrowed, compiled
-from streamsvm.features.packing import list_event, narrow
+from streamsvm.features.missing import fill, note
+from streamsvm.features.packing import list_event
 from streamsvm.learners.bases.scaled_rows import scaled_value
 from streamsvm.solvers.registry import learn_event, margins_of_event
 from streamsvm.support.calibration import (
@@ -31,9 +32,11 @@ _FIELDS = (
     "schedule",
     "calibration",  # float64: see `support.calibration`
     "row_store",  # scratch: a store of one row
-    "event_values",  # float64 (room,): the values of the event, written by Python
+    "event_values",  # float64 (room,): the values of the event, written by Python; NaN: missing
     "row_values",  # float32 (room,): the values of the row; if it is sparse, sorted by column
     "last_values",  # float32 (room,): the values of the row that was predicted last
+    "statistics",  # float64 (N_ROWS, at least room): see `features.missing`
+    "policy",  # int64: what takes the place of missing values
     "factors",  # float32 (room,): what features are multiplied by; (0,): rows are taken as they are
     "scaled_values",  # float32 (room,): the values of a row, multiplied
     "columns",  # int32 (4, room): columns of sparse events, see `EVENT_COLUMNS`
@@ -147,7 +150,9 @@ def _scaled_listed(args, x):
 def predict_dense(args, turn, d):
     """Predict a dense event of d features; return the index of the label, or -1."""
     args.numbers[LAST_LENGTH] = -1
-    if args.numbers[TURN] != turn or not narrow(args.event_values[:d], args.last_values[:d]):
+    if args.numbers[TURN] != turn:
+        return -1
+    if fill(args.event_values[:d], args.last_values[:d], args.statistics, args.policy) >= 0:
         return -1
     row = _scaled(args, args.last_values, d).reshape(1, d)
     margins_of_event(borrowed(args.state), args.kernel, args.schedule, row, args.margins)
@@ -158,13 +163,18 @@ def predict_dense(args, turn, d):
 @compiled
 def learn_dense(args, turn, d, sign, box, weight):
     """Learn a dense event of d features; return the index of the label predicted before, or -1."""
-    if args.numbers[TURN] != turn or not narrow(args.event_values[:d], args.row_values[:d]):
+    if args.numbers[TURN] != turn:
+        return -1
+    if fill(args.event_values[:d], args.row_values[:d], args.statistics, args.policy) >= 0:
         return -1
     is_last = args.numbers[LAST_LENGTH] == d
     for c in range(d):
         is_last &= args.row_values[c] == args.last_values[c]
     row = _scaled(args, args.row_values, d).reshape(1, d)
-    return _learn(args, row, is_last, sign, box, weight)
+    label_index = _learn(args, row, is_last, sign, box, weight)
+    if label_index >= 0:
+        note(args.event_values[:d], args.statistics)
+    return label_index
 
 
 @compiled

@@ -4,7 +4,8 @@ Passing a state of thirty arrays to a compiled function takes 3 microseconds; pa
 object (`structref`) that refers to them takes half a microsecond. The arguments of all calls are
 therefore bound once in such an object. It refers to the current state of the learner, and is
 replaced when the learner gets another state. Python writes the values of an event into a buffer of
-the object; compiled code checks them, converts them to float32, and predicts or learns the row.
+the object, NaN for those that are missing; compiled code checks and fills them, converts them to
+float32, and predicts or learns the row.
 
 Predicting a row leaves its kernel values in the scratch arrays of the state, and their number in
 the field `ready` of its `info`. If the same row is learnt next, they are used again. Every other
@@ -92,6 +93,7 @@ class EventPath:
         numbers: Any = np.array([0, -1, 0])
         self._turn, self._numbers_view = 0, memoryview(numbers)
         self._schema = schema
+        self.statistics = schema.missing.reserve(0 if is_sparse else room)
         # Sign, C_i and weight of an event.
         self._targets = np.zeros((3, 1))
         # Of a plain event, see `_plain_values`: the number of values (-1: none is plain), how they
@@ -110,6 +112,8 @@ class EventPath:
             event_values,
             self._row_values,
             np.zeros(n, np.float32),
+            self.statistics,
+            schema.missing.code,
             np.zeros(0, np.float32) if factors is None else padded(factors, room),
             np.zeros(n, np.float32),
             self._columns,
@@ -175,6 +179,7 @@ class EventPath:
             and learner._event_path is self
             and learner._schema is self._schema
             and self._schema.n_names == n
+            and self._schema.missing.statistics is self.statistics
         )
         return values if is_current else None
 

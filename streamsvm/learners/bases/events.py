@@ -45,7 +45,8 @@ def _path_for(learner: Any, event: Event) -> EventPath | None:
         return None
     path: EventPath | None = learner._event_path
     bound = learner._bound()
-    if path is None or not path.is_bound_to(bound):
+    statistics = learner._schema.missing.statistics
+    if path is None or not path.is_bound_to(bound) or path.statistics is not statistics:
         state, model = bound[0], learner._event_model()
         if state is None or len(learner._labels.seen) < 2 or model._sparse != learner._sparse:
             return None
@@ -178,7 +179,8 @@ def _read_and_learn(
     if path is None or event is None or learner._labels.signs is not signs:
         return -1, None
     if event[4]:
-        if not (learner._takes_every_row() and are_usable(event)):
+        takes_all = learner._takes_every_row() and learner._schema.missing.policy != "reject"
+        if not (takes_all and are_usable(event)):
             return -1, None
         # Before learning, so that after an interruption every column in use has a name.
         learner._schema.extend(event[4])
@@ -192,10 +194,13 @@ def learn_generally(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> None
     """Learn an event by the general path; the learner's lock is held."""
     try:
         row, labels, weights, new = checked(learner, x, y, w)
+        missing = learner._schema.missing
+        row, statistics = missing.filled(row, [*learner._schema.names, *new], True)
         diagonal = learner._diagonal(row)
         learner._schema.extend(new)
         if shape(row)[1] > len(learner._schema):
             raise BadEventError("names of features must compare in the same way each time")
+        missing.keep(statistics)
         label_runs.learn(learner, row, labels, weights, None, diagonal)
     finally:
         learner._is_learning = False
@@ -213,7 +218,8 @@ def checked(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> tuple[Any, .
 
     Returns
     -------
-    A batch of one row, one label and one weight, and the names of the features that are new.
+    A batch of one row, in which missing values are NaN, one label and one weight, and the names of
+    the features that are new.
 
     Raises
     ------

@@ -229,6 +229,15 @@ class Inspection(abc.ABC):
         is_seen = label in labels.signs or label in labels.seen[:2]
         return float(labels.sign(label)) if is_seen else 0.0
 
+    @property
+    def missing_values(self) -> dict[Name, int]:
+        """How often features were missing in examples learnt, since their first values.
+
+        Without features of only 0 and 1, and none of sparse rows: there 0 is what is missing.
+        """
+        with self._lock:
+            return self._schema.missing.counts(self._schema.names)
+
     def _ignored(self) -> dict[str, int]:
         """Return the counter of features that were ignored, if there are any."""
         n = self._schema.n_ignored

@@ -51,8 +51,12 @@ def learn_batch(
     if not len(labels):
         # An empty batch must not add its features to the schema.
         return labels
+    schema = learner._schema
+    is_learnt = True if late is None else late.is_learnt
+    x, statistics = schema.missing.filled(x, [*schema.names, *new], is_learnt)
     diagonal = learner._diagonal(x)
-    learner._schema.extend(new)
+    schema.extend(new)
+    schema.missing.keep(statistics)
     return learn(learner, x, labels, weights, numbers, diagonal, late)
 
 

@@ -91,7 +91,7 @@ def rows_where(x: Rows, wanted: np.ndarray) -> Rows:
 def as_learnt(matrix: Any, is_learnt: np.ndarray, known: Iterable[Any]) -> Any:
     """Leave features out of rows that are predicted before a row with the feature is learnt.
 
-    To a model that learns the rows one by one such a feature is unknown, and counts as 0.
+    To a model that learns the rows one by one such a feature is unknown: its value is missing.
 
     Parameters
     ----------
@@ -114,14 +114,13 @@ def as_learnt(matrix: Any, is_learnt: np.ndarray, known: Iterable[Any]) -> Any:
         return _sparse_as_learnt(matrix, is_learnt, new)
     n = len(is_learnt)
     columns = np.flatnonzero(new)
-    has = np.tile(is_learnt[:, None], len(columns))
-    if matrix.absent is not None:
-        has &= ~matrix.absent[:, columns]
+    has = is_learnt[:, None] & ~np.isnan(matrix.values[:, columns])
     first = np.where(has.any(axis=0), has.argmax(axis=0), n)
-    values = np.array(matrix.values)
-    values[:, columns] *= np.arange(n)[:, None] >= first
+    # Whole numbers hold no NaN.
+    values = matrix.values.astype(np.result_type(matrix.values.dtype, np.float32))
+    values[:, columns] = np.where(np.arange(n)[:, None] >= first, values[:, columns], np.nan)
     unlearnt = columns[first == n]
-    matrix = matrix._replace(values=values)
+    matrix = matrix._replace(values=values, is_finite=False)
     return _without(matrix, unlearnt) if len(unlearnt) else matrix
 
 
@@ -133,7 +132,6 @@ def _without(matrix: Matrix, columns: np.ndarray) -> Matrix:
         names=[matrix.names[c] for c in kept.tolist()],
         values=matrix.values[:, kept],
         order=None if matrix.order is None else [n for n in matrix.order if n not in gone],
-        absent=None if matrix.absent is None else matrix.absent[:, kept],
     )
 
 

@@ -43,10 +43,13 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
     _output: ClassVar[Output] = outputs.BINARY
     """How margins become labels: `outputs.BINARY`, `MULTICLASS`, `GROWING` or `PROBLEMS`."""
 
-    def __init__(self, max_features: int = LIMIT, buckets: int | None = None) -> None:
+    def __init__(
+        self, max_features: int = LIMIT, buckets: int | None = None, missing: str = "mean"
+    ) -> None:
         # Every use of the scratch arrays holds the lock: one thread may learn while others predict.
         super().__init__()
-        self._schema = Schema(limit=max_features, buckets=buckets)
+        self._schema = Schema(limit=max_features, buckets=buckets, missing=missing)
+        self.missing = missing
         # Whether rows are stored as their nonzero features.
         self._sparse = buckets is not None
         self._labels = self._output.new_labels()
@@ -124,7 +127,8 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
         Parameters
         ----------
         x
-            Features by name; a missing feature counts as 0.
+            Features by name; what takes the place of one that is missing, or None or NaN, the
+            parameter `missing` says.
         y
             The label: any hashable.
         w
@@ -148,7 +152,7 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
         Parameters
         ----------
         x
-            Features by name; a missing feature counts as 0, and one that was never learnt too.
+            Features by name, as in `learn_one`; one that was never learnt counts as 0.
         **kwargs
             Ignored; taken because River's interface has them.
 
@@ -159,7 +163,7 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
         Raises
         ------
         FeatureError
-            A value is not a finite number.
+            A value is no finite number, or missing and refused.
 
         """
         with self._lock:
@@ -360,7 +364,7 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
         return batches.known_rows(self._schema, X, self._sparse)
 
     def _read(self, X: Any) -> tuple[Rows, Sequence[Name]]:
-        """Return a batch to learn as rows, and the names of the features that are new."""
+        """Return a batch to learn as rows, NaN where a value is missing, and the new features."""
         matrix = batches.matrix_of(X, self._schema)
         if isinstance(matrix, SparseMatrix):
             self._become_sparse()

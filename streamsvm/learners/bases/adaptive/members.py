@@ -45,6 +45,7 @@ def parameters_of(learner: Any, labels: Any, kind: Kind) -> dict[str, Any]:
         "max_features": learner.max_features,
         "cache_mb": learner.cache_mb / len(KINDS),
         "n_jobs": learner.n_jobs,
+        "missing": learner.missing,
         "seed": learner.seed,
         "reserve": 0,
     }

@@ -23,7 +23,8 @@ def _content_of(learner: Any) -> codec.Content:
         content, own = codec.to_file(member)
         kept = {name: value for name, value in content.items() if name not in _SHARED}
         contents.append(kept | {"class": type(member).__name__})
-        arrays |= {_prefix(i) + name: array for name, array in own.items()}
+        # The statistics of missing values belong to the features, which are shared.
+        arrays |= {_prefix(i) + name: a for name, a in own.items() if name != "missing"}
     return {"models": contents}, arrays
 
 

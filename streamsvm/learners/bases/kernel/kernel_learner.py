@@ -60,9 +60,10 @@ class KernelLearner(KernelInspection):
         n_jobs: int | None,
         scale: bool | str = False,
         gamma: str = "scale",
+        missing: str = "mean",
     ) -> None:
         limit = check_size("max_features", max_features) or LIMIT
-        super().__init__(limit, check_size("hashing", hashing))
+        super().__init__(limit, check_size("hashing", hashing), missing)
         self.sparse = sparse
         self.hashing = hashing
         self.max_features = max_features

@@ -78,9 +78,20 @@ class PerceptronLearner(PrimalKernelLearner):
         cache_mb: float,
         n_jobs: int | None,
         seed: int | None,
+        missing: str,
         voted: bool = False,
     ) -> None:
-        super().__init__(kernel, C, class_weight, sparse, hashing, max_features, cache_mb, n_jobs)
+        super().__init__(
+            kernel,
+            C,
+            class_weight,
+            sparse,
+            hashing,
+            max_features,
+            cache_mb,
+            n_jobs,
+            missing=missing,
+        )
         if isinstance(class_weight, str):
             raise ParameterError(f"class_weight={class_weight!r}: use None or a dict")
         self.averaged = averaged

@@ -42,7 +42,7 @@ class LinearLearner(LinearModel):
     ----------
     schedule
         The schedule of the steps: see `schedule_of`.
-    t0, class_weight, sparse, hashing, max_features
+    t0, class_weight, sparse, hashing, max_features, missing
         As in `SVMSGDClassifier`.
 
     Raises
@@ -67,9 +67,10 @@ class LinearLearner(LinearModel):
         sparse: bool | None,
         hashing: int | None,
         max_features: int,
+        missing: str,
     ) -> None:
         limit = check_size("max_features", max_features) or LIMIT
-        super().__init__(limit, check_size("hashing", hashing))
+        super().__init__(limit, check_size("hashing", hashing), missing)
         self.t0, self.class_weight = t0, class_weight
         self.sparse, self.hashing, self.max_features = sparse, hashing, max_features
         self._sparse = density.check_sparse(sparse, hashing)
@@ -224,7 +225,7 @@ class LinearLearner(LinearModel):
         Parameters
         ----------
         x
-            Features by name; a missing one counts 0.
+            Features by name: see `Learner.learn_one`.
 
         Returns
         -------
@@ -253,7 +254,7 @@ class LinearLearner(LinearModel):
         Parameters
         ----------
         x
-            Features by name; a missing one counts 0.
+            Features by name: see `Learner.learn_one`.
         y
             The label: any hashable.
         w

@@ -109,6 +109,8 @@ def bind(model: FastPathOwner) -> None:
     """
     schema = model._schema
     possible = availability.is_on() and (schema.are_simple or schema.buckets is not None)
+    # Compiled code refuses nothing.
+    possible &= schema.missing.policy != "reject" or model._sparse
     if not possible or len(schema) < 2 or len(model.classes) < 2:
         drop(model)
         return
@@ -168,7 +170,10 @@ def _target_of(model: FastPathOwner, state: LinearState) -> Target:
     rows, step, labels = model._rate_search_rows, model._bound_kernel(state), list(model.labels)
     factors = [model._box_of(label, 0.0) for label in labels]
     block = None if rows is None else rows.block
-    return Target(state, schedule, step.is_sgdqn, calibration, labels, factors, block)
+    missing = model._schema.missing
+    statistics = missing.reserve(0 if model._sparse else state.weights.shape[2])
+    numbers = calibration, labels, factors, block, statistics, missing.code
+    return Target(state, schedule, step.is_sgdqn, *numbers)
 
 
 def learn_watched(
@@ -209,7 +214,7 @@ def learn_watched(
         model._search_rate_if_due()
     seconds = working_time() - began
     if not observer.note(label, predicted, seconds):
-        row = model._schema.known_row(x) if model._sparse else model._schema.row(x)
+        row = model._schema.known_row(x) if model._sparse else model._fast_path.last_row()
         sign, number = model._sign_of(label), model.n_examples
         tell(observer, row, sign, label, predicted, margin, w, number, seconds)
     return True
