@@ -10,7 +10,7 @@ import numpy as np
 from streamsvm.features import frames
 from streamsvm.features.matrices import Matrix, SparseMatrix
 from streamsvm.features.names import Name
-from streamsvm.features.packing import single
+from streamsvm.features.packing import single, zeroed
 from streamsvm.features.schema import Schema
 from streamsvm.support.rows import Rows, SparseRows, dense, sparse
 
@@ -49,11 +49,11 @@ def rows_of(schema: Schema, matrix: Any, is_sparse: bool) -> tuple[Rows, Sequenc
         rows, new = schema.sparse_rows(matrix.names, matrix.rows)
         return (rows if is_sparse else dense(rows)), new
     if schema.buckets is not None:
-        rows = sparse(np.ascontiguousarray(single(matrix.values)))
+        rows = sparse(zeroed(np.ascontiguousarray(single(matrix.values))))
         return schema.sparse_rows(matrix.names, rows)
     names, values, order, is_finite = matrix
     x, new = schema.wider_rows(names, values, order, is_finite)
-    return (sparse(x) if is_sparse else x), new
+    return (sparse(zeroed(x)) if is_sparse else x), new
 
 
 def known_rows(schema: Schema, X: Any, is_sparse: bool) -> Rows:

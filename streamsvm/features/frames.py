@@ -134,19 +134,17 @@ def _by_appearance(
 ) -> Matrix:
     """Return a matrix with its names in the order in which events would bring them.
 
-    A column appears with its first value, but not before row `first`. One without any is left out.
+    A column appears with its first value, but not before row `first`.
     """
-    n = len(values)
     first = np.zeros(len(names), np.int64) if first is None else first
-    if n and values.dtype.kind == "f":
+    if len(values) and values.dtype.kind == "f":
         for c in np.flatnonzero(np.isnan(values[0])).tolist():
-            has = ~np.isnan(values[:, c])
-            first[c] = max(first[c], has.argmax()) if has.any() else n
+            first[c] = max(first[c], np.argmin(np.isnan(values[:, c])))
     if not first.any():
         return Matrix(names, values, None)
     rank = {name: i for i, name in enumerate(in_order(names))}
     order = sorted(range(len(names)), key=lambda c: (first[c], rank[names[c]]))
-    return Matrix(names, values, [names[c] for c in order if first[c] < n])
+    return Matrix(names, values, [names[c] for c in order])
 
 
 def _of_frame(frame: Any) -> Matrix:

@@ -168,6 +168,12 @@ def first_bad(x: np.ndarray) -> int:
     return int(_first_bad(x.view(np.uint32)))
 
 
+def zeroed(values: np.ndarray) -> np.ndarray:
+    """Return values, float32, with 0 in the place of NaN, as sparse rows have it."""
+    is_whole = first_bad(values.reshape(1, -1)) < 0
+    return values if is_whole else np.where(np.isnan(values), np.float32(0.0), values)
+
+
 def exceeds_single(values: np.ndarray, x: np.ndarray) -> bool:
     """Tell whether a number above `LARGEST` was rounded to it.
 

@@ -83,6 +83,11 @@ class Schema(Names):
     def __len__(self) -> int:
         return self.n_names if self.buckets is None else self.buckets
 
+    @property
+    def memory_usage(self) -> int:
+        """The bytes of the names, and of what is counted of missing values."""
+        return self.nbytes + self.missing.statistics.nbytes
+
     def __getstate__(self) -> tuple[Any, ...]:
         statistics = self.missing.statistics[:, : self.n_names].copy()
         return self.names, self.limit, self.buckets, self.missing.policy, self.n_ignored, statistics
@@ -226,8 +231,11 @@ class Schema(Names):
             twice = next(name for i, name in enumerate(names) if name in names[:i])
             raise FeatureError(f"two columns are named {twice!r}: rename one of them")
         candidates = in_order(names) if order is None else order
-        index = self.index
-        columns, new = self._new_columns([name for name in candidates if name not in index])
+        index, place = self.index, {name: c for c, name in enumerate(names)}
+        fresh = [name for name in candidates if name not in index]
+        # A feature begins with its first value.
+        fresh = [name for name in fresh if not np.isnan(values[:, place[name]]).all()]
+        columns, new = self._new_columns(fresh)
         columns |= index
         places = np.array([columns.get(name, -1) for name in names], np.int64)
         x = _as_rows(values, places, len(self.names) + len(new))
@@ -336,13 +344,11 @@ class Schema(Names):
             A value is infinite, or there are more than `limit` names.
 
         """
-        if first_bad(rows.values[None]) >= 0:
-            for bad in np.flatnonzero(np.isinf(rows.values))[:1].tolist():
-                r = int(np.searchsorted(rows.start, bad, side="right")) - 1
-                message = refusal(names[rows.columns[bad]], rows.values[bad].item())
-                raise FeatureError(f"row {r}: {message}")
-            # Without missing values.
-            rows = sorted_rows(rows)
+        bad = first_bad(rows.values[None])
+        if bad >= 0:
+            r = int(np.searchsorted(rows.start, bad, side="right")) - 1
+            message = refusal(names[rows.columns[bad]], rows.values[bad].item())
+            raise FeatureError(f"row {r}: {message}")
         if self.buckets is not None:
             columns, signs = self._hashed(names)
             values = (rows.values * signs[rows.columns]).astype(np.float32)

@@ -10,20 +10,20 @@ import pyarrow.compute as pc
 
 from streamsvm.errors import FeatureError
 from streamsvm.features.matrices import SparseMatrix
-from streamsvm.features.packing import single, writable
+from streamsvm.features.packing import single, writable, zeroed
 from streamsvm.features.schema import Schema
 from streamsvm.support.rows import SparseRows, sorted_rows
 
 
 def of_scipy(X: Any, schema: Schema) -> SparseMatrix:
-    """Read a sparse matrix, whose features are named 0 .. d-1."""
+    """Read a sparse matrix, whose features are named 0 .. d-1; NaN counts as 0."""
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise FeatureError(
             f"a sparse matrix of shape {X.shape} and dtype {X.dtype}: use numbers in two dimensions"
         )
     schema.check_unnamed()
     csr, d = X.tocsr(), X.shape[1]
-    values = single(csr.data)
+    values = zeroed(single(csr.data))
     start, columns = csr.indptr.astype(np.int64), csr.indices.astype(np.int32, copy=False)
     rows = SparseRows(start, writable(columns), writable(values), d)
     return SparseMatrix(range(d), rows if csr.has_canonical_format else sorted_rows(rows))
@@ -79,7 +79,7 @@ def of_lists(X: pa.RecordBatch | pa.Table, schema: Schema) -> SparseMatrix:
             f"from 0 to {schema.limit - 1} (max_features)"
         )
     own = columns.astype(np.int32, copy=False)
-    rows = SparseRows(start, writable(own), writable(single(data)), high + 1)
+    rows = SparseRows(start, writable(own), writable(zeroed(single(data))), high + 1)
     return SparseMatrix(range(high + 1), sorted_rows(rows))
 
 

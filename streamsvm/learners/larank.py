@@ -49,9 +49,9 @@ class LaRankClassifier(LaRankModel):
     classes.
 
     Classes may appear at any time, in any number. Before the first label `predict_one` returns None
-    and `predict_proba_one` an empty dict. A feature missing from an event counts as 0, and in a
-    prediction so does a feature that was never learnt; booleans are 0 and 1. Strings, None, NaN and
-    infinities raise `FeatureError` and do not change the model.
+    and `predict_proba_one` an empty dict. In a prediction a feature that was never
+    learnt counts as 0; booleans are 0 and 1. Strings and infinities raise `FeatureError` and do not
+    change the model.
 
     Parameters
     ----------

@@ -49,9 +49,8 @@ class LASVMClassifier(LASVMModel):
     examples. "ovo" predicts the class with the most votes; margins decide between equally many.
 
     Before the first label `predict_one` returns None; with one class so far, that class.
-    A feature missing from an event counts as 0, and in a prediction so does a feature that was
-    never learnt; booleans are 0 and 1. Strings, None, NaN and infinities raise `FeatureError` and
-    do not change the model.
+    In a prediction a feature that was never learnt counts as 0; booleans are 0 and 1. Strings and
+    infinities raise `FeatureError` and do not change the model.
 
     Parameters
     ----------

@@ -60,8 +60,8 @@ class Nystroem(FeatureMap):
     Components that are not there yet are 0. When all centres are there, nothing is learnt any more:
     if the stream moves to other places, begin anew.
 
-    Put `StandardScaler` in front, since a kernel treats all features alike. A feature that an event
-    lacks counts 0. Names are strings, numbers, or tuples of them; names of more than 1,000
+    Put `StandardScaler` in front, since a kernel treats all features alike. A missing value
+    counts 0. Names are strings, numbers, or tuples of them; names of more than 1,000
     characters are left out.
 
     Parameters

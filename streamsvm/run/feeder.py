@@ -151,8 +151,27 @@ class Feeder:
         matrix, kept = self._scaled(batch, matrix, kept)
         if not len(kept):
             return kept, []
-        margins = self.learner.decision_function_many(matrix)
+        return self._predicted(batch, matrix, kept)
+
+    def _predicted(self, batch: Any, matrix: Any, kept: np.ndarray) -> tuple[np.ndarray, list[Any]]:
+        """Predict checked rows; return the numbers of those that the learner takes, and labels."""
+        assert self.learner is not None
+        try:
+            margins = self.learner.decision_function_many(matrix)
+        except FeatureError as error:
+            if len(kept) == 1:
+                self._refuse(batch, kept, error)
+                return kept[:0], []
+            rows = [take(matrix, np.array([i])) for i in range(len(kept))]
+            parts = [self._predicted(batch, x, kept[i : i + 1]) for i, x in enumerate(rows)]
+            return np.concatenate([n for n, _ in parts]), [y for _, ys in parts for y in ys]
         return kept, self.learner.labels_of(margins)
+
+    def _refuse(self, batch: Any, kept: np.ndarray, error: FeatureError) -> None:
+        """Give the only row that is kept to `bad`: the learner refuses it."""
+        assert self.learner is not None
+        kind = "missing value" if self.learner.missing == "reject" else "kernel value"
+        self.bad.take(event_of(batch, int(kept[0])), kind, str(error))
 
     def learn(self, batch: Any, labels: Sequence[Any], predicted: Sequence[Any]) -> Pairs:
         """Learn rows that `predict` was given earlier.
@@ -304,9 +323,10 @@ class Feeder:
             predicted = self.learner.learn_batch(matrix, ys, weights_of(batch, kept), ids)
         except FeatureError as error:
             if len(ys) == 1:
-                self.bad.take(event_of(batch, int(kept[0])), "kernel value", str(error))
+                self._refuse(batch, kept, error)
                 return Pairs()
-            # The kernel gave no finite value for some row: learn the rows one by one.
+            # A value is missing that must not be, or the kernel gave no finite value for some row:
+            # learn the rows one by one.
             pairs = Pairs()
             for i in range(len(ys)):
                 one = slice(i, i + 1)

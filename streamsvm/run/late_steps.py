@@ -155,8 +155,8 @@ def _rows_one_by_one(
             given = LabelColumn.of([predicted[i]])
             pairs += feeder._learn(batch, row, labels.take(event), event, None, given)
         else:
-            margins = feeder.learner.decision_function_many(row)
-            predicted[i] = feeder.learner.labels_of(margins)[0]
+            for label in feeder._predicted(batch, row, event)[1]:
+                predicted[i] = label
     return pairs
 
 

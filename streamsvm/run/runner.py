@@ -390,8 +390,7 @@ class Run:
             report.memory_bytes = getattr(learner, "memory_usage", 0)
             report.memory_parts = getattr(learner, "memory_parts", {})
             report.counters = getattr(learner, "counters", {})
-            missing = getattr(learner, "missing_values", {})
-            report.missing = {str(name): n for name, n in missing.items()}
+            report.missing = {str(x): n for x, n in getattr(learner, "missing_values", {}).items()}
             report.model_examples = getattr(learner, "n_examples", 0)
         if self.monitor is not None:
             history = self.monitor.history

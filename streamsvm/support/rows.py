@@ -169,11 +169,9 @@ def tidy(start, columns, values):
         # In place: entry n is written after entry t >= n was read.
         begin = n
         for t in range(first, stop):
-            if not abs(values[t]) > 0.0 or columns[t] < 0:
-                continue
             if n > begin and columns[n - 1] == columns[t]:
                 values[n - 1] = added(values[n - 1], values[t])
-            else:
+            elif values[t] != 0.0 and columns[t] >= 0:
                 columns[n] = columns[t]
                 values[n] = values[t]
                 n += 1
@@ -186,7 +184,7 @@ def tidy(start, columns, values):
 def _count_zeros(values):
     n = 0
     for t in range(values.size):
-        n += not abs(values[t]) > 0.0
+        n += values[t] == 0.0
     return n
 
 
@@ -217,7 +215,7 @@ def _are_tidy(start, columns, values):
 
 
 def sorted_rows(x: SparseRows) -> SparseRows:
-    """Return rows with ascending columns, repeats added up, zeros and NaN dropped.
+    """Return rows with ascending columns, repeats added up, zeros dropped.
 
     Rows that are so already are returned as they are.
     """
@@ -235,7 +233,7 @@ def _count_values(x):
     n = 0
     for r in range(x.shape[0]):
         for c in range(x.shape[1]):
-            n += abs(x[r, c]) > 0.0
+            n += x[r, c] != 0.0
     return n
 
 
@@ -244,7 +242,7 @@ def _list_values(x, start, columns, values):
     n = 0
     for r in range(x.shape[0]):
         for c in range(x.shape[1]):
-            if abs(x[r, c]) > 0.0:
+            if x[r, c] != 0.0:
                 columns[n] = c
                 values[n] = x[r, c]
                 n += 1
@@ -252,7 +250,7 @@ def _list_values(x, start, columns, values):
 
 
 def sparse(x: Rows) -> SparseRows:
-    """Return rows as `SparseRows`; NaN, a missing value, is 0."""
+    """Return rows as `SparseRows`."""
     if isinstance(x, SparseRows):
         return x
     n = int(_count_values(x))

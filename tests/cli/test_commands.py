@@ -173,7 +173,7 @@ def test_predict_reads_list_columns(capsys):
 
 
 def test_predict_gives_the_models_predictions(capsys):
-    write(a=np.where(np.arange(600) == 5, np.nan, columns()["a"]))
+    write(a=np.where(np.arange(600) == 5, np.inf, columns()["a"]))
     assert replay("data.parquet", "--scale", "--save", "m.svm") == 0
     assert main(["predict", "m.svm", "data.parquet", "-o", "out.parquet"]) == 0
     assert "600 rows, 1 of them without a prediction" in capsys.readouterr().err
@@ -336,11 +336,11 @@ def test_a_text_that_is_not_utf_8_is_a_dead_letter(pace, capsys):
 
 
 def test_most_rows_are_bad(capsys):
-    a = np.where(np.arange(600) % 10 == 0, columns()["a"], np.nan)
+    a = np.where(np.arange(600) % 10 == 0, columns()["a"], np.inf)
     write(a=a)
     assert replay("data.parquet") == 1
     said = capsys.readouterr().err
-    reason = r"feature 'a' is nan: .*\(5\d\d of them, first at data.parquet: row 1; see dead_let"
+    reason = r"feature 'a' is inf: .*\(5\d\d of them, first at data.parquet: row 1; see dead_let"
     assert re.search(f"most often: {reason}", said)
     assert replay("data.parquet", "--max-errors", "100%", "--no-monitor") == 0
     assert re.search(f"most examples cannot be used: {reason}", capsys.readouterr().err)
@@ -487,7 +487,7 @@ def files_of_at_most(size):
 
 
 def test_errors_of_writing_name_the_file(capsys):
-    write(a=np.where(np.arange(600) % 3, columns()["a"], np.nan))
+    write(a=np.where(np.arange(600) % 3, columns()["a"], np.inf))
     assert replay("data.parquet", "--dead-letters", "/dev/full") == 1
     assert "/dev/full: cannot be written: No space left" in capsys.readouterr().err
     with files_of_at_most(10_000):

@@ -156,10 +156,10 @@ def test_what_is_refused_changes_nothing(cls, parameters):
     model = learnt(cls(**parameters), stream(40))
     before = content(model)
     for x, y, w in (
-        ({"a": float("nan"), "b": 1.0}, 1, 1.0),
+        ({"a": float("inf"), "b": None}, 1, 1.0),
         ({"a": 1e39, "b": 1.0}, 1, 1.0),
         ({"a": "text", "b": 1.0}, 1, 1.0),
-        ({"a": None}, 0, 1.0),
+        ({"a": None}, 0, -1.0),
         ({"a": 1.0, "b": 1.0}, None, 1.0),
         ({"a": 1.0, "b": 1.0}, 1, -1.0),
         ({"new": float("inf")}, 1, 1.0),

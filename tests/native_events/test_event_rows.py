@@ -258,7 +258,7 @@ def test_dense_events_with_new_features_take_the_fast_path():
 def test_half_precision_is_looked_at_as_the_number_that_it_is():
     values = np.array([[1.0, 2.0], [np.inf, 1.0], [np.nan, 1.0]], np.float16)
     usable = are_usable(Matrix([0, 1], values, None), float(np.finfo(np.float32).max))
-    assert usable.tolist() == [True, False, False]
+    assert usable.tolist() == [True, False, True]
 
 
 def test_columns_that_meet_do_not_become_infinite():
@@ -284,9 +284,9 @@ def listed(columns, given):
     for column, value in zip(columns, given, strict=True):
         with np.errstate(over="ignore"):
             value = np.float32(value)
-        if not np.isfinite(value):
+        if np.isinf(value):
             return None
-        if column >= 0 and value != 0.0:
+        if column >= 0 and abs(value) > 0.0:
             found[column] = np.float32(found[column] + value) if column in found else value
     return sorted(found.items())
 

@@ -217,7 +217,7 @@ def test_the_table_of_centres_is_bounded(monkeypatch):
 def test_values_and_names_that_are_refused():
     transformer = Nystroem(RBF, 8)
     transformer.learn_one({"a": 1.0})
-    for value in ("1", None, float("nan"), 1e39):
+    for value in ("1", float("inf"), 1e39):
         for method in (transformer.learn_one, transformer.transform_one):
             with pytest.raises(FeatureError, match="feature 'b' is"):
                 method({"a": 1.0, "b": value})

@@ -174,7 +174,7 @@ def test_many_names_do_not_fill_the_memory(monkeypatch):
     np.testing.assert_array_equal(components(transformer, {"1": 2.0, "0": 1.0}), first)
 
 
-@pytest.mark.parametrize("value", ["1", None, float("nan"), float("inf"), 1e39])
+@pytest.mark.parametrize("value", ["1", float("inf"), 1e39])
 def test_values_that_are_refused(value):
     transformer = RandomFourierFeatures(gamma=1.0, n_components=8)
     with pytest.raises(FeatureError, match="feature 'b' is"):

@@ -63,7 +63,7 @@ def stream(n, seed, classes=2, faults=True):
         if i % 5 == 4:
             del x["b"]
         if faults and i % 23 == 11:
-            x["a"] = float("nan")
+            x["a"] = float("inf" if i % 2 else "nan")
         elif faults and i % 23 == 17:
             x["a"] = 1e9
         events.append((x, None if faults and i % 29 == 13 else y))

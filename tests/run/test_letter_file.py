@@ -12,7 +12,7 @@ from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
 
 GOOD = [({"a": 1.0}, True), ({"a": -1.0}, False)]
-BAD = ({"a": float("nan")}, True)
+BAD = ({"a": float("inf")}, True)
 EVENTS = (GOOD * 3 + [BAD]) * 100
 
 

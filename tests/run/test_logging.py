@@ -14,7 +14,7 @@ from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
 from tests.connectors.test_kafka import Confluent, Partition
 
-EVENTS = [({"a": 1.0}, True), ({"a": -1.0}, False), ({"a": float("nan")}, True)] * 5
+EVENTS = [({"a": 1.0}, True), ({"a": -1.0}, False), ({"a": float("inf")}, True)] * 5
 
 
 def lines(caplog, logger):
@@ -33,7 +33,7 @@ def test_checkpoints_and_dead_letters(caplog, tmp_path):
     assert f"{path}: checkpoint written after 15 examples (" in found[1][1]
     assert found[2][1] == f"{path}: the run continues after 15 examples"
     found = lines(caplog, "streamsvm.run.bad_events")
-    reason = "cannot be used (bad feature): feature 'a' is nan: not a finite number"
+    reason = "cannot be used (bad feature): feature 'a' is inf: not a finite number"
     assert found == [
         ("WARNING" if row == 2 else "DEBUG", f"row {row} {reason}") for row in (2, 5, 8, 11, 14)
     ]

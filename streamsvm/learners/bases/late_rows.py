@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.features.matrices import Matrix, SparseMatrix
+from streamsvm.features.matrices import SparseMatrix
 from streamsvm.labels.label_column import MISSING, LabelColumn
 from streamsvm.support.rows import Rows, SparseRows, taken
 
@@ -119,20 +119,7 @@ def as_learnt(matrix: Any, is_learnt: np.ndarray, known: Iterable[Any]) -> Any:
     # Whole numbers hold no NaN.
     values = matrix.values.astype(np.result_type(matrix.values.dtype, np.float32))
     values[:, columns] = np.where(np.arange(n)[:, None] >= first, values[:, columns], np.nan)
-    unlearnt = columns[first == n]
-    matrix = matrix._replace(values=values, is_finite=False)
-    return _without(matrix, unlearnt) if len(unlearnt) else matrix
-
-
-def _without(matrix: Matrix, columns: np.ndarray) -> Matrix:
-    """Return a matrix without some columns."""
-    gone = {matrix.names[c] for c in columns.tolist()}
-    kept = np.setdiff1d(np.arange(len(matrix.names)), columns)
-    return matrix._replace(
-        names=[matrix.names[c] for c in kept.tolist()],
-        values=matrix.values[:, kept],
-        order=None if matrix.order is None else [n for n in matrix.order if n not in gone],
-    )
+    return matrix._replace(values=values, is_finite=False)
 
 
 def _sparse_as_learnt(matrix: SparseMatrix, is_learnt: np.ndarray, new: np.ndarray) -> SparseMatrix:

@@ -14,7 +14,7 @@ from streamsvm.features import batches, frames
 from streamsvm.features.event_reader import EventReader
 from streamsvm.features.matrices import SparseMatrix
 from streamsvm.features.names import Name
-from streamsvm.features.schema import LIMIT, Schema
+from streamsvm.features.schema import Schema
 from streamsvm.labels import outputs
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.labels.outputs import Output
@@ -43,9 +43,7 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
     _output: ClassVar[Output] = outputs.BINARY
     """How margins become labels: `outputs.BINARY`, `MULTICLASS`, `GROWING` or `PROBLEMS`."""
 
-    def __init__(
-        self, max_features: int = LIMIT, buckets: int | None = None, missing: str = "mean"
-    ) -> None:
+    def __init__(self, max_features: int, buckets: int | None, missing: str = "mean") -> None:
         # Every use of the scratch arrays holds the lock: one thread may learn while others predict.
         super().__init__()
         self._schema = Schema(limit=max_features, buckets=buckets, missing=missing)
@@ -127,8 +125,7 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
         Parameters
         ----------
         x
-            Features by name; what takes the place of one that is missing, or None or NaN, the
-            parameter `missing` says.
+            Features by name; the parameter `missing` says what those that are missing count as.
         y
             The label: any hashable.
         w
@@ -392,8 +389,7 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
 
     def _contents(self) -> dict[str, Any]:
         # A copied monitor attaches itself to the copied learner.
-        own = {"observer": None, "_event_path": None, "_reader": None}
-        return {**super()._contents(), **own}
+        return {**super()._contents(), "observer": None, "_event_path": None, "_reader": None}
 
     def _add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
         """Add a class; return the function that converts earlier signs, None if they stay."""

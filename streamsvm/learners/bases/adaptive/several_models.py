@@ -114,7 +114,7 @@ class SeveralModels(Learner):
             for name, size in member.memory_parts.items():
                 parts[name] = parts.get(name, 0) + size
         # All models have the same names.
-        return parts | {"names": self._schema.nbytes, "recent": self._recent.nbytes}
+        return parts | {"names": self._schema.memory_usage, "recent": self._recent.nbytes}
 
     @property
     def memory_usage(self) -> int:

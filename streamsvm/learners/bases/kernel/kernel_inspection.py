@@ -78,7 +78,7 @@ class KernelInspection(Learner):
     @property
     def memory_parts(self) -> dict[str, int]:
         """Bytes of ``support_vectors``, the kernel row ``cache``, ``scratch`` and ``names``."""
-        parts = states.memory_parts(self._state) | {"names": self._schema.nbytes}
+        parts = states.memory_parts(self._state) | {"names": self._schema.memory_usage}
         if self._trial is not None:
             parts["scratch"] += self._trial.nbytes
         if self._scales is not None:

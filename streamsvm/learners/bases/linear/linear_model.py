@@ -213,5 +213,5 @@ class LinearModel(Learner):
         return {
             "weights": 0 if state is None else state.weights.nbytes,
             "first_rows": 0 if kept is None else kept.nbytes,
-            "names": self._schema.nbytes,
+            "names": self._schema.memory_usage,
         }

@@ -1,0 +1,203 @@
+"""Missing values: None, NaN, nulls and absent features, in events and in batches."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import streamsvm
+from connectors import MemorySource
+from streamsvm import (
+    AdaptiveSVMClassifier,
+    LASVMClassifier,
+    StandardScaler,
+    SVMSGDClassifier,
+    native_events,
+)
+from streamsvm.errors import FeatureError, ParameterError
+from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.late_labels import LateLabels
+from streamsvm.run.runner import Run
+from tests.reference.slow_missing import SlowMissing
+
+CLASSES = [LASVMClassifier, SVMSGDClassifier, AdaptiveSVMClassifier]
+NAMES = ["a", "b", "flag", "late", "rare"]
+KINDS = (lambda x, n: x | {n: None}, lambda x, n: x | {n: math.nan}, lambda x, n: x)
+
+
+def stream(n=150):
+    """Return events and labels: values are missing in each way, and some features seldom come."""
+    rng = np.random.default_rng(0)
+    events, labels = [], []
+    for i in range(n):
+        a, b, c = rng.normal([50.0, -3.0, 0.0]).tolist()
+        x = {"a": a, "b": b}
+        x |= ({"flag": 1.0} if rng.random() < 0.7 else {}) | ({"late": c} if i > 40 else {})
+        x |= {"rare": 5.0} if rng.random() < 0.1 else {}
+        for name in ("a", "b", "late"):
+            if name in x and rng.random() < 0.2:
+                del x[name]
+                x = KINDS[rng.integers(3)](x, name)
+        events.append(x)
+        labels.append(bool((a > 50.0) ^ (b > -3.0)))
+    return events, labels
+
+
+def learnt(model, events, labels):
+    for x, y in zip(events, labels, strict=True):
+        model.learn_one(x, y)
+    return model
+
+
+def rows(events, names=NAMES):
+    return np.array([[math.nan if x.get(n) is None else x[n] for n in names] for x in events])
+
+
+def nulls(events):
+    return {
+        n: [None if v != v else v for v in column]
+        for n, column in zip(NAMES, rows(events).T, strict=True)
+    }
+
+
+FRAMES = {
+    "arrow": lambda events: pa.table(
+        {n: pa.array(v, pa.float64()) for n, v in nulls(events).items()}
+    ),
+    "single": lambda events: pa.RecordBatch.from_arrays(
+        [pa.array(v) for v in rows(events).astype(np.float32).T], NAMES
+    ),
+    "pandas": lambda events: pd.DataFrame(rows(events), columns=NAMES),
+    "NA": lambda events: pd.DataFrame(nulls(events)).astype("Float64"),
+    "polars": lambda events: pl.DataFrame(nulls(events), schema=dict.fromkeys(NAMES, pl.Float64)),
+}
+
+
+@pytest.mark.parametrize("is_native", [True, False])
+@pytest.mark.parametrize("cls", CLASSES)
+def test_events_are_filled_as_by_the_slow_twin(cls, is_native):
+    events, labels = stream()
+    model, other, twin = cls(), cls(missing="zero"), SlowMissing()
+    was = native_events.is_on()
+    native_events.switch(is_native and was)
+    try:
+        for i, (x, y) in enumerate(zip(events, labels, strict=True)):
+            filled = twin.filled(x)
+            margin = model.decision_function_one(x)
+            assert margin == other.decision_function_one(filled)
+            model.learn_one(x, y)
+            twin.learn(x)
+            # Features that are new come in one order only if the other sees them, too.
+            other.learn_one(filled, y)
+            if i % 50 == 49:
+                model = pickled(model, cls)
+        assert model.missing_values == twin.counts() and "flag" not in model.missing_values
+    finally:
+        native_events.switch(was)
+
+
+def pickled(model, cls):
+    """Return a copy as a file holds it."""
+    from streamsvm.model_files.codec import from_file, to_file
+
+    content, arrays = to_file(model)
+    return from_file(content | {"class": cls.__name__}, {n: np.array(a) for n, a in arrays.items()})
+
+
+@pytest.mark.parametrize("container", sorted(FRAMES))
+@pytest.mark.parametrize("cls", CLASSES)
+def test_a_batch_is_its_events(cls, container):
+    events, labels = stream()
+    one, many = learnt(cls(), events, labels), cls()
+    for start in (0, 3, 70):
+        part = slice(start, {0: 3, 3: 70, 70: 150}[start])
+        many.learn_many(FRAMES[container](events[part]), labels[part])
+    assert many.feature_names == one.feature_names
+    assert many.missing_values == one.missing_values
+    for x in events[:20]:
+        assert many.decision_function_one(x) == one.decision_function_one(x)
+    found = one.decision_function_many(FRAMES[container](events[:20]))
+    assert found.tolist() == [one.decision_function_one(x) for x in events[:20]]
+
+
+def test_an_array_is_its_events():
+    events, labels = stream()
+    x = rows(events)
+    one, many = LASVMClassifier(), LASVMClassifier()
+    for row, y in zip(x.tolist(), labels, strict=True):
+        one.learn_one(dict(enumerate(row)), y)
+    before = x.copy()
+    many.learn_many(x[:60], labels[:60])
+    many.learn_many(x[60:].astype(np.float32), labels[60:])
+    np.testing.assert_array_equal(x, before)
+    assert many.decision_function_many(x).tolist() == one.decision_function_many(x).tolist()
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_refused_or_zero(cls):
+    labels = stream()[1]
+    whole = [{"a": 50.0 + i % 5, "b": -1.0 * (i % 3)} for i in range(40)]
+    model = learnt(cls(missing="reject"), whole, labels[:40])
+    for x in ({"a": 1.0}, {"a": 1.0, "b": None}, {"a": 1.0, "b": math.nan, "new": 1.0}):
+        for method in (lambda x=x: model.learn_one(x, True), lambda x=x: model.predict_one(x)):
+            with pytest.raises(FeatureError, match="'b' is missing, which most examples have"):
+                method()
+    assert model.feature_names == ["a", "b"] and model.n_examples == 40
+    zero = learnt(cls(missing="zero"), whole, labels[:40])
+    assert zero.decision_function_one({"a": 50.0}) == zero.decision_function_one(
+        {"a": 50.0, "b": 0.0}
+    )
+    taken = []
+    given = [*zip(whole, labels, strict=False), ({"a": 1.0, "b": None}, True)]
+    model = cls(missing="reject")
+    report = Run(MemorySource(given), model, bad_events=BadEvents(taken.append)).execute()
+    assert report.learnt == 40 and "missing" in taken[0]["reason"]
+    with pytest.raises(ParameterError, match="missing='median': use 'mean', 'zero' or 'reject'"):
+        cls(missing="median")
+
+
+def test_a_run_counts_them_and_late_labels_give_the_same():
+    events, labels = stream()
+    source = lambda: MemorySource(list(zip(events, labels, strict=True)))  # noqa: E731
+    report = Run(source(), LASVMClassifier()).execute()
+    one = learnt(LASVMClassifier(), events, labels)
+    assert report.missing == one.missing_values and report.bad == {}
+    at_once, late = LASVMClassifier(), LASVMClassifier()
+    Run(source(), at_once, late=LateLabels(delay=7)).execute()
+    batches = source().batches(13)
+    waiting = []
+    for batch in batches:
+        for event in batch.events():
+            waiting.append((event.x, event.y))
+            if len(waiting) > 7:
+                late.learn_one(*waiting.pop(0))
+    learnt(late, *zip(*waiting, strict=True))
+    assert late.missing_values == at_once.missing_values
+    assert late.decision_function_one(events[3]) == at_once.decision_function_one(events[3])
+
+
+def test_older_files_take_0(tmp_path):
+    events, labels = stream(60)
+    model = learnt(LASVMClassifier(), events, labels)
+    model.save(tmp_path / "m.svm")
+    again = streamsvm.load(tmp_path / "m.svm")
+    assert again.missing == "mean" and again.missing_values == model.missing_values
+    from streamsvm.model_files.codec import from_file, to_file
+
+    content, arrays = to_file(model)
+    del content["parameters"]["missing"]
+    arrays = {n: np.array(a) for n, a in arrays.items() if n != "missing"}
+    older = from_file(content | {"class": "LASVMClassifier"}, arrays)
+    assert older.missing == "zero"
+    assert older.predict_one({"a": 50.0}) == older.predict_one({"a": 50.0, "b": 0.0})
+
+
+def test_behind_a_scaler_they_are_still_missing():
+    scaler = StandardScaler()
+    for x, _ in zip(*stream(), strict=True):
+        scaler.learn_one(x)
+    assert scaler.statistics["a"][0] < 150
+    assert set(scaler.transform_one({"a": None, "b": 1.0, "flag": math.nan})) == {"b"}
