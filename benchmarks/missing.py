@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm import AdaptiveSVMClassifier, LASVMClassifier, StandardScaler, SVMSGDClassifier
+from streamsvm import AdaptiveSVMClassifier, LASVMClassifier, StandardScaler
 
 N, D, SHARES = 5000, 6, (0.1, 0.15, 0.2)
 
@@ -61,7 +61,6 @@ def main() -> None:
         "LASVM": LASVMClassifier,
         "adaptive": AdaptiveSVMClassifier,
         "scaler, LASVM": lambda **given: StandardScaler() | LASVMClassifier(**given),
-        "SGD": SVMSGDClassifier,
     }
     for name, make in makers.items():
         for share in SHARES:

@@ -20,6 +20,9 @@ def _content_of(learner: Any) -> codec.Content:
     arrays = learner._recent.as_arrays(len(learner._schema))
     contents = []
     for i, member in enumerate(learner._members):
+        if member._state is not None:
+            # It may have learnt nothing since the last feature came.
+            member._state_for(len(learner._schema))
         content, own = codec.to_file(member)
         kept = {name: value for name, value in content.items() if name not in _SHARED}
         contents.append(kept | {"class": type(member).__name__})
