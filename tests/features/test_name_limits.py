@@ -105,7 +105,7 @@ def test_memory_usage_counts_names(name):
         short.learn_one({f"{i:03}": 1.0}, i % 2)
         long.learn_one({f"{i:03}{'z' * 900}": 1.0}, i % 2)
     assert long.memory_usage - short.memory_usage >= 200 * 900
-    assert long.memory_parts["names"] == long._schema.nbytes
+    assert long.memory_parts["names"] == long._schema.memory_usage
     assert sum(long.memory_parts.values()) == long.memory_usage
 
 
