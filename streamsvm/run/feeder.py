@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from streamsvm.errors import BadEventError, FeatureError, StreamSVMError
 from streamsvm.features import frames
@@ -31,6 +30,7 @@ from streamsvm.run.parts import (
     learn_event,
     parts_of,
     refused_label,
+    rows_of,
     weight_fault,
     weights_of,
 )
@@ -146,12 +146,9 @@ class Feeder:
             numbers = [i for i, predicted in rows if predicted]
             return np.array(numbers, np.int64), [p for _, predicted in rows for p in predicted]
         matrix, kept = self._checked(batch)
-        if not len(kept):
-            return kept, []
-        matrix, kept = self._scaled(batch, matrix, kept)
-        if not len(kept):
-            return kept, []
-        return self._predicted(batch, matrix, kept)
+        if len(kept):
+            matrix, kept = self._scaled(batch, matrix, kept)
+        return self._predicted(batch, matrix, kept) if len(kept) else (kept, [])
 
     def _predicted(self, batch: Any, matrix: Any, kept: np.ndarray) -> tuple[np.ndarray, list[Any]]:
         """Predict checked rows; return the numbers of those that the learner takes, and labels."""
@@ -162,8 +159,8 @@ class Feeder:
             if len(kept) == 1:
                 self._refuse(batch, kept, error)
                 return kept[:0], []
-            rows = [take(matrix, np.array([i])) for i in range(len(kept))]
-            parts = [self._predicted(batch, x, kept[i : i + 1]) for i, x in enumerate(rows)]
+            rows = np.arange(len(kept))[:, None]
+            parts = [self._predicted(batch, take(matrix, i), kept[i]) for i in rows]
             return np.concatenate([n for n, _ in parts]), [y for _, ys in parts for y in ys]
         return kept, self.learner.labels_of(margins)
 
@@ -239,7 +236,7 @@ class Feeder:
         kept = np.flatnonzero(usable)
         if len(kept) < n:
             # Read anew: the names of features that only bad rows have must not reach the model.
-            matrix = self._matrix_of(_rows_of(batch.features, kept), len(kept))
+            matrix = self._matrix_of(rows_of(batch.features, kept), len(kept))
         return matrix, kept
 
     def _scaled(self, batch: Any, matrix: Any, kept: np.ndarray) -> tuple[Any, np.ndarray]:
@@ -325,8 +322,7 @@ class Feeder:
             if len(ys) == 1:
                 self._refuse(batch, kept, error)
                 return Pairs()
-            # A value is missing that must not be, or the kernel gave no finite value for some row:
-            # learn the rows one by one.
+            # The learner refuses some row: learn them one by one.
             pairs = Pairs()
             for i in range(len(ys)):
                 one = slice(i, i + 1)
@@ -391,20 +387,6 @@ class Feeder:
             else:
                 pairs.append((y, before))
         return Pairs.of(pairs)
-
-
-def _rows_of(features: pa.RecordBatch, kept: np.ndarray) -> pa.RecordBatch:
-    """Return some rows, without the columns that none of them has."""
-    rows = features.take(pa.array(kept))
-    if are_lists(rows.schema):
-        return rows
-    names = []
-    for field, column in zip(rows.schema, rows.columns, strict=True):
-        is_text = field.metadata and b"one_hot" in field.metadata
-        used = pc.any(pc.not_equal(column, 0.0)).as_py() if is_text else True
-        if column.null_count < len(column) and used:
-            names.append(field.name)
-    return rows.select(names)
 
 
 def _reason(error: Exception) -> str:

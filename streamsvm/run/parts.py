@@ -7,10 +7,13 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from river import compose
 
 from streamsvm._parameter_checks import LARGEST_FACTOR
 from streamsvm.errors import BadEventError, LabelError, ParameterError
+from streamsvm.features.sparse_frames import are_lists
 from streamsvm.labels.class_labels import is_too_long, plain, too_long, too_many_classes
 from streamsvm.labels.label_column import MISSING, LabelColumn
 from streamsvm.learners.bases.learner import Learner
@@ -287,3 +290,17 @@ def check_classes(n_rows: int, seen: Counter[Any], bad: BadEvents) -> None:
             f"the target has one value only ({only}) in {n_rows} rows: "
             f"a classifier needs two classes{refused}"
         )
+
+
+def rows_of(features: pa.RecordBatch, kept: np.ndarray) -> pa.RecordBatch:
+    """Return some rows, without the columns that none of them has."""
+    rows = features.take(pa.array(kept))
+    if are_lists(rows.schema):
+        return rows
+    names = []
+    for field, column in zip(rows.schema, rows.columns, strict=True):
+        is_text = field.metadata and b"one_hot" in field.metadata
+        used = pc.any(pc.not_equal(column, 0.0)).as_py() if is_text else True
+        if column.null_count < len(column) and used:
+            names.append(field.name)
+    return rows.select(names)
