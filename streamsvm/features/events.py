@@ -66,6 +66,8 @@ def present(event: dict[Name, Any]) -> dict[Name, Any]:
 
 
 def _is_missing(value: Any) -> bool:
+    if isinstance(value, np.complexfloating):
+        return False
     try:
         return value is None or math.isnan(value)
     except (TypeError, ValueError, OverflowError):
