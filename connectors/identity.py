@@ -14,6 +14,9 @@ from connectors.errors import SnapshotError
 
 _ENDS = 65_536
 
+_NEWER: dict[str, Any] = {"weight": None, "parse_numbers": []}
+"""Settings that older releases did not have, and what their sources did."""
+
 
 class FileIdentity(NamedTuple):
     """A file by its content; as a JSON list in snapshots."""
@@ -100,9 +103,10 @@ def check_settings(kept: Mapping[str, Any], own: Mapping[str, Any]) -> None:
 
     """
     for setting, value in own.items():
-        if kept.get(setting, value) != value:
+        then = kept.get(setting, _NEWER.get(setting, value))
+        if then != value:
             raise SnapshotError(
-                f"the snapshot was taken with {setting}={kept[setting]!r}, this source "
+                f"the snapshot was taken with {setting}={then!r}, this source "
                 f"has {setting}={value!r}: give it the same {setting}, or start anew"
             )
 

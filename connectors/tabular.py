@@ -120,7 +120,9 @@ class TabularSource(Closing, ABC):
         if missing := [column for column in keep if column not in schema.names]:
             raise MissingColumnError(missing[0], schema.names, name, "keep")
         self.keep = list(keep)
-        left_out = [*exclude, *(keep if columns is None else ())]
+        # A text is refused there; its letters would be names.
+        others = keep if columns is None and not isinstance(exclude, str) else ()
+        left_out = [*exclude, *others] if others else exclude
         self.features = feature_columns(schema, name, target, columns, timestamp, left_out, weight)
         self._used = {*self.features, *keep, target, timestamp, weight} - {None}
         self.kinds = {name: kind_of(schema.field(name).type) for name in self.features}

@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
@@ -15,13 +16,16 @@ from connectors.errors import NotReadableError
 from connectors.rejects import shown
 from connectors.text_files.text_tables import BLOCK, SAMPLE, Rows, TextSource, type_of, with_faults
 
+_log = logging.getLogger(__name__)
+
 
 class JSONLinesSource(TextSource):
     r"""Events from a file of JSON lines: an object a line.
 
     The first 10,000 lines decide the type of each field, as most of them have it; a line of which a
     field is of another type, or which is no object, is set aside. Fields that come later than those
-    lines are ignored. Compression and memory are those of `CSVSource`.
+    lines are ignored; `counts` says how many lines have some, and the first one is logged.
+    Compression and memory are those of `CSVSource`.
 
     Parameters
     ----------
@@ -64,10 +68,16 @@ class JSONLinesSource(TextSource):
                     values.setdefault(name, []).append(value)
         if not values:
             raise NotReadableError(f"`{self._path}` has no object among its first lines")
-        return {name: _type_of_values(of_name) for name, of_name in values.items()}
+        self._known = {name: _type_of_values(of_name) for name, of_name in values.items()}
+        return self._known
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Count for the report of a run: how many lines read have fields that are ignored."""
+        return {"new_fields": self._n_new} if self._n_new else {}
 
     def _rows(self) -> Iterator[Rows]:
-        n = 0
+        n = self._n_new = 0
         with self._open() as file:
             lines = io.BufferedReader(file)
             while block := lines.readlines(BLOCK):
@@ -78,17 +88,12 @@ class JSONLinesSource(TextSource):
     def _parsed(self, lines: list[bytes], first: int) -> Iterator[Rows]:
         """Yield lines as rows; if that fails, halves of them, so that only bad lines are faults."""
         rows = np.arange(first, first + len(lines), dtype=np.int64)
-        schema = pa.schema(list(self._read_types.items()))
-        text = b"".join(lines)
-        try:
-            table = pa_json.read_json(
-                pa.BufferReader(text),
-                pa_json.ReadOptions(use_threads=False, block_size=len(text) + 1),
-                pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
-            ).select(schema.names)
-            reason = "the line holds several objects"
-        except pa.ArrowException as error:
-            table, reason = None, str(error).removesuffix(" in row 0")
+        table, reason = self._table_of(lines, self._known | self._read_types, "error")
+        if table is None:
+            # There is a new field, or a fault, which may be in a field that is not used.
+            table, reason = self._table_of(lines, self._read_types, "ignore")
+            if table is not None and len(table) == len(lines):
+                self._count_new(lines, first)
         if table is not None and len(table) == len(lines):
             columns = [column.combine_chunks() for column in table.columns]
             faults = pa.nulls(len(lines), pa.string())
@@ -101,6 +106,32 @@ class JSONLinesSource(TextSource):
             middle = len(lines) // 2
             yield from self._parsed(lines[:middle], first)
             yield from self._parsed(lines[middle:], first + middle)
+
+    def _table_of(
+        self, lines: list[bytes], types: dict[str, pa.DataType], unexpected: str
+    ) -> tuple[pa.Table | None, str]:
+        """Return lines as a table of the columns in use; None, and why, if that cannot be."""
+        text, schema = b"".join(lines), pa.schema(list(types.items()))
+        try:
+            table = pa_json.read_json(
+                pa.BufferReader(text),
+                pa_json.ReadOptions(use_threads=False, block_size=len(text) + 1),
+                pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
+            )
+        except pa.ArrowException as error:
+            return None, str(error).removesuffix(" in row 0")
+        return table.select(list(self._read_types)), "the line holds several objects"
+
+    def _count_new(self, lines: list[bytes], first: int) -> None:
+        """Count the lines with fields that the first lines did not have; log the first one."""
+        for row, line in enumerate(lines, first):
+            new = json.loads(line).keys() - self._known.keys()
+            if new and not self._n_new:
+                _log.warning(
+                    "`%s`: row %d has the field `%s`, which the first %d rows did not have: such "
+                    "fields are ignored, and counted", self.name, row, min(new), SAMPLE,
+                )  # fmt: skip
+            self._n_new += bool(new)
 
 
 def _type_of_values(values: list[Any]) -> pa.DataType:

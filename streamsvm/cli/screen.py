@@ -238,6 +238,8 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
     if passed_over := report.source.get("passed_over", 0):
         meaning = "older than the checkpoint; if the topic was made anew, use another checkpoint"
         rows.append(("passed over", f"{passed_over:,} messages  ({meaning})"))
+    if new := report.source.get("new_fields", 0):
+        rows.append(("ignored fields", f"in {new:,} rows: not in the first 10,000 of the file"))
     if report.bad:
         reasons = ", ".join(f"{n:,} {reason}" for reason, n in report.bad.items())
         rows.append(("bad examples", reasons))

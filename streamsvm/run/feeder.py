@@ -19,13 +19,13 @@ from streamsvm.features import frames
 from streamsvm.features.events import fault_of
 from streamsvm.features.matrices import Matrix, SparseMatrix, are_usable, bad_value, take
 from streamsvm.features.sparse_frames import are_lists
-from streamsvm.labels.class_labels import is_too_long
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.container import steps_of
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.parts import (
     are_weights,
+    can_be_label,
     event_of,
     learn_event,
     parts_of,
@@ -266,7 +266,7 @@ class Feeder:
         assert self.learner is not None
         known, most = set(self.learner.classes), self.learner.most_classes
         for label, _ in labels.present():
-            if not is_too_long(label) and (most is None or len(known) < most):
+            if can_be_label(label, known, most):
                 known.add(label)
         usable = [label in known for label in labels.values]
         if all(usable) and labels.codes.min(initial=0) > MISSING:

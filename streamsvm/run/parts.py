@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -176,6 +177,11 @@ class RefusedEvent(NamedTuple):
     w: float
 
 
+def can_be_label(label: Any, known: Collection[Any], most: int | None) -> bool:
+    """Return whether a label is a known one, or may be one more of at most `most` classes."""
+    return not is_too_long(label) and (most is None or len(known) < most or label in known)
+
+
 def refused_label(learner: Learner, label: Any) -> tuple[str, str]:
     """Return of what kind a label of one class too many is, and why it is refused."""
     if is_too_long(label):
@@ -241,18 +247,19 @@ def learn_event(model: Any, event: Any, y: Any) -> None:
     Raises
     ------
     BadEventError
-        The weight cannot be used.
+        The weight or the label cannot be used; River's transformers have not learnt the event.
     ParameterError
         The classifier takes no weights.
 
     """
-    w = getattr(event, "w", 1.0)
+    w, last = getattr(event, "w", 1.0), steps_of(model)[-1]
+    if isinstance(last, Learner) and not can_be_label(y, last.classes, last.most_classes):
+        raise BadEventError(refused_label(last, y)[1])
     if w == 1.0:
         model.learn_one(event.x, y)
         return
     if (fault := weight_fault(event)) is not None:
         raise BadEventError(fault)
-    last = steps_of(model)[-1]
     if "w" not in inspect.signature(last.learn_one).parameters:
         raise ParameterError(
             f"{type(last).__name__} takes no weights (w of learn_one): leave weight= (--weight) "

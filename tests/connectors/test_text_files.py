@@ -70,3 +70,18 @@ def test_files_that_are_none_are_refused(tmp_path):
         path.write_text(content)
         with pytest.raises(NotReadableError):
             make(path, None)
+
+
+def test_fields_that_come_after_the_first_lines_are_counted(tmp_path, caplog):
+    path = tmp_path / "rows.jsonl"
+    rows = [{"a": i, "b": "x", "y": i % 2} for i in range(N)]
+    rows[10_700] |= {"b": 3}  # a fault in a field that is not used
+    rows[10_800:10_900] = [row | {"new": {"c": 1}, "other": i} for i, row in enumerate(rows[:100])]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    with JSONLinesSource(path, "y", columns=["a"]) as source:
+        assert sum(map(len, source.batches())) == N
+        assert source.counts == {"new_fields": 100}
+    assert [record.getMessage() for record in caplog.records] == [
+        "`rows.jsonl`: row 10800 has the field `new`, which the first 10000 rows did not have: "
+        "such fields are ignored, and counted"
+    ]

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 import pytest
-from river import linear_model
+from river import linear_model, preprocessing
 
 from connectors import ArrowSource, KafkaSource, MemorySource, Position
 from connectors.source import Reject
@@ -348,6 +348,13 @@ def test_any_river_classifier():
         bad_events=BadEvents("skip"),
     ).execute()
     assert report.accuracy > 0.9 and report.bad == {"missing label": 1}
+
+
+def test_transformers_of_river_learn_no_event_whose_label_is_refused():
+    events = [({"a": float(i % 5)}, "ab"[i % 2]) for i in range(40)] + [({"a": 1e6}, "c")]
+    model = preprocessing.StandardScaler() | LASVMClassifier(max_classes=2)
+    report = Run(MemorySource(events), model, bad_events=BadEvents("skip")).execute()
+    assert report.bad == {"bad event": 1} and model["StandardScaler"].counts["a"] == 40
 
 
 def test_nothing_to_learn():
