@@ -17,7 +17,7 @@ from streamsvm.run.report import RunReport
 _PLOTS = (
     ("accuracy", ("accuracy", "balanced_accuracy"), "progressive accuracy"),
     ("support_vectors", ("n_support_vectors",), "support vectors"),
-    ("delta", ("delta",), "delta (uncertainty of the bias)"),
+    ("delta", ("delta",), "delta"),
 )
 
 
@@ -66,7 +66,8 @@ def write(
     title = f"{result['target']} of {result['data']}"
     made = f"{datetime.now():%Y-%m-%d %H:%M}, streamsvm {result['version']}"
     with naming(page):
-        html_report.write(page, title, made, rows, result["advice"], plots)
+        confusion = [(y, p, n) for y, p, n in report.confusion]
+        html_report.write(page, title, made, rows, result["advice"], plots, confusion)
     files = [str(file) for file in [page, *written, *plots]]
     return files if plots else [*files, "no plots: pip install matplotlib"]
 

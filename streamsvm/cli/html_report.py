@@ -1,12 +1,34 @@
-"""A run's report as one HTML file: advice, figures and plots, without any other file."""
+"""A run's report as one HTML file: advice, figures, confusion matrix and plots with captions."""
 
 from __future__ import annotations
 
 import base64
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from string import Template
+
+_MOST_CLASSES = 20
+
+_CAPTIONS = {
+    "gap": "How much higher the model's objective is than that of an SVM trained on all these "
+    "examples at once, at most, as a mean over the examples. 0 is the optimum, and a model that "
+    "has learnt nothing has about 1. Where it is estimated from a sample, the band is its 95 % "
+    "interval; the last point uses a larger sample than the others.",
+    "objective": "What training lowers: a penalty for complex models plus the mean loss, estimated "
+    "on a sample of the stream. It rises where the stream becomes harder.",
+    "support_vectors": "The examples kept to predict with. Memory and the time of an event grow "
+    "with them; max_support_vectors bounds them.",
+    "accuracy": "Each example was predicted before it was learnt. If the recent accuracy falls "
+    "below that since the start, what is to be learnt changes: a window or the adaptive learner "
+    "follows it.",
+    "kappa": "The share of training steps that changed nothing. Near 1, the stream brings little "
+    "that is new, and a smaller K or reprocess would do.",
+    "delta": "How far the model is from the optimum of the examples that it keeps. At tau or below "
+    "there is nothing left to train; above it, --finish (or model.finish()) goes there.",
+}
+"""What each plot shows, and what to do."""
 
 _PAGE = Template(
     """<!doctype html>
@@ -19,7 +41,11 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto
 th { text-align: left; vertical-align: top; padding-right: 2rem; font-weight: 600 }
 td, th { border-bottom: 1px solid #ddd; padding-top: .3rem; padding-bottom: .3rem }
 table { border-collapse: collapse }
-img { max-width: 100%; margin-top: 1rem }
+figure { margin: 1.5rem 0 }
+img { max-width: 100% }
+td.n { text-align: right; padding-left: 1rem }
+.right { font-weight: 600 }
+.wide { overflow-x: auto }
 li { max-width: 45rem }
 @media (prefers-color-scheme: dark) {
   body { background: #1b1b1b; color: #ddd }
@@ -33,6 +59,7 @@ $advice
 <table>
 $rows
 </table>
+$confusion
 $plots
 </html>
 """
@@ -46,6 +73,7 @@ def write(
     rows: Iterable[tuple[str, str]],
     advice: Sequence[str],
     plots: Iterable[Path],
+    confusion: Sequence[tuple[str, str, int]],
 ) -> None:
     """Write the page.
 
@@ -63,20 +91,64 @@ def write(
         Sentences to show first.
     plots
         PNG files, which are embedded.
+    confusion
+        Label, predicted label and number of examples.
 
     """
     listed = "".join(f"<li>{escape(sentence)}</li>\n" for sentence in advice)
     cells = (f"<tr><th>{escape(n)}</th><td>{escape(value)}</td></tr>" for n, value in rows)
-    images = (
-        f'<img alt="{escape(plot.stem.replace("_", " "))}" src="data:image/png;base64,'
-        f'{base64.b64encode(plot.read_bytes()).decode()}">'
-        for plot in plots
-    )
     page = _PAGE.substitute(
         title=escape(title),
         made=escape(made),
         advice=f"<h2>Advice</h2>\n<ul>\n{listed}</ul>" if advice else "",
         rows="\n".join(cells),
-        plots="\n".join(images),
+        confusion=_confusion(confusion),
+        plots="\n".join(_figure(plot) for plot in plots),
     )
     path.write_text(page, encoding="utf-8")
+
+
+def _figure(plot: Path) -> str:
+    """Return a plot and what it shows."""
+    name, data = plot.stem, base64.b64encode(plot.read_bytes()).decode()
+    image = f'<img alt="{escape(name.replace("_", " "))}" src="data:image/png;base64,{data}">'
+    caption = _CAPTIONS.get(name, "")
+    return f"<figure>\n{image}\n<figcaption>{escape(caption)}</figcaption>\n</figure>"
+
+
+def _confusion(pairs: Sequence[tuple[str, str, int]]) -> str:
+    """Return the table of labels and predictions; of many classes, the most frequent errors."""
+    if not pairs:
+        return ""
+    totals: Counter[str] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
+    for label, predicted, n in pairs:
+        totals[label] += n
+        counts[label, predicted] += n
+    labels = list(dict.fromkeys(name for pair in counts for name in pair))
+    if len(labels) > _MOST_CLASSES:
+        errors = [(pair, n) for pair, n in counts.most_common() if pair[0] != pair[1]]
+        head = "<tr><th>label</th><th>predicted</th><th>examples</th></tr>"
+        rows = [
+            f'<tr><td>{escape(y)}</td><td>{escape(p)}</td><td class="n">{n:,}</td></tr>'
+            for (y, p), n in errors[:_MOST_CLASSES]
+        ]
+        recalls = (f"{y} {counts[y, y] / n:.1%}" for y, n in totals.items())
+        caption = f"The most frequent errors. Recall by class: {escape(', '.join(recalls))}."
+    else:
+        names = "".join(f"<th>{escape(p)}</th>" for p in labels)
+        head = f"<tr><th>label \\ predicted</th>{names}<th>recall</th></tr>"
+        rows = []
+        for y in totals:
+            cells = "".join(
+                f'<td class="n{" right" if p == y else ""}">{counts[y, p]:,}</td>' for p in labels
+            )
+            recall = f'<td class="n">{counts[y, y] / totals[y]:.1%}</td>'
+            rows.append(f"<tr><th>{escape(y)}</th>{cells}{recall}</tr>")
+        caption = (
+            "A row has the examples of a label, a column those predicted as one, each before it "
+            "was learnt. Recall is the share of a label's examples that were predicted right."
+        )
+    table = "\n".join([head, *rows])
+    title = "<h2>Confusion matrix and recall</h2>"
+    return f'{title}\n<p>{caption}</p>\n<div class="wide"><table>\n{table}\n</table></div>'

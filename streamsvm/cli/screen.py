@@ -29,6 +29,9 @@ _PLAIN_EVERY = 2.0
 _MENTIONED = 1.0
 """The report mentions compiling that took longer than this, in seconds."""
 
+_MOST_CLASSES = 8
+"""Of more classes, only the worst are named."""
+
 _USUAL_FUNCTIONS = {
     "larank": 90,
     "lasvm": 80,
@@ -57,7 +60,6 @@ def figures(now: Progress) -> str:
         f"{now.rows_per_second:,.0f} examples/s  accuracy {now.accuracy:.2%}  "
         f"balanced {now.balanced_accuracy:.2%}"
         + (f"  {now.n_support_vectors:,} SV" if now.n_support_vectors is not None else "")
-        + (f"  delta {now.delta:.3g}" if now.delta is not None else "")
         + (f"  gap {now.gap:.3g}" if now.gap is not None else "")
         + (f"  certificate {now.certificate:.3g}" if now.certificate is not None else "")
         + (f"  {now.n_bad:,} bad" if now.n_bad else "")
@@ -171,8 +173,8 @@ class Screen:
         """
         text = figures(now)
         if now.phase == "finishing":
-            delta = "" if now.delta is None else f"  delta {now.delta:.3g}"
-            text = f"finishing: {now.n_support_vectors:,} SV{delta}"
+            left = "" if now.delta is None else f"  {now.delta:.3g} from the optimum"
+            text = f"finishing: {now.n_support_vectors:,} SV{left}"
         if self._is_live:
             self._figures = text
             self._bar.update(self._task, completed=now.rows)
@@ -196,12 +198,9 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
         Name and value of each figure.
 
     """
-    classes = ", ".join(
-        f"{label} ({n:,}{_right(report.recall.get(label))})" for label, n in report.labels.items()
-    )
     rows = [
         ("examples", _examples(report)),
-        ("classes", classes),
+        ("classes", _classes(report)),
         (
             "progressive accuracy",
             f"{report.accuracy:.2%}  (each example predicted before it was learnt)",
@@ -214,17 +213,14 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
         rows.append(("drifts", report.drifts))
     if report.n_support_vectors is not None:
         rows.append(("support vectors", f"{report.n_support_vectors:,}"))
-    if report.dual is not None:
-        rows.append(("dual objective", f"{report.dual:.6g}"))
     rows.append(("memory", _memory(report)))
     if cached := _cached(report.counters):
-        rows.append(("cached kernel rows", cached))
-    if report.delta is not None:
-        meaning = "uncertainty of the bias; at most tau = optimal"
-        rows.append(("delta", f"{report.delta:.4g}  ({meaning})"))
+        rows.append(("kernel cache", cached))
     rows += _gap_rows(report.monitor)
+    if report.delta is not None and report.tau is not None:
+        rows.append(("optimum", _optimum(report.delta, report.tau)))
     if report.finished:
-        rows.append(("finishing", f"{report.finish_seconds:.2f} s"))
+        rows.append(("finishing", f"{report.finish_seconds:.2f} s, without compiling"))
     if report.late:
         counts = ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in report.late.items())
         rows.append(("late labels", counts))
@@ -266,8 +262,23 @@ def report_table(rows: Iterable[tuple[str, str]]) -> Table:
     return table
 
 
-def _right(share: float | None) -> str:
-    return "" if share is None else f", {share:.1%} right"
+def _classes(report: RunReport) -> str:
+    """Return the number of examples of each class, and the share predicted right."""
+    counts, recall = report.labels, report.recall
+    said = {y: f", {recall[y]:.1%} right" if y in recall else "" for y in counts}
+    if len(counts) <= _MOST_CLASSES:
+        return ", ".join(f"{y} ({n:,}{said[y]})" for y, n in counts.items())
+    worst = sorted(recall, key=lambda y: recall[y])[:3]
+    listed = ", ".join(f"{y} ({counts[y]:,}{said[y]})" for y in worst)
+    return f"{len(counts)} of {min(counts.values()):,} to {max(counts.values()):,}; worst: {listed}"
+
+
+def _optimum(delta: float, tau: float) -> str:
+    """Say whether the model is at the optimum of the examples kept, and what to do if not."""
+    if delta <= tau:
+        return f"reached on the examples kept  (delta {delta:.3g}, at most tau, {tau:g})"
+    hint = "--finish, or model.finish(), goes there"
+    return f"not reached on the examples kept: {hint}  (delta {delta:.3g}, tau {tau:g})"
 
 
 def _examples(report: RunReport) -> str:
@@ -312,49 +323,46 @@ def _clipped(counts: dict[str, int]) -> str:
 
 
 def _cached(counters: dict[str, int]) -> str | None:
-    """Return the hits and misses of the cache of kernel rows; None: the learner has no cache."""
+    """Say how many kernel rows were in the cache (if too few, the advice says what to do)."""
     hit, longer, missed = (
         counters.get(f"cached_rows_{how}", 0) for how in ("hit", "extended", "missed")
     )
     total = hit + longer + missed
     if not total:
         return None
-    found = (
-        f"{hit / total:.1%} found, {longer / total:.1%} made longer, {missed / total:.1%} missed"
-    )
-    return f"{total:,} asked for: {found}"
+    return f"{1 - missed / total:.1%} of the kernel rows that were needed were there"
 
 
 def _gap_rows(monitor: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the rows for objective, gap and certificate, if a monitor measured."""
+    """Return the rows for objective, gap, its mean and certificate, if a monitor measured."""
     rows = []
     if monitor.get("objective") is not None:
-        meaning = "regularisation plus mean loss, on a sample of the stream"
+        meaning = "penalty plus mean loss, on a sample of the stream: what training lowers"
         low, high = monitor.get("objective_low"), monitor.get("objective_high")
         interval = "" if low is None else f", between {low:.4g} and {high:.4g}"
         rows.append(("objective", f"{monitor['objective']:.4g}{interval}  ({meaning})"))
+    covers = monitor.get("covers", "stream")
+    about = ABOUT[covers]
+    if monitor.get("certificate") is not None:
+        about = monitor["certificate_reason"].removeprefix("of ")
     if monitor.get("gap") is not None:
         gap, low, high = monitor["gap"], monitor["gap_low"], monitor["gap_high"]
-        interval = "" if low == high else f", between {low:.4g} and {high:.4g}"
-        rows.append(("duality gap", f"{gap:.4g}{interval}  ({ABOUT[monitor['covers']]})"))
-        if monitor["averaged_gap"] is not None:
-            rows.append(("mean gap", f"{monitor['averaged_gap']:.4g}  (since the start)"))
+        interval = "" if low == high else f", between {low:.4g} and {high:.4g} (95 %)"
+        rows.append(("duality gap", f"{gap:.4g}{interval}: {_MEANING.format(about)}"))
     elif monitor.get("kept_gap") is not None:
-        meaning = (
-            "excess over the optimum of the vectors kept; of the stream: the objective, at most"
+        known = f"of {about} alone; of all examples it is {_NOT_KNOWN[covers]}"
+        rows.append(("duality gap", f"{monitor['kept_gap']:.4g} {known}"))
+    if monitor.get("certificate") is not None:
+        chance = f"with {monitor['confidence']:.0%} probability"
+        rows.append(("mean gap", f"{monitor['averaged_gap']:.4g} since the start, estimated"))
+        rows.append(
+            ("certificate", f"{monitor['certificate']:.4g}: the mean gap is below, {chance}")
         )
-        rows.append(("duality gap", f"{monitor['kept_gap']:.4g}  ({meaning})"))
-    if rows:
-        rows.append(("certificate", _certificate(monitor)))
     return rows
 
 
-def _certificate(monitor: dict[str, Any]) -> str:
-    """Return the bound on the mean gap and what it is about, or why there is none."""
-    value, reason = monitor["certificate"], monitor["certificate_reason"]
-    if value is None:
-        return str(reason)
-    chance, seen = f"{monitor['confidence']:.0%}", f"{monitor['seen_gap']:.4g}"
-    if monitor["covers"] == "kept":
-        return f"{value:.4g}  (upper bound of the mean gap, with {chance} probability: {reason})"
-    return f"{value:.4g}  (upper bound, with {chance}, of another mean gap: {reason}; about {seen})"
+_MEANING = "an SVM trained on {} at once has an objective that is lower by at most this"
+_NOT_KNOWN = {
+    "merged": "at most the objective",
+    "problems": "not known, as those left out are not counted",
+}

@@ -121,10 +121,12 @@ def measured(
     """
     if not learner.n_examples:
         return dict.fromkeys(GAPS)
-    kept = learner.kept_gap()
-    left_out = NONE_DISCARDED
+    parts = []
     if sample is not None:
-        left_out = _left_out(learner, sample, kept.shift, n_sampled, n_before, draws, n_of_reserve)
+        parts = _left_out(learner, sample, n_sampled, n_before, draws, n_of_reserve)
+    of_kept = learner.kept_gap()
+    kept = learner.gap_beside(*_weighted(parts)) if parts else of_kept
+    left_out = _summed(learner, kept.shift, parts)
     box = kept.box + left_out.box
     if not box > 0.0:
         return dict.fromkeys(GAPS)
@@ -136,24 +138,31 @@ def measured(
         kept.total + left_out.high,
     )
     gaps = {name: total / box for name, total in zip(GAPS, totals, strict=False)}
-    return gaps | {"kept_gap": kept.total / kept.box if kept.box > 0.0 else None}
+    return gaps | {"kept_gap": of_kept.total / kept.box if kept.box > 0.0 else None}
+
+
+class _Drawn(NamedTuple):
+    """Examples left out that were drawn, and how many they stand for."""
+
+    signs: np.ndarray
+    margins: np.ndarray
+    boxes: np.ndarray
+    n: int
 
 
 def _left_out(
     learner: Any,
     sample: PassedBy,
-    shift: float,
     n_sampled: int,
     n_before: int,
     draws: random.Random | None,
     n_of_reserve: int,
-) -> Discarded:
-    """Estimate the losses of the examples that the problem is about and the model does not keep."""
+) -> list[_Drawn]:
+    """Draw from the examples that the problem is about and the model does not keep."""
     window = learner.window
     n_about = learner.n_examples - n_before
     if window is not None:
         n_about = min(window, n_about)
-    if window is not None:
         sample.forget_old()
     kept, d = np.sort(learner.kept_numbers()), len(learner.feature_names)
     n_out = max(0, n_about - len(kept))
@@ -167,28 +176,46 @@ def _left_out(
         # would not cover.
         uncertain, before = _doubt(n_others, len(others[1])), _doubt(n_out, len(drawn[1]))
         if len(numbers) and uncertain <= _MORE_DOUBT * before:
-            losses, boxes = _losses_of(learner, shift, of_reserve)
-            if len(others[1]):
-                of_others = _sum_of(*_losses_of(learner, shift, others), n_others)
-            else:
-                # Each is assumed to lose at most as much as the worst of the reserve.
-                most, box = max(losses.max(), boxes.mean()), boxes.mean()
-                of_others = Discarded(0.0, 0.0, n_others * most, n_others * box)
-            parts = _sum_of(losses, boxes, len(numbers)), of_others
-            return Discarded(*(float(sum(values)) for values in zip(*parts, strict=True)))
-    return _sum_of(*_losses_of(learner, shift, drawn), n_out) if len(drawn[1]) else NONE_DISCARDED
+            parts = _drawn(learner, of_reserve, len(numbers)), _drawn(learner, others, n_others)
+            return [part for part in parts if part.n]
+    return [_drawn(learner, drawn, n_out)] if len(drawn[1]) and n_out else []
+
+
+def _drawn(learner: Any, examples: Any, n: int) -> _Drawn:
+    x, signs, weights = examples
+    return _Drawn(signs, learner.margins_of(x), learner.boxes_now(signs, weights), n)
+
+
+def _weighted(parts: list[_Drawn]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return signs, margins and C_i of all examples drawn, times how many each stands for."""
+    boxes = [part.boxes * (part.n / max(1, len(part.boxes))) for part in parts]
+    signs, margins = ([getattr(part, name) for part in parts] for name in ("signs", "margins"))
+    return np.concatenate(signs), np.concatenate(margins), np.concatenate(boxes)
+
+
+def _summed(learner: Any, shift: float, parts: list[_Drawn]) -> Discarded:
+    """Return the summed losses of the examples that parts stand for."""
+    sums: list[Discarded] = []
+    most = box = 0.0
+    for part in parts:
+        losses = part.boxes * learner.losses_of(part.signs, part.margins + shift)
+        if len(losses):
+            sums.append(_sum_of(losses, part.boxes, part.n))
+            box = float(part.boxes.mean())
+            most = max(float(losses.max()), box)
+        else:
+            # Each is assumed to lose at most as much as the worst of those before: the reserve.
+            sums.append(Discarded(0.0, 0.0, part.n * most, part.n * box))
+    return (
+        Discarded(*(float(sum(values)) for values in zip(*sums, strict=True)))
+        if sums
+        else NONE_DISCARDED
+    )
 
 
 def _doubt(n: int, m: int) -> float:
     """Return the upper bound of `discarded` for n examples, if m have no loss, and C is 1."""
     return n * min(1.0, (1.0 + _t_quantile(m)) / (m + 1)) if m else float(n)
-
-
-def _losses_of(learner: Any, shift: float, examples: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return C_i max(0, 1 - y_i f(x_i)), and C_i, of examples: rows, signs and weights."""
-    x, signs, weights = examples
-    boxes = learner.boxes_now(signs, weights)
-    return boxes * learner.losses_of(signs, learner.margins_of(x) + shift), boxes
 
 
 def _sum_of(losses: np.ndarray, boxes: np.ndarray, n: int) -> Discarded:

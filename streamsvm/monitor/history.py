@@ -65,6 +65,21 @@ class History:
                 self._records.append(dict(record))
         self._offered += 1
 
+    def conclude(self, record: Mapping[str, Any], name: str) -> None:
+        """Add the last record of a run, even if others are skipped.
+
+        Parameters
+        ----------
+        record
+            Values by name.
+        name
+            If the last record has the same value of this name, it is replaced.
+
+        """
+        if self._records and self._records[-1].get(name) == record[name]:
+            self._records.pop()
+        self._records.append(dict(record))
+
     def state(self) -> list[Any]:
         """Return the records and counters as JSON values, for `resume`.
 

@@ -1,4 +1,4 @@
-"""Mean gaps of a stream: bounded from the looks of a learner, and measured now and then."""
+"""Mean gaps of a stream, estimated and bounded from the looks of a learner."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from streamsvm.monitor.certificate import Looks
 
-SEEN = ("seen_gap", "certificate", "seen_gap_recent", "certificate_recent")
+SEEN = ("seen_gap", "kept_certificate", "seen_gap_recent", "kept_certificate_recent")
 
 
 class SeenGap:
@@ -84,42 +84,3 @@ class SeenGap:
         """Restore the marks from the return value of `state`."""
         start, older, newer, self.n_marks, self.marked_at = state
         self.start, self.marks = Looks(*start), [Looks(*older), Looks(*newer)]
-
-
-class MeanGap:
-    """The mean of the measured gap over a stream, from measurements at times of its own.
-
-    After n examples the next measurement is due n / 4 examples later, and between two of them the
-    gap is taken to be linear: so the mean does not depend on how often a monitor makes records.
-
-    Attributes
-    ----------
-    due
-        The number of examples at which the next measurement is due.
-
-    """
-
-    def __init__(self) -> None:
-        self.due = 1
-        self._at, self._last, self._sum = 0, 0.0, 0.0
-
-    def add(self, n: int, gap: float) -> None:
-        """Take a measurement of the gap after n examples."""
-        self._sum += (n - self._at) * (0.5 * (gap + self._last) if self._at else gap)
-        self._at, self._last = n, gap
-        self.due = n + max(1, n // 4)
-        # A learner may choose another gamma at a power of two: a moment like no other.
-        self.due += self.due > n + 1 and self.due & (self.due - 1) == 0
-
-    def value(self, n: int) -> float | None:
-        """Return the mean over n examples; None before the first measurement."""
-        return (self._sum + (n - self._at) * self._last) / n if self._at else None
-
-    def state(self) -> list[float]:
-        """Return the sums as JSON values."""
-        return [self.due, self._at, self._last, self._sum]
-
-    def resume(self, state: list[float]) -> None:
-        """Restore the sums from the return value of `state`."""
-        self.due, self._at = int(state[0]), int(state[1])
-        self._last, self._sum = state[2], state[3]

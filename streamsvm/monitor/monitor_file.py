@@ -102,7 +102,6 @@ def to_file(monitor: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "parameters": _parameters(monitor),
         "sums": {name: getattr(monitor, name) for name in _SUMS},
         "seen": monitor._seen.state(),
-        "mean": monitor._mean.state(),
         "last": monitor._last,
         "history": monitor.history.state(),
         "rates": [rates.n_examples, rates.seconds],
@@ -119,7 +118,7 @@ def to_file(monitor: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 def _parameters(monitor: Any) -> dict[str, Any]:
     return {
         "every": monitor.every,
-        "sample": monitor.sample,
+        "sampled": monitor._passed_by.size,
         "most": monitor.history.most,
         "confidence": monitor.confidence,
         "horizon": monitor.horizon,
@@ -159,10 +158,9 @@ def fill(monitor: Any, content: dict[str, Any], arrays: dict[str, np.ndarray]) -
     rates._latencies = left.take("latencies", latencies, {})
     for name in _SUMS:
         setattr(monitor, name, content["sums"].get(name, getattr(monitor, name)))
-    # Files of older releases have neither; their averages start anew.
+    # Files of older releases lack it; its averages start anew.
     if "seen" in content:
         monitor._seen.resume(content["seen"])
-        monitor._mean.resume(content["mean"])
     monitor._last = content["last"]
     monitor.history.resume(content["history"])
     rates.n_examples, rates.seconds = content["rates"]

@@ -13,8 +13,8 @@ _PLOTS = {
         "number",
         {
             "n_support_vectors": "all",
-            "n_bounded": "at the bound C: margin errors",
-            "n_free": "between the bounds",
+            "n_bounded": "coefficients at C: margin errors",
+            "n_free": "coefficients between 0 and C",
         },
     ),
     "accuracy": (
@@ -34,6 +34,7 @@ _PLOTS = {
 _OPTIMUM = {
     "kept": "the optimum",
     "merged": "the optimum of the vectors kept",
+    "problems": "the optimum of the examples kept",
     "stream": "the batch optimum",
     "since": "the optimum since it is watched",
     "window": "the optimum of the window",
@@ -123,12 +124,12 @@ def _set_log(axes: Any) -> None:
 
 
 def _gap(monitor: Any, folder: Path) -> Path:
-    """Plot the gap, its mean and the certificate over the examples, on log axes."""
+    """Plot the gap, with its mean and certificate if it has them, on log axes."""
     covers = monitor.covers
     figure, axes = _axes(f"How far the model is from {_OPTIMUM[covers]}", "normalised duality gap")
     t, low = _series(monitor, "gap_low")
     high = monitor.history.column("gap_high")
-    now = "kept_gap" if covers == "merged" else "gap"
+    now = "kept_gap" if covers in ("merged", "problems") else "gap"
     axes.plot(
         *_series(monitor, now), color="tab:blue", alpha=0.5, linewidth=1, label="gap, measured"
     )
@@ -136,21 +137,10 @@ def _gap(monitor: Any, folder: Path) -> Path:
         band = {"color": "tab:blue", "alpha": 0.15, "linewidth": 0}
         axes.fill_between(t, low, high, label="its 95 % interval, from a sample", **band)
     if _has_values(monitor, "averaged_gap"):
-        # Where the gap is of the kept examples alone, it is the seen gap.
-        name = "seen gap: its mean so far, estimated" if covers == "kept" else "its mean so far"
-        mean = {"color": "tab:blue", "label": name}
+        mean = {"color": "tab:blue", "label": "its mean so far, estimated: the seen gap"}
         axes.plot(*_series(monitor, "averaged_gap"), **mean)
     if _has_values(monitor, "certificate"):
-        bounded = "the mean"
-        if covers != "kept":
-            bounded = "the dashed mean"
-            seen = {
-                "color": "tab:orange",
-                "linestyle": "--",
-                "label": "seen gap: mean, of kept examples alone",
-            }
-            axes.plot(*_series(monitor, "seen_gap"), **seen)
-        bound = f"certificate: {bounded} is below, with {monitor.confidence:.0%}"
+        bound = f"certificate: the mean is below, with {monitor.confidence:.0%} probability"
         axes.plot(*_series(monitor, "certificate"), color="tab:red", label=bound)
     _set_log(axes)
     axes.legend(fontsize="small")

@@ -12,6 +12,11 @@ from typing import Any
 
 from streamsvm.monitor.rates import Scores
 
+_ONLY_KEPT = (
+    "no certificate of all examples: {} leaves some out; monitor.get() has kept_certificate, of "
+    "the examples kept at each moment"
+)
+
 
 class Presentation(ABC):
     """Base of `TrackingMonitor`: tables, plots and metrics of its records."""
@@ -124,7 +129,10 @@ class Presentation(ABC):
     @property
     def certificate_reason(self) -> str:
         """What the certificate is about, or why there is no certificate."""
-        reason: str = self.learner.certificate.reason
+        found = self.learner.certificate
+        reason: str = found.reason
+        if found.value is not None and self.covers != "kept":
+            return _ONLY_KEPT.format(type(self.learner).__name__)
         if self._n_before:
             reason += f", since the monitor was attached, after {self._n_before:,} examples"
         return reason

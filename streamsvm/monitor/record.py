@@ -34,28 +34,40 @@ def record_of(monitor: Any, n_sampled: int) -> dict[str, Any]:
     """
     learner, sample = monitor.learner, monitor._passed_by
     record: dict[str, Any] = {"n_examples": monitor._n}
+    if hasattr(learner, "n_support_vectors"):
+        record["n_support_vectors"] = learner.n_support_vectors
     if learner.has_dual:
         record |= counts_of(learner)
         # Drawn by the number of examples, not by what was recorded before.
         draws = random.Random(monitor._n)
         # Only on demand: each record of the history would cost as much as learning.
-        n_of_reserve = gap.MOST_OF_RESERVE if n_sampled > monitor.sample else 0
+        n_of_reserve = gap.MOST_OF_RESERVE if n_sampled > monitor.sample else monitor.sample
         record |= gap.measured(
             learner, monitor.sampled(), n_sampled, monitor._n_before, draws, n_of_reserve
         )
-        record["averaged_gap"] = monitor._mean.value(monitor._n)  # if it is measured now and then
-        if learner.covers == "merged":
-            # Merged vectors are no examples: of the stream's gap nothing is known.
+        if learner.covers in ("merged", "problems"):
+            # Merged vectors are no examples, and examples that a problem left out are not counted:
+            # of the stream's gap nothing is known.
             record |= dict.fromkeys(gap.OF_STREAM)
+        if learner.covers == "merged":
             record |= gap.stream_objective(learner, sample, n_sampled, draws)
     else:
         record["objective"] = gap.sampled_objective(learner, sample)
-    looks = looks_of(learner)
-    record |= monitor._seen.values(looks)
-    if learner.has_dual and learner.covers == "kept":
-        record["averaged_gap"] = record["seen_gap"]
+    seen = monitor._seen.values(looks_of(learner))
+    # Only here it is about the examples that the gap is about.
+    certifies = learner.has_dual and learner.covers == "kept"
+    for name, of in _OF_ALL.items():
+        record[name] = seen[of] if certifies else None
+    record |= seen
     papers = getattr(learner, "papers_certificate", None)
     record["certificate_papers"] = None if papers is None or monitor._n_before else papers.value
     record["kappa"] = learner.kappa
     record["delta"] = getattr(learner, "delta", None)
     return record | monitor._scores.get() | monitor._rates.get() | work_of(learner)
+
+
+_OF_ALL = {
+    "averaged_gap": "seen_gap",
+    "certificate": "kept_certificate",
+    "certificate_recent": "kept_certificate_recent",
+}

@@ -15,26 +15,28 @@ from rich.table import Table
 MEANINGS = {
     "n_examples": "examples learnt",
     "n_support_vectors": "examples with a coefficient",
-    "n_free": "of them between the bounds 0 and C",
-    "n_bounded": "of them at C: margin errors",
-    "dual": "dual objective now",
+    "n_free": "coefficients between the bounds 0 and C",
+    "n_bounded": "coefficients at C: margin errors",
+    "dual": "what training raises: the objective less the gap, on the examples kept",
     "objective": "regularisation plus mean loss, on a sample of the stream: what is minimised",
     "objective_low": "objective, lower end of the sample's 95 % interval",
     "objective_high": "objective, upper end",
-    "seen_gap": "mean of kept_gap so far, estimated from examples looked at after the steps",
-    "certificate": "upper bound of the mean of kept_gap, at all moments",
-    "seen_gap_recent": "the same estimate as seen_gap, of late",
+    "averaged_gap": "mean of the gap so far, estimated: the seen gap",
+    "certificate": "upper bound of the mean of the gap, at all moments",
     "certificate_recent": "the same bound as certificate, of late",
+    "seen_gap": "mean of kept_gap so far, estimated from examples looked at after the steps",
+    "kept_certificate": "upper bound of the mean of kept_gap, at all moments",
+    "seen_gap_recent": "the same estimate as seen_gap, of late",
+    "kept_certificate_recent": "the same bound as kept_certificate, of late",
     "certificate_papers": "bound of the mean of kept_gap in the papers' form, in expectation",
-    "averaged_gap": "mean of the gap so far",
-    "gap": "measured normalised gap now: excess over the optimum, at most",
+    "gap": "measured normalised gap now: the objective is at most so much above the optimum",
     "gap_kept": "part of the examples kept, exact",
     "gap_discarded": "part of the examples left out, estimated from a sample",
     "kept_gap": "gap of the problem of the examples kept alone, exact",
     "gap_low": "gap, lower end of the sample's 95 % interval",
     "gap_high": "gap, upper end",
-    "kappa": "share of steps that changed nothing",
-    "delta": "uncertainty of the bias",
+    "kappa": "share of steps that changed nothing; near 1: little is new",
+    "delta": "at most tau: optimal on the examples kept; finish() gets there",
     "accuracy": "progressive: predicted before learnt",
     "accuracy_recent": "the same, of the last 1,000 examples",
     "balanced_accuracy": "the mean over the labels, since the start",
@@ -48,14 +50,21 @@ MEANINGS = {
 
 
 ABOUT = {
-    "kept": "excess over the optimum of the examples kept, at most",
-    "merged": "excess over the optimum of the vectors kept, at most",
-    "stream": "excess over the batch optimum, at most",
-    "since": "excess over the optimum of the examples since the monitor was attached, and those "
-    "kept from before, at most",
-    "window": "excess over the optimum of the window, at most",
+    "kept": "the examples kept",
+    "merged": "the vectors kept",
+    "problems": "the examples kept, summed over its problems of two classes",
+    "stream": "all examples so far",
+    "since": "the examples since the monitor was attached, and those kept from before",
+    "window": "the window",
 }
 """What the gap is about, by `TrackingMonitor.covers`."""
+
+
+NOT_OF_ALL = {
+    "merged": "not known of all examples, as vectors were merged; at most the objective",
+    "problems": "not known of all examples, as each problem of two classes leaves some out",
+}
+"""Why there is no gap of all examples, by `TrackingMonitor.covers`."""
 
 
 def shown(value: Any) -> str:
@@ -117,9 +126,9 @@ def panel(monitor: Any, values: Mapping[str, Any]) -> Table:
             meaning = _no_papers(monitor)
         if name == "gap":
             meaning = (
-                f"measured normalised gap now: {ABOUT[monitor.covers]}"
+                f"measured normalised gap now, of {ABOUT[monitor.covers]}"
                 if value is not None
-                else ("not known of the stream, as vectors were merged; the objective, at most")
+                else NOT_OF_ALL.get(monitor.covers, "not measured yet")
             )
         table.add_row(name, shown(value), escape(meaning))
     return table

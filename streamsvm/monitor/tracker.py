@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +10,8 @@ import numpy as np
 
 from streamsvm._parameter_checks import check_number
 from streamsvm.errors import ParameterError
-from streamsvm.monitor import gap
 from streamsvm.monitor.history import History
-from streamsvm.monitor.mean_gap import MeanGap, SeenGap
+from streamsvm.monitor.mean_gap import SeenGap
 from streamsvm.monitor.presentation import Presentation
 from streamsvm.monitor.rates import Rates, Scores
 from streamsvm.monitor.record import looks_of, record_of
@@ -52,7 +50,7 @@ class TrackingMonitor(Presentation):
         learnt.
     sample
         How many examples that the model left out are used in each measurement of the gap, at least
-        1; 12 by default. Their kernel values are the monitor's main cost.
+        1; 50 by default. Their kernel values are the monitor's main cost.
     most
         The largest number of records in the history, at least 2; 2000 by default. When there are
         more, every second one is dropped, and the report says so.
@@ -95,7 +93,7 @@ class TrackingMonitor(Presentation):
         model: Any,
         every: int = 1000,
         metrics: Any = None,
-        sample: int = 12,
+        sample: int = 50,
         most: int = 2000,
         seed: int = 0,
         confidence: float = 0.95,
@@ -118,19 +116,12 @@ class TrackingMonitor(Presentation):
         self._has_dual = self.learner.has_dual
         size = max(_SAMPLE_FOR_GAP if self._has_dual else _SAMPLE_FOR_OBJECTIVE, sample)
         self._passed_by = PassedBy(size, getattr(self.learner, "window", None), seed)
-        # Whether the gap is also about examples that the model does not keep.
-        covers = self.learner.covers if self._has_dual else "stream"
-        self._leaves_out = covers in ("stream", "window")
-        if covers == "kept":
+        if self._has_dual and self.learner.covers == "kept":
             self._passed_by.next = NEVER
         self._n = 0
         self._n_before = self.learner.n_examples
         self.confidence, self.horizon = confidence, horizon
         self._seen = SeenGap(looks_of(self.learner), horizon, confidence)
-        self._mean = MeanGap()
-        if not self._has_dual or covers in ("kept", "merged"):
-            # There is no gap, or the looks estimate its mean from every example.
-            self._mean.due = NEVER
         self._due = every
         self._wake = 0
         # Flat lists: thousands of small tuples would trigger the garbage collector.
@@ -253,14 +244,6 @@ class TrackingMonitor(Presentation):
             self._probabilities += map(self.learner.probabilities_of, margins.tolist())
         self._passed_by.seen = self._n - n_new
         self._passed_by.offer(x, signs, weights, numbers)
-        if self._n >= self._mean.due:
-            # Drawn by the number of examples, not by what was recorded before.
-            draws = random.Random(self._n)
-            now = gap.measured(
-                self.learner, self.sampled(), 2 * self.sample, self._n_before, draws
-            )["gap"]
-            if now is not None:
-                self._mean.add(self._n, now)
         if self._n >= self._seen.due:
             self._seen.advance(looks_of(self.learner), self._n)
         if self._n >= self._due:
@@ -269,8 +252,9 @@ class TrackingMonitor(Presentation):
         elif len(self._labels) >= _BUFFER_LENGTH:
             self._score()
         # `note` refuses from this example on; always, if a metric uses probabilities.
-        due = min(self._due, self._mean.due, self._seen.due)
-        self._wake = min(due, self._passed_by.next + 1, self._n + _BUFFER_LENGTH)
+        self._wake = min(
+            self._due, self._seen.due, self._passed_by.next + 1, self._n + _BUFFER_LENGTH
+        )
         if self._scores.wants_probabilities:
             self._wake = 0
 
@@ -343,10 +327,11 @@ class TrackingMonitor(Presentation):
         -------
         dict[str, Any]
             n_examples, n_support_vectors, n_free, n_bounded, dual, gap, gap_kept, gap_discarded,
-            gap_low, gap_high, kept_gap, averaged_gap (linear learners by stochastic gradients have
-            objective in the place of the last eleven; learners whose vectors are merged have both,
-            and objective_low and objective_high),
-            seen_gap, certificate, seen_gap_recent, certificate_recent, certificate_papers, kappa,
+            gap_low, gap_high, kept_gap (learners without a dual have objective in the place of the
+            last nine; learners whose vectors are merged have both, and objective_low and
+            objective_high), averaged_gap, certificate and certificate_recent (only if they are
+            about the examples that gap is about), seen_gap, kept_certificate, seen_gap_recent,
+            kept_certificate_recent, certificate_papers, kappa,
             delta, accuracy, accuracy_recent, balanced_accuracy, one key a metric,
             examples_per_second, latency_p50 and latency_p99 (seconds an example), kernel_values,
             cache_hits (a share), memory_bytes. None: there is no such value.
@@ -355,6 +340,19 @@ class TrackingMonitor(Presentation):
         if not (self._is_thorough and self._is_current()):
             self._measured(max(self.sample + 1, 2 * self._passed_by.size))
         return dict(self._last)
+
+    def conclude(self) -> dict[str, Any]:
+        """Return what `get` returns, and make it the last record of the history.
+
+        Returns
+        -------
+        dict[str, Any]
+            The values, with the names of `get`.
+
+        """
+        values = self.get()
+        self.history.conclude(values, "n_examples")
+        return values
 
     def last(self) -> dict[str, Any]:
         """Return the last record without measuring: safe while another thread learns.
@@ -370,7 +368,8 @@ class TrackingMonitor(Presentation):
 
     def sampled(self) -> PassedBy | None:
         """Return the sample of examples left out; None: the problem is of the examples kept."""
-        return self._passed_by if self._leaves_out else None
+        # A learner of two classes that meets a third one has other problems.
+        return self._passed_by if self.learner.covers in ("stream", "window") else None
 
     def wanted(self) -> int:
         """Return how many examples to learn, at most, before the monitor is told of them.
@@ -381,7 +380,7 @@ class TrackingMonitor(Presentation):
             At least 1.
 
         """
-        return max(1, min(self._mean.due, self._seen.due) - self._n)
+        return max(1, self._seen.due - self._n)
 
     # Copies
 

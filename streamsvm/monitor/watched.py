@@ -117,6 +117,22 @@ class DualLearner(WatchedLearner, Protocol):
 
         """
 
+    def gap_beside(self, signs: np.ndarray, margins: np.ndarray, boxes: np.ndarray) -> KeptGap:
+        """Return the gap on the examples kept, at the bias that is best for others, too.
+
+        Parameters
+        ----------
+        signs, margins, boxes
+            float64 (n,), of examples that are not kept: labels as the learner codes them, the
+            return value of `margins_of`, and C_i times how many examples each stands for.
+
+        Returns
+        -------
+        KeptGap
+            The gap, not normalised.
+
+        """
+
     def kept_numbers(self) -> np.ndarray:
         """Return the numbers of the examples kept; call it after the first example.
 
@@ -210,7 +226,7 @@ def learner_of(model: Any) -> Any:
 
 
 def counts_of(learner: DualLearner) -> dict[str, Any]:
-    """Return the numbers of support vectors of each kind, and the dual objective.
+    """Return the numbers of support vectors of two kinds, and the dual objective.
 
     Parameters
     ----------
@@ -220,13 +236,12 @@ def counts_of(learner: DualLearner) -> dict[str, Any]:
     Returns
     -------
     dict[str, Any]
-        Values of n_support_vectors, n_free, n_bounded and dual.
+        Values of n_free, n_bounded and dual.
 
     """
     bounded = learner.at_bound() if learner.n_examples else np.zeros(0, bool)
     n_bounded = int(np.count_nonzero(bounded))
     return {
-        "n_support_vectors": len(bounded),
         "n_free": len(bounded) - n_bounded,
         "n_bounded": n_bounded,
         "dual": learner.dual,

@@ -35,7 +35,7 @@ def _rate(rows: int, seconds: float) -> float:
 class Progress:
     """The state of a run at one moment, for a screen; a record of its history holds the same."""
 
-    phase: str  # "learning" or "finishing"
+    phase: str  # "learning", "finishing" or "end"
     epoch: int  # from 1
     rows: int  # read so far, in all epochs
     seconds: float
@@ -80,8 +80,10 @@ class RunReport:
     balanced_accuracy: float = 0.0
     labels: dict[str, int] = field(default_factory=dict)
     recall: dict[str, float] = field(default_factory=dict)  # share predicted correctly, by label
+    confusion: list[list[Any]] = field(default_factory=list)  # [label, predicted, number], ...
     n_support_vectors: int | None = None
     delta: float | None = None
+    tau: float | None = None  # at the optimum of the examples kept, delta is at most this
     dual: float | None = None
     chosen: str | None = None  # scale, gamma and C, if the learner has tried several
     drifts: str | None = None  # those that the learner has noticed, if it looks for them

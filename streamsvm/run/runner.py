@@ -324,7 +324,7 @@ class Run:
         self.report.compile_seconds = clock.seconds - self._compile_start
 
     def _finish(self) -> None:
-        start = time.perf_counter()
+        start, compile_start = time.perf_counter(), clock.seconds
 
         def progress(delta: float, n_support_vectors: int) -> None:
             self._report_progress("finishing", self.report.epochs)
@@ -334,15 +334,20 @@ class Run:
         try:
             self.learner.finish(progress)  # type: ignore[union-attr]
             self.report.finished = True
-            if self.monitor is not None:
-                self.monitor.measure()
         except KeyboardInterrupt:
             self.report.interrupted = True
-        self.report.finish_seconds = time.perf_counter() - start
+        compiling = clock.seconds - compile_start
+        self.report.finish_seconds = time.perf_counter() - start - compiling
 
     def _report_progress(self, phase: str, epoch: int) -> None:
+        now = self._progress(phase, epoch)
+        if phase == "learning":
+            self.report.history.add(dict(vars(now)))
+        self.on_progress(now)
+
+    def _progress(self, phase: str, epoch: int) -> Progress:
         learner = self.learner
-        now = Progress(
+        return Progress(
             phase,
             epoch,
             self.report.rows,
@@ -356,9 +361,6 @@ class Run:
             *self._monitored(),
             self.report.compile_seconds,
         )
-        if phase == "learning":
-            self.report.history.add(dict(vars(now)))
-        self.on_progress(now)
 
     def _monitored(self) -> tuple[float | None, float | None, float | None]:
         """Return gap, mean gap and certificate of the monitor's last record."""
@@ -381,11 +383,18 @@ class Run:
         report.recall = {
             str(plain(y)): self.confusion.data[y][y] / of_label[y] for y in self.seen if of_label[y]
         }
+        report.confusion = [
+            [str(plain(y)), str(plain(p)), int(n)]
+            for y, row in sorted(self.confusion.data.items(), key=repr)
+            for p, n in sorted(row.items(), key=repr)
+            if n
+        ]
         if learner is not None:
             report.n_support_vectors = getattr(learner, "n_support_vectors", None)
             report.chosen = getattr(learner, "chosen", None)
             report.drifts = getattr(learner, "drifts", None)
             report.delta = getattr(learner, "delta", None)
+            report.tau = getattr(learner, "tau", None)
             report.dual = getattr(learner, "dual", None)
             report.memory_bytes = getattr(learner, "memory_usage", 0)
             report.memory_parts = getattr(learner, "memory_parts", {})
@@ -393,8 +402,7 @@ class Run:
             report.missing = {str(x): n for x, n in getattr(learner, "missing_values", {}).items()}
             report.model_examples = getattr(learner, "n_examples", 0)
         if self.monitor is not None:
-            history = self.monitor.history
-            if not len(history) or history[-1]["n_examples"] != self.monitor.get()["n_examples"]:
-                self.monitor.measure()
-            report.monitor = self.monitor.get()
-            report.monitor |= self.monitor.about
+            # The last record of both histories, and of the metrics, is what the report shows.
+            report.monitor = self.monitor.conclude() | self.monitor.about
+        if len(report.history):
+            report.history.conclude(vars(self._progress("end", report.epochs)), "rows")

@@ -186,7 +186,12 @@ def test_gap_and_certificate_are_sums_over_the_problems():
     assert model.kept_gap().total == pytest.approx(total, rel=1e-3)
     assert model.certificate.value > 0.0
     now = monitor.get()
-    assert now["certificate"] >= now["averaged_gap"]
+    assert now["kept_certificate"] >= now["seen_gap"] > 0.0
+    # A problem leaves examples out: this is not a gap of all.
+    assert now["gap"] is now["certificate"] is None and now["kept_gap"] > 0.0
+    # An example counts once, in however many problems it is used.
+    assert now["n_support_vectors"] == model.n_support_vectors
+    assert now["n_free"] + now["n_bounded"] == model.n_support_vectors
 
 
 def test_probabilities_follow_the_scores_and_are_calibrated():
@@ -231,7 +236,7 @@ def test_class_weights_by_name_in_finish_and_monitor(multiclass, reserve):
     monitor = TrackingMonitor(by_name)
     for row, name in zip(x[:50].tolist(), names, strict=False):
         monitor.learn_one(dict(enumerate(row)), name)
-    assert np.isfinite(monitor.get()["gap"])
+    assert np.isfinite(monitor.get()["kept_gap"])
     by_name.learn_many(x[50:], names[50:])
     by_example = LASVMClassifier(**PLAIN, multiclass=multiclass, reserve=reserve)
     by_example.learn_many(x, names, w=factors)

@@ -30,7 +30,7 @@ def test_a_monitor_of_a_model_that_has_learnt_starts_with_itself(data, learner):
     monitor.learn_many(x[300:], y[300:])
     values, since = monitor.get(), model.looks.since(before)
     assert values["n_examples"] == since.n == 400
-    assert values["seen_gap"] == since.mean and values["certificate"] == since.bound()
+    assert values["seen_gap"] == since.mean and values["kept_certificate"] == since.bound()
     assert values["certificate_papers"] is None
 
 

@@ -19,6 +19,11 @@ def rows(seed=0):
     return x, y
 
 
+def least_loss(signs, margins):
+    """Return the summed hinge loss at the bias that is best for all examples, not only for some."""
+    return min(np.maximum(0.0, 1.0 - signs * (margins + b)).sum() for b in signs - margins)
+
+
 @pytest.mark.parametrize(
     ("reserve", "n_of_reserve", "narrower"), [(None, 2000, 0.3), (900, 2000, 0.8), (None, 300, 0.7)]
 )
@@ -26,11 +31,17 @@ def test_the_interval_covers_and_is_narrower(reserve, n_of_reserve, narrower):
     x, y = rows()
     model = LASVMClassifier(kernels.RBF(gamma=2.0), reserve=reserve)
     model.learn_many(x, y)
-    kept, signs = model.kept_gap(), np.where(y == 1, 1.0, -1.0)
+    signs, margins = np.where(y == 1, 1.0, -1.0), model.margins_of(x)
     numbers = np.arange(1, N + 1)
     is_out = ~np.isin(numbers, model.kept_numbers())
-    losses = np.maximum(0.0, 1.0 - signs * (model.margins_of(x) + kept.shift))
-    truth = (kept.total + losses[is_out].sum()) / N
+    truth = (0.5 * model.squared_norm - model.dual + least_loss(signs, margins)) / N
+    if n_of_reserve > N and reserve is None:
+        # All examples are kept or in the reserve: the gap is known, at the best bias for all.
+        sample = PassedBy(100, None, 0)
+        sample.offer(x, signs, np.ones(N), numbers)
+        found = gap.measured(model, sample, 100, 0, random.Random(0), n_of_reserve)
+        assert found["gap_low"] == found["gap_high"] == pytest.approx(truth)
+        assert is_out.any() and found["kept_gap"] < found["gap"]
     covered, widths = 0, []
     for seed in range(N_SEEDS):
         sample = PassedBy(100, None, seed)

@@ -1,55 +1,35 @@
-"""The measured duality gap of LASVM, on the examples kept.
+"""The measured duality gap of LASVM: on the examples kept, and on others beside them.
 
 With a bias, for any b (sum_s alpha_s = 0)::
 
     gap(b) = sum_s [ C_s max(0, y_s (g_s - b)) - alpha_s (g_s - b) ]
 
-which is convex and piecewise linear in b; the least is at one of the g_s between g_min and g_max.
-It is measured now and then, over a few thousand examples: NumPy is fast enough, and takes no
-seconds to compile.
+which is convex and piecewise linear in b; the least is at one of the g_s. An example that was left
+out has alpha_s = 0. It is measured now and then, over a few thousand examples: NumPy is fast
+enough, and takes no seconds to compile.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamsvm.solvers.gap import KeptGap
-from streamsvm.solvers.lasvm.state import bias
 
 
-def best_bias(state: Any) -> float:
-    """Return the b at which the gap of a LASVM state is least.
+class Outside(NamedTuple):
+    """Examples that are not kept, and count for the best bias as well."""
 
-    Parameters
-    ----------
-    state
-        A `LasvmState`.
-
-    Returns
-    -------
-    float
-        The b; the middle of the interval of the bias if that is empty.
-
-    """
-    info = state.info[0]
-    if info.i < 0 or info.j < 0 or info.g_max <= info.g_min:
-        return float(bias(state))
-    n = int(info.n)
-    box, g = state.upper[:n] - state.lower[:n], state.gradient[:n]
-    is_positive = state.y[:n] > 0.0
-    between = (g > info.g_min) & (g <= info.g_max) & (box != 0.0)
-    # The slope just right of g_min: C of the negatives up to there, less C of the positives above.
-    first = box[(g <= info.g_min) & ~is_positive].sum() - box[(g > info.g_min) & is_positive].sum()
-    order = np.argsort(g[between])
-    # Passing any g raises the slope by its C, whichever its label.
-    slopes = first + np.cumsum(box[between][order])
-    passed = g[between][order][: 1 + int(np.searchsorted(slopes, 0.0))]
-    return float(passed[-1]) if first < 0.0 and len(passed) else float(info.g_min)
+    signs: np.ndarray  # float64 (n,): -1 or +1
+    margins: np.ndarray  # float64 (n,): f with the model's own bias
+    boxes: np.ndarray  # float64 (n,): C_i, times the number of examples that each stands for
 
 
-def lasvm_gap(state: Any, own_bias: float) -> KeptGap:
+NONE_OUTSIDE = Outside(*(np.zeros(0) for _ in range(3)))
+
+
+def lasvm_gap(state: Any, own_bias: float, outside: Outside = NONE_OUTSIDE) -> KeptGap:
     """Return the gap at the best b.
 
     Parameters
@@ -58,6 +38,8 @@ def lasvm_gap(state: Any, own_bias: float) -> KeptGap:
         A `LasvmState`.
     own_bias
         The bias of its margins.
+    outside
+        Further examples that b is to be best for; their losses are not in the gap returned.
 
     Returns
     -------
@@ -65,7 +47,24 @@ def lasvm_gap(state: Any, own_bias: float) -> KeptGap:
         The gap, and by how much the best b differs from `own_bias`.
 
     """
-    n, b = int(state.info[0].n), best_bias(state)
-    box, g = state.upper[:n] - state.lower[:n], state.gradient[:n] - b
-    hinge = box @ np.maximum(0.0, state.y[:n] * g)
-    return KeptGap(float(hinge - state.alpha[:n] @ g), float(box.sum()), b - own_bias)
+    n = int(state.info[0].n)
+    box, g, y = state.upper[:n] - state.lower[:n], state.gradient[:n], state.y[:n]
+    b = _best_bias(
+        np.append(g, outside.signs - outside.margins + own_bias),
+        np.append(y, outside.signs),
+        np.append(box, outside.boxes),
+    )
+    b = own_bias if b is None else b
+    hinge = box @ np.maximum(0.0, y * (g - b))
+    return KeptGap(float(hinge - state.alpha[:n] @ (g - b)), float(box.sum()), b - own_bias)
+
+
+def _best_bias(g: np.ndarray, y: np.ndarray, box: np.ndarray) -> float | None:
+    """Return the b that minimises sum box max(0, y (g - b)); None: all b are as good."""
+    of_positives = box[y > 0.0].sum()
+    if not 0.0 < of_positives < box.sum():
+        return None
+    order = np.argsort(g)
+    # Passing any g raises the slope by its C, whichever its label.
+    slopes = np.cumsum(box[order]) - of_positives
+    return float(g[order[int(np.searchsorted(slopes, 0.0))]])

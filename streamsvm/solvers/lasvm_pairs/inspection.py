@@ -58,6 +58,14 @@ def n_support_vectors(state: PairsState) -> int:
     return len(np.unique(of.slot[of.alpha != 0.0]))
 
 
+def at_bound(state: PairsState) -> np.ndarray:
+    """Tell of each support vector whether its coefficient is at a bound C_i in some problem."""
+    of = state.problems
+    is_used = of.alpha != 0.0
+    is_at_bound = is_used & ((of.alpha == of.lower) | (of.alpha == of.upper))
+    return np.isin(np.unique(of.slot[is_used]), of.slot[is_at_bound])
+
+
 def biases(state: PairsState) -> list[float]:
     """Return the bias of each problem."""
     table = state.problems.table

@@ -36,6 +36,22 @@ class DualKernelLearner(KernelLearner):
     def kept_gap(self) -> KeptGap:
         """Return the measured duality gap on the examples kept; an example has been learnt."""
 
+    def gap_beside(self, signs: np.ndarray, margins: np.ndarray, boxes: np.ndarray) -> KeptGap:
+        """Return the gap on the examples kept, at the bias that is best for others, too.
+
+        Parameters
+        ----------
+        signs, margins, boxes
+            float64 (n,), of examples that are not kept: -1 and +1 (or classes), `margins_of`, and
+            C_i times the number of examples that each stands for.
+
+        Returns
+        -------
+        The gap, not normalised; without a bias, `kept_gap`.
+
+        """
+        return self.kept_gap()
+
     @abc.abstractmethod
     def at_bound(self) -> np.ndarray:
         """Return whether each nonzero coefficient is at its upper bound C_i."""

@@ -27,7 +27,7 @@ from streamsvm.solvers.lasvm import boxes
 from streamsvm.solvers.lasvm import events as events  # registers the solver
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
-from streamsvm.solvers.lasvm.gap import lasvm_gap
+from streamsvm.solvers.lasvm.gap import Outside, lasvm_gap
 from streamsvm.solvers.lasvm_pairs import classes, files, inspection
 from streamsvm.solvers.lasvm_pairs import events as pairs_events  # noqa: F401  # registers the solver
 from streamsvm.solvers.lasvm_pairs import finish as pairs_finish
@@ -303,12 +303,12 @@ class LASVMModel(ReserveLearner):
 
     @property
     def covers(self) -> str:
-        """What the gap is about: "kept" examples, the "stream", its "window", or "merged" ones.
+        """What the gap is about: the "stream", its "window", "merged" vectors, or "problems".
 
         Of several classes it is about the examples that each problem keeps.
         """
         if self._is_several:
-            return "kept"
+            return "problems"
         return covered_by(self.window, self.max_support_vectors, self.budget)
 
     def kept_gap(self) -> KeptGap:
@@ -323,17 +323,24 @@ class LASVMModel(ReserveLearner):
             return inspection.kept_gap(self._state)
         return lasvm_gap(self._state, self.bias)
 
+    def gap_beside(self, signs: np.ndarray, margins: np.ndarray, boxes: np.ndarray) -> KeptGap:
+        """Return the gap on the examples kept, at the bias that is best for others, too."""
+        return lasvm_gap(self._state, self.bias, Outside(signs, margins, boxes))
+
     def at_bound(self) -> np.ndarray:
-        """Return whether each nonzero coefficient is at its upper bound C_i.
+        """Return whether each support vector is at its upper bound C_i, in some problem at least.
 
         Returns
         -------
-        bool, one value for each nonzero coefficient. The learner has learnt an example.
+        bool, one value for each support vector. The learner has learnt an example.
 
         """
-        of = self._state.problems if self._is_several else self._state
-        at_bound = (of.alpha == of.lower) | (of.alpha == of.upper)
-        return at_bound[of.alpha != 0.0]
+        if self._is_several:
+            return inspection.at_bound(self._state)
+        at_bound = (self._state.alpha == self._state.lower) | (
+            self._state.alpha == self._state.upper
+        )
+        return at_bound[self._state.alpha != 0.0]
 
     @property
     def memory_parts(self) -> dict[str, int]:
