@@ -1,20 +1,13 @@
-"""Several classes: LASVM, LaRank and SVC side by side: ``python -m benchmarks.classes``.
+"""Several classes: LASVM, LaRank and SVC side by side, for `benchmarks.pages`.
 
-One epoch, then predictions of the test rows, then `finish`, which looks again at the reserve.
-Printed: test errors in %, seconds of the processor (learn, finish), rows predicted a second, and
-support vectors. ``--separate`` adds a LASVM of two classes for each pair, which share nothing (the
-support vectors are their sum). ``--svc`` adds scikit-learn's SVC, or that of scikit-learn-intelex
-if installed; ``--events`` compares events, each predicted and then learnt; ``--streams``
-progressive errors of streams by the defaults of the command, with C 1 and 10; ``--bounds`` those
-of more streams without and within limits of memory, and ``--overlap`` of made-up ones whose
-classes overlap; ``--many`` seconds and memory with up to thousands of classes.
+``python -m benchmarks.classes`` compares events, each predicted and then learnt. Seconds are of the
+processor.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -24,7 +17,6 @@ import pyarrow.parquet as pq
 from river import datasets
 
 from benchmarks import default_streams
-from benchmarks.svc import fastest_svc
 from streamsvm import (
     LaRankClassifier,
     LASVMClassifier,
@@ -35,7 +27,13 @@ from streamsvm import (
 from tests.golden import problems
 from tests.golden.problems import FOLDER, Problem
 
-NAMES = ("usps_10", "letter", "covtype", "mnist_10")
+NAMES = {
+    "USPS, 10 classes, 7,291 x 256, C 10": "usps_10",
+    "Letter, 26 classes, 16,000 x 16, C 10": "letter",
+    "Covertype, 7 classes, 15,000 x 54, C 10": "covtype",
+    "MNIST, 10 classes, 60,000 x 784, C 1000": "mnist_10",
+}
+BOTH: tuple[Any, ...] = (LASVMClassifier, LaRankClassifier)
 
 
 def covtype() -> Problem:
@@ -59,33 +57,42 @@ def seconds_of(call: Callable[[], Any]) -> tuple[Any, float]:
     return result, time.process_time() - start
 
 
-def row_of(name: str, model: Any, problem: Problem) -> str:
-    """Learn, predict, finish; return a row of the table."""
+def _figures(model: Any, problem: Problem) -> dict[str, float]:
+    """Learn, predict, finish."""
     _, learn = seconds_of(lambda: model.learn_many(problem.x, problem.y))
     predicted, predict = seconds_of(lambda: np.array(model.predict_many(problem.x_test)))
-    rate = len(predicted) / predict
-    error = 100 * np.mean(predicted != problem.y_test)
     n = model.n_support_vectors
     _, finish = seconds_of(model.finish)
-    finished = 100 * np.mean(np.array(model.predict_many(problem.x_test)) != problem.y_test)
-    figures = f"{error:.2f} | {learn:.2f} | {finished:.2f} | {finish:.2f} | {rate:,.0f} | {n:,}"
-    return f"{name} | {figures} |"
+    finished = np.mean(np.array(model.predict_many(problem.x_test)) != problem.y_test)
+    return {
+        "error": 100 * float(np.mean(predicted != problem.y_test)),
+        "seconds": learn,
+        "finished": 100 * float(finished),
+        "finish": finish,
+        "rate": len(predicted) / predict,
+        "vectors": n,
+    }
 
 
-def svc_row(problem: Problem) -> str:
-    """Return the row of scikit-learn's SVC, or of its extension's."""
-    name, svc_class = fastest_svc()
+def _of_svc(problem: Problem) -> dict[str, float]:
+    """Return the figures of scikit-learn's SVC."""
+    from sklearn.svm import SVC
+
     x, x_test = problem.x.astype(float), problem.x_test.astype(float)
-    svc = svc_class(C=problem.C, gamma=problem.kernel.gamma, cache_size=500)
+    svc = SVC(C=problem.C, gamma=problem.kernel.gamma, cache_size=500)
     _, learn = seconds_of(lambda: svc.fit(x, problem.y))
     predicted, predict = seconds_of(lambda: svc.predict(x_test))
-    error = 100 * np.mean(predicted != problem.y_test)
-    rate = len(predicted) / predict
-    return f"{name} | {error:.2f} | {learn:.2f} | | | {rate:,.0f} | {len(svc.support_):,} |"
+    error = 100 * float(np.mean(predicted != problem.y_test))
+    return {
+        "error": error,
+        "seconds": learn,
+        "rate": len(predicted) / predict,
+        "vectors": len(svc.support_),
+    }
 
 
-def separate_row(problem: Problem) -> str:
-    """Return the row of a LASVM of two classes for each two classes; they share nothing."""
+def _of_separate(problem: Problem) -> dict[str, float]:
+    """Return the figures of a LASVM of two classes for each two classes; they share nothing."""
     labels = np.unique(problem.y)
     votes = np.zeros((len(problem.x_test), len(labels)))
     finished, n, learn, predict, finish = votes.copy(), 0, 0.0, 0.0, 0.0
@@ -101,11 +108,17 @@ def separate_row(problem: Problem) -> str:
         finish += seconds_of(model.finish)[1]
         _vote(finished, a, b, model.decision_function_many(problem.x_test))
     error, finished_error = (
-        100 * np.mean(labels[cast.argmax(axis=1)] != problem.y_test) for cast in (votes, finished)
+        100 * float(np.mean(labels[cast.argmax(axis=1)] != problem.y_test))
+        for cast in (votes, finished)
     )
-    rate = len(problem.x_test) / predict
-    figures = f"{error:.2f} | {learn:.2f} | {finished_error:.2f} | {finish:.2f} | {rate:,.0f}"
-    return f"separate LASVMs | {figures} | {n:,} |"
+    return {
+        "error": error,
+        "seconds": learn,
+        "finished": finished_error,
+        "finish": finish,
+        "rate": len(problem.x_test) / predict,
+        "vectors": n,
+    }
 
 
 def _vote(votes: np.ndarray, a: int, b: int, margins: np.ndarray) -> None:
@@ -115,11 +128,26 @@ def _vote(votes: np.ndarray, a: int, b: int, margins: np.ndarray) -> None:
     votes[:, b] += (margins <= 0) - near
 
 
+def of_problem(name: str, quick: bool = False) -> dict[str, dict[str, float]]:
+    """Return the figures of LASVM, separate LASVMs, LaRank and SVC, of the same parameters."""
+    own = NAMES[name]
+    problem = covtype() if own == "covtype" else getattr(problems, own)()
+    few = problem._replace(x=problem.x[:500], y=problem.y[:500])
+    if quick:
+        problem = few
+    found = {}
+    for label, model in learners(problem.kernel, problem.C).items():
+        # Compiled code is loaded before the clock runs.
+        _figures(learners(problem.kernel, problem.C)[label], few)
+        found[label] = _figures(model, problem)
+    _of_separate(few)
+    return found | {"separate LASVMs": _of_separate(problem), "SVC": _of_svc(problem)}
+
+
 def learners(kernel: Any, C: float, seed: int = 1) -> dict[str, Any]:
     """Return new learners by name."""
     return {
-        "LASVM, ovo": LASVMClassifier(kernel, C=C, cache_mb=500),
-        "LASVM, ovr": LASVMClassifier(kernel, C=C, cache_mb=500, multiclass="ovr"),
+        "LASVM": LASVMClassifier(kernel, C=C, cache_mb=500),
         "LaRank": LaRankClassifier(kernel, C=C, cache_mb=500, seed=seed),
     }
 
@@ -144,7 +172,13 @@ def of_events() -> None:
             )
 
 
-STREAMS = ("usps_train", "covtype_sample10k", "chessboard", "ocr_letters_train", "letter_train")
+STREAMS = {
+    "chessboard, which changes": "chessboard",
+    "USPS, 10 classes": "usps_train",
+    "Covertype, 7 classes": "covtype_sample10k",
+    "Letter, 26 classes": "letter_train",
+    "OCR letters, 26 classes": "ocr_letters_train",
+}
 _MOST_ROWS = 10_000
 
 
@@ -157,43 +191,54 @@ def stream(name: str) -> tuple[np.ndarray, np.ndarray]:
     return x, np.array(table.column("label").to_pylist())
 
 
-def of_streams(names: Sequence[str]) -> None:
-    """Print progressive errors and seconds, by the defaults but for C."""
-    print("| data | C | LASVM | s | LaRank | s |")
-    print("|---|---|---|---|---|---|", flush=True)
-    for name in names:
-        x, y = stream(name)
-        for C in (1.0, 10.0):
-            cells = []
-            for cls in (LASVMClassifier, LaRankClassifier):
-                predict_then_learn_many(cls(C=C, seed=1), x[:2000], y[:2000].tolist())
-                call = partial(predict_then_learn_many, cls(C=C, seed=1), x, y.tolist())
-                predicted, seconds = seconds_of(call)
-                error = 100 * np.mean(np.array(predicted, object) != y)
-                cells += [f"{error:.2f}", f"{seconds:.1f}"]
-            print(f"| {name} | {C:g} | {' | '.join(cells)} |", flush=True)
+def _progressive(make: Callable[[], Any], x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """Return progressive error in % and seconds of the processor, with compiled code loaded."""
+    predict_then_learn_many(make(), x[:2000], y[:2000].tolist())
+    predicted, seconds = seconds_of(partial(predict_then_learn_many, make(), x, y.tolist()))
+    return 100 * float(np.mean(np.array(predicted, object) != y)), seconds
 
 
-def of_bounds(names: Sequence[str]) -> None:
-    """Print progressive errors of LASVM / LaRank within limits of memory, and their means."""
-    limits: list[dict[str, int]] = [{}]
-    limits += [{kind: n} for kind in ("max_support_vectors", "window") for n in (100, 300, 1000)]
-    heads = ["no limit", *(f"{kind} {n}" for limit in limits for kind, n in limit.items())]
-    print(f"| stream | {' | '.join(heads)} |")
-    print("|---" * (1 + len(limits)) + "|", flush=True)
-    found = []
-    for name, read in default_streams.streams(4000).items():
-        x, y = read(4000)
-        if len(np.unique(y)) <= 2 or (names and name not in names):
-            continue
-        errors = np.zeros((len(limits), 2))
-        for i, limit in enumerate(limits):
-            for j, cls in enumerate((LASVMClassifier, LaRankClassifier)):
-                predicted = predict_then_learn_many(cls(seed=1, **limit), x, y.tolist())
-                errors[i, j] = 100 * np.mean(np.array(predicted, object) != y)
-        found.append(errors)
-        print(_row_of_bounds(name, errors), flush=True)
-    print(_row_of_bounds("mean", np.mean(found, axis=0)))
+def of_stream(name: str, quick: bool = False) -> dict[str, Any]:
+    """Return progressive errors and seconds of a stream, by the defaults but for C."""
+    x, y = (rows[:1500] if quick else rows for rows in stream(STREAMS[name]))
+    return {
+        f"{cls.__name__}, {C:g}": _progressive(partial(cls, C=C, seed=1), x, y)
+        for C in (1.0, 10.0)
+        for cls in BOTH
+    }
+
+
+LIMITS: list[dict[str, int]] = [
+    {},
+    *({kind: n} for kind in ("max_support_vectors", "window") for n in (100, 300, 1000)),
+]
+
+
+BOUNDED = {
+    "chessboard": "chessboard",
+    "Letter": "letter_train",
+    "Covertype, as it came": "covtype_first20k",
+    "Covertype, shuffled": "covtype_sample10k",
+    "USPS": "usps_train",
+    "MNIST": "mnist_train",
+    "OCR letters": "ocr_letters_train",
+    "ImageSegments": "ImageSegments",
+    "random RBF, drift": "random RBF drift",
+    "LED, drift": "LED drift",
+    "Waveform": "waveform",
+}
+"""The streams of several classes, by the names on the page."""
+
+
+def of_bounds(name: str, quick: bool = False) -> list[tuple[float, ...]]:
+    """Return progressive errors of LASVM and LaRank within each of `LIMITS`, by the defaults."""
+    n = 1000 if quick else 4000
+    x, y = default_streams.streams(n)[BOUNDED[name]](n)
+    errors = []
+    for limit in LIMITS:
+        found = (predict_then_learn_many(cls(seed=1, **limit), x, y.tolist()) for cls in BOTH)
+        errors.append(tuple(100 * float(np.mean(np.array(p, object) != y)) for p in found))
+    return errors
 
 
 def blobs(k: int, d: int, scale: float, seed: int, p: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -214,105 +259,64 @@ def rings(noise: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return x.astype(np.float32), y
 
 
-def of_overlap() -> None:
-    """Print progressive errors and seconds of LASVM and LaRank, means of two seeds."""
+def _made() -> dict[str, Callable[[int], tuple[np.ndarray, np.ndarray]]]:
     unequal = [0.5, 0.25, 0.15, 0.07, 0.03]
     made = {f"{k} Gaussians": partial(blobs, k, 6, 0.8) for k in (3, 6, 15, 30)}
     made["5 Gaussians, unequal"] = lambda seed: blobs(5, 6, 1.0, seed, unequal)
-    made["12 Gaussians, apart"] = partial(blobs, 12, 10, 2.5)
-    made |= {f"rings, {noise:.0%} noise": partial(rings, noise) for noise in (0.0, 0.2, 0.4)}
-    print("| stream | LASVM | LaRank |\n|---|---|---|", flush=True)
-    for name, make in made.items():
-        cells = []
-        for cls in (LASVMClassifier, LaRankClassifier):
-            errors, times = [], []
-            for seed in (1, 2):
-                x, y = make(seed)
-                predict_then_learn_many(cls(seed=1), x[:1100], y[:1100].tolist())
-                call = partial(predict_then_learn_many, cls(seed=1), x, y.tolist())
-                predicted, seconds = seconds_of(call)
-                errors.append(100 * np.mean(np.array(predicted, object) != y))
-                times.append(seconds)
-            cells.append(f"{np.mean(errors):.1f} %, {np.mean(times):.1f} s")
-        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+    made["12 Gaussians, far apart"] = partial(blobs, 12, 10, 2.5)
+    return made | {
+        name: partial(rings, noise)
+        for name, noise in (("rings", 0.0), ("rings, 20 % noise", 0.2), ("rings, 40 % noise", 0.4))
+    }
 
 
-def _row_of_bounds(name: str, errors: np.ndarray) -> str:
-    return f"| {name} | {' | '.join(f'{a:.1f} / {b:.1f}' for a, b in errors)} |"
+OVERLAPPING = _made()
 
 
-def of_many() -> None:
-    """Print seconds, memory and errors of groups of near points, one for each class."""
-    print("| learner | classes | examples | s | MB | error on 500 training rows |")
-    print("|---|---|---|---|---|---|", flush=True)
-    ovr = partial(LASVMClassifier, multiclass="ovr")
-    for name, learner, n_classes, n in (
-        ("LASVM, ovo", LASVMClassifier, 100, 3000),
-        ("LASVM, ovo", LASVMClassifier, 300, 3000),
-        ("LASVM, ovr", ovr, 300, 3000),
-        ("LASVM, ovr", ovr, 1000, 3000),
-        ("LaRank", LaRankClassifier, 100, 3000),
-        ("LaRank", LaRankClassifier, 1000, 3000),
-        ("LaRank", LaRankClassifier, 5000, 6000),
-    ):
-        random = np.random.default_rng(0)
-        y = random.integers(0, n_classes, n)
-        centres = random.normal(size=(n_classes, 10))
-        x = (centres[y] + 0.3 * random.normal(size=(n, 10))).astype(np.float32)
-        model = learner(kernels.RBF(gamma=0.1), C=10.0, max_classes=n_classes, seed=1)
-        learner(kernels.RBF(gamma=0.1), C=10.0, seed=1).learn_many(x[:100], y[:100] % 5)
-        _, seconds = seconds_of(partial(model.learn_many, x, y))
-        error = 100 * np.mean(np.array(model.predict_many(x[:500])) != y[:500])
-        size = model.memory_usage / 1e6
-        cells = f"{n_classes:,} | {n:,} | {seconds:.2f} | {size:.0f} | {error:.1f}"
-        print(f"| {name} | {cells} |", flush=True)
+def of_overlap(name: str, quick: bool = False) -> dict[str, tuple[float, float]]:
+    """Return progressive errors and seconds of LASVM and LaRank, means of two seeds."""
+    found = {}
+    for cls in BOTH:
+        of_seeds = []
+        for seed in (1,) if quick else (1, 2):
+            x, y = OVERLAPPING[name](seed)
+            of_seeds.append(_progressive(partial(cls, seed=1), x, y))
+        error, seconds = np.mean(of_seeds, axis=0).tolist()
+        found[cls.__name__] = error, seconds
+    return found
 
 
-def main() -> None:
-    """Print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--svc", action="store_true")
-    parser.add_argument("--separate", action="store_true")
-    parser.add_argument("--events", action="store_true")
-    parser.add_argument("--streams", action="store_true")
-    parser.add_argument("--bounds", action="store_true")
-    parser.add_argument("--overlap", action="store_true")
-    parser.add_argument("--many", action="store_true")
-    parser.add_argument("--only", help="a learner of the table")
-    options = parser.parse_args()
-    if options.events:
-        of_events()
-        return
-    if options.many:
-        of_many()
-        return
-    if options.overlap:
-        of_overlap()
-        return
-    if options.bounds:
-        of_bounds(options.names)
-        return
-    if options.streams:
-        of_streams(options.names or STREAMS)
-        return
-    print("| data | learner | error | learn, s | finished | finish, s | rows predicted, 1/s | SV |")
-    print("|---|---|---|---|---|---|---|---|", flush=True)
-    for name in options.names or NAMES:
-        problem = covtype() if name == "covtype" else getattr(problems, name)()
-        for label, model in learners(problem.kernel, problem.C).items():
-            if options.only not in (None, label):
-                continue
-            # Compiled code is loaded before the clock runs.
-            few = problem._replace(x=problem.x[:500], y=problem.y[:500])
-            row_of(label, learners(problem.kernel, problem.C)[label], few)
-            print(f"| {name} | {row_of(label, model, problem)}", flush=True)
-        if options.separate:
-            separate_row(problem._replace(x=problem.x[:500], y=problem.y[:500]))
-            print(f"| {name} | {separate_row(problem)}", flush=True)
-        if options.svc:
-            print(f"| {name} | {svc_row(problem)}", flush=True)
+MANY = {
+    f"{name}, {n_classes}": (name, n_classes, n)
+    for name, n_classes, n in (
+        ("LASVM, one against one", 100, 3000),
+        ("LASVM, one against one", 300, 3000),
+        ("LASVM, one against the rest", 300, 3000),
+        ("LASVM, one against the rest", 1000, 3000),
+        ("LaRank", 100, 3000),
+        ("LaRank", 1000, 3000),
+        ("LaRank", 5000, 6000),
+    )
+}
+
+
+def of_many(item: str, quick: bool = False) -> dict[str, float]:
+    """Return seconds, memory and error of groups of near points, one for each class."""
+    name, n_classes, n = MANY[item]
+    learner: Any = LaRankClassifier
+    if name != "LaRank":
+        learner = partial(LASVMClassifier, multiclass="ovr" if "rest" in name else "ovo")
+    random = np.random.default_rng(0)
+    n = 600 if quick else n
+    y = random.integers(0, n_classes, n)
+    centres = random.normal(size=(n_classes, 10))
+    x = (centres[y] + 0.3 * random.normal(size=(n, 10))).astype(np.float32)
+    model = learner(kernels.RBF(gamma=0.1), C=10.0, max_classes=n_classes, seed=1)
+    learner(kernels.RBF(gamma=0.1), C=10.0, seed=1).learn_many(x[:100], y[:100] % 5)
+    _, seconds = seconds_of(partial(model.learn_many, x, y))
+    error = 100 * float(np.mean(np.array(model.predict_many(x[:500])) != y[:500]))
+    return {"seconds": seconds, "mb": model.memory_usage / 1e6, "error": error}
 
 
 if __name__ == "__main__":
-    main()
+    of_events()

@@ -1,4 +1,4 @@
-"""Which learner when: ``python -m benchmarks.which_learner --save FILE``.
+"""Which learner when, for ``python -m benchmarks.pages which``.
 
 One pass over Banana, Bananas, Adult, MNIST 8, USPS 0, Elec2 and SMS, as far as they are at hand,
 with budgets of 50, 100 and 500 vectors (or components) and without. For each learner: the error
@@ -6,22 +6,21 @@ in %, the microseconds an event takes to be predicted and learnt in batches, the
 model takes at the end, and how steady it is: the standard deviation of the error, in points,
 of ten models along the last tenth of the stream. Errors are on the test rows; of Bananas, Elec2 and
 SMS, which have none, they are of the predictions before learning, and steadiness is measured
-on the rows of the last tenth. ``--table FILE`` prints the table of what was saved.
+on the rows of the last tenth. All kernel learners are given the same gamma and C, but for LASVM and
+the adaptive learner by their defaults, as the linear learner has its own.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from river import compose, datasets
 
 from streamsvm import (
+    AdaptiveSVMClassifier,
     KernelPAClassifier,
     KernelPegasosClassifier,
     KernelPerceptronClassifier,
@@ -116,6 +115,9 @@ def learners(stream: Stream, budget: int | None) -> Iterator[tuple[str, Any]]:
     merge = {} if budget is None else {"max_support_vectors": budget, "budget": "merge"}
     project = {} if budget is None else {"max_support_vectors": budget}
     yield "LASVM", LASVMClassifier(rbf, C=stream.C, **merge)
+    yield "LASVM, defaults", LASVMClassifier(**merge)
+    if budget is None:
+        yield "adaptive, defaults", AdaptiveSVMClassifier()
     yield "kernel perceptron", KernelPerceptronClassifier(rbf, seed=0, **project)
     yield "kernel PA-I", KernelPAClassifier(rbf, seed=0, **project)
     yield "kernel Pegasos", KernelPegasosClassifier(rbf, l2=n / stream.C, seed=0, **merge)
@@ -148,9 +150,10 @@ def _error(model: Any, stream: Stream, some: slice) -> float:
     return 100.0 * float(np.mean(predicted != stream.y_test[some]))
 
 
-def measure(stream: Stream, model: Any) -> dict[str, float]:
+def measure(stream: Stream, model: Any, is_plain: bool = False) -> dict[str, float]:
     """Return what the table has of one learner."""
-    if stream.is_scaled:
+    # By their defaults they find out whether to scale.
+    if stream.is_scaled and not is_plain:
         model = StandardScaler() | model
     n = len(stream.y)
     # Compiled code is loaded before the clock runs.
@@ -202,30 +205,12 @@ def table(found: dict[str, dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Measure, and save after each stream; or print the table of what was saved."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", default=list(STREAMS))
-    parser.add_argument("--save", type=Path, help="the JSON file that results are added to")
-    parser.add_argument("--only", default="", help="measure only learners with this in their name")
-    parser.add_argument("--table", type=Path, help="print the table of such a file")
-    options = parser.parse_args()
-    if options.table:
-        print(table(json.loads(options.table.read_text())))
-        return
-    found = json.loads(options.save.read_text()) if options.save and options.save.exists() else {}
-    for name in options.names:
-        stream, of_stream = STREAMS[name](), found.setdefault(name, {})
-        for budget in BUDGETS:
-            for learner, model in learners(stream, budget):
-                if options.only not in learner:
-                    continue
-                one = of_stream[f"{learner}, {budget}"] = measure(stream, model)
-                print(name, learner, budget, one, flush=True)
-                if options.save:
-                    options.save.write_text(json.dumps(found, indent=1) + "\n")
-    print(table(found))
-
-
-if __name__ == "__main__":
-    main()
+def of_stream(name: str, quick: bool = False) -> dict[str, dict[str, float]]:
+    """Return what the table has of all learners on a stream."""
+    stream, found = STREAMS[name](), {}
+    if quick:
+        stream = stream._replace(x=stream.x[:1500], y=stream.y[:1500])
+    for budget in BUDGETS:
+        for learner, model in learners(stream, budget):
+            found[f"{learner}, {budget}"] = measure(stream, model, "defaults" in learner)
+    return found

@@ -3,17 +3,13 @@
 Every system runs in a process of its own, on one core and with one thread, in turns with the
 others; training alone is timed, after compiled code was loaded. Printed are medians, how many times
 longer a peer takes than ours (with the spread of the repeats), test errors, and peak memory.
-``--json FILE`` keeps all figures, ``--table FILE`` prints the table of docs/speed.md from such a
-file, ``--front FILE`` the README's, ``--floor`` how far LASVM is from the arithmetic that it cannot
-do without.
+``--floor``: how far LASVM is from the arithmetic that it cannot do without. The tables of
+docs/speed.md and the README are written by ``python -m benchmarks.pages peers``.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import time
-from pathlib import Path
 
 from benchmarks.peers import floor, tables
 from benchmarks.peers.measure import machine, measure
@@ -28,9 +24,6 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--slow", action="store_true", help="with peers that take many minutes")
     parser.add_argument("--timeout", type=float, default=3600.0, help="seconds a run may take")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="add the figures to this file")
-    parser.add_argument("--table", type=Path, metavar="FILE", help="print a table from this file")
-    parser.add_argument("--front", type=Path, metavar="FILE", help="print the README's table")
     parser.add_argument("--floor", action="store_true", help="the floor of Adult and MNIST 8")
     options = parser.parse_args()
     if unknown := [name for name in options.ids if name not in BY_ID]:
@@ -38,10 +31,6 @@ def main() -> None:
     if options.list:
         for scenario in SCENARIOS:
             print(f"{scenario.id:18} {scenario.shows}; {', '.join(scenario.systems)}")
-    elif options.table:
-        print("\n".join(tables.summary(json.loads(options.table.read_text())["scenarios"])))
-    elif options.front:
-        print("\n".join(tables.front(json.loads(options.front.read_text())["scenarios"])))
     elif options.floor:
         floor.report()
     else:
@@ -50,16 +39,10 @@ def main() -> None:
 
 def _measure(options: argparse.Namespace) -> None:
     chosen = options.ids or [s.id for s in SCENARIOS if not s.only_by_name]
-    kept = {"scenarios": {}}
-    if options.json and options.json.exists():
-        kept = json.loads(options.json.read_text())
-    kept |= {"machine": machine(), "date": time.strftime("%Y-%m-%d"), "repeats": options.repeats}
+    print(machine())
     for name in chosen:
         results = measure(BY_ID[name], options.repeats, options.slow, options.timeout)
         print("\n".join(tables.table(name, results)), flush=True)
-        kept["scenarios"][name] = results
-        if options.json:
-            options.json.write_text(json.dumps(kept, indent=1))
 
 
 if __name__ == "__main__":

@@ -25,11 +25,13 @@ class Scenario(NamedTuple):
 
 _BATCH = {
     "LASVM": systems.lasvm(),
+    "LASVM, one pass": systems.lasvm(finish=False),
     "scikit-learn SVC": systems.svc,
     "scikit-learn-intelex SVC": systems.svc_intelex,
 }
 _SEVERAL = {
     "LASVM": systems.lasvm(),
+    "LASVM, one pass": systems.lasvm(finish=False),
     "LaRank": systems.larank(),
     "LaRank, finished": systems.larank(finish=True),
     "scikit-learn SVC": systems.svc,
@@ -53,6 +55,7 @@ def _events(scaled: bool, rivers: tuple[str, ...] = _RIVERS) -> dict[str, Any]:
     return {
         "LASVM, 500 SV": streams.ours("LASVMClassifier", scaled, max_support_vectors=500),
         "LASVM": streams.ours("LASVMClassifier", scaled),
+        "adaptive": streams.ours("AdaptiveSVMClassifier", scaled),
         "averaged tracking, 500 SV": streams.ours(
             "TrackingSVMClassifier", scaled, max_support_vectors=500, seed=0
         ),
@@ -68,11 +71,12 @@ def _events_of_several() -> dict[str, Any]:
         "River KNN, lazy 1,000",
     )
     return {
-        "LASVM": streams.ours("LASVMClassifier", True, C=10.0),
+        "LASVM": streams.ours("LASVMClassifier", True),
+        "adaptive": streams.ours("AdaptiveSVMClassifier", True),
         "LaRank, 500 patterns": streams.ours(
-            "LaRankClassifier", True, C=10.0, max_support_vectors=500, seed=1
+            "LaRankClassifier", True, max_support_vectors=500, seed=1
         ),
-        "LaRank": streams.ours("LaRankClassifier", True, C=10.0, seed=1),
+        "LaRank": streams.ours("LaRankClassifier", True, seed=1),
         **{name: streams.river(name, True) for name in names},
     }
 
@@ -206,9 +210,11 @@ SCENARIOS = [
         "an event of words: SMS spam, 14 of some 9,000 features",
         streams.sms,
         {
-            "LASVM, 500 SV": streams.ours("LASVMClassifier", C=10.0, max_support_vectors=500),
-            "LASVM": streams.ours("LASVMClassifier", C=10.0),
-            "LASVM, hashed": streams.ours("LASVMClassifier", C=10.0, hashing=2**16),
+            "LASVM, 500 SV": streams.ours("LASVMClassifier", max_support_vectors=500),
+            "LASVM": streams.ours("LASVMClassifier"),
+            "LASVM, hashed": streams.ours("LASVMClassifier", hashing=2**16),
+            "adaptive": streams.ours("AdaptiveSVMClassifier"),
+            "SVMSGDClassifier": streams.ours("SVMSGDClassifier"),
             **{
                 name: streams.river(name)
                 for name in (
@@ -235,7 +241,9 @@ SCENARIOS = [
         "an event of eight classes that drift: chessboard, 2 features, 20,000 rows",
         streams.chessboard,
         {
-            "LaRank, RBF(100), window 1,000": streams.ours(
+            "adaptive": streams.ours("AdaptiveSVMClassifier"),
+            "LaRank, window 1,000": streams.ours("LaRankClassifier", window=1000, seed=1),
+            "LaRank, tuned: RBF(100), window 1,000": streams.ours(
                 "LaRankClassifier", kernel=("RBF", 100.0), window=1000, seed=1
             ),
             **{k: v for k, v in _events_of_several().items() if k.startswith("River")},

@@ -27,8 +27,8 @@ def _timed(train: Callable[[], Any]) -> tuple[float, float]:
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
-def lasvm(epochs: int = 1, **parameters: Any) -> System:
-    """LASVM: so many epochs, then finishing."""
+def lasvm(epochs: int = 1, finish: bool = True, **parameters: Any) -> System:
+    """LASVM: so many epochs, then finishing, if asked for."""
 
     def run(work: Workload) -> Figures:
         from streamsvm import LASVMClassifier, kernels
@@ -47,7 +47,8 @@ def lasvm(epochs: int = 1, **parameters: Any) -> System:
         def train() -> None:
             for _ in range(epochs):
                 model.learn_many(work.x, work.y, ids=ids)
-            model.finish()
+            if finish:
+                model.finish()
 
         seconds, cpu = _timed(train)
         counters = model.counters

@@ -361,7 +361,7 @@ def _gap_rows(monitor: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-_MEANING = "an SVM trained on {} at once has an objective that is lower by at most this"
+_MEANING = "an SVM trained at once on {} has an objective that is lower by at most this"
 _NOT_KNOWN = {
     "merged": "at most the objective",
     "problems": "not known, as those left out are not counted",

@@ -132,7 +132,7 @@ class Presentation(ABC):
         found = self.learner.certificate
         reason: str = found.reason
         if found.value is not None and self.covers != "kept":
-            return _ONLY_KEPT.format(type(self.learner).__name__)
+            reason = _ONLY_KEPT.format(type(self.learner).__name__)
         if self._n_before:
             reason += f", since the monitor was attached, after {self._n_before:,} examples"
         return reason

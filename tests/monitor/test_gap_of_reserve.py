@@ -40,7 +40,7 @@ def test_the_interval_covers_and_is_narrower(reserve, n_of_reserve, narrower):
         sample = PassedBy(100, None, 0)
         sample.offer(x, signs, np.ones(N), numbers)
         found = gap.measured(model, sample, 100, 0, random.Random(0), n_of_reserve)
-        assert found["gap_low"] == found["gap_high"] == pytest.approx(truth)
+        assert found["gap_low"] == found["gap_high"] == pytest.approx(truth, rel=1e-3)
         assert is_out.any() and found["kept_gap"] < found["gap"]
     covered, widths = 0, []
     for seed in range(N_SEEDS):
@@ -49,7 +49,8 @@ def test_the_interval_covers_and_is_narrower(reserve, n_of_reserve, narrower):
         found = [
             gap.measured(model, sample, 100, 0, random.Random(seed), n) for n in (n_of_reserve, 0)
         ]
-        covered += found[0]["gap_low"] <= truth <= found[0]["gap_high"]
+        low, high = found[0]["gap_low"] - 1e-9, found[0]["gap_high"] + 1e-9
+        covered += low <= truth <= high
         widths.append([values["gap_high"] - values["gap_low"] for values in found])
     # 95 % of the seeds, less three standard deviations.
     assert covered >= 181

@@ -1,0 +1,1 @@
+"""The numbers of the pages: measured, kept and written by one command (`benchmarks.pages`)."""
