@@ -78,7 +78,6 @@ def one_line(scenario_id: str, results: dict[str, dict[str, Any]]) -> str:
 FRONT = (
     ("events-bananas", "Bananas: 5,300 events, 2 features", "River KNN, lazy 1,000"),
     ("events-bananas", "the same", "River HoeffdingTree"),
-    ("events-bananas", "the same", "River LogisticRegression"),
     ("events-elec2", "Elec2: 20,000 events, 8 features", "River PAClassifier"),
     ("events-sms", "SMS spam: events of words", "River MultinomialNB"),
     ("events-sms", "the same", "River PAClassifier"),
