@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from streamsvm.labels.class_labels import plain
 from streamsvm.monitor.history import History
 
 
@@ -98,6 +100,26 @@ class RunReport:
     def rows_per_second(self) -> float:
         """Rows a second, not counting the time in which code was compiled."""
         return _rate(self.rows, self.seconds - self.compile_seconds)
+
+    def set_confusion(self, matrix: Any, seen: Iterable[Any]) -> None:
+        """Set `confusion` and `recall`.
+
+        Parameters
+        ----------
+        matrix
+            River's confusion matrix.
+        seen
+            The labels.
+
+        """
+        totals = matrix.sum_row
+        self.recall = {str(plain(y)): matrix.data[y][y] / totals[y] for y in seen if totals[y]}
+        self.confusion = [
+            [str(plain(y)), str(plain(p)), int(n)]
+            for y, row in sorted(matrix.data.items(), key=repr)
+            for p, n in sorted(row.items(), key=repr)
+            if n
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as JSON values, without the history.

@@ -379,16 +379,7 @@ class Run:
             report.clipped = {str(name): n for name, n in scaler.n_clipped.items()}
         report.accuracy, report.balanced_accuracy = self._accuracy.get(), self._balanced.get()
         report.labels = {str(plain(y)): n for y, n in sorted(self.seen.items(), key=repr)}
-        of_label = self.confusion.sum_row
-        report.recall = {
-            str(plain(y)): self.confusion.data[y][y] / of_label[y] for y in self.seen if of_label[y]
-        }
-        report.confusion = [
-            [str(plain(y)), str(plain(p)), int(n)]
-            for y, row in sorted(self.confusion.data.items(), key=repr)
-            for p, n in sorted(row.items(), key=repr)
-            if n
-        ]
+        report.set_confusion(self.confusion, self.seen)
         if learner is not None:
             report.n_support_vectors = getattr(learner, "n_support_vectors", None)
             report.chosen = getattr(learner, "chosen", None)
