@@ -1,12 +1,12 @@
-"""You learn how to use LASVM in a River pipeline, event by event."""
+"""You learn how to use the adaptive SVM in a River pipeline, event by event."""
 
 from river import datasets, metrics
 
-from streamsvm import LASVMClassifier, StandardScaler
+from streamsvm import AdaptiveSVMClassifier
 
 
 def main() -> None:
-    model = StandardScaler() | LASVMClassifier()
+    model = AdaptiveSVMClassifier()
     metric = metrics.Accuracy() + metrics.BalancedAccuracy()
     for x, y in datasets.Phishing():
         metric.update(y, model.predict_one(x))

@@ -9,7 +9,7 @@ import sys
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from streamsvm import StandardScaler, kernels
+from streamsvm import AdaptiveSVMClassifier, StandardScaler, kernels
 from streamsvm.cli.parameters import add_options, parameters
 from streamsvm.cli.values import limit, whole
 from streamsvm.errors import ParameterError
@@ -90,7 +90,8 @@ def add_learner_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--learner",
         choices=_Choices([*(learner.name for learner in registered_learners()), "MODULE:CLASS"]),
-        help="default: lasvm; in replay larank, if the first 1,000 rows have more than 50 classes",
+        help="default: adaptive, which follows streams that change; lasvm with --epochs or options "
+        "that adaptive lacks; in replay larank, if the first 1,000 rows have more than 50 classes",
     )
     group.add_argument(
         "--kernel",
@@ -181,6 +182,15 @@ def _scaler_from(options: argparse.Namespace, scales_itself: bool) -> StandardSc
     return StandardScaler(**given)
 
 
+def _default_learner(options: argparse.Namespace, given: dict[str, Any]) -> str:
+    """Return the learner if none was asked for: adaptive, or LASVM for what only that takes."""
+    known = inspect.signature(AdaptiveSVMClassifier).parameters.keys()
+    is_balanced = given.get("class_weight") == "balanced"
+    has_epochs = getattr(options, "epochs", 1) > 1
+    limits = getattr(options, "max_classes", None) is not None
+    return "lasvm" if given.keys() - known or is_balanced or has_epochs or limits else "adaptive"
+
+
 def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
     """Return the learner of the options, and the model: the learner, or a scaler and the learner.
 
@@ -200,13 +210,13 @@ def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
         An option is not a parameter of the learner.
 
     """
-    found = _learner_of(options.learner or "lasvm")
-    options.learner, cls = found.name, found.cls
-    known = inspect.signature(cls).parameters.keys()
     names = [parameter.name for parameter in parameters(ADDED_BY_HAND)]
     # A learner of the user's may have parameters that no option is for.
     given = {name: getattr(options, name, None) for name in (*names, *_KERNEL_OPTIONS)}
     given = {name: value for name, value in given.items() if value is not None}
+    found = _learner_of(options.learner or _default_learner(options, given))
+    options.learner, cls = found.name, found.cls
+    known = inspect.signature(cls).parameters.keys()
     unknown = given.keys() - known - (set(_KERNEL_OPTIONS) if "kernel" in known else set())
     if unknown:
         wrong = ", ".join("--" + name.replace("_", "-") for name in sorted(unknown))

@@ -22,7 +22,7 @@ from streamsvm.learners.bases.adaptive import (
     standby,
 )
 from streamsvm.learners.bases.adaptive.several_models import SeveralModels
-from streamsvm.learners.bases.adaptive.standby import EVERY, RENEWED_AT
+from streamsvm.learners.bases.adaptive.standby import EVERY, EVERY_IF_CALM, RENEWED_AT
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.kept_examples import WRONG, Examples, KeptExamples
 from streamsvm.learners.bases.late_rows import row_after, rows_where
@@ -44,8 +44,8 @@ class AdaptiveSVMClassifier(SeveralModels):
     The first finds scale and gamma of its RBF kernel itself. The second and third have 1/4 and 1/16
     of its gamma, so that the third is nearly linear, and ten times its C; the fourth has 4 times
     its gamma, and keeps the last 1,000 examples only. An event is predicted by the model that has
-    erred least of late, which learns each example at once. The others learn 32 examples together;
-    one that errs far more sleeps, until errors become more.
+    erred least of late, which learns each example at once. The others learn 32 examples together,
+    128 after the first 1,024; one that errs far more sleeps, until errors become more.
 
     When errors become more, a fresh model learns the last 256, and now and then the last 1,024,
     examples; another one finds scale and gamma anew, as features may have got other units. If one
@@ -232,9 +232,12 @@ class AdaptiveSVMClassifier(SeveralModels):
             return
         if not self._sparse and any(member._sparse for member in self._members):
             self._become_sparse()
-        standby.catch_up(self)
+        standby.note_predictions(self)
         if step.notices_drift(self._state, n):
             _log.info("drift at example %d: errors are far more than before", n)
+        if n % EVERY_IF_CALM and standby.is_calm(self):
+            return
+        standby.catch_up(self)
         standby.choose(self, n)
         self._renew_others()
         if step.errs_more(self._state):
@@ -350,6 +353,7 @@ class AdaptiveSVMClassifier(SeveralModels):
                 refuse_to_learn()
             self._is_learning = True
             try:
+                standby.note_predictions(self)
                 standby.catch_up(self)
                 for member in self._members:
                     members.finish(member, progress)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -110,21 +111,24 @@ def _model(report: RunReport, learner: Any) -> Iterator[str]:
 
 
 def _drift(report: RunReport, learner: Any) -> Iterator[str]:
-    """Compare the accuracy on the last quarter of the rows with that before it."""
+    """Compare the accuracy on the last quarter of the rows with that on the best one before it."""
     rows = report.history.column("rows")
     if report.epochs > 1 or rows.size < 8 or not rows[-1] > 0:
         return
     right = rows * report.history.column("accuracy")
-    cut = int(np.searchsorted(rows, 0.75 * rows[-1]))
-    if not 0 < cut < rows.size - 1:
+    cuts = np.unique(np.searchsorted(rows, np.array([0.25, 0.5, 0.75]) * rows[-1]))
+    if not 0 < cuts[-1] < rows.size - 1:
         return
-    before = right[cut] / rows[cut]
-    late = (right[-1] - right[cut]) / (rows[-1] - rows[cut])
-    if late < before - _FALL:
-        bound = "window=" if hasattr(learner, "window") else "power=0, with a larger l2,"
+    cuts = np.append(cuts, rows.size - 1)
+    *earlier, late = np.diff(right[cuts], prepend=0.0) / np.diff(rows[cuts], prepend=0.0)
+    before, n = max(earlier), rows[-1] - rows[cuts[-2]]
+    # More than chance makes of the best of some parts.
+    if before - late > max(_FALL, 4.0 * math.sqrt(before * (1.0 - before) / n)):
+        is_adaptive = hasattr(learner, "in_use")
+        better = "a shorter window= follows" if is_adaptive else "--learner adaptive follows"
         yield (
             f"accuracy fell from {before:.1%} to {late:.1%} in the last quarter of the stream: if "
-            f"what is to be learnt changes, {bound} follows it"
+            f"what is to be learnt changes, {better} it"
         )
 
 

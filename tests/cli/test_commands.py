@@ -48,7 +48,7 @@ def replay(*arguments):
 def test_the_report_is_a_table(capsys):
     assert main(["replay", str(BANANAS), "--target", "label", "--finish"]) == 0
     out, err = capsys.readouterr()
-    for words in ("progressive accuracy", "89.", "support vectors", "delta", "5,300", "finishing"):
+    for words in ("progressive accuracy", "89.", "support vectors", "drifts", "5,300", "finishing"):
         assert words in out
     assert "examples/s" in err
 
@@ -414,12 +414,12 @@ def test_very_many_classes_are_larank_s(capsys):
     assert isinstance(streamsvm.load("m.svm"), streamsvm.LaRankClassifier)
 
 
-def test_several_classes_are_lasvm_s(capsys):
+def test_the_adaptive_learner_takes_several_classes(capsys):
     write(y=np.arange(600) % 30)
     assert replay("data.parquet", "--save", "m.svm", "--test", "data.parquet") == 0
     out, err = capsys.readouterr()
     assert "as the target has" not in err
-    assert isinstance(streamsvm.load("m.svm"), streamsvm.LASVMClassifier)
+    assert isinstance(streamsvm.load("m.svm"), streamsvm.AdaptiveSVMClassifier)
     assert "test error" in out
     assert main(["predict", "m.svm", "data.parquet", "-o", "p.parquet"]) == 0
     table = pq.read_table("p.parquet").to_pydict()
@@ -430,6 +430,8 @@ def test_several_classes_are_lasvm_s(capsys):
     err = capsys.readouterr().err
     assert "30 classes" in err and err.startswith("streamsvm: ") and err.count("\n") == 1
     assert replay("data.parquet", "--quiet", "--positive", "3", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["learner"] == "adaptive"
+    assert replay("data.parquet", "--quiet", "--positive", "3", "--json", "--gamma", "1") == 0
     assert json.loads(capsys.readouterr().out)["learner"] == "lasvm"
 
 
@@ -618,7 +620,7 @@ def test_a_terminal_sees_a_bar_and_figures():
     os.close(master)
     text = shown.decode()
     assert "replay bananas.parquet" in text and "/5300" in text
-    assert "examples/s" in text and "delta" in text and "…" not in text.split("examples/s")[1][:60]
+    assert "examples/s" in text and "…" not in text.split("examples/s")[1][:60]
 
 
 def test_compiling_is_shown(tmp_path):

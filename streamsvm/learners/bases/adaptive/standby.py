@@ -1,7 +1,8 @@
 """The models of an `AdaptiveSVMClassifier` that do not predict learn later, or sleep.
 
 The model in use learns each example at once. The others learn the last `EVERY` examples together,
-which takes a fraction of the time: they are not asked for predictions meanwhile. A model that errs
+or `EVERY_IF_CALM`, which takes a fraction of the time: they are not asked for predictions
+meanwhile. A model that errs
 far more than the one in use does not learn at all, until errors have become more; then it learns
 the last examples, as many as are kept.
 """
@@ -17,6 +18,9 @@ from streamsvm.solvers.adaptive.state import IN_USE
 EVERY = 32
 """The models are compared at multiples of this number of examples."""
 
+EVERY_IF_CALM = 128
+"""The same, while errors do not become more, once scale and width were found."""
+
 SLEEP_EVERY = 256
 """At multiples of this number of examples models may fall asleep."""
 
@@ -25,8 +29,30 @@ RENEWED_AT = (32, 128, 1024)
 tries them at powers of two, but to learn all examples anew each time takes as long."""
 
 
+def note_predictions(learner: Any) -> None:
+    """Count the errors of the last predictions, which the model in use made.
+
+    Parameters
+    ----------
+    learner
+        An `AdaptiveSVMClassifier`; the caller holds its lock.
+
+    """
+    state = learner._state
+    n = int(state.waiting[state.info[IN_USE]])
+    if n:
+        predicted = learner._recent.last(n, len(learner._schema)).marks > 0
+        step.note_predictions(state, predicted)
+
+
+def is_calm(learner: Any) -> bool:
+    """Tell whether it is enough to compare the models at multiples of `EVERY_IF_CALM`."""
+    n = learner._members[0].n_examples
+    return n > RENEWED_AT[-1] and not step.errs_more(learner._state)
+
+
 def catch_up(learner: Any) -> None:
-    """Let the models that are awake learn the examples that they wait for, and count all errors.
+    """Let the models that are awake, but for the one in use, learn the examples they wait for.
 
     Parameters
     ----------
@@ -35,22 +61,17 @@ def catch_up(learner: Any) -> None:
 
     """
     state, d, seen = learner._state, len(learner._schema), learner._labels.seen
-    used = int(state.info[IN_USE])
-    n = int(state.waiting[used])
-    predicted = learner._recent.last(n, d).marks > 0
     for m in range(len(members.KINDS)):
         waiting = int(state.waiting[m])
-        if m == used or not waiting or state.asleep[m]:
+        if m == state.info[IN_USE] or not waiting or state.asleep[m]:
             continue
+        examples = learner._recent.last(waiting, d)
         if m < len(learner._members):
-            examples = learner._recent.last(waiting, d)
             wrong = members.learn_examples(learner._members[m], examples, seen)
         else:
             # Until there are all models, the others count as the first.
-            wrong = predicted
+            wrong = examples.marks > 0
         step.fade(state, m, wrong)
-    if n:
-        step.note_predictions(state, predicted)
 
 
 def choose(learner: Any, n: int) -> None:
