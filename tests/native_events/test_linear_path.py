@@ -216,7 +216,7 @@ def test_values_that_close_the_path_while_they_become_floats():
 
 def test_names_of_an_event_that_was_interrupted(monkeypatch):
     for sparse in (False, True):
-        model = SVMSGDClassifier(sparse=sparse, t0=10.0)
+        model = SVMSGDClassifier(sparse=sparse, t0=10.0, missing="zero")
         for i in range(4):
             model.learn_one({"a": 1.0 + i, "b": 1.0}, bool(i % 2))
         before = model._state.weights.copy()
