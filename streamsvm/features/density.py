@@ -56,6 +56,12 @@ def are_sparse(rows: np.ndarray) -> bool:
     return bool(used >= _FEWEST_FEATURES and few)
 
 
+def may_become_sparse(rows: np.ndarray) -> bool:
+    """Tell by a few first rows, float32 (n, d), whether `are_sparse` may be true of later ones."""
+    is_wide = rows.shape[1] >= _FEWEST_FEATURES // 4
+    return is_wide and bool(np.count_nonzero(rows) <= _LARGEST_SHARE_OF_MANY * rows.size)
+
+
 def may_be_too_many(capacity: int, n_features: int) -> bool:
     """Tell whether `capacity` dense rows take more than `DENSE_BYTES`."""
     return 4 * capacity * n_features > DENSE_BYTES

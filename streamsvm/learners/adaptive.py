@@ -15,6 +15,7 @@ from streamsvm.features.schema import LIMIT
 from streamsvm.labels import outputs
 from streamsvm.labels.growing_labels import GrowingLabels, spread_to
 from streamsvm.labels.label_column import LabelColumn
+from streamsvm.learners.bases import rehearsal
 from streamsvm.learners.bases.adaptive import (
     fresh_start,
     members,
@@ -32,7 +33,7 @@ from streamsvm.solvers.adaptive import step
 from streamsvm.solvers.adaptive.state import AdaptiveState
 from streamsvm.support import states
 from streamsvm.support.locked import refuse_to_learn
-from streamsvm.support.rows import Rows, cut, shape
+from streamsvm.support.rows import Rows, cut, dense, shape
 
 _log = logging.getLogger(__name__)
 
@@ -127,6 +128,7 @@ class AdaptiveSVMClassifier(SeveralModels):
     """
 
     _output = outputs.GROWING
+    compiles_classes_apart = True
 
     def __init__(
         self,
@@ -293,6 +295,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         n = self._n_examples = self._n_examples + 1
         if n % EVERY == 0:
             self._after_examples(n)
+            rehearsal.look(self)
 
     def _diagonal(self, x: Rows) -> np.ndarray:
         # Not used: of an RBF kernel it is 1, and each model computes its own.
@@ -321,6 +324,9 @@ class AdaptiveSVMClassifier(SeveralModels):
 
     def _event_model(self) -> Any:
         return self.in_use
+
+    def _dense_rows(self) -> np.ndarray:
+        return dense(self._recent.last(self._recent.n_examples, len(self._schema)).x)
 
     def _takes_every_row(self) -> bool:
         return self.in_use is not None and bool(self.in_use._takes_every_row())

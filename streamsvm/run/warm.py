@@ -207,7 +207,10 @@ def _exercise(model: Any) -> None:
     if isinstance(model, (StandardScaler, FeatureMap)):
         _exercise_transformer(model.clone(), x)
         return
-    rehearse_events(rehearsal_copy(model), model.most_classes != 2)
+    several = model.most_classes != 2
+    if several and model.compiles_classes_apart:
+        rehearse_events(rehearsal_copy(model), False)
+    rehearse_events(rehearsal_copy(model), several)
     watched = rehearsal_copy(model)
     monitor = TrackingMonitor(watched)
     watched.learn_many(x, labels)

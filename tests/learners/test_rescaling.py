@@ -9,6 +9,7 @@ from scipy.spatial.distance import cdist
 import streamsvm
 from streamsvm import LaRankClassifier, LASVMClassifier
 from streamsvm.errors import ModelFileError
+from streamsvm.learners.bases.kernel import trial
 from streamsvm.learners.bases.kernel.feature_scales import HALF, FeatureScales, differ
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support.feature_statistics import COUNT, VARIANCE
@@ -47,6 +48,7 @@ def test_accuracy_recovers_when_scales_change(cls):
     x, y = changing(4000)
     followed = new(cls).predict_then_learn_many(x, y.tolist())
     frozen = learnt(new(cls), x[:1024], y[:1024], parts=())
+    trial.end(frozen)
     frozen._scales = None
     as_before = frozen.predict_then_learn_many(x[1024:], y[1024:].tolist())
     right = np.mean(np.array(followed)[-1500:] == y[-1500:])

@@ -284,7 +284,7 @@ def test_classes_that_the_first_examples_lack_keep_their_numbers(names, order):
     classes = np.array(order)[np.arange(64) // 4 % len(order)]
     draws = np.random.default_rng(0)
     rows = (draws.normal(size=(64, 2)) + 9.0 * classes[:, None]).astype(np.float32)
-    model = members.new_first(learner)
+    model = members.new_first(learner, learner._labels)
     examples = Examples(rows, classes, np.ones(64), np.zeros(64, bool))
     members.learn_examples(model, examples, learner._labels.seen)
     # Before anything else may make room: the next call may be a compiled one, for any class.

@@ -9,6 +9,8 @@ import pytest
 
 import streamsvm
 from streamsvm import (
+    AdaptiveSVMClassifier,
+    LaRankClassifier,
     LaRankSequenceLabeler,
     LASVMClassifier,
     Nystroem,
@@ -105,8 +107,9 @@ def test_nothing_is_compiled_late_after_warm():
 @pytest.fixture
 def rehearsed(monkeypatch):
     seen = []
-    monkeypatch.setattr(label_runs, "rehearsal", rehearsal)
-    monkeypatch.setattr(rehearsal, "rehearse_events", lambda model, several: seen.append(model))
+    monkeypatch.setattr(rehearsal, "is_on", True)
+    monkeypatch.setattr(rehearsal, "_looked_for", set())
+    monkeypatch.setattr(rehearsal, "rehearse_events", lambda model, *_: seen.append((model, *_)))
     return seen
 
 
@@ -120,7 +123,7 @@ def test_an_event_that_compiles_something_compiles_the_rest(rehearsed, monkeypat
 
     monkeypatch.setattr(label_runs, "_learn_run", compiling)
     model.learn_one({"a": 1.0}, True)
-    assert [(type(m), m.l2, m.n_examples) for m in rehearsed] == [(SVMSGDClassifier, 0.01, 0)]
+    assert [(type(m), m.l2, m.n_examples) for m, *_ in rehearsed] == [(SVMSGDClassifier, 0.01, 0)]
     assert model.n_examples == 1
 
 
@@ -131,10 +134,22 @@ def test_an_event_that_compiles_nothing_rehearses_nothing(rehearsed):
     assert not rehearsed
 
 
+@pytest.mark.parametrize("kind", [LaRankClassifier, LASVMClassifier, AdaptiveSVMClassifier])
+def test_after_some_events_that_look_sparse_sparse_rows_are_compiled_for(rehearsed, kind):
+    """Later a LaRank on words compiled for 41 s in the middle of the stream."""
+    for n_words, n_expected in (8, 0), (60, 1), (60, 1):
+        model = kind(gamma="scale", scale=False) if kind is not AdaptiveSVMClassifier else kind()
+        for i in range(80):
+            model.learn_one({f"{i % n_words}": 1.0, f"{7 * i % n_words}": 1.0}, i % 3 % 2)
+        turned = [(type(m), turns) for m, _, turns in rehearsed if turns]
+        assert turned == n_expected * [(kind, True)]
+
+
 def test_a_rehearsal_that_fails_is_no_reason_to_fail(monkeypatch):
-    def fail(model, several):
+    def fail(*args):
         raise ValueError("no made-up events")
 
+    monkeypatch.setattr(rehearsal, "is_on", True)
     monkeypatch.setattr(rehearsal, "rehearse_events", fail)
     rehearsal.compile_ahead(SVMSGDClassifier())
 

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamsvm import _parameter_checks
-from streamsvm._compiling import working_time
+from streamsvm._compiling import clock, working_time
 from streamsvm._parameter_checks import LARGEST_FACTOR
 from streamsvm.errors import BadEventError
 from streamsvm.features.event_reader import Event, EventReader, are_usable
 from streamsvm.features.names import Name
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases import label_runs
+from streamsvm.learners.bases import label_runs, rehearsal
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.training_observer import tell
 from streamsvm.support.locked import refuse_to_learn
@@ -201,7 +201,11 @@ def learn_generally(learner: Any, x: Mapping[Name, Any], y: Any, w: Any) -> None
         if shape(row)[1] > len(learner._schema):
             raise BadEventError("names of features must compare in the same way each time")
         missing.keep(statistics)
+        compiled = clock.functions
         label_runs.learn(learner, row, labels, weights, None, diagonal)
+        if clock.functions > compiled:
+            rehearsal.compile_ahead(learner)
+        rehearsal.look(learner)
     finally:
         learner._is_learning = False
 

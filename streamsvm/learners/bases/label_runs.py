@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._compiling import clock, working_time
+from streamsvm._compiling import working_time
 from streamsvm._parameter_checks import numbers_of, weights_of
 from streamsvm.features import frames
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases import late_rows, rehearsal
+from streamsvm.learners.bases import late_rows
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.support.rows import Rows, cut, shape
 
@@ -97,7 +97,6 @@ def learn(
     whole = learner.observer is None or learner.observer.wanted() >= len(labels)
     if len(runs) == 1 and whole and labels[0] in learner._labels.seen:
         return _learn_run(learner, x, labels, w, numbers, diagonal, late=late)
-    compiled_before = clock.functions
     predicted: list[LabelColumn] = []
     for start, stop in _parts(learner, runs, numbers):
         # The first example of a new class is predicted with the classes before it.
@@ -119,8 +118,6 @@ def learn(
             start,
         )
         predicted.append(column)
-    if len(labels) == 1 and clock.functions > compiled_before:
-        rehearsal.compile_ahead(learner)
     return LabelColumn.joined(predicted)
 
 

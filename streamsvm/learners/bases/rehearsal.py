@@ -14,8 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.features import density
+
 N_EVENTS = 1100
 """Events of a rehearsal: rate and gamma change for the last time after 1,024."""
+
+LOOK = 64
+"""After so many events what the rest of the stream may need is compiled: see `look`."""
+
+_CHANGE = 32
+"""After so many made-up events classes are more, and rows become sparse."""
 
 # Smaller bounds, reached within a rehearsal; the compiled functions do not depend on the number.
 _BOUNDS = {
@@ -50,12 +58,48 @@ def rehearsal_copy(model: Any, **changes: Any) -> Any:
     return new
 
 
-def compile_ahead(model: Any) -> None:
-    """Rehearse with a copy of a learner, so that later events need not compile."""
-    if not hasattr(model, "_is_rehearsal_copy"):
+is_on = True
+"""Whether functions are compiled ahead; tests compile what they need only."""
+
+_looked_for: set[tuple[Any, ...]] = set()
+
+
+def compile_ahead(model: Any, turns_sparse: bool = False) -> None:
+    """Rehearse with a copy of a learner, so that later events need not compile.
+
+    Parameters
+    ----------
+    model
+        A learner that has learnt an event.
+    turns_sparse
+        Whether its rows, which are dense at first, become sparse.
+
+    """
+    if is_on and not hasattr(model, "_is_rehearsal_copy"):
+        turns_sparse = turns_sparse or model._sparse
         # A learner that fails on made-up events (its own kernel, for example) compiles later.
         with contextlib.suppress(Exception):
-            rehearse_events(rehearsal_copy(model), _expects_several(model))
+            rehearse_events(rehearsal_copy(model), _expects_several(model), turns_sparse)
+
+
+def look(model: Any) -> None:
+    """Compile for sparse rows after the first events, if these look so; once in a process.
+
+    Parameters
+    ----------
+    model
+        A learner that has just learnt an event, and has `_dense_rows`, or none.
+
+    """
+    if model._n_examples != LOOK or getattr(model, "sparse", False) is not None:
+        return
+    key = type(model), type(getattr(model, "kernel", None)), _expects_several(model)
+    rows_of = getattr(model, "_dense_rows", None)
+    if not is_on or key in _looked_for or rows_of is None or hasattr(model, "_is_rehearsal_copy"):
+        return
+    if model._sparse or density.may_become_sparse(rows_of()):
+        _looked_for.add(key)
+        compile_ahead(model, turns_sparse=True)
 
 
 def _expects_several(model: Any) -> bool:
@@ -73,7 +117,7 @@ def made_up(n: int) -> tuple[np.ndarray, np.ndarray]:
     return x, (x[:, 0] * x[:, 1] > 0) ^ (rng.random(n) < 0.2)
 
 
-def rehearse_events(model: Any, several: bool) -> None:
+def rehearse_events(model: Any, several: bool, turns_sparse: bool = False) -> None:
     """Predict and learn made-up events, including new features, weights and new classes.
 
     Parameters
@@ -82,16 +126,21 @@ def rehearse_events(model: Any, several: bool) -> None:
         A `rehearsal_copy`, which has learnt nothing yet; it is of no use afterwards.
     several
         Whether to learn a third and a fourth class, too.
+    turns_sparse
+        Whether its rows become sparse.
 
     """
     x, labels = made_up(N_EVENTS)
     for i, (row, label) in enumerate(zip(x.tolist(), labels.tolist(), strict=True)):
         event: dict[Any, float] = dict(enumerate(row))
-        if i < 3 or i > N_EVENTS - 4:
+        if i == _CHANGE and turns_sparse:
+            model._become_sparse()
+        if i < 3 or i - _CHANGE in (0, 1, 2) or i > N_EVENTS - 4:
             model.predict_one(event)
             model.predict_proba_one(event)
             model.decision_function_one(event)
-        model.learn_one(event, label)
+        is_third = several and i >= _CHANGE and row[2] > 1.0
+        model.learn_one(event, "third" if is_third else label)
     # Features come later than others, and examples with weights.
     for i in range(3):
         wider = {**event, f"later {i}": 1.0}

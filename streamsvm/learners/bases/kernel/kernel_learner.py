@@ -17,6 +17,7 @@ from streamsvm.errors import FeatureError
 from streamsvm.features import density
 from streamsvm.features.schema import LIMIT
 from streamsvm.labels.label_column import LabelColumn
+from streamsvm.learners.bases import rehearsal
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.kernel import (
     auto_gamma,
@@ -186,6 +187,7 @@ class KernelLearner(KernelInspection):
         # At powers of two, as in `kernel_batches.learn_rows`.
         if n & (n - 1) == 0:
             self._adapt(n)
+            rehearsal.look(self)
         elif self._trial is not None:
             trial.step(self, n)
 
