@@ -96,10 +96,8 @@ class LASVMClassifier(LASVMModel):
         removed, and its coefficient and C_i are added to those of its nearest neighbour of the same
         label. "remove": the vector whose removal costs the dual least is removed. "smallest": the
         vector with the smallest coefficient is removed (for comparison). None, the default, is
-        "merge", by far the most accurate in our measurements. With three or more classes nothing is
-        merged: "merge" is as "remove", but after every second example the oldest vector (that of
-        the smallest id, if you give ids) is removed. Otherwise noise would stay, since its removal
-        costs the dual most. "project" is done in each problem.
+        "merge", by far the most accurate in our measurements. With three or more classes the merged
+        vector is in each problem that had one of the two, and "project" is done in each problem.
     multiclass
         With three or more classes: "ovo", the default, one problem for each two classes; "ovr", one
         for each class against the rest, of which the largest margin wins.

@@ -1,13 +1,9 @@
 """LASVM for several classes within bounds: a window, a budget of vectors in the store.
 
 An example leaves the store by leaving each problem that has it as a member, as for two classes (see
-`solvers.lasvm.bounds`). A budget takes the vector for which the sum of the costs over its problems
-is least. If vectors are to be projected, each problem projects it on its nearest member of the same
-sign.
-
-No vectors are merged: a merged one would be another one in each problem. In its place, after every
-second example the oldest one is removed, not the cheapest. To remove an example that is classified
-wrongly costs the dual most, so by cost alone noise would stay, until little else is left.
+`solvers.lasvm.bounds`). A budget merges two vectors of one class (`merging`), or takes the vector
+for which the sum of the costs over its problems is least. If vectors are to be projected, each
+problem projects it on its nearest member of the same sign.
 """
 
 from __future__ import annotations
@@ -19,9 +15,14 @@ import numpy as np
 from streamsvm._compile import chosen_by, compiled
 from streamsvm.solvers.bounds import MERGE, PROJECT, SMALLEST, Budget, Unbounded, Window
 from streamsvm.solvers.lasvm.bounds import nearest, project, remove
+from streamsvm.solvers.lasvm.fading import LEAST_BOX, RHO, errs_more, fade, note_error
+from streamsvm.solvers.lasvm_pairs.looks import note_problem
+from streamsvm.solvers.lasvm_pairs.merging import merge_two
 from streamsvm.solvers.lasvm_pairs.problems import NONE, bias_of, n_turns, problem_of_turn
-from streamsvm.solvers.lasvm_pairs.state import problem
+from streamsvm.solvers.lasvm_pairs.state import BLOCK, problem
+from streamsvm.support import stores
 from streamsvm.support.kernel_rows.row_cache import kernel_row
+from streamsvm.support.looks import note_box
 from streamsvm.support.member_store import MemberKernel
 
 
@@ -93,17 +94,6 @@ def _cheapest(state, smallest):
 
 
 @compiled
-def _oldest(state):
-    """Return the slot of the oldest example."""
-    entered = state.store.entered
-    found = np.int64(NONE)
-    for s in range(state.info[0].n):
-        if state.wanted[s] > 0 and (found < 0 or abs(entered[s]) < abs(entered[found])):
-            found = np.int64(s)
-    return found
-
-
-@compiled
 def _slide_unbounded(bounds, state, kernel, number, d):
     pass
 
@@ -127,23 +117,51 @@ slide: Any = chosen_by(
 
 
 @compiled
-def _stay_unbounded(bounds, state, kernel, d):
+def _fade(state, rho):
+    """Let all problems fade, and boxes and weights in the store (see `solvers.lasvm.fading`)."""
+    info = state.info[0]
+    info.n_watched, info.n_wrong, info.wrong_of_late = 0, 0, 0.0
+    for p in range(state.problems.table.size):
+        own = problem(state, p)
+        fade(own, rho)
+        note_problem(info, own)
+    for s in range(info.n):
+        if state.box[s] > LEAST_BOX:
+            state.box[s] *= rho
+            state.store.weight[s] *= rho
+            note_box(info, state.box[s])
+
+
+@compiled
+def _stay_unbounded(bounds, state, kernel, fresh, r, size, n_block, d, is_wrong):
     pass
 
 
 @compiled
-def _stay_within_budget(bounds, state, kernel, d):
+def _stay_within_budget(bounds, state, kernel, fresh, r, size, n_block, d, is_wrong):
     info = state.info[0]
+    note_error(info, is_wrong)
+    is_full = info.n - info.n_dead >= bounds.limit
+    if bounds.policy >= MERGE and is_full and errs_more(info):
+        _fade(state, RHO)
     while info.n - info.n_dead > bounds.limit:
-        slot = np.int64(NONE)
-        if bounds.policy >= MERGE and info.n_looked % 2 == 0:
-            slot = _oldest(state)
-        if slot < 0:
+        if bounds.policy < MERGE:
             slot = _cheapest(state, bounds.policy == SMALLEST)
-        forget(state, kernel, slot, bounds.policy == PROJECT, d)
+            forget(state, kernel, slot, bounds.policy == PROJECT, d)
+            continue
+        slot, is_merged = merge_two(state, kernel, bounds.policy, d)
+        if not is_merged:
+            forget(state, kernel, slot, False, d)
+        elif slot < n_block and r + 1 < size:
+            z = stores.row_of(state.store, slot, state.problems.feature_row, d)
+            column = np.empty((1, BLOCK), np.float32)
+            stores.values(kernel, fresh, z, np.int64(1), d, np.int64(0), size, column)
+            for later in range(r + 1, size):
+                state.block[later, slot] = column[0, later]
 
 
 stay_within: Any = chosen_by(
     0, {Unbounded: _stay_unbounded, Window: _stay_unbounded, Budget: _stay_within_budget}
 )
-"""stay_within(bounds, state, kernel, d): remove vectors while there are more than the limit."""
+"""stay_within(bounds, state, kernel, fresh, r, size, n_block, d, is_wrong): remove or merge vectors
+while there are more than the limit, or let all fade, as `solvers.lasvm.bounds.stay_within` does."""

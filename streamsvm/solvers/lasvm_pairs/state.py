@@ -22,7 +22,15 @@ from streamsvm.solvers.lasvm.state import LASVMState
 from streamsvm.solvers.lasvm_pairs import problems as of_problems
 from streamsvm.solvers.lasvm_pairs.problems import Problems, cache_of
 from streamsvm.support import looks, states, stores
-from streamsvm.support.declaration import BOX, NOT_NEGATIVE, Field, Record, count_of, index_of
+from streamsvm.support.declaration import (
+    BOX,
+    NOT_NEGATIVE,
+    Field,
+    Range,
+    Record,
+    count_of,
+    index_of,
+)
 from streamsvm.support.member_store import MemberStore
 from streamsvm.support.state_parts import STORE, Part
 from streamsvm.support.states import declare
@@ -39,6 +47,9 @@ INFO = np.dtype(
         ("lost", np.float64),  # by how much the dual of problems fell when they were rebuilt
         ("ready", np.int64),  # n or -n: the scratch has the kernel values of rows with n slots
         ("n_grouped", np.int64),  # slots that `needed` put in order; -n: not worth it of n slots
+        ("n_watched", np.int64),  # these three as in `solvers.lasvm.state.INFO`
+        ("n_wrong", np.int64),
+        ("wrong_of_late", np.float64),
         *looks.SCALARS,
     ]
 )
@@ -110,7 +121,11 @@ declare(
         "look_draws": looks.DRAWS,
         "info": Record(
             INFO,
-            ranges={"n_dead": count_of("slots"), "n_classes": count_of("classes")},
+            ranges={
+                "n_dead": count_of("slots"),
+                "n_classes": count_of("classes"),
+                "wrong_of_late": Range(0.0, 1.0),
+            },
             reset=("ready", "n_grouped"),
         ),
         "block": Field((BLOCK, "slots"), np.float32, scratch=True),

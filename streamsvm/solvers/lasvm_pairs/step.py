@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_within
+from streamsvm.solvers.lasvm.bounds import kept_rows
 from streamsvm.solvers.lasvm.state import bias
 from streamsvm.solvers.lasvm.state import squeeze as squeeze_problem
 from streamsvm.solvers.lasvm.step import Schedule as Schedule  # the same as for two classes
@@ -157,6 +158,7 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
             state.skipped[:size] = 0
         info.ready = 0
         n_block = info.n
+        block_rows = kept_rows(schedule.bounds, state, part(x, start, start + size))
         for r in range(size):
             at = start + r
             if info.n_dead > max(16, info.n // 8):
@@ -182,7 +184,11 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
                 )  # fmt: skip
                 if margins.shape[1] > 0:
                     margins[at, -1] = least
-                stay_within(schedule.bounds, state, kernel, d)
+                # Wrong: a class has beaten its own.
+                is_wrong = int(least <= 0.0)
+                stay_within(
+                    schedule.bounds, state, kernel, block_rows, r, size, n_block, d, is_wrong
+                )
                 look(state)
         start += size
     return n_rows

@@ -4,15 +4,17 @@ import numpy as np
 import pytest
 
 from streamsvm import kernels
-from streamsvm.solvers.bounds import UNBOUNDED, Window, bounds_of
+from streamsvm.solvers.bounds import MERGE, REMOVE, UNBOUNDED, Window, bounds_of
 from streamsvm.solvers.lasvm import state as two_state
 from streamsvm.solvers.lasvm import step as two_step
-from streamsvm.solvers.lasvm_pairs import classes, state, step
+from streamsvm.solvers.lasvm_pairs import bounds, classes, merging, state, step
 from streamsvm.solvers.lasvm_pairs.problems import REST
-from streamsvm.support import states
+from streamsvm.support import dense_store, states
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.rows import sparse
+from tests.kernels.test_values import values
+from tests.reference.slow_lasvm import SlowLASVM
 from tests.reference.slow_lasvm_pairs import SlowPairs
 
 KERNEL, CACHE = kernels.RBF(gamma=1.0), 10**7
@@ -94,25 +96,86 @@ def test_each_problem_is_the_lasvm_of_its_examples_to_the_bit(rest, plan):
             assert own.problems.table[p][name] == two.info[0][name]
 
 
-def test_a_budget_removes_the_oldest_example_and_the_cheapest_by_turns():
-    # Coefficients hang on rounding where two partners are equally good; who is kept does not here.
-    x, y = (part[:50] for part in examples(n=90, k=3))
-    plan = schedule(delta_max=np.inf, bounds=bounds_of(None, 12))
-    gram = np.exp(-((x[:, None] - x[None]).astype(float) ** 2).sum(axis=2))
-    twin, n_looked = SlowPairs(gram, y, np.full(50, 2.0), 1e-3, True), 0
-    for k in range(50):
-        twin.learn(k)
-        twin.stay_within(12, n_looked % 2 == 0)
-        n_looked += len(twin.kept) > 0
-        own, _ = learnt(x[: k + 1], y[: k + 1], plan, k=3)
-        n = own.info[0].n
-        assert sorted(own.store.entered[:n][own.wanted[:n] > 0] - 1) == twin.kept
-    assert len(twin.kept) == 12
+def vectors_and_members(own):
+    """Return slots and rows of all vectors, and of each problem what its live members have."""
+    live, of = np.flatnonzero(own.wanted > 0), own.problems
+    found = []
+    for side, table in zip(of.segments, of.table, strict=True):
+        at = np.arange(side.start, side.start + table.n)
+        at = at[of.lower[at] != of.upper[at]]
+        at = at[np.argsort(of.slot[at])]
+        found.append((np.searchsorted(live, of.slot[at]), at))
+    return live, dense_store.rows_of(own.store, int(own.info[0].n), 3)[live], found
 
 
-@pytest.mark.parametrize("plan", [schedule(), schedule(bounds=Window(60.0))])
-def test_blocks_sparse_rows_and_a_small_cache_change_nothing(plan):
-    x, y = examples()
+def twin_of(own):
+    """Return the slow twin of a state, and its rows."""
+    (live, rows, found), of = vectors_and_members(own), own.problems
+    gram = values(KERNEL, rows, rows).astype(float)
+    twin = SlowPairs(gram, own.y[live], own.box[live], 1e-3)
+    twin.age, twin.pairs = np.abs(own.store.entered[live]), {}
+    for p, (where, at) in enumerate(found):
+        signs = np.where(own.y[live] == of.segments[p].positive, 1.0, -1.0)
+        one = twin.pairs[p] = SlowLASVM(gram, signs, own.box[live], 1e-3)
+        one.S, one.g[where] = where.tolist(), of.gradient[at]
+        one.alpha[where], one.A[where], one.B[where] = of.alpha[at], of.lower[at], of.upper[at]
+    return twin, rows.astype(float)
+
+
+def by_age(twin, rows):
+    """Return the row of each age, and in each problem its coefficient and its box."""
+    order = sorted(twin.kept, key=lambda s: twin.age[s])
+    table = [[(o.alpha[s], o.A[s], o.B[s]) for o in twin.pairs.values()] for s in order]
+    has = [[s in o.S for o in twin.pairs.values()] for s in order]
+    return twin.age[order], rows[order], np.where(np.array(has)[..., None], table, np.nan)
+
+
+@pytest.mark.parametrize("rest", [False, True])
+@pytest.mark.parametrize("seed", range(21))
+def test_each_merge_is_that_of_the_slow_twin(seed, rest):
+    (x, y), n_merged = examples(60, 4, seed), 0
+    own, _ = learnt(x[:0], y[:0], schedule(), rest=rest)
+    kernel = bound(KERNEL, own.store)
+    for k in range(60):
+        step.learn_rows(
+            own, kernel, x[k : k + 1], y[k : k + 1].astype(float), np.full(1, 2.0), np.ones(1),
+            np.array([k + 1]), np.ones(1, np.float32), schedule(), np.zeros((1, 0)),
+        )  # fmt: skip
+        # Within `learn_rows` there is room before the look.
+        own.info[0].n_looked -= 1
+        while own.info[0].n - own.info[0].n_dead > 12:
+            twin, rows = twin_of(own)
+            slot, is_merged = merging.merge_two(own, kernel, MERGE, 3)
+            if not is_merged:
+                bounds.forget(own, kernel, slot, False, 3)
+            n_merged += is_merged
+            twin.make_room(rows, 1.0, int(own.info[0].n_looked))
+            for mine, its in zip(by_age(*twin_of(own)), by_age(twin, rows), strict=True):
+                np.testing.assert_allclose(mine, its, rtol=1e-9, atol=1e-4)
+            check(own)
+        own.info[0].n_looked += 1
+    assert n_merged > 20
+    # The same to the bit as within `learn_rows`.
+    other, _ = learnt(x, y, schedule(bounds=bounds_of(None, 12)), rest=rest)
+    for p in range(len(own.problems.table)):
+        assert members(own, p) == members(other, p)
+
+
+def check(own):
+    """Sums, boxes, gradients and duals of each problem against fresh values."""
+    (_, rows, found), of = vectors_and_members(own), own.problems
+    for p, (where, at) in enumerate(found):
+        alpha, f = of.alpha[at], values(KERNEL, rows[where], rows[where]).astype(float)
+        f = f @ alpha
+        assert abs(alpha.sum()) < 1e-9
+        assert ((of.lower[at] <= alpha) & (alpha <= of.upper[at])).all()
+        np.testing.assert_allclose(of.gradient[at], of.y[at] - f, atol=1e-9)
+        assert of.table[p].dual == pytest.approx(alpha @ of.y[at] - 0.5 * alpha @ f, abs=1e-8)
+
+
+@pytest.mark.parametrize("within", [UNBOUNDED, Window(60.0), bounds_of(None, 30)])
+def test_blocks_sparse_rows_and_a_small_cache_change_nothing(within):
+    (x, y), plan = examples(), schedule(bounds=within)
     own, out = learnt(x, y, plan)
     for other in (
         learnt(x, y, plan, blocks=range(1, len(y) + 1)),
@@ -164,24 +227,32 @@ def test_a_vector_is_kept_once_and_as_long_as_a_problem_wants_it(limit):
         for number in found:
             slot = int(np.flatnonzero(own.store.entered[:n] == number)[0])
             wanted[slot] += 1
-            assert y[number - 1] == own.y[slot] and own.y[slot] in (side.positive, side.negative)
+            # Merged vectors have the negative number of their newest part.
+            assert y[abs(number) - 1] == own.y[slot] and own.y[slot] in (
+                side.positive,
+                side.negative,
+            )
     assert (wanted == own.wanted[:n]).all()
     assert limit is None or len(entered) <= limit
 
 
-def test_gradients_are_those_of_the_coefficients_within_bounds():
+def test_gradients_and_duals_are_those_of_the_coefficients_within_bounds():
     x, y = examples(400)
-    gram = np.exp(-((x[:, None] - x[None]).astype(float) ** 2).sum(axis=2))
-    for plan in (schedule(bounds=Window(90.0)), schedule(bounds=bounds_of(150, 40))):
-        own, _ = learnt(x, y, plan)
-        for p, side in enumerate(own.problems.segments):
-            found = members(own, p)
-            at = np.array(sorted(found)) - 1
-            a = np.array([found[i + 1][0] for i in at])
-            sign = np.where(y[at] == side.positive, 1.0, -1.0)
-            wanted = sign - gram[np.ix_(at, at)] @ a
-            assert [found[i + 1][1] for i in at] == pytest.approx(wanted, abs=1e-4)
-            assert (at + 1 > 400 - plan.bounds[0 if isinstance(plan.bounds, Window) else 2]).all()
+    for plan in (Window(90.0), bounds_of(150, 40, REMOVE), bounds_of(150, 40)):
+        own, _ = learnt(x, y, schedule(bounds=plan))
+        check(own)
+        newest = np.abs(own.store.entered[own.wanted > 0])
+        assert (newest > 400 - (90 if isinstance(plan, Window) else 150)).all()
+
+
+def test_all_problems_fade_alike_when_errors_have_become_more():
+    x, y = examples(1600)
+    y[800:] = (y[800:] + 1) % 4
+    own, _ = learnt(x[:800], y[:800], schedule(bounds=bounds_of(None, 20)))
+    assert own.info[0].n_watched == 800
+    own, _ = learnt(x, y, schedule(bounds=bounds_of(None, 20)))
+    assert own.info[0].n_watched < 800
+    check(own)
 
 
 def test_votes_are_decided_by_margins_and_probabilities_are_coupled():

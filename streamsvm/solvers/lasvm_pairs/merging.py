@@ -1,0 +1,212 @@
+"""Merging in LASVM for several classes: two vectors of one class become one between them.
+
+The store has a vector once, and so its merged one, z: it takes the slot of the second of the two,
+and in each problem that has either the coefficient and the box of both, so that the sums stay 0.
+Which two: of one class, near to each other, and light in all problems, where the weight of a vector
+is the root of the sum of its squared coefficients, as if all problems were one with these
+coefficients (see `solvers.budget`). Nothing depends on the order of the slots.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamsvm._compile import compiled
+from streamsvm.solvers.budget import CANDIDATES, pair_cost, weight_of
+from streamsvm.solvers.lasvm.bounds import mark_dead
+from streamsvm.solvers.lasvm.state import refresh_extremes
+from streamsvm.solvers.lasvm_pairs.looks import note_problem
+from streamsvm.solvers.lasvm_pairs.problems import NONE, n_turns, problem_of_turn
+from streamsvm.solvers.lasvm_pairs.state import problem
+from streamsvm.support import stores
+from streamsvm.support.kernel_rows import row_cache
+from streamsvm.support.kernel_rows.kernel_diagonal import own_value
+from streamsvm.support.looks import note_box
+
+_MULTIPLIER, _MODULUS = np.int64(48271), np.int64(2147483647)
+
+
+@compiled
+def _weigh(state):
+    """Write the weight of the vector in each slot to `state.cost`."""
+    of, cost = state.problems, state.cost
+    cost[: state.info[0].n] = 0.0
+    for p in range(of.table.size):
+        start = of.segments[p].start
+        for at in range(start, start + of.table[p].n):
+            cost[of.slot[at]] += of.alpha[at] * of.alpha[at]
+    for s in range(state.info[0].n):
+        cost[s] = np.sqrt(cost[s])
+
+
+@compiled
+def _lightest(state):
+    """Return the slot of the lightest vector, the oldest of several."""
+    found, entered, cost = np.int64(NONE), state.store.entered, state.cost
+    for s in range(state.info[0].n):
+        if state.wanted[s] > 0:
+            is_older = found >= 0 and abs(entered[s]) < abs(entered[found])
+            if found < 0 or cost[s] < cost[found] or (cost[s] == cost[found] and is_older):
+                found = np.int64(s)
+    return found
+
+
+@compiled
+def _drawn(state, c):
+    """Return the slot of a vector drawn by its number."""
+    found, least = np.int64(NONE), _MODULUS
+    seed = (state.info[0].n_looked * CANDIDATES + c) % _MODULUS
+    for s in range(state.info[0].n):
+        if state.wanted[s] > 0:
+            drawn = (abs(state.store.entered[s]) + seed * 16807) % _MODULUS
+            drawn = drawn * _MULTIPLIER % _MODULUS
+            if drawn < least:
+                found, least = np.int64(s), drawn
+    return found
+
+
+@compiled
+def _nearest(state, row, i):
+    """Return the slot of the same class with the largest k_ij^2 / k_jj, k_ij > 0, or -1."""
+    found, most, entered = np.int64(NONE), 0.0, state.store.entered
+    for j in range(state.info[0].n):
+        k = np.float64(row[0, j])
+        if j == i or state.y[j] != state.y[i] or state.wanted[j] == 0 or k <= 0.0:
+            continue
+        worth = k * k / max(np.float64(state.diagonal[j]), 1e-30)
+        is_older = found >= 0 and abs(entered[j]) < abs(entered[found])
+        if worth > most or (worth == most and is_older):
+            found, most = np.int64(j), worth
+    return found
+
+
+@compiled
+def _cheapest_pair(state, kernel, first, row, d):
+    """Return two slots to merge: of `first` and some drawn vectors, each with its neighbour."""
+    least, best_i, best_j, n = np.inf, first, np.int64(NONE), state.info[0].n
+    scratch = np.empty((1, d), np.float32)
+    for c in range(CANDIDATES + 1):
+        i = first if c == 0 else _drawn(state, c)
+        x = stores.row_of(state.store, i, scratch, d)
+        stores.values(kernel, state.store, x, np.int64(1), d, np.int64(0), n, row)
+        j = _nearest(state, row, i)
+        if j == NONE:
+            continue
+        cost = pair_cost(state.cost, state.diagonal, i, j, row[0, j])
+        if cost < least:
+            least, best_i, best_j = cost, i, j
+    return best_i, best_j
+
+
+@compiled
+def _member(problems, p, slot):
+    """Return which member of a problem has a slot, or -1."""
+    start = problems.segments[p].start
+    for s in range(problems.table[p].n):
+        at = start + s
+        if problems.slot[at] == slot and problems.lower[at] != problems.upper[at]:
+            return np.int64(s)
+    return np.int64(NONE)
+
+
+@compiled
+def _rewrite(own, i, j, rows, members, k_zz):
+    """Give member j the merged row, and what member i has; -1 for one that is none.
+
+    `rows` are the kernel values of the two slots and of z with all slots.
+    """
+    info, table = own.info[0], own.store.slot
+    before = 0.0
+    for s in range(info.n):
+        before += own.alpha[s] * (own.y[s] + own.gradient[s])
+    keeper = i if j == NONE else j
+    a_i = own.alpha[i] if i != NONE else 0.0
+    a_j = own.alpha[j] if j != NONE else 0.0
+    a_z, g_z = a_i + a_j, own.y[keeper]
+    for s in range(info.n):
+        slot = table[s]
+        members[s] = rows[2, slot]
+        if s != i and s != j:
+            g_z -= own.alpha[s] * np.float64(members[s])
+            own.gradient[s] += a_i * np.float64(rows[0, slot]) + a_j * np.float64(rows[1, slot])
+            own.gradient[s] -= a_z * np.float64(members[s])
+    members[keeper] = k_zz
+    if i != NONE and j != NONE:
+        own.lower[j] += own.lower[i]
+        own.upper[j] += own.upper[i]
+        note_box(info, own.upper[j] - own.lower[j])
+        info.n_zero += 1 - int(a_i == 0.0) - int(a_j == 0.0) + int(a_z == 0.0)
+        own.alpha[i] = 0.0
+        mark_dead(own, i)
+    # Clipped, since the sum may be outside the box by rounding.
+    own.alpha[keeper] = min(own.upper[keeper], max(own.lower[keeper], a_z))
+    own.gradient[keeper], own.diagonal[keeper] = g_z - a_z * np.float64(k_zz), k_zz
+    row_cache.free(own.cache, keeper)
+    row_cache.set_column(own.cache, keeper, members)
+    row_cache.keep(own.cache, keeper, members, info.n)
+    after = 0.0
+    for s in range(info.n):
+        after += own.alpha[s] * (own.y[s] + own.gradient[s])
+    info.dual += 0.5 * (after - before)
+    info.lost -= 0.5 * (after - before)
+    return keeper
+
+
+@compiled
+def _merge(state, kernel, i, j, policy, d):
+    """Replace the vectors in two slots of one class by one between them, in slot j."""
+    of, n, store = state.problems, state.info[0].n, state.store
+    rows, scratch = np.zeros((3, state.y.size), np.float32), np.empty((1, d), np.float32)
+    for at, slot in ((0, i), (1, j)):
+        x = stores.row_of(store, slot, scratch, d)
+        stores.values(kernel, store, x, np.int64(1), d, np.int64(0), n, rows[at : at + 1])
+    h = weight_of(policy, np.float64(rows[0, j]), state.cost[i], state.cost[j])
+    z = stores.between(store, i, j, h, d)
+    stores.values(kernel, store, z, np.int64(1), d, np.int64(0), n, rows[2:3])
+    k_zz = own_value(kernel, stores.spare_of(store, np.int64(1), d), z)
+    number = -max(abs(store.entered[i]), abs(store.entered[j]))
+    weight = store.weight[i] + store.weight[j]
+    stores.release(store, j)
+    stores.put(store, j, z)
+    for turn in range(n_turns(of)):
+        p = problem_of_turn(of, state.y[j], turn)
+        if p == NONE:
+            continue
+        s_i, s_j = _member(of, p, i), _member(of, p, j)
+        if s_i == NONE and s_j == NONE:
+            continue
+        own = problem(state, p)
+        keeper = _rewrite(own, s_i, s_j, rows, of.row, k_zz)
+        if s_j == NONE:
+            stores.release(own.store, keeper)
+            own.store.slot[keeper] = j
+            state.wanted[j] += 1
+        # As in the store, from which both are read back from a file.
+        own.store.entered[keeper], own.store.weight[keeper] = number, weight
+        refresh_extremes(own)
+        note_problem(state.info[0], own)
+    store.entered[j], store.weight[j] = number, weight
+    state.box[j] += state.box[i]
+    state.diagonal[j] = k_zz
+    note_box(state.info[0], state.box[j])
+
+
+@compiled
+def merge_two(state, kernel, policy, d):
+    """Merge the two vectors for which that is cheapest.
+
+    Returns
+    -------
+    The slot whose row was replaced, and True; if there are no two, a slot to remove, and False.
+
+    """
+    _weigh(state)
+    first = _lightest(state)
+    if state.cost[first] == 0.0:
+        return first, False
+    row = np.empty((1, state.y.size), np.float32)
+    i, j = _cheapest_pair(state, kernel, first, row, d)
+    if j == NONE:
+        return first, False
+    _merge(state, kernel, i, j, policy, d)
+    return j, True
