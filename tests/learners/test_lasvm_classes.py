@@ -154,13 +154,14 @@ def test_batches_equal_events_and_files_continue(parameters, tmp_path):
         model.finish()
     np.testing.assert_array_equal(one.decision_function_many(x), many.decision_function_many(x))
     assert one.dual == many.dual and one.certificate == many.certificate
+    assert one._state.info == many._state.info
     assert np.mean(np.array(predicted)[100:] == y[100:]) > 0.4
 
 
 def test_every_problem_is_feasible_and_its_gradients_are_fresh():
     x, y = rows(400, seed=6)
     gram = gram_of(x)
-    model = LASVMClassifier(kernel=RBF, C=3.0, max_support_vectors=60)
+    model = LASVMClassifier(kernel=RBF, C=3.0, max_support_vectors=60, budget="remove")
     model.learn_many(x, y)
     assert model.n_support_vectors <= 60
     for a, b in model._problem_labels():

@@ -358,3 +358,21 @@ def test_what_was_learnt_fades_when_errors_have_become_more_and_only_then():
             faded.append(k)
     assert faded
     assert min(faded) > 800
+
+
+def test_newcomers_count_less_the_more_vectors_made_room():
+    stream, shares = flipped(), []
+    for k in range(len(stream.y)):
+        info = stream.state.info[0]
+        n_live, n_over = info.n - info.n_dead, int(info.n_over)
+        stream.learn(k, k + 1)
+        state, info = stream.state, stream.state.info[0]
+        has_faded = info.n_watched == 0
+        made_room = info.n_over - (0 if has_faded else n_over)
+        assert made_room == 0 or (made_room == 1 and n_live == 20)
+        for s in np.flatnonzero(state.store.entered == k + 1):
+            share = np.sqrt(20 / (20 + n_over)) * (0.1 if has_faded else 1.0)
+            assert state.upper[s] - state.lower[s] == pytest.approx(share)
+            assert state.store.weight[s] == pytest.approx(share)
+            shares.append(share)
+    assert len(shares) > 100 and min(shares) < 0.3 and shares[0] == 1.0
