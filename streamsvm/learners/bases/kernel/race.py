@@ -48,6 +48,15 @@ _OF_PAIR = 2000.0
 _FEWEST = 2
 """So many rows are learnt after each event at least: so the best catches up at some time."""
 
+_OF_BYTE = 0.5
+"""The work for each byte that is copied when the problems of several classes need more room."""
+
+_CACHE_MB = 16.0
+"""The most memory for kernel rows of a candidate: those of 1,024 examples need 4 for two classes.
+
+With hundreds of classes more would fit; but each growth copies them, which takes too long.
+"""
+
 _ROWS_AT_FIRST = 8
 """So many rows show what one takes."""
 
@@ -225,7 +234,11 @@ class Race:
     def _learn(self, tried: Tried, examples: Any, stop: int) -> Iterator[None]:
         """Let a candidate learn the examples before number `stop` that it lacks."""
         (x, classes, weights, numbers), model = examples, tried.model
-        labels = LabelColumn(classes, list(self._learner._labels.seen))
+        seen = list(self._learner._labels.seen)
+        if self._are_told(len(model._labels.seen)):
+            for label in seen[: classes.max(initial=-1) + 1]:
+                model._add_class(label)
+        labels = LabelColumn(classes, seen)
         first, cost = model.n_examples, _Cost(model)
         while model.n_examples < stop:
             if self._left <= 0.0:
@@ -252,8 +265,7 @@ class Race:
         # all classes first, as it is slow to add one midway; it has no problem of a class without
         # examples, so that they learn the same.
         came = classes[np.sort(np.unique(classes, return_index=True)[1])]
-        is_early = learner._output is outputs.PROBLEMS and len(seen) > 2
-        is_early = is_early or not np.array_equal(came, np.arange(len(seen)))
+        is_early = self._are_told(len(seen)) or not np.array_equal(came, np.arange(len(seen)))
         self._known = seen if is_early else []
         self.scales.learn_first(x)
         self._variances = np.pad(begun.variances, (0, shape(x)[1] - begun.variances.size))
@@ -261,6 +273,10 @@ class Race:
         self._is_new = np.zeros(begun.n_kept, bool)
         self._is_new[np.unique(numbers, return_index=True)[1]] = True
         self._is_new &= weights > 0.0
+
+    def _are_told(self, n_classes: int) -> bool:
+        """Tell whether models of so many classes are told at once of all that come."""
+        return self._learner._output is outputs.PROBLEMS and n_classes > 2
 
     def _candidates(self) -> list[Candidate]:
         learner, candidates = self._learner, self._learner._trial.candidates
@@ -303,6 +319,7 @@ class _Cost:
     def __init__(self, model: Any) -> None:
         self._model = model
         self._before, self._n_before = self._total(), model.n_examples
+        self._state = model._state
         self._of_row, self._most = 0.0, _ROWS_AT_FIRST
 
     def _total(self) -> float:
@@ -323,6 +340,10 @@ class _Cost:
         """Return what the rows took that were learnt since the last time."""
         total, n = self._total(), self._model.n_examples
         last, rows = total - self._before, n - self._n_before
+        state = self._model._state
+        if state is not self._state and hasattr(state, "problems"):
+            last += _OF_BYTE * sum(array.nbytes for array in state.problems)
+        self._state = state
         self._before, self._n_before = total, n
         self._of_row, self._most = last / max(1, rows), 2 * rows
         return last
@@ -338,6 +359,7 @@ def _learner_like(learner: Any, gamma: float, C: float) -> Any:
     parameters = {name: getattr(learner, name) for name in learner._get_params()}
     kernel = kernels.RBF(gamma=gamma)
     given = {"kernel": kernel, "C": C, "sparse": learner._sparse, "scale": False, "gamma": "scale"}
+    given["cache_mb"] = min(learner.cache_mb, _CACHE_MB)
     model = type(learner)(**parameters | given)
     model._schema, model._is_rehearsal_copy = learner._schema, True
     return model
