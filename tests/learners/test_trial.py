@@ -357,7 +357,8 @@ def test_the_command_scales_by_trial_instead_of_a_scaler(tmp_path, capsys):
     pq.write_table(table, tmp_path / "data.parquet")
 
     def chosen(*options):
-        assert main(["replay", str(tmp_path / "data.parquet"), "--target", "label", *options]) == 0
+        given = ["replay", str(tmp_path / "data.parquet"), "--target", "label"]
+        assert main([*given, "--learner", "lasvm", *options]) == 0
         return re.search(r"scale, gamma, C +(.*)", capsys.readouterr().out).group(1)
 
     assert re.match("scaled rows, gamma .*, C .* best of 7 on the first 1,024", chosen())
