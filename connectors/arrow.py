@@ -55,6 +55,8 @@ class ArrowSource(TabularSource):
         The column of each example's weight, a number of at least 0; it is no feature.
     keep
         Columns that batches have as they are, under `kept`, such as keys.
+    parse_numbers
+        Text columns that hold numbers, or times, which are not to be one-hot; see `TabularSource`.
     max_categories
         Values of a text column that get a feature of their own, see `Encoder`.
 
@@ -90,6 +92,7 @@ class ArrowSource(TabularSource):
         timestamp: str | None = None,
         weight: str | None = None,
         keep: Sequence[str] = (),
+        parse_numbers: Sequence[str] = (),
         max_categories: int = 1000,
     ) -> None:
         self._data = Path(data) if isinstance(data, str | PathLike) else data
@@ -113,6 +116,7 @@ class ArrowSource(TabularSource):
             timestamp=timestamp,
             weight=weight,
             keep=keep,
+            parse_numbers=parse_numbers,
             max_categories=max_categories,
         )
 

@@ -3,10 +3,12 @@
 import json
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from connectors.errors import MissingColumnError, NotReadableError, SourceError
-from connectors.kinds import kind_of, plain, plain_type
+from connectors.kinds import kind_of, numbers_in, plain, plain_type, to_float64
 from connectors.source import Position
 
 # pandas stores the index of a filtered or sorted frame under this name: row numbers, no feature.
@@ -67,6 +69,90 @@ def feature_columns(
             f"weight `{weight}` has type {schema.field(weight).type}; it must be a number"
         )
     return chosen
+
+
+def with_numbers(
+    schema: pa.Schema, features: Sequence[str], parse_numbers: Sequence[str], name: str
+) -> pa.Schema:
+    """Return a schema in which the text columns among `parse_numbers` are numbers.
+
+    The parameters and errors are those of `TabularSource`.
+
+    Returns
+    -------
+    pa.Schema
+        The schema.
+
+    """
+    if isinstance(parse_numbers, str):
+        raise SourceError(f"parse_numbers must be a list of names, not the text {parse_numbers!r}")
+    for column in parse_numbers:
+        if column not in features:
+            raise MissingColumnError(column, list(features), name, "parse_numbers")
+        at = schema.get_field_index(column)
+        if kind_of(schema.field(at).type) == "text":
+            schema = schema.set(at, pa.field(column, pa.float64()))
+    return schema
+
+
+def parsed(batch: pa.RecordBatch, names: Sequence[str]) -> tuple[pa.RecordBatch, dict[int, str]]:
+    """Return columns with the named texts as numbers.
+
+    Parameters
+    ----------
+    batch
+        Plain columns; it may lack some of the named ones.
+    names
+        Columns of text.
+
+    Returns
+    -------
+    tuple[pa.RecordBatch, dict[int, str]]
+        The columns, and why rows whose text is neither number nor time are no events.
+
+    """
+    reasons: dict[int, str] = {}
+    for name in names:
+        at = batch.schema.get_field_index(name)
+        if at < 0 or kind_of(batch.schema.field(at).type) != "text":
+            continue
+        texts = batch.column(at)
+        numbers, wrong = numbers_in(texts)
+        for i in np.flatnonzero(wrong).tolist():
+            shown = _raw(texts)[i].as_py().decode(errors="backslashreplace")
+            reasons[i] = no_number(name, shown)
+        batch = batch.set_column(at, pa.field(name, pa.float64()), numbers)
+    return batch, reasons
+
+
+def no_number(name: str, text: str) -> str:
+    """Return why a text of a column of `parse_numbers` cannot be used."""
+    return f"`{name}` is {text!r:.100}: neither a number nor a time (parse_numbers)"
+
+
+def column_of_numbers(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.float64]:
+    """Return a column of numbers, or times in seconds; NaN where one is missing.
+
+    Parameters
+    ----------
+    batch
+        Columns.
+    name
+        The column; if there is none, or it holds texts, all are missing.
+
+    Returns
+    -------
+    npt.NDArray[np.float64]
+        The numbers.
+
+    """
+    at = batch.schema.get_field_index(name)
+    if at < 0 or kind_of(batch.schema.field(at).type) not in ("time", "number"):
+        return np.full(batch.num_rows, np.nan)
+    values: npt.NDArray[np.float64] = to_float64(plain(batch.column(at))).to_numpy(
+        zero_copy_only=False
+    )
+    return values
 
 
 _PLAIN = frozenset(

@@ -112,7 +112,7 @@ def check_settings(kept: Mapping[str, Any], own: Mapping[str, Any]) -> None:
 
 
 def settings_of_stream(
-    fields: Mapping[str, str | None],
+    fields: Mapping[str, Any],
     columns: Sequence[str] | None,
     exclude: Sequence[str],
     topics: Sequence[str] | None,
@@ -135,3 +135,10 @@ def settings_of_stream(
     found = {**fields, "exclude": sorted(exclude)}
     found["columns"] = None if columns is None else sorted(columns)
     return found if topics is None else found | {"topics": sorted(topics)}
+
+
+def asked_for(names: Sequence[str] | bool) -> bool | list[str]:
+    """Return names independent of their order; True stays as it is, and False is none."""
+    if isinstance(names, str):
+        raise TypeError(f"parse_numbers must be a list of names, or True, not the text {names!r}")
+    return names if names is True else sorted(names or ())

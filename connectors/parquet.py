@@ -77,6 +77,8 @@ class ParquetSource(TabularSource):
         The column of each example's weight, a number of at least 0; it is no feature.
     keep
         Columns that batches have as they are, under `kept`, such as keys.
+    parse_numbers
+        Text columns that hold numbers, or times, which are not to be one-hot; see `TabularSource`.
     max_categories
         Values of a text column that get a feature of their own, see `Encoder`.
     late_files
@@ -123,6 +125,7 @@ class ParquetSource(TabularSource):
         timestamp: str | None = None,
         weight: str | None = None,
         keep: Sequence[str] = (),
+        parse_numbers: Sequence[str] = (),
         max_categories: int = 1000,
         late_files: Literal["refuse", "read"] = "refuse",
     ) -> None:
@@ -153,6 +156,7 @@ class ParquetSource(TabularSource):
             timestamp=timestamp,
             weight=weight,
             keep=keep,
+            parse_numbers=parse_numbers,
             max_categories=max_categories,
             filters=text or None,
         )

@@ -103,6 +103,16 @@ class SimulatedStream(Closing):
         """The source's number of rows."""
         return self.source.n_rows
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """The source's counts for the report of a run."""
+        return getattr(self.source, "counts", {})
+
+    @property
+    def number_texts(self) -> Any:
+        """The source's text columns that are numbers; None: it does not tell."""
+        return getattr(self.source, "number_texts", None)
+
     def events(self) -> Iterator[Event]:
         """Return the unread events, each when it is due.
 

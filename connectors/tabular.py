@@ -9,12 +9,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from connectors.columns import feature_columns, shown_row, target_type, texts_not_utf8
+from connectors.columns import (
+    column_of_numbers,
+    feature_columns,
+    parsed,
+    shown_row,
+    target_type,
+    texts_not_utf8,
+    with_numbers,
+)
 from connectors.cursor import Chunk, Cursor, Place, ShuffledCursor
 from connectors.encoding import Encoder
 from connectors.errors import MissingColumnError, NotReadableError, SnapshotError
 from connectors.identity import check_settings
-from connectors.kinds import kind_of, to_float64
+from connectors.kinds import NumberTexts, kind_of
 from connectors.listed import ListEncoder, are_listed
 from connectors.source import (
     DEFAULT_BATCH_SIZE,
@@ -66,6 +74,9 @@ class TabularSource(Closing, ABC):
     keep
         Columns of any type that batches have as they are, under `kept`; features, too, only if
         `columns` lists them.
+    parse_numbers
+        Text columns that are read as numbers, or times in seconds since 1970 (ISO 8601; UTC unless
+        they say otherwise), not one-hot; a row whose text is neither is set aside.
     filters
         The filter of the subclass, as text; a snapshot of a source with another filter is refused.
 
@@ -73,6 +84,8 @@ class TabularSource(Closing, ABC):
     ----------
     kinds : dict[str, str | None]
         The kind of each feature column (see `kind_of`); None for columns of lists.
+    number_texts : NumberTexts
+        Has the `names` of text columns whose first 1,000 rows hold numbers or times only.
 
     Raises
     ------
@@ -104,6 +117,7 @@ class TabularSource(Closing, ABC):
         exclude: Sequence[str] = (),
         weight: str | None = None,
         keep: Sequence[str] = (),
+        parse_numbers: Sequence[str] = (),
     ) -> None:
         for parameter, value, least in (
             ("batch_size", batch_size, 1),
@@ -120,14 +134,18 @@ class TabularSource(Closing, ABC):
         if missing := [column for column in keep if column not in schema.names]:
             raise MissingColumnError(missing[0], schema.names, name, "keep")
         self.keep = list(keep)
-        # A text is refused there; its letters would be names.
         others = keep if columns is None and not isinstance(exclude, str) else ()
         left_out = [*exclude, *others] if others else exclude
         self.features = feature_columns(schema, name, target, columns, timestamp, left_out, weight)
         self._used = {*self.features, *keep, target, timestamp, weight} - {None}
-        self.kinds = {name: kind_of(schema.field(name).type) for name in self.features}
+        chosen = with_numbers(schema, self.features, parse_numbers, name)
+        self.kinds = {name: kind_of(chosen.field(name).type) for name in self.features}
+        self._as_numbers = [
+            n for n in self.features if chosen.field(n).type != schema.field(n).type
+        ]
+        self.number_texts = NumberTexts()
         self._target_type = target_type(schema, target)
-        fields = pa.schema([schema.field(column) for column in self.features])
+        fields = pa.schema([chosen.field(column) for column in self.features])
         self._encoder: Encoder | ListEncoder = (
             ListEncoder(fields)
             if are_listed(fields)
@@ -151,6 +169,7 @@ class TabularSource(Closing, ABC):
             "timestamp": timestamp,
             "exclude": list(exclude),
             "weight": weight,
+            "parse_numbers": sorted(parse_numbers),
         }
 
     @abstractmethod
@@ -264,8 +283,7 @@ class TabularSource(Closing, ABC):
         """
         place = self._place_of(snapshot)
         self._check(place.position)
-        # Snapshots of older releases have none.
-        self._check_content(snapshot.get("content"))
+        self._check_content(snapshot.get("content"))  # None in older releases' snapshots
         self._encoder.resume(snapshot["vocabulary"])
         if isinstance(self._cursor, ShuffledCursor):
             self._cursor.seed = snapshot["seed"]
@@ -309,8 +327,9 @@ class TabularSource(Closing, ABC):
         cursor = self._cursor
         while (chunk := cursor.peek(size)) is not None:
             good, rejects = self._readable(chunk)
+            self.number_texts.look(good.data, [n for n in self.kinds if n not in self._as_numbers])
             batch = Batch(
-                features=self._encoder.encode(good.data),
+                features=self._encoder.encode(parsed(good.data, self._as_numbers)[0]),
                 labels=self._labels(good),
                 rows=good.rows,
                 file=good.file,
@@ -324,23 +343,19 @@ class TabularSource(Closing, ABC):
 
     def _readable(self, chunk: Chunk) -> tuple[Chunk, tuple[Reject, ...]]:
         """Return the rows that are events, and the other ones."""
-        faults = self._faults(chunk)
-        if not faults:
+        if not (faults := self._faults(chunk)):
             return chunk, ()
         good = np.setdiff1d(np.arange(chunk.num_rows), list(faults))
         return chunk.take(good), tuple(faults[i] for i in sorted(faults))
 
     def _faults(self, chunk: Chunk) -> dict[int, Reject]:
         """Return which rows of a chunk are no events."""
-        return {
-            i: Reject(
-                Position(chunk.file, int(chunk.rows[i])),
-                "not UTF-8",
-                reason,
-                shown_row(chunk.data, i),
-            )
-            for i, reason in texts_not_utf8(chunk.data).items()
-        }
+        found = [
+            ("no number", i, why) for i, why in parsed(chunk.data, self._as_numbers)[1].items()
+        ]
+        found += [("not UTF-8", i, why) for i, why in texts_not_utf8(chunk.data).items()]
+        at = {i: Position(chunk.file, int(chunk.rows[i])) for _, i, _ in found}
+        return {i: Reject(at[i], kind, why, shown_row(chunk.data, i)) for kind, i, why in found}
 
     def _decoded(self, chunk: Chunk) -> Iterator[Event]:
         if faults := self._faults(chunk):
@@ -350,13 +365,11 @@ class TabularSource(Closing, ABC):
                 f"{faults[first].position}: {faults[first].reason}; convert it, leave the column "
                 "out with columns=, or read batches, which set such rows aside"
             )
-        labels = self._labels(chunk).to_pylist()
-        rows = chunk.rows.tolist()
-        file = chunk.file
-        events: Iterator[dict[Any, float]] = self._encoder.events(chunk.data)
-        weights = self._numbers(chunk, self.weight)
+        labels, rows = self._labels(chunk).to_pylist(), chunk.rows.tolist()
+        data, weights = parsed(chunk.data, self._as_numbers)[0], self._numbers(chunk, self.weight)
+        events: Iterator[dict[Any, float]] = self._encoder.events(data)
         for i, (x, y, row) in enumerate(zip(events, labels, rows, strict=True)):
-            event = Event(x, y, Position(file, row))
+            event = Event(x, y, Position(chunk.file, row))
             yield event if weights is None else WeightedEvent.of(event, float(weights[i]))
 
     def _labels(self, chunk: Chunk) -> pa.Array:
@@ -367,15 +380,7 @@ class TabularSource(Closing, ABC):
 
     def _numbers(self, chunk: Chunk, name: str | None) -> npt.NDArray[np.float64] | None:
         """Return a column of times or numbers, NaN = missing; None if there is no such column."""
-        if name is None:
-            return None
-        at = chunk.data.schema.get_field_index(name)
-        if at < 0 or pa.types.is_null(chunk.data.schema.field(at).type):
-            return np.full(chunk.num_rows, np.nan)
-        numbers: npt.NDArray[np.float64] = to_float64(chunk.data.column(at)).to_numpy(
-            zero_copy_only=False
-        )
-        return numbers
+        return None if name is None else column_of_numbers(chunk.data, name)
 
     def _place_of(self, snapshot: Mapping[str, Any]) -> Place:
         """Return the place in a snapshot; refuse a snapshot of another source."""
@@ -391,5 +396,5 @@ class TabularSource(Closing, ABC):
         if not self._settings["shuffle_buffer"]:
             own["seed"] = None
         check_settings(settings, own)
-        position = Position(snapshot["file"], snapshot["row"])
-        return Place(position, snapshot["block"], snapshot["offset"])
+        start = Position(snapshot["file"], snapshot["row"])
+        return Place(start, snapshot["block"], snapshot["offset"])

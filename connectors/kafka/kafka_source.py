@@ -2,31 +2,28 @@
 
 import asyncio
 import contextlib
-import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from connectors.errors import SnapshotError, SourceError
-from connectors.identity import check_settings, settings_of_stream
-from connectors.kafka.client_errors import is_message, will_pass
+from connectors.identity import asked_for, check_settings, settings_of_stream
+from connectors.kafka.client_errors import is_message
 from connectors.kafka.message_reader import MessageReader
 from connectors.kafka.message_sizes import size_of_poll
-from connectors.kafka.messages import Message, message_of, place_of, poller_of, shown
-from connectors.kafka.rebalance import handover_of, listener_of
+from connectors.kafka.messages import Message, message_of, poller_of
+from connectors.kafka.rebalance import Rebalanced, handover_of
 from connectors.pairs import batch_of
 from connectors.payloads import Decoder, decoder_of, name_of
 from connectors.source import Batch, Closing, Event, Snapshot
-
-_log = logging.getLogger(__name__)
 
 DEFAULT_BATCH_SIZE = 500
 """Messages a poll: enough to hide the cost of a poll, few enough to be learnt quickly."""
 
 
-class KafkaSource(Closing):
+class KafkaSource(Rebalanced, Closing):
     """Events from a Kafka consumer, or from any iterator of messages.
 
     A batch holds messages of one partition. A snapshot holds the offset of the next unread message
@@ -58,6 +55,9 @@ class KafkaSource(Closing):
         the broker's timestamp.
     weight
         Name of the field that is the event's weight, at least 0; None: all weigh 1.
+    parse_numbers
+        Names of fields whose texts are numbers, or times (ISO 8601; seconds since 1970): another
+        text in them makes a dead letter. True: all texts that are such; others stay one-hot.
     labels
         The topic whose messages are labels, of events of the other topics with the same key: their
         field `target`. It is one of `topics`. A run needs ``late=LateLabels()``.
@@ -90,6 +90,8 @@ class KafkaSource(Closing):
         The number of offsets without a message: deleted (retention, compaction), or transactions.
     failed_commits
         Commits that failed for a passing reason; the next commit includes them.
+    number_texts
+        Has the `names` of fields whose texts, in the first 1,000 messages, are numbers or times.
 
     Raises
     ------
@@ -124,6 +126,7 @@ class KafkaSource(Closing):
         key: str | None = None,
         timestamp: str | None = None,
         weight: str | None = None,
+        parse_numbers: Sequence[str] | bool = (),
         labels: str | None = None,
         decode: str | Decoder = "json",
         transform: Decoder | None = None,
@@ -143,13 +146,14 @@ class KafkaSource(Closing):
         self.before_revoke: Callable[[], None] = lambda: None
         # Returns offsets up to which other members of the group have learnt, by place.
         self.learnt_elsewhere: Callable[[], dict[str, int]] = dict
-        self._reader = MessageReader(
-            target, key, timestamp, columns, decoder_of(decode), labels, exclude, transform, weight
-        )
+        reads = decoder_of(decode), labels, exclude, transform, weight, parse_numbers
+        self._reader = MessageReader(target, key, timestamp, columns, *reads)
+        self.number_texts = self._reader.number_texts
         self.target_field, self._name = target, name
-        fields = {"target": target, "key": key, "timestamp": timestamp, "labels": labels}
+        fields: dict[str, Any] = {"target": target, "key": key, "timestamp": timestamp}
         changed = None if transform is None else name_of(transform)
         fields |= {"weight": weight, "decode": name_of(decode), "transform": changed}
+        fields |= {"labels": labels, "parse_numbers": asked_for(parse_numbers)}
         self._settings = settings_of_stream(fields, columns, exclude, topics)
         self._poller = poller_of(consumer, name, loop)
         self._offsets: dict[str, int] = {}
@@ -334,66 +338,3 @@ class KafkaSource(Closing):
         """Close the consumer (an asynchronous one must be stopped by the caller)."""
         if hasattr(self.consumer, "close"):
             self.consumer.close()
-
-    # Rebalances
-
-    def _subscribe(self, topics: list[str]) -> None:
-        if self._handover is not None:
-            listener = listener_of(self.consumer, self._handover)
-            self.consumer.subscribe(topics, **({} if listener is None else {"listener": listener}))
-        else:
-            calls = {"on_assign": self._assigned, "on_revoke": self._revoked, "on_lost": self._lost}
-            self.consumer.subscribe(topics, **calls)
-
-    def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
-        """Start at the highest offset of checkpoint, broker and other members' checkpoints."""
-        elsewhere = self.learnt_elsewhere()
-        for known in consumer.committed(partitions, 30.0):
-            place = place_of(known)
-            self._read.add(place)
-            start = max(self._offsets.get(place, -1), known.offset, elsewhere.get(place, -1))
-            if start >= 0:
-                self._offsets[place] = self._expected[place] = start
-        for partition in partitions:
-            partition.offset = self._offsets.get(place_of(partition), partition.offset)
-        _log.info("%s: partitions assigned: %s", self.name, shown(partitions, self._offsets))
-        consumer.assign(partitions)
-
-    def _give_up(self, partitions: Collection[Any]) -> None:
-        """Write a checkpoint before another member of the group gets partitions."""
-        self._drop_held(partitions)
-        self.before_revoke()
-
-    def _drop_held(self, partitions: Collection[Any]) -> None:
-        """Drop what is held of partitions: it is read again, here or by another member."""
-        for place, first in self._reader.first.drop(map(place_of, partitions)).items():
-            self._offsets.setdefault(place, first)
-
-    def _forget_read(self, partitions: Collection[Any]) -> None:
-        """Commit nothing of newly assigned partitions until a message of theirs is learnt."""
-        _log.info("%s: partitions assigned: %s", self.name, shown(partitions, self._offsets))
-        self._read.difference_update(map(place_of, partitions))
-        elsewhere = self.learnt_elsewhere()
-        for place in map(place_of, partitions):
-            self._expected.pop(place, None)
-            # Messages from the committed offset up to this one are passed over.
-            if elsewhere.get(place, 0) > self._offsets.get(place, 0):
-                self._offsets[place] = elsewhere[place]
-
-    def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
-        """Write a checkpoint before another member of the group gets the partitions."""
-        _log.info("%s: partitions revoked: %s", self.name, shown(partitions, self._offsets))
-        self._give_up(partitions)
-        consumer.unassign()
-
-    def _lost(self, consumer: Any, partitions: list[Any]) -> None:
-        """Unassign partitions that another member has; their offsets are kept, not committed."""
-        _log.warning("%s: partitions lost: %s", self.name, shown(partitions, self._offsets))
-        self._drop_held(partitions)
-        consumer.unassign()
-
-    def _refused(self, error: Exception) -> None:
-        if not will_pass(error):
-            raise SourceError(f"`{self.name}`: offsets cannot be committed: {error}") from error
-        _log.warning("%s: a commit failed for now: %s", self.name, error)
-        self.failed_commits += 1

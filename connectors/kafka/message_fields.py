@@ -5,14 +5,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
-from connectors.kinds import kind_of, plain, to_float64
 from connectors.payloads import PayloadError
+from connectors.source import Batch
 
 NUMBERS = (bool, int, float)
 """The types of numbers in messages."""
+
+LARGEST = float(np.finfo(np.float32).max)
+"""The largest number that learners take."""
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 """The range of Arrow's integers."""
@@ -68,12 +69,16 @@ def weight_of(value: Any, name: str) -> float:
     raise PayloadError(f"the weight `{name}` is {value!r:.100}: use a number of at least 0")
 
 
-def column_of_numbers(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.float64]:
-    """Return a column of numbers, or times in seconds; NaN where one is missing."""
-    at = batch.schema.get_field_index(name)
-    if at < 0 or kind_of(batch.schema.field(at).type) not in ("time", "number"):
-        return np.full(batch.num_rows, np.nan)
-    values: npt.NDArray[np.float64] = to_float64(plain(batch.column(at))).to_numpy(
-        zero_copy_only=False
-    )
-    return values
+def can_be_learnt(batch: Batch, needs_label: bool) -> bool:
+    """Tell whether a row of a batch has a label, its key, and no number that learners refuse."""
+    usable = np.ones(len(batch), bool)
+    if needs_label:
+        usable = batch.labels.is_valid().to_numpy(zero_copy_only=False)
+    for column in batch.features.columns:
+        numbers = column.fill_null(0.0).to_numpy(zero_copy_only=False)
+        usable = usable & (np.abs(numbers) <= LARGEST)
+    if batch.weights is not None:
+        usable = usable & (batch.weights >= 0.0)
+    if batch.keys is not None:
+        usable = usable & np.array([key is not None for key in batch.keys], bool)
+    return bool(usable.any())

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from connectors.columns import column_of_numbers, no_number, parsed, plain_batch
 from connectors.kafka.first_messages import NO_LABEL, FirstMessages
 from connectors.kafka.message_fields import (
     NUMBERS,
+    can_be_learnt,
     check_label,
-    column_of_numbers,
     is_moment,
     key_of,
     or_nan,
@@ -21,15 +22,14 @@ from connectors.kafka.message_fields import (
 from connectors.kafka.message_sizes import narrow, parts_of
 from connectors.kafka.messages import Message
 from connectors.kafka.table_schema import TableSchemas
-from connectors.kinds import kind_of, plain, plain_type
+from connectors.kinds import NumberTexts, kind_of, number_in, plain, plain_type
 from connectors.pairs import batch_of, encoded
 from connectors.payloads import Decoder, PayloadError, decoded, transformed
 from connectors.rejects import reject_of
-from connectors.source import Batch, Reject
+from connectors.source import Batch, Position, Reject
 
 _MOST_KEYS = 100_000
 _TAKE_APART = ": take it apart (--flatten, transform=flatten), or leave it out (--exclude)"
-_LARGEST = float(np.finfo(np.float32).max)  # the largest number that learners take
 
 # A partition, a batch of it, and the offset after the batch's last message.
 _Found = tuple[str, Batch, int]
@@ -76,6 +76,8 @@ class MessageReader:
         Applied to what `decode` returns; None: nothing is.
     weight
         The field that is the event's weight; None: all weigh 1.
+    parse_numbers
+        Features whose texts are read as numbers or times; True: all texts that are.
 
     """
 
@@ -90,8 +92,10 @@ class MessageReader:
         exclude: Sequence[str] = (),
         transform: Decoder | None = None,
         weight: str | None = None,
+        parse_numbers: Sequence[str] | bool = (),
     ) -> None:
-        self.weight = weight
+        self.weight, self._numbers = weight, parse_numbers or ()
+        self.number_texts = NumberTexts()
         self.target, self.key, self.timestamp, self.answers = target, key, timestamp, answers
         self.columns = None
         if columns is not None:
@@ -181,7 +185,7 @@ class MessageReader:
             if not isinstance(found, pa.RecordBatch):
                 return self._event(found, message)
             self._check_table(found)
-            return _Table(found, message)
+            return _Table(self._with_numbers(found, message), message)
         except Exception as error:
             return reject_of(place, message, error)
 
@@ -210,10 +214,10 @@ class MessageReader:
         try:
             make = self._of_tables if isinstance(one, _Table) else self._of_events
             batch = make("", [(one.message.offset, one)])
-            can_be_learnt = _can_be_learnt(batch, kind != NO_LABEL)
+            is_usable = can_be_learnt(batch, kind != NO_LABEL)
         except Exception:
-            can_be_learnt = False
-        return True, kind if can_be_learnt else None
+            is_usable = False
+        return True, kind if is_usable else None
 
     def _of_one_type(self, place: str, one: Any) -> Any:
         """Return a message's content; a `Reject` if its label or a number is of another type."""
@@ -272,9 +276,15 @@ class MessageReader:
             x = {name: value for name, value in found.items() if name not in self._others}
         else:
             x = {name: found.get(name) for name in self.columns if name != self.target}
-        types = set(map(type, x.values()))
-        if types == {float}:
+        if set(map(type, x.values())) == {float}:
             return x, False
+        for name in x if self._numbers is True else x.keys() & self._numbers:
+            if isinstance(text := x[name], str):
+                number = number_in(text)
+                if number is None and text.strip() and self._numbers is not True:
+                    raise PayloadError(no_number(name, text))
+                x[name] = text if number is None and text.strip() else number
+        self.number_texts.look_at(x)
         for name, value in x.items():
             if value is not None and not isinstance(value, (str, *NUMBERS)):
                 raise PayloadError(f"feature `{name}` is a {type(value).__name__}{_TAKE_APART}")
@@ -282,11 +292,12 @@ class MessageReader:
                 # One-hot, each event would have a feature of its own.
                 raise PayloadError(
                     f"feature `{name}` is a date with a time, as text: make it a number, or name "
-                    "the field with timestamp= (--timestamp) or exclude= (--exclude)"
+                    "the field with timestamp= (--timestamp), parse_numbers= (--parse-numbers) or "
+                    "exclude= (--exclude)"
                 )
             if isinstance(value, int) and abs(value) > 1e300:
                 raise PayloadError(f"feature `{name}` is too large for a float")
-        return x, any(issubclass(one, str) for one in types)
+        return x, any(isinstance(value, str) for value in x.values())
 
     def _label(self, label: Any) -> Any:
         """Return a label if a batch can hold it; None if it is missing."""
@@ -319,6 +330,17 @@ class MessageReader:
         # Offsets beyond the data, and text that is not UTF-8, would be found too late, or never.
         rows.validate(full=True)
         self._schemas.check(rows.schema)
+
+    def _with_numbers(self, rows: pa.RecordBatch, message: Message) -> pa.RecordBatch:
+        """Return the features of `parse_numbers` as numbers; refuse other texts in them."""
+        names = [] if message.topic == self.answers else self._feature_names(rows.schema.names)
+        for name in names if self._numbers is True else set(names).intersection(self._numbers):
+            found, faults = parsed(plain_batch(rows, Position(None, 0)), [name])
+            if faults and self._numbers is not True:
+                raise PayloadError(next(iter(faults.values())))
+            rows = rows if faults else found
+        self.number_texts.look(rows, names)
+        return rows
 
     def _of_tables(self, place: str, read: list[tuple[int, Any]]) -> Batch:
         """Return record batches of one schema as one batch."""
@@ -361,21 +383,6 @@ class MessageReader:
         if self.columns is None:
             return [name for name in names if name not in self._others]
         return [name for name in self.columns if name in names and name != self.target]
-
-
-def _can_be_learnt(batch: Batch, needs_label: bool) -> bool:
-    """Tell whether a row of a batch has a label, its key, and no number that learners refuse."""
-    usable = np.ones(len(batch), bool)
-    if needs_label:
-        usable = batch.labels.is_valid().to_numpy(zero_copy_only=False)
-    for column in batch.features.columns:
-        numbers = column.fill_null(0.0).to_numpy(zero_copy_only=False)
-        usable = usable & (np.abs(numbers) <= _LARGEST)
-    if batch.weights is not None:
-        usable = usable & (batch.weights >= 0.0)
-    if batch.keys is not None:
-        usable = usable & np.array([key is not None for key in batch.keys], bool)
-    return bool(usable.any())
 
 
 def _numbers_of(one: Any) -> dict[str, bool]:

@@ -5,9 +5,13 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from connectors.kafka.messages import AsyncPoller, Poller, RecordsPoller
+from connectors.errors import SourceError
+from connectors.kafka.client_errors import will_pass
+from connectors.kafka.message_reader import MessageReader
+from connectors.kafka.messages import AsyncPoller, Poller, RecordsPoller, place_of, shown
 
 _log = logging.getLogger(__name__)
+_log_of_source = logging.getLogger("connectors.kafka.kafka_source")
 
 Commit = Callable[[Mapping[str, int], Collection[Any]], Awaitable[Any]]
 
@@ -244,3 +248,87 @@ def _called(base: Any, handover: Handover) -> Any:
             handover.assigned(assigned)
 
     return Listener()
+
+
+class Rebalanced:
+    """The part of a `KafkaSource` that answers when partitions come and go."""
+
+    consumer: Any
+    _name: str
+    failed_commits: int
+    before_revoke: Callable[[], None]
+    learnt_elsewhere: Callable[[], dict[str, int]]
+    _handover: Any
+    _reader: MessageReader
+    _offsets: dict[str, int]
+    _expected: dict[str, int]
+    _read: set[str]
+
+    def _subscribe(self, topics: list[str]) -> None:
+        if self._handover is not None:
+            listener = listener_of(self.consumer, self._handover)
+            self.consumer.subscribe(topics, **({} if listener is None else {"listener": listener}))
+        else:
+            calls = {"on_assign": self._assigned, "on_revoke": self._revoked, "on_lost": self._lost}
+            self.consumer.subscribe(topics, **calls)
+
+    def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
+        """Start at the highest offset of checkpoint, broker and other members' checkpoints."""
+        elsewhere = self.learnt_elsewhere()
+        for known in consumer.committed(partitions, 30.0):
+            place = place_of(known)
+            self._read.add(place)
+            start = max(self._offsets.get(place, -1), known.offset, elsewhere.get(place, -1))
+            if start >= 0:
+                self._offsets[place] = self._expected[place] = start
+        for partition in partitions:
+            partition.offset = self._offsets.get(place_of(partition), partition.offset)
+        _log_of_source.info(
+            "%s: partitions assigned: %s", self._name, shown(partitions, self._offsets)
+        )
+        consumer.assign(partitions)
+
+    def _give_up(self, partitions: Collection[Any]) -> None:
+        """Write a checkpoint before another member of the group gets partitions."""
+        self._drop_held(partitions)
+        self.before_revoke()
+
+    def _drop_held(self, partitions: Collection[Any]) -> None:
+        """Drop what is held of partitions: it is read again, here or by another member."""
+        for place, first in self._reader.first.drop(map(place_of, partitions)).items():
+            self._offsets.setdefault(place, first)
+
+    def _forget_read(self, partitions: Collection[Any]) -> None:
+        """Commit nothing of newly assigned partitions until a message of theirs is learnt."""
+        _log_of_source.info(
+            "%s: partitions assigned: %s", self._name, shown(partitions, self._offsets)
+        )
+        self._read.difference_update(map(place_of, partitions))
+        elsewhere = self.learnt_elsewhere()
+        for place in map(place_of, partitions):
+            self._expected.pop(place, None)
+            # Messages from the committed offset up to this one are passed over.
+            if elsewhere.get(place, 0) > self._offsets.get(place, 0):
+                self._offsets[place] = elsewhere[place]
+
+    def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
+        """Write a checkpoint before another member of the group gets the partitions."""
+        _log_of_source.info(
+            "%s: partitions revoked: %s", self._name, shown(partitions, self._offsets)
+        )
+        self._give_up(partitions)
+        consumer.unassign()
+
+    def _lost(self, consumer: Any, partitions: list[Any]) -> None:
+        """Unassign partitions that another member has; their offsets are kept, not committed."""
+        _log_of_source.warning(
+            "%s: partitions lost: %s", self._name, shown(partitions, self._offsets)
+        )
+        self._drop_held(partitions)
+        consumer.unassign()
+
+    def _refused(self, error: Exception) -> None:
+        if not will_pass(error):
+            raise SourceError(f"`{self._name}`: offsets cannot be committed: {error}") from error
+        _log_of_source.warning("%s: a commit failed for now: %s", self._name, error)
+        self.failed_commits += 1

@@ -1,7 +1,7 @@
 """Events from CSV files."""
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from connectors.errors import NotReadableError
-from connectors.kinds import kind_of
+from connectors.kinds import cast_or_null, kind_of
 from connectors.rejects import shown
 from connectors.text_files.text_tables import BLOCK, SAMPLE, Rows, TextSource, type_of, with_faults
 
@@ -30,6 +30,8 @@ class CSVSource(TextSource):
     path
         The file.
     target, columns, exclude, batch_size, shuffle_buffer, seed, timestamp, weight, keep
+        As in `ParquetSource`.
+    parse_numbers
         As in `ParquetSource`.
     max_categories
         Values of a text column that get a feature of their own, see `Encoder`.
@@ -143,7 +145,7 @@ def _cast_column(
     if pa.types.is_string(type_):
         return column, faults
     texts = pc.ascii_trim_whitespace(column)
-    values = _cast(texts, lambda part: part.cast(type_), type_)
+    values = cast_or_null(texts, type_)
     if values.null_count == column.null_count:
         return values, faults
     bad = pc.and_(column.is_valid(), values.is_null()).to_numpy(zero_copy_only=False)
@@ -154,18 +156,6 @@ def _cast_column(
         text = shown(column.cast(pa.binary())[i].as_py())
         reasons[i] = reasons[i] or f"column `{name}` is {text!r}; in the first rows it was {kind}"
     return values, pa.array(reasons, pa.string())
-
-
-def _cast(texts: pa.Array, cast: Callable[[pa.Array], pa.Array], type_: pa.DataType) -> pa.Array:
-    """Return texts as another type, null where that cannot be."""
-    try:
-        return cast(texts)
-    except pa.ArrowInvalid:
-        if len(texts) == 1:
-            return pa.nulls(1, type_)
-        middle = len(texts) // 2
-        parts = texts.slice(0, middle), texts.slice(middle)
-        return pa.concat_arrays([_cast(part, cast, type_) for part in parts])
 
 
 def _numbered(first: int, n: int, wrong: list[Any]) -> tuple[np.ndarray, list[Any]]:

@@ -49,6 +49,7 @@ class TextSource(TabularSource):
         timestamp: str | None = None,
         weight: str | None = None,
         keep: Sequence[str] = (),
+        parse_numbers: Sequence[str] = (),
         max_categories: int = 1000,
     ) -> None:
         self._path = Path(path)
@@ -77,6 +78,7 @@ class TextSource(TabularSource):
             timestamp=timestamp,
             weight=weight,
             keep=keep,
+            parse_numbers=parse_numbers,
             max_categories=max_categories,
         )
         self._read_types = {n: types[n] for n in types if n in self._used}

@@ -19,6 +19,7 @@ from streamsvm.cli.learners import add_learner_options
 from streamsvm.cli.outputs import check_outputs
 from streamsvm.cli.parser import Parser
 from streamsvm.cli.running import add_output_options, run_shown
+from streamsvm.cli.sources import add_parse_numbers
 from streamsvm.cli.values import path, positive, whole
 from streamsvm.errors import ParameterError
 
@@ -48,6 +49,7 @@ def complete(parser: Parser) -> None:
     data.add_argument(
         "--weight", metavar="FIELD", help="weight of each example, at least 0; it is no feature"
     )
+    add_parse_numbers(data)
     data.add_argument(
         "--key",
         metavar="FIELD",
@@ -152,6 +154,7 @@ def run(options: argparse.Namespace) -> int:
         key=options.key,
         timestamp=options.timestamp,
         weight=options.weight,
+        parse_numbers=options.parse_numbers or (),
         labels=options.labels_topic,
         columns=options.columns.split(",") if options.columns else None,
         exclude=options.exclude.split(",") if options.exclude else (),

@@ -14,7 +14,7 @@ from streamsvm.cli import label
 from streamsvm.cli.evaluate import check_fit, margins
 from streamsvm.cli.outputs import check_distinct, check_ending, check_file, writer_of
 from streamsvm.cli.parser import Parser
-from streamsvm.cli.sources import FILES, open_source
+from streamsvm.cli.sources import FILES, add_parse_numbers, open_source
 from streamsvm.cli.values import path
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.learners.bases.sequence.sequence_learner import SequenceLearner
@@ -44,6 +44,7 @@ def complete(parser: Parser) -> None:
     parser.add_argument(
         "--columns", metavar="A,B,...", help="features; default: all columns that the model knows"
     )
+    add_parse_numbers(parser)
     parser.add_argument(
         "--keep", metavar="A,B,...", help="columns that the output has, too, such as a key"
     )
@@ -90,7 +91,8 @@ def run(options: argparse.Namespace) -> int:
     if taken := [name for name in keep if name in own or keep.count(name) > 1]:
         raise ParameterError(f"--keep {taken[0]}: the output has a column of that name already")
     columns = _columns_of(options, learner, keep)
-    source = open_source(options.file, None, columns=columns, keep=keep)
+    parsed = [name for name in options.parse_numbers or () if columns is None or name in columns]
+    source = open_source(options.file, None, columns=columns, keep=keep, parse_numbers=parsed)
     rows, unusable = _write(options, model, learner, source)
     note = f", {unusable:,} of them without a prediction" if unusable else ""
     note += " (not finite, or not readable)" if unusable else ""
@@ -127,6 +129,10 @@ def _columns_of(options: argparse.Namespace, learner: Any, keep: list[str]) -> l
     known = names | {name.partition("=")[0] for name in names}
     others = [name for name in keep if name not in known]  # of any type
     kinds = open_source(options.file, None, columns=asked, keep=others).kinds
+    if options.parse_numbers is True:
+        options.parse_numbers = [n for n in kinds if n in names and kinds[n] == "text"]
+    # A name that the file lacks is refused when it is opened.
+    kinds |= {n: "number" for n in options.parse_numbers or () if kinds.get(n, "text") == "text"}
     # The one-hot features of a text column are named column=value.
     numbers = {name for name in names if "=" not in name or name in kinds}
     texts = {name.partition("=")[0] for name in names - numbers}

@@ -15,7 +15,7 @@ from streamsvm.cli.learners import add_learner_options
 from streamsvm.cli.outputs import check_outputs
 from streamsvm.cli.parser import Parser
 from streamsvm.cli.running import add_output_options, run_shown
-from streamsvm.cli.sources import FILES, add_pace_options, open_source, paced
+from streamsvm.cli.sources import FILES, add_pace_options, add_parse_numbers, open_source, paced
 from streamsvm.cli.values import path, whole
 from streamsvm.errors import ParameterError
 from streamsvm.features.frames import labels_of
@@ -47,6 +47,7 @@ def complete(parser: Parser) -> None:
     data.add_argument(
         "--weight", metavar="COLUMN", help="weight of each example, at least 0; it is no feature"
     )
+    add_parse_numbers(data)
     data.add_argument("--positive", metavar="LABEL", help="learn this label against all others")
     data.add_argument(
         "--max-classes",
@@ -81,7 +82,16 @@ def _columns(options: argparse.Namespace) -> dict[str, Any]:
         "columns": options.columns.split(",") if options.columns else None,
         "exclude": options.exclude.split(",") if options.exclude else (),
         "weight": options.weight,
+        "parse_numbers": options.parse_numbers or (),
     }
+
+
+def _texts_that_are_numbers(options: argparse.Namespace) -> list[str]:
+    """Return the text columns whose first texts are all numbers or times."""
+    wanted = _columns(options) | {"parse_numbers": ()}
+    with open_source(options.file, options.target, **wanted) as source:
+        next(source.batches(_ROWS_TO_CHOOSE_BY), None)
+    return source.number_texts.names
 
 
 def _look_at_target(options: argparse.Namespace) -> None:
@@ -124,6 +134,8 @@ def _test_of(options: argparse.Namespace, learnt: Mapping[str, str | None]) -> S
 
 def run(options: argparse.Namespace) -> int:
     """Replay, report, save; return the exit code."""
+    if options.parse_numbers is True:
+        options.parse_numbers = _texts_that_are_numbers(options)
     source = open_source(
         options.file,
         options.target,
@@ -139,6 +151,8 @@ def run(options: argparse.Namespace) -> int:
     test = _test_of(options, source.kinds) if options.test else None
     check_outputs(options)
     _look_at_target(options)
+    if options.parse_numbers and not options.quiet:
+        print(f"texts learnt as numbers: {', '.join(options.parse_numbers)}", file=sys.stderr)
     times = [name for name, kind in source.kinds.items() if kind == "time"]
     if times and not options.quiet:
         print(

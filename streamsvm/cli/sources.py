@@ -56,6 +56,19 @@ def open_source(path: str, target: str | None, **options: Any) -> TabularSource:
     return ParquetSource(path, target, **options)
 
 
+def add_parse_numbers(data: argparse._ActionsContainer) -> None:
+    """Add the option that makes numbers of texts."""
+    data.add_argument(
+        "--parse-numbers",
+        nargs="?",
+        const=True,
+        type=lambda names: names.split(","),
+        metavar="A,B,...",
+        help="learn these texts as numbers, or times as seconds since 1970, not one-hot; without "
+        "names: columns whose first 1,000 texts are numbers or times; in a topic all such texts",
+    )
+
+
 def add_pace_options(group: argparse._ArgumentGroup) -> None:
     """Add the options of a simulated stream."""
     group.add_argument(

@@ -47,6 +47,7 @@ def advice_of(report: RunReport, learner: Any) -> list[str]:
         *_labels(report, learner),
         *_model(report, learner),
         *_drift(report, learner),
+        *_texts(report),
         *_features(report, learner),
         *_events(report),
     ]
@@ -129,6 +130,15 @@ def _drift(report: RunReport, learner: Any) -> Iterator[str]:
         yield (
             f"accuracy fell from {before:.1%} to {late:.1%} in the last quarter of the stream: if "
             f"what is to be learnt changes, {better} it"
+        )
+
+
+def _texts(report: RunReport) -> Iterator[str]:
+    for name in report.number_texts:
+        yield (
+            f"all of the first texts of {name} are numbers or times, but learnt one-hot, each text "
+            f"by itself: parse_numbers=[{name!r}] (--parse-numbers {name}) learns them as "
+            "numbers, unless they are codes"
         )
 
 

@@ -72,6 +72,7 @@ class RunReport:
     model_examples: int = 0  # that the model has learnt, in earlier runs as well
     clipped: dict[str, int] = field(default_factory=dict)  # the scaler's `n_clipped`
     source: dict[str, int] = field(default_factory=dict)  # counts of the source, if it has any
+    number_texts: list[str] = field(default_factory=list)  # features whose texts are numbers
     epochs: int = 0
     seconds: float = 0.0
     compile_seconds: float = 0.0  # the part of `seconds` in which code was compiled
@@ -120,6 +121,23 @@ class RunReport:
             for p, n in sorted(row.items(), key=repr)
             if n
         ]
+
+    def take_from(self, learner: Any) -> None:
+        """Fill in what a learner says about itself.
+
+        Parameters
+        ----------
+        learner
+            The learner; what it does not have is None, 0 or empty.
+
+        """
+        for name in ("n_support_vectors", "chosen", "drifts", "delta", "tau", "dual"):
+            setattr(self, name, getattr(learner, name, None))
+        self.memory_bytes = getattr(learner, "memory_usage", 0)
+        self.memory_parts = getattr(learner, "memory_parts", {})
+        self.counters = getattr(learner, "counters", {})
+        self.missing = {str(x): n for x, n in getattr(learner, "missing_values", {}).items()}
+        self.model_examples = getattr(learner, "n_examples", 0)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as JSON values, without the history.

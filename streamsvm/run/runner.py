@@ -373,6 +373,7 @@ class Run:
         report.peak_bytes = peak_memory()
         report.bad = dict(self.bad.counts)
         report.source = dict(getattr(self.source, "counts", {}))
+        report.number_texts = getattr(getattr(self.source, "number_texts", None), "names", [])
         report.dead_letters = None if self.bad.file is None else str(self.bad.file)
         report.late = {} if self.late is None else self.late.counts
         if (scaler := self.feeder.scaler) is not None:
@@ -381,17 +382,7 @@ class Run:
         report.labels = {str(plain(y)): n for y, n in sorted(self.seen.items(), key=repr)}
         report.set_confusion(self.confusion, self.seen)
         if learner is not None:
-            report.n_support_vectors = getattr(learner, "n_support_vectors", None)
-            report.chosen = getattr(learner, "chosen", None)
-            report.drifts = getattr(learner, "drifts", None)
-            report.delta = getattr(learner, "delta", None)
-            report.tau = getattr(learner, "tau", None)
-            report.dual = getattr(learner, "dual", None)
-            report.memory_bytes = getattr(learner, "memory_usage", 0)
-            report.memory_parts = getattr(learner, "memory_parts", {})
-            report.counters = getattr(learner, "counters", {})
-            report.missing = {str(x): n for x, n in getattr(learner, "missing_values", {}).items()}
-            report.model_examples = getattr(learner, "n_examples", 0)
+            report.take_from(learner)
         if self.monitor is not None:
             # The last record of both histories, and of the metrics, is what the report shows.
             report.monitor = self.monitor.conclude() | self.monitor.about

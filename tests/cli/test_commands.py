@@ -698,3 +698,27 @@ def test_a_weight_column_weighs_and_is_no_feature(capsys):
     assert replay(*arguments, "--test", write()) == 0
     assert json.loads(capsys.readouterr().out)["bad"] == {"bad weight": 1}
     assert "w" not in streamsvm.load("w.svm")["SVMSGDClassifier"].feature_names
+
+
+def test_texts_that_are_numbers_are_told_and_learnt_as_numbers(capsys):
+    price = [f" {a:+.6f}" for a in columns(1200)["a"]]
+    changed = columns(1200) | {"a": None, "price": price, "day": ["2024-01-02", None] * 600}
+    write(**changed)
+    common = ["data.parquet", "--learner", "sgd", "--json", "--quiet"]
+    assert replay(*common) == 0
+    advice = " ".join(json.loads(capsys.readouterr().out)["advice"])
+    assert "--parse-numbers price" in advice and "--parse-numbers day" in advice
+    changed["price"][1100] = "cheap"
+    write(**changed)
+    options = ["--parse-numbers", "--save", "n.svm", "--test", "data.parquet", "--checkpoint", "c"]
+    assert replay(*common, *options) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["bad"] == {"no number": 1} and report["test_rows"] == 1200
+    assert not report["number_texts"]
+    names = set(streamsvm.load("n.svm")["SVMSGDClassifier"].feature_names)
+    assert names == {"b", "price", "day", "t=x", "t=y"}
+    assert main(["predict", "n.svm", "data.parquet", "-o", "o.parquet", "--parse-numbers"]) == 0
+    assert pq.read_table("o.parquet")["prediction"].null_count == 1
+    assert main(["predict", "n.svm", "data.parquet", "-o", "o.parquet"]) == 2
+    assert replay(*common, "--parse-numbers", "price", "--checkpoint", "c") == 1
+    assert "parse_numbers=['day', 'price'], this source has" in capsys.readouterr().err

@@ -596,3 +596,37 @@ def test_the_lag_is_what_the_client_knows():
     assert source.lag is None  # nothing was read
     source._offsets.update({"t[0]": 90, "t[1]": 100, "t[2]": 5, "other[0]": 1})
     assert source.lag == 10
+
+
+@pytest.mark.parametrize("decode", ["json", "arrow"])
+def test_texts_that_are_numbers_can_be_learnt_as_numbers(decode):
+    rows = [{"p": f"{i}.5", "day": "2024-01-02T03:04:05Z", "t": "a", "y": "1"} for i in range(60)]
+    rows[57]["p"], rows[58]["p"] = "cheap", ""
+
+    def source(**options):
+        payloads = [json.dumps(row).encode() for row in rows]
+        if decode == "arrow":
+            payloads = [arrow(**{name: [value] for name, value in row.items()}) for row in rows]
+        return KafkaSource(payloads, "y", decode=decode, **options)
+
+    def read(source):
+        batches = list(source.batches())
+        return [x for b in batches for x, *_ in b.events()], [r for b in batches for r in b.rejects]
+
+    named = source(parse_numbers=["p", "day"])
+    events, rejects = read(named)
+    assert events[7] == {"p": 7.5, "day": 1704164645.0, "t=a": 1.0} and "p" not in events[-2]
+    assert [r.reason for r in rejects] == [
+        "`p` is 'cheap': neither a number nor a time (parse_numbers)"
+    ]
+    found, _ = read(source(parse_numbers=True))
+    assert [x for x in found if "p" in x] == [x for x in events if "p" in x]
+    unparsed = source(exclude=["day"])
+    read(unparsed)
+    assert unparsed.number_texts.names == []
+    del rows[57]
+    unparsed = source(exclude=["day"])
+    read(unparsed)
+    assert unparsed.number_texts.names == ["p"]
+    with pytest.raises(SnapshotError, match="parse_numbers"):
+        unparsed.resume(named.snapshot())

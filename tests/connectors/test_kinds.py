@@ -4,10 +4,19 @@ import datetime as dt
 import math
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from connectors.kinds import cells, kind_of, plain, record_batch, to_float64
+from connectors.kinds import (
+    cells,
+    kind_of,
+    number_in,
+    numbers_in,
+    plain,
+    record_batch,
+    to_float64,
+)
 
 UTC = dt.UTC
 
@@ -81,3 +90,14 @@ def test_plain_columns_are_left_alone_and_others_decoded():
 
 def test_record_batch_without_columns_knows_its_rows():
     assert record_batch([], [], 3).num_rows == 3
+
+
+def test_texts_that_are_numbers_or_times_are_the_same_by_column_and_one_by_one():
+    texts = """1 +1 1. .5 -2e-3 1e999 nan 0x1 1_0 x 2024-01-02 2024-13-02 2024-01-02T03:04:05.5
+    2024-01-02T03:04Z 2024-01-02T03:04+01:00 2024-01-02T25:04""".split()
+    texts += ["", "  ", " 7\t", "2024-01-02 03:04:05", "1,5", "٣"]
+    for type_ in (pa.string(), pa.large_string()):
+        numbers, wrong = numbers_in(pa.array([*texts, None], type_))
+        assert numbers.to_pylist() == [*map(number_in, texts), None]
+        assert np.flatnonzero(wrong).tolist() == [6, 7, 8, 9, 11, 15, 20, 21]
+    assert number_in("2024-01-02T03:04+01:00") == 1704161040.0
