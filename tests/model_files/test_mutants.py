@@ -5,7 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import streamsvm
+from streamsvm import kernels, load
+from tests.model_files.mutants import Content
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "tests" / "model_files" / "fixtures").glob("*.svm"))
@@ -20,3 +25,36 @@ def test_spoilt_files_are_refused_or_harmless(path):
     said = f"{done.stdout[-400:]}\n{done.stderr[-4000:]}"
     assert done.returncode == 0, f"exit code {done.returncode}: {said}"
     assert f"{COUNT} mutants" in done.stdout
+
+
+SUMS = {
+    "pp": (streamsvm.HullerClassifier, {"kernel": kernels.Linear()}),
+    "late_f": (streamsvm.SBPClassifier, {"kernel": kernels.Linear()}),
+    "f": (streamsvm.KernelPerceptronClassifier, {"max_support_vectors": 5, "budget": "remove"}),
+    "w": (streamsvm.TrackingSVMClassifier, {"kernel": kernels.Linear()}),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_wrong_sums_are_computed_again(name, tmp_path):
+    cls, parameters = SUMS[name]
+    model = cls(**parameters, seed=1) if name != "f" else cls(**parameters)
+    draw = np.random.default_rng(0)
+    x, y = draw.normal(size=(40, 2)).astype(np.float32), draw.integers(2, size=40)
+    model.learn_many(x, y)
+    model.save(tmp_path / "m")
+    content = Content((tmp_path / "m").read_bytes())
+    if name == "pp":
+        content.parts[0]["info"][name] = 7.5
+    else:
+        i = content.names.index(f"0.{name}")
+        array = content.array(i)
+        array[...] = 7.5
+        content.columns[i] = array.tobytes()
+    (tmp_path / "spoilt").write_bytes(content.written())
+    read, spoilt = load(tmp_path / "m"), load(tmp_path / "spoilt")
+    for each in (model, read, spoilt):
+        each.learn_many(x[::-1], y[::-1])
+    found = [each.decision_function_many(x) for each in (model, read, spoilt)]
+    assert np.array_equal(found[0], found[1])
+    assert found[2] == pytest.approx(found[0], abs=1e-6)

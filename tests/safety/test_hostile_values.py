@@ -4,8 +4,10 @@ What a learner cannot hold it refuses, with the model unchanged. ``STREAMSVM_HOS
 streams each learner gets (2 by default).
 """
 
+import _thread
 import inspect
 import os
+import threading
 from contextlib import suppress
 
 import numpy as np
@@ -15,7 +17,8 @@ from hypothesis import strategies as st
 
 import streamsvm
 from streamsvm import kernels
-from streamsvm.errors import ParameterError, StreamSVMError
+from streamsvm.errors import FeatureError, ParameterError, StreamSVMError
+from streamsvm.learners.bases.kernel import dual_kernel_learner
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
 from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 from streamsvm.learners.bases.registry import registered_learners
@@ -29,6 +32,7 @@ LEARNERS = [
     if issubclass(learner.cls, KernelLearner | LinearLearner)
     or learner.cls is streamsvm.AdaptiveSVMClassifier
 ]
+DUAL = [streamsvm.LASVMClassifier, streamsvm.LaRankClassifier, streamsvm.TrackingSVMClassifier]
 EXAMPLES = int(os.environ.get("STREAMSVM_HOSTILE", "2"))
 
 
@@ -110,3 +114,43 @@ def test_weights_are_limited(cls):
     if "class_weight" in inspect.signature(cls).parameters:
         with pytest.raises(ParameterError, match="class_weight.*at most 1e"):
             cls(class_weight={1: 1e300})
+
+
+@pytest.mark.parametrize("kernel", [kernels.Linear(), kernels.Polynomial(degree=9)])
+@pytest.mark.parametrize("cls", [streamsvm.LASVMClassifier, streamsvm.LaRankClassifier])
+def test_rows_beyond_single_precision_are_not_predicted(cls, kernel):
+    model = cls(kernel)
+    model.learn_many(4.0 * np.eye(2), [0, 1])
+    row = {0: LARGE, 1: -LARGE}
+    for method in (model.predict_one, model.decision_function_one, model.predict_proba_one):
+        with pytest.raises(FeatureError, match="too large for single precision"):
+            method(row)
+    with pytest.raises(FeatureError, match="row 1: .* too large"):
+        model.predict_many(np.array([[1.0, 0.0], [LARGE, -LARGE]], np.float32))
+    assert model.predict_one({0: 4.0}) == 0
+
+
+def of_huge_boxes(cls):
+    """Return a model of equal rows with both labels, whose steps are far smaller than the boxes."""
+    model = cls(kernels.RBF(gamma=0.5), C=1e12)
+    model.learn_many(np.full((9, 2), 1.5), np.arange(9) % 2, np.full(9, 1e6))
+    return model
+
+
+@pytest.mark.parametrize("cls", DUAL)
+def test_finish_ends_after_a_bound_on_steps(cls, monkeypatch, caplog):
+    monkeypatch.setattr(dual_kernel_learner, "FINISHING_STEPS", 40_000)
+    model = of_huge_boxes(cls)
+    model.finish()
+    assert "finish ended before the optimum" in caplog.text or cls is streamsvm.LASVMClassifier
+    decisions(model, np.ones((2, 2)))
+
+
+def test_finish_can_be_interrupted():
+    model = of_huge_boxes(streamsvm.LaRankClassifier)
+    timer = threading.Timer(0.2, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        model.finish()
+    decisions(model, np.ones((2, 2)))
+    model.learn_one({0: 1.0}, 1)

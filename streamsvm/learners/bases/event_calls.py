@@ -103,6 +103,16 @@ def _label_index(margins, calibration):
 
 
 @compiled
+def _predicted(args):
+    """Return the index of the label that the margins predict; -1 if they are not finite."""
+    for o in range(args.margins.size):
+        # The general path refuses the event.
+        if not np.isfinite(args.margins[0, o]):
+            return -1
+    return _label_index(args.margins[0], args.calibration)
+
+
+@compiled
 def _learn(args, x, is_last, sign, box, weight):
     """Learn a row; return the index of the label predicted before, or -1 if it was not learnt."""
     state, margins = borrowed(args.state), args.margins
@@ -157,7 +167,7 @@ def predict_dense(args, turn, d):
     row = _scaled(args, args.last_values, d).reshape(1, d)
     margins_of_event(borrowed(args.state), args.kernel, args.schedule, row, args.margins)
     args.numbers[LAST_LENGTH] = d
-    return _label_index(args.margins[0], args.calibration)
+    return _predicted(args)
 
 
 @compiled
@@ -212,7 +222,7 @@ def predict_sparse(args, turn, n, d, is_hashed):
     args.numbers[LAST_LENGTH] = x.start[1]
     for t in range(x.start[1]):
         args.columns[LAST_COLUMNS, t], args.last_values[t] = x.columns[t], x.values[t]
-    return _label_index(args.margins[0], args.calibration)
+    return _predicted(args)
 
 
 @compiled

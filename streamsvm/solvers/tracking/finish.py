@@ -36,8 +36,9 @@ def _best_member(state):
         # A step below the last digit of the coefficient is none.
         if a + step == a:
             continue
-        worst = max(worst, abs(g))
         gain = step * (g - 0.5 * step * diagonal)
+        if gain > 0.0:
+            worst = max(worst, abs(g))
         if gain > most:
             found, most = i, gain
     return found, worst

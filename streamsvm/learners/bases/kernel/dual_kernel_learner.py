@@ -18,6 +18,15 @@ _log = logging.getLogger(__name__)
 FINISHING_STEPS, FINISHING_STEPS_EACH = 10_000_000, 100
 """`finish` ends after so many steps, or so many for each example kept, whichever is more."""
 
+_LEAST_STEPS = 100
+"""A call counts as so many steps at least: it looks at all examples, even if it makes fewer."""
+
+_LOOK_EVERY = 20_000
+"""Number of steps after which the error is compared with that of rounding."""
+
+_ROUNDING = 2.0**-46
+"""Error of a gradient by rounding, in the largest value that f can have: some 64 last digits."""
+
 
 class DualKernelLearner(KernelLearner):
     """A kernel learner whose coefficients are feasible for the dual of an SVM: 0 <= a_i <= C_i."""
@@ -85,18 +94,28 @@ class DualKernelLearner(KernelLearner):
                 most = max(FINISHING_STEPS, FINISHING_STEPS_EACH * len(self.kept_numbers()))
             if is_done:
                 return True
-            made += steps
-            if steps == 0 or made >= most:
+            before, made = made, made + max(steps, _LEAST_STEPS)
+            is_rounding = steps == 0 or (
+                made // _LOOK_EVERY > before // _LOOK_EVERY and error <= self._rounding()
+            )
+            if is_rounding or made >= most:
                 _log.warning(
                     "finish ended before the optimum, with an error of %.3g: %s; larger tau, "
                     "smaller C and weights, or scaled features help",
                     error,
-                    f"{made:,} steps were made" if steps else "no step changes a coefficient",
+                    "what is left is rounding" if is_rounding else f"{made:,} steps were made",
                 )
                 return False
             if progress is not None:
                 progress(error, self.n_support_vectors)
         return True
+
+    def _rounding(self) -> float:
+        """Return the error that rounding alone leaves in gradients: steps on it never end."""
+        with self._lock:
+            coefficients = self._expansion()[1]
+            largest = self._state.diagonal[: len(coefficients)].max(initial=0.0)
+            return _ROUNDING * float(largest) * float(np.abs(coefficients).sum())
 
     def _check_ids(self, ids: Any) -> None:
         if ids is not None and self.window is not None:

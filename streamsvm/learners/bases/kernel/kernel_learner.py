@@ -203,7 +203,14 @@ class KernelLearner(KernelInspection):
         return kernel_batches.learn_rows(self, x, y, labels, w, numbers, diagonal)
 
     def _margins(self, x: Rows) -> np.ndarray:
-        return kernel_batches.margins_of(self, scaled_rows(x, self._factors))
+        margins = kernel_batches.margins_of(self, scaled_rows(x, self._factors))
+        if not np.isfinite(margins).all():
+            r = int(np.flatnonzero(~np.isfinite(margins.reshape(len(margins), -1)).all(axis=1))[0])
+            raise FeatureError(
+                f"row {r}: {self.kernel_!r} of it is too large for single precision; scale the "
+                "features"
+            )
+        return margins
 
     def _state_for(self, n_features: int) -> Any:
         """Return the state, created or grown to hold so many features."""

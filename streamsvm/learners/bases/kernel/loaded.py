@@ -12,17 +12,26 @@ import numpy as np
 
 from streamsvm.errors import FeatureError
 from streamsvm.learners.bases.kernel.second_looks import some_rows
+from streamsvm.solvers.bounds import REMOVE
+from streamsvm.solvers.huller.state import HullerState
 from streamsvm.solvers.larank.state import LaRankState
 from streamsvm.solvers.lasvm.state import LASVMState, refresh_extremes
 from streamsvm.solvers.lasvm_pairs import step as pairs
 from streamsvm.solvers.lasvm_pairs.problems import members_of
 from streamsvm.solvers.lasvm_pairs.state import PairsState
+from streamsvm.solvers.perceptron.state import PerceptronState
+from streamsvm.solvers.sbp.state import SBPState
 from streamsvm.solvers.tracking import step as tracking
+from streamsvm.solvers.tracking.linear import LinearTrackingState
 from streamsvm.solvers.tracking.state import TrackingState
 from streamsvm.support import states, stores
+from streamsvm.support.rows import Rows, SparseRows
 
 _SAMPLE = 64
 """Number of examples whose gradients are computed: a file of many is read in the same time."""
+
+_MOST_SUMMED = 4096
+"""Sums over all pairs of examples are computed again for so many at most: it is 0.2 s of work."""
 
 
 def mend_diagonal(learner: Any) -> None:
@@ -58,6 +67,11 @@ def mend_gradients(learner: Any) -> None:
     if isinstance(state, LASVMState) and not _are_extremes(state.info, state.gradient):
         refresh_extremes(state)
     n = states.n_slots(state)
+    if isinstance(state, LinearTrackingState):
+        _mend_weights(state, stores.rows_of(state.store, n, len(learner._schema)))
+    elif isinstance(state, HullerState | SBPState) or _keeps_responses(learner):
+        if n <= _MOST_SUMMED:
+            _mend_sums(learner, state)
     if not isinstance(state, LASVMState | PairsState | LaRankState | TrackingState) or n == 0:
         return
     x, coefficients, entered = learner._expansion()
@@ -80,6 +94,49 @@ def mend_gradients(learner: Any) -> None:
             is_right = _is_close(state.y[at] - f, state.gradient[at], coefficients, state.diagonal)
     if not is_right:
         learner._rebuild()
+
+
+def _keeps_responses(learner: Any) -> bool:
+    """Tell whether it is a perceptron that keeps f of its support vectors up to date."""
+    is_perceptron = isinstance(learner._state, PerceptronState)
+    return is_perceptron and getattr(learner._schedule.bounds, "policy", None) == REMOVE
+
+
+def _mend_weights(state: LinearTrackingState, rows: Rows) -> None:
+    """Compute w from the examples kept, and replace it if it differs by more than rounding."""
+    n = len(rows.start) - 1 if isinstance(rows, SparseRows) else len(rows)
+    for w, coefficients in ((state.w, state.alpha[:n]), (state.w_average, state.average[:n])):
+        if isinstance(rows, SparseRows):
+            terms = rows.values * np.repeat(coefficients, np.diff(rows.start))
+            wanted = np.bincount(rows.columns, terms, w.size)
+            size = np.bincount(rows.columns, np.abs(terms), w.size)
+        else:
+            wanted, size = np.zeros(w.size), np.zeros(w.size)
+            wanted[: rows.shape[1]] = coefficients @ rows
+            size[: rows.shape[1]] = np.abs(coefficients) @ np.abs(rows)
+        # Of examples that have left the window a rounding error stays.
+        if (np.abs(w - wanted) > 1e-5 * (1.0 + size.max(initial=0.0))).any():
+            w[:] = wanted
+
+
+def _mend_sums(learner: Any, state: Any) -> None:
+    """Compute sums of kernel values again, and keep them only where the file's are wrong."""
+    names = [name for name in state._fields if isinstance(getattr(state, name), np.ndarray)]
+    before = {name: getattr(state, name).copy() for name in names}
+    learner._rebuild()
+    largest = 1.0 + float(state.diagonal.max(initial=0.0))
+    info, old = state.info[0], before["info"][0]
+    if isinstance(state, HullerState):
+        pairs = [(info[name], old[name], 1.0) for name in ("pp", "pn", "nn")]
+    else:
+        pairs = [(state.f, before["f"], np.abs(before["alpha"]).sum())]
+    if isinstance(state, SBPState):
+        pairs += [(state.late_f, before["late_f"], np.abs(before["late"]).sum())]
+        pairs += [(info["square"], old["square"], 1.0)]
+    if all((np.abs(a - b) <= 1e-5 * (1.0 + most) * largest).all() for a, b, most in pairs):
+        # Not one bit is changed: the model goes on as the one that was saved.
+        for name, values in before.items():
+            getattr(state, name)[...] = values
 
 
 def _are_right(learner: Any, state: PairsState, rows: Any, at: np.ndarray) -> bool:
