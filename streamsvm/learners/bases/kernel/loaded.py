@@ -105,6 +105,8 @@ def _keeps_responses(learner: Any) -> bool:
 def _mend_weights(state: LinearTrackingState, rows: Rows) -> None:
     """Compute w from the examples kept, and replace it if it differs by more than rounding."""
     n = len(rows.start) - 1 if isinstance(rows, SparseRows) else len(rows)
+    wanted: np.ndarray
+    size: np.ndarray
     for w, coefficients in ((state.w, state.alpha[:n]), (state.w_average, state.average[:n])):
         if isinstance(rows, SparseRows):
             terms = rows.values * np.repeat(coefficients, np.diff(rows.start))
