@@ -46,14 +46,15 @@ class AdaptiveSVMClassifier(SeveralModels):
     of its gamma, so that the third is nearly linear, and ten times its C; the fourth has 4 times
     its gamma, and keeps the last 1,000 examples only. An event is predicted by the model that has
     erred least of late, which learns each example at once. The others learn 32 examples together,
-    128 after the first 1,024; one that errs far more sleeps, until errors become more.
+    128 after the first 256. After the first 512 only the best of them learns; the rest sleep, until
+    errors become more, and are looked at when the number of examples is a power of two.
 
     When errors become more, a fresh model learns the last 256, and now and then the last 1,024,
     examples; another one finds scale and gamma anew, as features may have got other units. If one
     of them errs clearly less on the newer half, a drift is noticed: all models begin anew with
     these examples, and try scale and width again. A drift is logged.
 
-    It takes about twice as long as one model. Its memory is that of its models together: kernel
+    It takes up to twice as long as one model. Its memory is that of its models together: kernel
     rows, `cache_mb` at most, and support vectors, which on noisy streams are most of the last
     `window` examples in each model; `max_support_vectors` bounds them. Strings and infinities raise
     `FeatureError` and do not change the model.
@@ -211,9 +212,9 @@ class AdaptiveSVMClassifier(SeveralModels):
 
     def _begin_others(self) -> None:
         """Replace the other models by new ones that have learnt what the first one has."""
-        first = self._members[0]
-        self._members = [first, *members.new_others(self, self._labels, first)]
-        self._state.waiting[1:] = self._state.asleep[1:] = 0
+        first, asleep = self._members[0], self._state.asleep[1:]
+        self._members = [first, *members.new_others(self, self._labels, first, asleep)]
+        self._state.waiting[1:] = np.where(asleep > 0, first.n_examples, 0)
 
     def _renew_others(self) -> None:
         """Let the other models compare rows as the first one does, if it does so for long."""
@@ -235,6 +236,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         if not self._sparse and any(member._sparse for member in self._members):
             self._become_sparse()
         standby.note_predictions(self)
+        step.note_risen(self._state, EVERY)
         if step.notices_drift(self._state, n):
             _log.info("drift at example %d: errors are far more than before", n)
         if n % EVERY_IF_CALM and standby.is_calm(self):
@@ -243,7 +245,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         standby.choose(self, n)
         self._renew_others()
         if step.errs_more(self._state):
-            examples = fresh_start.examples_for(self, n)
+            examples = fresh_start.examples_for(self)
             if examples is not None:
                 self._begin_with(examples)
                 adaptive_state.begin_anew(self._state)

@@ -194,9 +194,10 @@ def test_when_scales_change_the_other_models_follow_and_forget_nothing():
     assert content(one) == content(many)
     first, *others = many._members
     assert first._factors[1] < 0.5 * before[1]
-    for other, waiting in zip(others, many._state.waiting[1:].tolist(), strict=True):
+    for other in others:
         np.testing.assert_array_equal(other._factors, first._factors)
-        assert other.n_examples in (4500, 4500 - waiting)
+        # More than began with the last 1,024 examples.
+        assert other.n_examples > 2000
 
 
 def fields(n, turn):
@@ -214,10 +215,12 @@ def test_models_that_err_far_more_sleep_until_errors_rise():
     assert content(one) == content(many)
     asleep = many._state.asleep > 0
     assert asleep.any() and not asleep[many._state.info[adaptive_state.IN_USE]]
-    behind = [2590 - member.n_examples for member in many._members]
-    for waiting, n, sleeps in zip(many._state.waiting, behind, asleep, strict=True):
-        # The last examples, of less than 32, are not counted yet, even by the one in use.
-        assert n in (0, 2590 % 32) if not sleeps else waiting == n > 32
+    # Of the others one is awake at most; the last examples are not counted yet.
+    assert asleep.sum() >= 2
+    assert all(
+        waiting > 128 if sleeps else waiting < 128
+        for waiting, sleeps in zip(many._state.waiting, asleep, strict=True)
+    )
     before = [member.n_examples for member in many._members]
     learnt(many, x[2590:], y[2590:], parts=(77,))
     by_events(one, x[2590:], y[2590:])

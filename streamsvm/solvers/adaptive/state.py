@@ -34,6 +34,8 @@ class AdaptiveState(NamedTuple):
     """1 from when a drift is noticed until errors are as before."""
     latest: np.ndarray
     """The share of wrong predictions, in which examples count for a shorter time."""
+    risen: np.ndarray
+    """For how many examples errors have been far more than before; 0: they are not."""
 
 
 def _check(state: AdaptiveState, sizes: Sizes) -> None:
@@ -52,6 +54,7 @@ declare(
         "asleep": Field(("models",), np.int64, range=FLAG, optional=True),
         "alarm": Field((1,), np.int64, range=FLAG, optional=True),
         "latest": Field((1,), range=Range(0.0, 1.0), optional=True),
+        "risen": Field((1,), np.int64, range=COUNT, optional=True),
     },
     _check,
 )
@@ -60,7 +63,7 @@ declare(
 def begin_anew(state: AdaptiveState) -> None:
     """Note that all models begin anew."""
     state.faded[:] = state.faded[state.info[IN_USE]]
-    state.waiting[:] = state.asleep[:] = 0
+    state.waiting[:] = state.asleep[:] = state.risen[:] = 0
     state.info[[N, N_WRONG]] = 0
 
 

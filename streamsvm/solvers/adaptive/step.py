@@ -4,8 +4,8 @@ Of each model the share of errors e is kept, in which older examples fade: e <- 
 or FADE e if the prediction was right. The model in use stays until another one's e is smaller by
 `LEAD`, so that chance does not change it each time.
 
-A model whose e is larger by `AWAY` than that of the model in use falls asleep. It wakes when errors
-have become more.
+Of the other models the best one stays awake, if its e is not larger by `AWAY` than that of the
+model in use; the rest fall asleep. They wake when errors have become more.
 
 Errors have become more when e of the model in use is far above the share of wrong predictions since
 the models began: by `LIMIT` standard deviations of e, if nothing changes (an EWMA control chart:
@@ -81,13 +81,26 @@ def choose(state: AdaptiveState) -> None:
 
 
 def fall_asleep(state: AdaptiveState) -> None:
-    """Let the models sleep that err far more than the model in use."""
-    state.asleep[state.faded > state.faded[state.info[IN_USE]] + AWAY] = 1
+    """Let the models sleep but for the one in use, and the best other if it errs not far more."""
+    used = int(state.info[IN_USE])
+    faded = np.where(state.asleep > 0, np.inf, state.faded)
+    faded[used] = np.inf
+    other = int(faded.argmin())
+    state.asleep[:] = 1
+    state.asleep[used] = 0
+    if faded[other] <= state.faded[used] + AWAY:
+        state.asleep[other] = 0
 
 
 def errs_more(state: AdaptiveState) -> bool:
     """Tell whether the model in use errs far more of late than predictions did before."""
-    return _excess(state, state.faded[state.info[IN_USE]], FADE) > LIMIT
+    return bool(state.risen[0])
+
+
+def note_risen(state: AdaptiveState, n: int) -> None:
+    """Note, after n further examples, whether errors are far more than before."""
+    is_more = _excess(state, state.faded[state.info[IN_USE]], FADE) > LIMIT
+    state.risen[0] = state.risen[0] + n if is_more else 0
 
 
 def _excess(state: AdaptiveState, e: float, fade: float) -> float:

@@ -21,7 +21,8 @@ LENGTHS = (256, 1024)
 """How many of the last examples a fresh model learns; the first that convinces is taken."""
 
 EVERY = (64, 256)
-"""The multiples of examples at which such a model is tried."""
+"""After how many examples with more errors such a model is tried, and tried again: later, after
+half as many again as there were, as what did not help so far may not help at all."""
 
 LENGTH_OF_TRIAL, EVERY_TRIAL = 256, 256
 """The same of a fresh model that finds scale and width itself, which takes four times as long."""
@@ -30,34 +31,38 @@ CLEARLY = 2.5
 """By how many standard deviations of their difference it must err less (McNemar's test)."""
 
 
-def examples_for(learner: Any, n: int) -> Examples | None:
+def examples_for(learner: Any) -> Examples | None:
     """Return the examples with which the models of a learner should begin anew; None: with none.
 
     Parameters
     ----------
     learner
         An `AdaptiveSVMClassifier`, which is not changed; the caller holds its lock.
-    n
-        The number of examples that it has learnt.
 
     """
-    used, d = int(learner._state.info[IN_USE]), len(learner._schema)
+    state, d = learner._state, len(learner._schema)
+    used, risen = int(state.info[IN_USE]), int(state.risen[0])
     for length, every in zip(LENGTHS, EVERY, strict=True):
         # A model that began not long ago has learnt little else.
-        if n % every == 0 and learner.in_use.n_examples >= 2 * length:
+        if _is_due(risen, every) and learner.in_use.n_examples >= 2 * length:
             examples = learner._recent.last(length, d)
             fresh = members.new_other(
                 learner, learner._labels, learner._members[0], members.KINDS[used]
             )
             if _errs_less(learner, fresh, examples):
                 return examples
-    if n % EVERY_TRIAL == 0 and learner.in_use.n_examples >= 2 * LENGTH_OF_TRIAL:
+    if _is_due(risen, EVERY_TRIAL) and learner.in_use.n_examples >= 2 * LENGTH_OF_TRIAL:
         examples = learner._recent.last(LENGTH_OF_TRIAL, d)
         fresh = members.new_first(learner, learner._labels)
         fresh._trial.only_at(LENGTH_OF_TRIAL // 2)
         if _errs_less(learner, fresh, examples):
             return examples
     return None
+
+
+def _is_due(risen: int, every: int) -> bool:
+    """Tell whether a model is tried when errors have been more for so many examples."""
+    return risen > 0 and risen % max(every, (1 << (risen.bit_length() - 1)) // 2) == 0
 
 
 def _errs_less(learner: Any, fresh: Any, examples: Examples) -> bool:

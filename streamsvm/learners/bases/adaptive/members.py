@@ -7,6 +7,7 @@ kernel and keeps the last 1,000 examples only.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -82,12 +83,13 @@ def begun(learner: Any, labels: Any, examples: Examples, are_all: bool) -> list[
     return [first, *(new_others(learner, labels, first) if are_all else ())]
 
 
-def new_others(learner: Any, labels: Any, first: Any) -> list[Any]:
-    """Return new models of the other kinds that have learnt what the first one has."""
+def new_others(learner: Any, labels: Any, first: Any, asleep: Any = ()) -> list[Any]:
+    """Return new models of the other kinds; those awake have learnt what the first one has."""
     examples = learner._recent.last(first.n_examples, len(learner._schema))
     others = [new_other(learner, labels, first, kind) for kind in KINDS[1:]]
-    for other in others:
-        learn_examples(other, examples, labels.seen)
+    for other, sleeps in itertools.zip_longest(others, asleep, fillvalue=0):
+        if not sleeps:
+            learn_examples(other, examples, labels.seen)
     return others
 
 

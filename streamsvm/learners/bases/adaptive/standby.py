@@ -2,9 +2,9 @@
 
 The model in use learns each example at once. The others learn the last `EVERY` examples together,
 or `EVERY_IF_CALM`, which takes a fraction of the time: they are not asked for predictions
-meanwhile. A model that errs
-far more than the one in use does not learn at all, until errors have become more; then it learns
-the last examples, as many as are kept.
+meanwhile. While errors do not become more, only the best of them learns. The rest sleep, until
+errors have become more, and are looked at when the number of examples is a power of two: then they
+learn the last examples, as many as are kept.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ EVERY = 32
 EVERY_IF_CALM = 128
 """The same, while errors do not become more, once scale and width were found."""
 
-SLEEP_EVERY = 256
-"""At multiples of this number of examples models may fall asleep."""
+SLEEP_EVERY, SLEEP_FROM = 256, 512
+"""At multiples of this number of examples models may fall asleep, from so many on."""
+
+LONG = 1024
+"""Errors that have been more for so many examples are what is usual now: models may sleep."""
 
 RENEWED_AT = (32, 128, 1024)
 """The numbers of examples of the first model at which the others take its scale and gamma: it
@@ -47,8 +50,14 @@ def note_predictions(learner: Any) -> None:
 
 def is_calm(learner: Any) -> bool:
     """Tell whether it is enough to compare the models at multiples of `EVERY_IF_CALM`."""
-    n = learner._members[0].n_examples
-    return n > RENEWED_AT[-1] and not step.errs_more(learner._state)
+    risen = int(learner._state.risen[0])
+    if risen and (risen < LONG or risen % EVERY_IF_CALM == 0):
+        return False
+    return bool(learner._members[0].n_examples > SLEEP_EVERY)
+
+
+def _is_alarmed(state: Any) -> bool:
+    return 0 < state.risen[0] < LONG
 
 
 def catch_up(learner: Any) -> None:
@@ -86,13 +95,16 @@ def choose(learner: Any, n: int) -> None:
 
     """
     state = learner._state
-    if step.errs_more(state):
-        if state.asleep.any():
-            state.asleep[:] = 0
-            catch_up(learner)
-    elif n % SLEEP_EVERY == 0 and learner._members[0].n_examples >= RENEWED_AT[-1]:
-        step.fall_asleep(state)
+    may_sleep = n % SLEEP_EVERY == 0 and learner._members[0].n_examples >= SLEEP_FROM
+    if (_is_alarmed(state) or (may_sleep and n & (n - 1) == 0)) and state.asleep.any():
+        state.asleep[:] = 0
+        catch_up(learner)
     step.choose(state)
+    if may_sleep and not _is_alarmed(state):
+        step.fall_asleep(state)
+        if learner._members[0]._trial is not None:
+            # The others wait for the scale and the width that it finds.
+            state.asleep[0] = 0
     if hasattr(learner, "_is_rehearsal_copy"):
         # So that what each of them needs to predict is compiled.
         state.asleep[:] = 0
