@@ -171,7 +171,7 @@ def test_copies_and_files_go_on_as_the_model_does(n, tmp_path):
 
 
 def test_the_other_models_compare_rows_as_the_first_does():
-    x, y = stream(1100)
+    x, y = stream(1200)
     model = learnt(AdaptiveSVMClassifier(), x * np.float32([1.0, 100.0]), y)
     first, *others = model._members
     assert first.chosen.startswith("scaled rows") and model.chosen == first.chosen
