@@ -274,14 +274,14 @@ def test_support_vectors_are_bounded(n_classes, tmp_path):
     by_events(one, x, y)
     learnt(many, x[:1200], y[:1200], parts=(5, 700))
     assert {member.max_support_vectors for member in many._members} == {40}
-    assert max(member.kept_numbers().size for member in many._members) == 40
+    assert max(m.kept_numbers().size for m in many._members if m.n_examples) == 40
     many.save(tmp_path / "m.svm")
     copy = streamsvm.load(tmp_path / "m.svm")
     assert copy.max_support_vectors == 40
     for other in (many, copy):
         learnt(other, x[1200:], y[1200:])
         assert content(other) == content(one)
-        assert max(member.kept_numbers().size for member in other._members) == 40
+        assert max(m.kept_numbers().size for m in other._members if m.n_examples) == 40
     unbounded = learnt(AdaptiveSVMClassifier(seed=1), x, y)
     assert one.memory_usage < 0.5 * unbounded.memory_usage
 
