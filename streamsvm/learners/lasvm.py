@@ -126,7 +126,8 @@ class LASVMClassifier(LASVMModel):
         Whether each feature is divided by its standard deviation, computed again after 4, 8, 16,
         ... examples, so that all have one scale; when one has changed, all rows kept are scaled
         anew. Features of only zeros and ones are left as they are, and so are sparse rows. "auto",
-        the default: tried, as `gamma` is. With your own `kernel`: False, which "auto" is then, too.
+        the default: tried, as `gamma` is; and so is letting features that tell nothing of the
+        labels count little. With your own `kernel`: False, which "auto" is then, too.
     gamma
         The gamma of the RBF if `kernel` is None. "scale": 1 / (sum of the features' variances),
         computed again after 2, 4, 8, ... up to 1,024 examples. "auto", the default: 1, 4 or 16

@@ -24,11 +24,12 @@ from streamsvm.errors import ModelFileError, ParameterError
 from streamsvm.features.matrices import Matrix
 from streamsvm.learners.bases.adaptive import members
 from streamsvm.learners.bases.kept_examples import Examples
-from streamsvm.learners.bases.kernel import race, trial
+from streamsvm.learners.bases.kernel import feature_scales, race, trial
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.model_files import codec
 from tests.learners.test_lasvm import optimum
+from tests.reference.slow_relevance import slow_relevance
 
 LEARNERS = pytest.mark.parametrize("cls", [LASVMClassifier, LaRankClassifier])
 
@@ -119,9 +120,9 @@ def test_candidates_that_err_far_more_do_not_learn_all_and_change_no_choice(
     for far in (race._FAR, np.inf):
         monkeypatch.setattr(race, "_FAR", far)
         counts.append(0)
-        models.append(learnt(cls(seed=1), x, y).chosen)
+        models.append(learnt(cls(seed=1, scale=True), x, y).chosen)
     assert models[0] == models[1]
-    assert counts[1] == 7 * (2048 - 4) and counts[0] < 0.8 * counts[1]
+    assert counts[1] == 4 * (2048 - 4) and counts[0] < 0.9 * counts[1]
 
 
 @LEARNERS
@@ -157,14 +158,58 @@ def test_the_scale_that_errs_least_is_chosen(cls):
     model = learnt(cls(seed=1), far, y)
     rule = learnt(cls(seed=1, scale=False, gamma="scale"), far, y)
     near = far * np.float32([1, 1, 1e-4, 1e-4, 1])
-    assert model.chosen.startswith("scaled rows, gamma ")
-    assert model.chosen.endswith(": best of 7 on the first 1,024") and rule.chosen is None
+    assert model.chosen.startswith("scaled rows, 2 features that matter, gamma ")
+    assert ": best of 9 on the first 1,024" in model.chosen and rule.chosen is None
     test, labels = stream(500, seed=1, noise_scale=1e4)
     right = np.mean(np.array(model.predict_many(test)) == labels)
     assert right > 0.85 > 0.7 > np.mean(np.array(rule.predict_many(test)) == labels)
     # What matters more because it is larger is left so: here raw rows are better.
     near[:, :2] *= 5.0
     assert learnt(cls(seed=1), near, y).chosen.startswith("raw rows, gamma ")
+
+
+def few(n, d=40, seed=0):
+    """Return rows of d features and labels: the sign of a product of two, and a third."""
+    x = np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32)
+    return x, x[:, 3] * x[:, 7] + x[:, 9] > 0.0
+
+
+@LEARNERS
+def test_the_few_features_that_matter_are_found(cls, tmp_path, monkeypatch):
+    monkeypatch.setattr(race, "BUDGET", 2e5)
+    x, y = few(1800)
+    model = learnt(cls(seed=1), x[:1100], y[:1100])
+    # In the middle of the race.
+    assert model._trial.begun is not None
+    model.save(tmp_path / "m.svm")
+    models = [model, streamsvm.load(tmp_path / "m.svm")]
+    for other in models:
+        for row, label in zip(x[1100:].tolist(), y[1100:].tolist(), strict=True):
+            other.learn_one(dict(enumerate(row)), label)
+        other.finish()
+    assert content(models[1]) == content(model)
+    assert ", 3 features that matter, gamma" in model.chosen
+    test, labels = few(1000, seed=1)
+    assert np.mean(np.array(model.predict_many(test)) == labels) > 0.88
+    # They still count little when all are scaled otherwise, and in files.
+    model.save(tmp_path / "m.svm")
+    scales = streamsvm.load(tmp_path / "m.svm")._scales
+    assert np.flatnonzero(scales.relevance == 1.0).tolist() == [3, 7, 9]
+    assert scales.factors()[3] > 4.0 * scales.factors()[4]
+    assert "matter" not in learnt(cls(seed=1, scale=False), x[:1100], y[:1100]).chosen
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_relevance_is_that_of_the_formula_and_not_of_chance(n_classes):
+    x, y = few(512, d=100)
+    x[:, 50] = 1.0
+    noise = np.random.default_rng(1).integers(0, n_classes, len(x))
+    rows = feature_scales.standardised(x)
+    for classes in (noise, noise * 2 + y, np.where(noise < 1, noise, 10 * y)):
+        found = feature_scales.are_relevant(rows, classes, 1, 101)
+        assert np.array_equal(found, slow_relevance(rows.astype(float), classes))
+    assert not slow_relevance(rows, noise).any()
+    assert np.flatnonzero(feature_scales.are_relevant(rows, y, 1, 101)).tolist() == [3, 7, 9]
 
 
 def line(n, n_classes, seed=0):
@@ -361,10 +406,10 @@ def test_the_command_scales_by_trial_instead_of_a_scaler(tmp_path, capsys):
         assert main([*given, "--learner", "lasvm", *options]) == 0
         return re.search(r"scale, gamma, C +(.*)", capsys.readouterr().out).group(1)
 
-    assert re.match("scaled rows, gamma .*, C .* best of 7 on the first 1,024", chosen())
-    assert re.match("scaled rows, gamma [^C]*: best of 6 on", chosen("--C", "2"))
+    assert re.match("scaled rows, 2 features .*: best of 8 on the first 1,024", chosen())
+    assert re.match("scaled rows, 2 features [^C]*: best of 8 on", chosen("--C", "2"))
     for scaler in (["--scale"], ["--clip", "8"]):
-        assert re.match("raw rows, gamma .* best of 4 on the first 1,024", chosen(*scaler))
+        assert re.match("raw rows, gamma .* best of 3 on the first 1,024", chosen(*scaler))
     assert "raw rows" in chosen("--no-scale")
 
 

@@ -34,6 +34,14 @@ N_LIMITS = 3
 NO_LIMIT = 1e300
 """Beyond any value of a row."""
 
+_FAINT = 0.2
+"""Irrelevant features are multiplied by this at most: what matters later is not lost."""
+_RELEVANT = 5.0
+"""A feature is relevant if it, or its product with another, correlates with a class by so many
+standard errors: of 500 features, all 125,000 products of noise stay below."""
+_LONG = 4.0
+"""Values count as at most so many standard deviations from the mean."""
+
 _TAIL = 50
 """One value of so many at either end may be an outlier."""
 _BEYOND = 10.0
@@ -67,6 +75,30 @@ def _learn_columns(x, statistics, is_flag, limits, clip):
                 limits[FAR, c] = max(0.0, limits[FAR, c] - _FADE)
             is_flag[c] &= value == 0.0 or value == 1.0
             learn_value(statistics, c, value, clip)
+
+
+@compiled
+def _find_relevant(rows, signs, start, limit, found):
+    n, d = rows.shape
+    variance = np.var(signs)
+    sums, all_squares = np.empty(d, np.float32), np.empty(d, np.float32)
+    squares = np.empty(d, np.float32)
+    for c in range(found.size):
+        sums[:] = np.float32(0.0)
+        squares[:] = np.float32(0.0)
+        all_squares[:] = np.float32(0.0)
+        for r in range(n):
+            sign = signs[r]
+            for k in range(d):
+                product = rows[r, start + c] * rows[r, k]
+                all_squares[k] += product * product
+                product *= sign
+                sums[k] += product
+                squares[k] += product * product
+        for k in range(d):
+            # Of a rare class either one may be too small by chance.
+            most = max(squares[k], variance * all_squares[k])
+            found[c] |= sums[k] * sums[k] > limit * most
 
 
 def limits_of(x: np.ndarray) -> np.ndarray:
@@ -107,6 +139,9 @@ class FeatureScales:
         None: scaled features all weigh the same. Or float64 (1 + d,), if rows were best as they
         are: of a feature that comes later, and of each feature, the standard deviation that it
         shall have.
+    relevance
+        None: all scaled features matter. Or float64 (d,): what each of them is multiplied by, 1, or
+        less if it is irrelevant.
 
     """
 
@@ -114,6 +149,7 @@ class FeatureScales:
         self.statistics, self.is_flag = np.zeros((N_ROWS, 0)), np.zeros(0, bool)
         self.limits = np.zeros((N_LIMITS, 0))
         self.weights: np.ndarray | None = None
+        self.relevance: np.ndarray | None = None
 
     def learn_first(self, x: Rows) -> None:
         """Learn the first rows; what is far beyond almost all of them is left out from now on."""
@@ -144,6 +180,8 @@ class FeatureScales:
         self.limits[LOW, -missing:], self.limits[HIGH, -missing:] = -NO_LIMIT, NO_LIMIT
         if self.weights is not None:
             self.weights = np.pad(self.weights, (0, missing), constant_values=self.weights[0])
+        if self.relevance is not None:
+            self.relevance = np.pad(self.relevance, (0, missing), constant_values=1.0)
 
     def learn_some(self, x: Rows, n_before: int) -> None:
         """Learn those of the rows that are wanted; `n_before` examples of the stream came before.
@@ -181,6 +219,8 @@ class FeatureScales:
         has_scale = deviations > _SMALLEST
         weights = 1.0 if self.weights is None else self.weights[1:]
         factors = np.where(has_scale, weights / np.where(has_scale, deviations, 1.0), 1.0)
+        if self.relevance is not None:
+            factors = factors * self.relevance
         return np.clip(factors, _SMALLEST, _LARGEST).astype(np.float32)
 
     def are_alike(self, plain: np.ndarray) -> bool:
@@ -240,8 +280,7 @@ class FeatureScales:
     @property
     def nbytes(self) -> int:
         """Bytes of the statistics."""
-        n_weights = 0 if self.weights is None else self.weights.nbytes
-        return self.statistics.nbytes + self.is_flag.nbytes + self.limits.nbytes + n_weights
+        return sum(of.nbytes for of in self.__dict__.values() if of is not None)
 
     # Files
 
@@ -251,6 +290,8 @@ class FeatureScales:
         arrays["is_flag"] = self.is_flag.astype(np.int32)
         if self.weights is not None:
             arrays["scale_weights"] = self.weights
+        if self.relevance is not None:
+            arrays["scale_relevance"] = self.relevance
         return arrays
 
     @classmethod
@@ -270,11 +311,48 @@ class FeatureScales:
         if "scale_weights" in arrays:
             field = Field((1 + n,), range=Range(0.0))
             scales.weights = arrays.take("scale_weights", field, {})
+        if "scale_relevance" in arrays:
+            field = Field((n,), range=Range(1e-6, 1.0))
+            scales.relevance = arrays.take("scale_relevance", field, {})
         if (scales.statistics[[COUNT, VARIANCE]] < 0.0).any():
             raise ValueError("scales: a count or a variance is below 0")
         if (scales.limits[LOW] > scales.limits[HIGH]).any() or (scales.limits[FAR] < 0.0).any():
             raise ValueError("scale_limits: a lower limit is above the upper, or a count below 0")
         return scales
+
+
+def standardised(x: np.ndarray) -> np.ndarray:
+    """Return rows of mean 0 and deviation 1, float32 (n, 1 + d), a column of ones before them."""
+    centred = x - x.mean(axis=0, dtype=np.float64)
+    deviations = centred.std(axis=0)
+    has_scale = deviations > _SMALLEST
+    rows = np.where(has_scale, centred, 0.0) / np.where(has_scale, deviations, 1.0)
+    return np.pad(np.clip(rows, -_LONG, _LONG), ((0, 0), (1, 0)), constant_values=1.0).astype("f4")
+
+
+def are_relevant(rows: np.ndarray, classes: np.ndarray, start: int, stop: int) -> np.ndarray:
+    """Tell whether columns `start` to `stop` are relevant, alone or by a product.
+
+    Parameters
+    ----------
+    rows
+        float32 (n, 1 + d): see `standardised`.
+    classes
+        The numbers of their classes, int (n,).
+
+    """
+    found, numbers = np.zeros(stop - start, bool), np.unique(classes)
+    for number in numbers[:1] if len(numbers) == 2 else numbers:
+        is_one = classes == number
+        signs = is_one.astype(np.float32) - np.float32(is_one.mean())
+        _find_relevant(rows, signs, start, np.float32(_RELEVANT**2), found)
+    return found
+
+
+def weights_of(relevant: np.ndarray) -> np.ndarray:
+    """Return what features are multiplied by: those that are irrelevant weigh like one together."""
+    n_faint = int((~relevant).sum())
+    return np.where(relevant, 1.0, min(_FAINT, 1.0 / math.sqrt(max(1, n_faint))))
 
 
 def stride(n_before: int) -> int:

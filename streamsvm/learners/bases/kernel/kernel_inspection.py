@@ -60,8 +60,9 @@ class KernelInspection(Learner):
         """Scale, gamma and C in words, and of how many they were the best; None: no trial yet."""
         if self._choice is None:
             return None
-        n, first, is_scaled = self._choice
+        n, first, is_scaled, n_relevant = self._choice
         rows = "scaled rows" if is_scaled else "raw rows"
+        rows += f", {n_relevant} features that matter" if n_relevant else ""
         cost = f", C {self.C_:g}" if self.C == "auto" else ""
         return f"{rows}, gamma {self.kernel_.gamma:.2g}{cost}: best of {n} on the first {first:,}"
 

@@ -53,14 +53,15 @@ class ProgressiveErrors:
         is_surer = bool(self.losses.sum() < others.losses.sum())
         return self.are_fewer_by(0.0 if is_surer else _BEYOND_CHANCE, others)
 
-    def are_fewer_by(self, deviations: float, others: ProgressiveErrors) -> bool:
+    def are_fewer_by(self, deviations: float, others: ProgressiveErrors, start: int = 0) -> bool:
         """Tell whether there are fewer errors than others, by more than so many deviations.
 
         These are standard deviations of a sign test on the examples that only one of the two got
-        wrong. If one of them has not learnt all yet, the first examples are compared.
+        wrong, from number `start` on. If one of them has not learnt all yet, the first examples are
+        compared.
         """
         n = min(self.wrong.size, others.wrong.size)
-        own, other = self.wrong[:n], others.wrong[:n]
+        own, other = self.wrong[start:n], others.wrong[start:n]
         fewer, more = int((other & ~own).sum()), int((own & ~other).sum())
         return fewer - more > deviations * math.sqrt(fewer + more)
 

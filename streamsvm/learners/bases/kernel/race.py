@@ -21,7 +21,12 @@ from streamsvm.labels import outputs
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import label_runs
 from streamsvm.learners.bases.kernel import auto_gamma
-from streamsvm.learners.bases.kernel.feature_scales import FeatureScales
+from streamsvm.learners.bases.kernel.feature_scales import (
+    FeatureScales,
+    are_relevant,
+    standardised,
+    weights_of,
+)
 from streamsvm.learners.bases.kernel.progressive_errors import ProgressiveErrors
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support import states
@@ -41,6 +46,18 @@ _FAR = 2.0
 
 SMOOTHER = (0.25, 10.0)
 """What gamma and C of the best candidate are multiplied by for the last one."""
+
+_OF_PRODUCT = 0.2
+"""The work for a product of two features of a row, for a class."""
+
+_MOST = 1e9
+"""The work to find the features that matter is no more than this, else all do."""
+
+_CLEARLY = 2.0
+"""By how many standard deviations weighted features must err less."""
+
+_WIDEST = 4.0
+"""Features are weighted with widths up to this one."""
 
 _OF_PAIR = 2000.0
 """The work for two classes, each of which may have a problem with the other, before learning."""
@@ -67,6 +84,7 @@ class Candidate(NamedTuple):
     width: float  # gamma divided by that of the rule
     is_scaled: bool  # whether features are divided by their standard deviations
     C: float
+    is_weighted: bool = False  # whether features that seem irrelevant count little
 
 
 class Begun(NamedTuple):
@@ -107,6 +125,9 @@ class Tried(NamedTuple):
         """Tell whether it shall be taken instead of the best so far."""
         if self.rank < best.rank:
             return not best.is_better(self)
+        if self.candidate.is_weighted != best.candidate.is_weighted:
+            # On the examples by which features were not weighted.
+            return self.errors.are_fewer_by(_CLEARLY, best.errors, self.errors.wrong.size // 2)
         if self.candidate.C != best.candidate.C:
             # A larger C makes hinge losses smaller anyway, and fits wrong labels.
             return self.errors.are_fewer_by(1.0, best.errors)
@@ -133,6 +154,7 @@ class Race:
         self._learner, self.begun = learner, begun
         self.n_candidates = 0
         self.scales = FeatureScales()
+        self.relevance: np.ndarray | None = None
         self._models: list[Any] = []
         self._count, self._left = begun.n_kept, 0.0
         self._work = self._run()
@@ -189,6 +211,11 @@ class Race:
     def _run(self) -> Generator[None, None, Tried]:
         self._prepare()
         candidates = self._candidates()
+        self.relevance = yield from self._relevance()
+        if self.relevance is not None:
+            candidates += dict.fromkeys(
+                Candidate(c.width, True, c.C, True) for c in candidates if c.width <= _WIDEST
+            )
         self.n_candidates = len(candidates)
         # That of the race before first: then others soon turn out to err far more.
         order = sorted(range(len(candidates)), key=lambda i: candidates[i] != self.begun.winner)
@@ -197,8 +224,8 @@ class Race:
             best = yield from self._better(self._tried(candidates[rank], rank), best)
         assert best is not None
         if self._learner.C == "auto" and self._learner.gamma == "auto":
-            width, is_scaled, C = best.candidate
-            smoother = Candidate(width * SMOOTHER[0], is_scaled, C * SMOOTHER[1])
+            width, C = best.candidate.width * SMOOTHER[0], best.candidate.C * SMOOTHER[1]
+            smoother = best.candidate._replace(width=width, C=C)
             best = yield from self._better(self._tried(smoother, len(candidates)), best, looks=())
             self.n_candidates += 1
         best.model.observer, self._models = None, [best.model]
@@ -286,10 +313,36 @@ class Race:
             return [c for c in candidates if not c.is_scaled]
         return list(candidates)
 
+    def _relevance(self) -> Generator[None, None, np.ndarray | None]:
+        """Return what the older half of the examples says of each feature; None: nothing.
+
+        See `FeatureScales.relevance`.
+        """
+        learner, n = self._learner, self.begun.n_kept // 2
+        x, classes = self._examples[0], self._examples[1]
+        d = shape(x)[1]
+        of_column = _OF_PRODUCT * n * d * self.begun.n_classes
+        if learner._sparse or learner.scale != "auto" or of_column * d > _MOST:
+            return None
+        is_new = self._is_new[:n]
+        if not is_new.any():
+            return None
+        rows, classes = standardised(x[:n][is_new]), classes[:n][is_new]
+        relevant, width = np.zeros(d, bool), 1 + int(0.5 * BUDGET / of_column)
+        for start in range(0, d, width):
+            if self._left <= 0.0:
+                yield
+            stop = min(start + width, d)
+            relevant[start:stop] = are_relevant(rows, classes, 1 + start, 1 + stop)
+            self._left -= (stop - start) * of_column
+        return weights_of(relevant) if 0 < relevant.sum() < d else None
+
     def _tried(self, candidate: Candidate, rank: int) -> Tried:
         """Return a candidate that has learnt nothing yet."""
         learner, d = self._learner, shape(self._examples[0])[1]
         factors = self.scales.factors() if candidate.is_scaled else None
+        if factors is not None and candidate.is_weighted:
+            factors *= self.relevance
         if learner._sparse:
             variance = float(self._variances.sum())
         else:

@@ -3,15 +3,17 @@
 Rows are taken as they are, or each feature is divided by its standard deviation; gamma is 1, 4 or
 16 times the rule of `auto_gamma`. After 4, 8, 16, ..., 1024 examples each candidate learns all
 examples so far anew, predicting each before it learns it; of 256 or more, only a quarter or half if
-it errs far more than the best by then. Then the best of them is tried with gamma / 4 and C 10,
-unless C is given. The learner goes on with the model of the one that erred least; a narrower kernel
-must err less by more than chance, or be surer, too, and the larger C by more than a standard
-deviation (`progressive_errors`). The work is spread over the events that come then (`race`), so
-that none takes long: most trials are over at once, those of many classes or features hundreds of
-events later. After the last trial there is no cost; the examples are kept until then. As candidates
-learn rows that are scaled already, no row that was kept is ever scaled otherwise than the rows that
-come (later: `rescaling`). All errors count alike: weights that grow with time chose worse on our
-streams (`benchmarks.default_streams`).
+it errs far more than the best by then. If the older half of the examples says that some features
+matter and some do not (`feature_scales.are_relevant`), scaled rows in which these count little are
+candidates, too: they must err clearly less on the newer half. Then the best of all is tried with
+gamma / 4 and C 10, unless C is given. The learner goes on with the model of the one that erred
+least; a narrower kernel must err less by more than chance, or be surer, too, and the larger C by
+more than a standard deviation (`progressive_errors`). The work is spread over the events that come
+then (`race`), so that none takes long: most trials are over at once, those of many classes or
+features hundreds of events later. After the last trial there is no cost; the examples are kept
+until then. As candidates learn rows that are scaled already, no row that was kept is ever scaled
+otherwise than the rows that come (later: `rescaling`). All errors count alike: weights that grow
+with time chose worse on our streams (`benchmarks.default_streams`).
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ class Choice(NamedTuple):
     n_candidates: int
     n_examples: int
     is_scaled: bool
+    n_relevant: int = 0  # if features are weighted: how many matter
 
 
 def first_cost(C: Any) -> float:
@@ -139,12 +142,12 @@ class Trial(KeptExamples):
         """Set what `race_as_file` returned; raise ValueError if it does not fit n examples."""
         winner, numbers = content.get("winner"), content.get("race")
         if winner is not None:
-            if not isinstance(winner, list) or len(winner) != 3:
-                raise ValueError("winner is no list of width, scaling and C")
-            width, is_scaled, C = winner
-            self.winner = Candidate(
-                as_float("winner", width), bool(is_scaled), as_float("winner", C)
-            )
+            if not isinstance(winner, list) or len(winner) not in (3, 4):
+                raise ValueError("winner is no list of width, scaling, C and weighting")
+            # Older files do not say whether features are weighted.
+            width, is_scaled, C, *rest = winner
+            width, C = as_float("winner", width), as_float("winner", C)
+            self.winner = Candidate(width, bool(is_scaled), C, any(rest))
         if numbers is not None:
             if not isinstance(numbers, list) or len(numbers) != 4:
                 raise ValueError("race is no list of four numbers")
@@ -224,13 +227,16 @@ def _changes(learner: Any, running: race.Race, best: race.Tried, n: int) -> dict
         # Its classes have other numbers: only if a learner was told of classes that do not come.
         return changes
     changes |= {name: model.__dict__[name] for name in ("_state", "kernel_", *learner._of_state)}
-    choice = Choice(running.n_candidates, began, factors is not None)
+    relevance = running.relevance if best.candidate.is_weighted else None
+    n_relevant = 0 if relevance is None else int((relevance == 1.0).sum())
+    choice = Choice(running.n_candidates, began, factors is not None, n_relevant)
     changes |= {"C_": model.C_, "_factors": factors, "_choice": choice}
     follows = choice.is_scaled or learner.scale == "auto"
     if began == LAST and follows and not learner._sparse:
         scales = changes["_scales"] = running.scales
         if not choice.is_scaled:
             scales.keep_weights()
+        scales.relevance = relevance
         scales.begin_half()
         running.learn_later(scales, n)
     return changes
@@ -242,6 +248,7 @@ def content_of(learner: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     content: dict[str, Any] = {}
     if choice is not None:
         content = {"trial": [choice.n_candidates, choice.n_examples], "scaled": choice.is_scaled}
+        content["relevant"] = choice.n_relevant
     if choice is not None and learner.C == "auto":
         content["C_"] = learner.C_
     arrays = {} if factors is None else {"factors": factors}
@@ -264,7 +271,8 @@ def read_content(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> 
         # Older files have factors only if scaled rows were chosen.
         is_scaled = bool(content.get("scaled", "factors" in arrays))
         n_candidates, n_examples = (as_int("trial", value, 1) for value in values)
-        learner._choice = Choice(n_candidates, n_examples, is_scaled)
+        n_relevant = as_int("relevant", content.get("relevant", 0), 0)
+        learner._choice = Choice(n_candidates, n_examples, is_scaled, n_relevant)
         if learner.C == "auto":
             learner.C_ = check_positive("C_", as_float("C_", content.get("C_")))
     if "factors" in arrays:
