@@ -24,7 +24,7 @@ from streamsvm.errors import ModelFileError, ParameterError
 from streamsvm.features.matrices import Matrix
 from streamsvm.learners.bases.adaptive import members
 from streamsvm.learners.bases.kept_examples import Examples
-from streamsvm.learners.bases.kernel import feature_scales, race, trial
+from streamsvm.learners.bases.kernel import race, relevance, trial
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.model_files import codec
@@ -204,12 +204,12 @@ def test_relevance_is_that_of_the_formula_and_not_of_chance(n_classes):
     x, y = few(512, d=100)
     x[:, 50] = 1.0
     noise = np.random.default_rng(1).integers(0, n_classes, len(x))
-    rows = feature_scales.standardised(x)
+    rows = relevance.standardised(x)
     for classes in (noise, noise * 2 + y, np.where(noise < 1, noise, 10 * y)):
-        found = feature_scales.are_relevant(rows, classes, 1, 101)
+        found = relevance.are_relevant(rows, classes, 1, 101)
         assert np.array_equal(found, slow_relevance(rows.astype(float), classes))
     assert not slow_relevance(rows, noise).any()
-    assert np.flatnonzero(feature_scales.are_relevant(rows, y, 1, 101)).tolist() == [3, 7, 9]
+    assert np.flatnonzero(relevance.are_relevant(rows, y, 1, 101)).tolist() == [3, 7, 9]
 
 
 def line(n, n_classes, seed=0):

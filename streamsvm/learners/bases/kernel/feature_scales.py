@@ -34,14 +34,6 @@ N_LIMITS = 3
 NO_LIMIT = 1e300
 """Beyond any value of a row."""
 
-_FAINT = 0.2
-"""Irrelevant features are multiplied by this at most: what matters later is not lost."""
-_RELEVANT = 5.0
-"""A feature is relevant if it, or its product with another, correlates with a class by so many
-standard errors: of 500 features, all 125,000 products of noise stay below."""
-_LONG = 4.0
-"""Values count as at most so many standard deviations from the mean."""
-
 _TAIL = 50
 """One value of so many at either end may be an outlier."""
 _BEYOND = 10.0
@@ -75,30 +67,6 @@ def _learn_columns(x, statistics, is_flag, limits, clip):
                 limits[FAR, c] = max(0.0, limits[FAR, c] - _FADE)
             is_flag[c] &= value == 0.0 or value == 1.0
             learn_value(statistics, c, value, clip)
-
-
-@compiled
-def _find_relevant(rows, signs, start, limit, found):
-    n, d = rows.shape
-    variance = np.var(signs)
-    sums, all_squares = np.empty(d, np.float32), np.empty(d, np.float32)
-    squares = np.empty(d, np.float32)
-    for c in range(found.size):
-        sums[:] = np.float32(0.0)
-        squares[:] = np.float32(0.0)
-        all_squares[:] = np.float32(0.0)
-        for r in range(n):
-            sign = signs[r]
-            for k in range(d):
-                product = rows[r, start + c] * rows[r, k]
-                all_squares[k] += product * product
-                product *= sign
-                sums[k] += product
-                squares[k] += product * product
-        for k in range(d):
-            # Of a rare class either one may be too small by chance.
-            most = max(squares[k], variance * all_squares[k])
-            found[c] |= sums[k] * sums[k] > limit * most
 
 
 def limits_of(x: np.ndarray) -> np.ndarray:
@@ -319,40 +287,6 @@ class FeatureScales:
         if (scales.limits[LOW] > scales.limits[HIGH]).any() or (scales.limits[FAR] < 0.0).any():
             raise ValueError("scale_limits: a lower limit is above the upper, or a count below 0")
         return scales
-
-
-def standardised(x: np.ndarray) -> np.ndarray:
-    """Return rows of mean 0 and deviation 1, float32 (n, 1 + d), a column of ones before them."""
-    centred = x - x.mean(axis=0, dtype=np.float64)
-    deviations = centred.std(axis=0)
-    has_scale = deviations > _SMALLEST
-    rows = np.where(has_scale, centred, 0.0) / np.where(has_scale, deviations, 1.0)
-    return np.pad(np.clip(rows, -_LONG, _LONG), ((0, 0), (1, 0)), constant_values=1.0).astype("f4")
-
-
-def are_relevant(rows: np.ndarray, classes: np.ndarray, start: int, stop: int) -> np.ndarray:
-    """Tell whether columns `start` to `stop` are relevant, alone or by a product.
-
-    Parameters
-    ----------
-    rows
-        float32 (n, 1 + d): see `standardised`.
-    classes
-        The numbers of their classes, int (n,).
-
-    """
-    found, numbers = np.zeros(stop - start, bool), np.unique(classes)
-    for number in numbers[:1] if len(numbers) == 2 else numbers:
-        is_one = classes == number
-        signs = is_one.astype(np.float32) - np.float32(is_one.mean())
-        _find_relevant(rows, signs, start, np.float32(_RELEVANT**2), found)
-    return found
-
-
-def weights_of(relevant: np.ndarray) -> np.ndarray:
-    """Return what features are multiplied by: those that are irrelevant weigh like one together."""
-    n_faint = int((~relevant).sum())
-    return np.where(relevant, 1.0, min(_FAINT, 1.0 / math.sqrt(max(1, n_faint))))
 
 
 def stride(n_before: int) -> int:

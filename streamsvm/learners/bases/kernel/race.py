@@ -20,13 +20,8 @@ from streamsvm import kernels
 from streamsvm.labels import outputs
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import label_runs
-from streamsvm.learners.bases.kernel import auto_gamma
-from streamsvm.learners.bases.kernel.feature_scales import (
-    FeatureScales,
-    are_relevant,
-    standardised,
-    weights_of,
-)
+from streamsvm.learners.bases.kernel import auto_gamma, relevance
+from streamsvm.learners.bases.kernel.feature_scales import FeatureScales
 from streamsvm.learners.bases.kernel.progressive_errors import ProgressiveErrors
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support import states
@@ -46,12 +41,6 @@ _FAR = 2.0
 
 SMOOTHER = (0.25, 10.0)
 """What gamma and C of the best candidate are multiplied by for the last one."""
-
-_OF_PRODUCT = 0.2
-"""The work for a product of two features of a row, for a class."""
-
-_MOST = 1e9
-"""The work to find the features that matter is no more than this, else all do."""
 
 _CLEARLY = 2.0
 """By how many standard deviations weighted features must err less."""
@@ -314,28 +303,20 @@ class Race:
         return list(candidates)
 
     def _relevance(self) -> Generator[None, None, np.ndarray | None]:
-        """Return what the older half of the examples says of each feature; None: nothing.
-
-        See `FeatureScales.relevance`.
-        """
-        learner, n = self._learner, self.begun.n_kept // 2
-        x, classes = self._examples[0], self._examples[1]
-        d = shape(x)[1]
-        of_column = _OF_PRODUCT * n * d * self.begun.n_classes
-        if learner._sparse or learner.scale != "auto" or of_column * d > _MOST:
+        """Return what features are multiplied by, from the older half of the examples, or None."""
+        if self._learner._sparse or self._learner.scale != "auto":
             return None
-        is_new = self._is_new[:n]
-        if not is_new.any():
-            return None
-        rows, classes = standardised(x[:n][is_new]), classes[:n][is_new]
-        relevant, width = np.zeros(d, bool), 1 + int(0.5 * BUDGET / of_column)
-        for start in range(0, d, width):
+        is_used = self._is_new[: self.begun.n_kept // 2]
+        x, classes = (fact[: is_used.size][is_used] for fact in self._examples[:2])
+        work = relevance.search(x, classes, BUDGET / 2.0)
+        while True:
             if self._left <= 0.0:
                 yield
-            stop = min(start + width, d)
-            relevant[start:stop] = are_relevant(rows, classes, 1 + start, 1 + stop)
-            self._left -= (stop - start) * of_column
-        return weights_of(relevant) if 0 < relevant.sum() < d else None
+            try:
+                self._left -= next(work)
+            except StopIteration as end:
+                weights: np.ndarray | None = end.value
+                return weights
 
     def _tried(self, candidate: Candidate, rank: int) -> Tried:
         """Return a candidate that has learnt nothing yet."""
