@@ -409,7 +409,7 @@ def test_the_command_scales_by_trial_instead_of_a_scaler(tmp_path, capsys):
     assert re.match(r"scaled rows, 2 features .*: best of \d on the first 1,024", chosen())
     assert re.match(r"scaled rows, 2 features [^C]*: best of \d on", chosen("--C", "2"))
     for scaler in (["--scale"], ["--clip", "8"]):
-        assert re.match("raw rows, gamma .* best of 3 on the first 1,024", chosen(*scaler))
+        assert re.match("raw rows, gamma .* best of 4 on the first 1,024", chosen(*scaler))
     assert "raw rows" in chosen("--no-scale")
 
 
