@@ -45,7 +45,10 @@ def one_hot_names(_: Path) -> None:
     expect(found["colour_red"] == found["colour=blue"] == 1.0 and found["a"] != 3.0, found)
 
 
-@fault("NaN in pandas frames, null in Arrow and polars", "missing features, as in events")
+@fault(
+    "NaN, null, None, a feature that is not there",
+    "one rule: [missing values](river.md#missing-values), counted by column",
+)
 def missing(_: Path) -> None:
     x, y = [e["a"] for e in examples(60)], [e["y"] for e in examples(60)]
     b = [None if i % 3 else 1.0 for i in range(60)]

@@ -16,7 +16,7 @@ from connectors import (
     Source,
     TabularSource,
 )
-from streamsvm.cli.values import positive, whole
+from streamsvm.cli.values import names, positive, whole
 
 # The longest sleep between two checks for Ctrl-C, in seconds.
 _LONGEST_SLEEP = 0.1
@@ -62,7 +62,7 @@ def add_parse_numbers(data: argparse._ActionsContainer) -> None:
         "--parse-numbers",
         nargs="?",
         const=True,
-        type=lambda names: names.split(","),
+        type=names,
         metavar="A,B,...",
         help="learn these texts as numbers, or times as seconds since 1970, not one-hot; without "
         "names: columns whose first 1,000 texts are numbers or times; in a topic all such texts",

@@ -184,6 +184,31 @@ def path(text: str) -> str:
     return text
 
 
+def names(text: str) -> list[str]:
+    """Read names with commas between them.
+
+    Parameters
+    ----------
+    text
+        The value of an option.
+
+    Returns
+    -------
+    list[str]
+        The names.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        One is empty.
+
+    """
+    found = text.split(",")
+    if not all(found):
+        raise argparse.ArgumentTypeError(f"{text!r}: use names with commas between them")
+    return found
+
+
 def label_of(text: str) -> Any:
     """Return the label that a text means: its JSON value, or the text itself.
 

@@ -112,7 +112,7 @@ def test_partitions_bad_messages_and_a_stop(cluster, tmp_path):
     address, producer = cluster
     found = events(4000)
     payloads = [json.dumps(e).encode() for e in found]
-    payloads[100:100] = [b"{broken", b'{"a": NaN, "label": true}', b'{"a": 1.0, "b": 2.0}']
+    payloads[100:100] = [b"{broken", b'{"a": Infinity, "label": true}', b'{"a": 1.0, "b": 2.0}']
     produce(producer, "parts", payloads, 4)
     path, letters = tmp_path / "run.ckpt", tmp_path / "letters.jsonl"
     options = ("--checkpoint", path, "--checkpoint-every", 500, "--dead-letters", letters)

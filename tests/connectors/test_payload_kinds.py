@@ -84,7 +84,7 @@ def test_dead_letters_hold_the_payload_as_it_came():
     # Mappings from an iterator are written as JSON; without messages there is no payload.
     _, letters, _ = learn(iter([json.loads(m.value) for m in stream]))
     assert json.loads(letters[1]["payload"]) == json.loads(stream[201].value)
-    events = [({"a": float(i % 3)}, bool(i % 2)) for i in range(9)] + [({"a": np.nan}, True)]
+    events = [({"a": float(i % 3)}, bool(i % 2)) for i in range(9)] + [({"a": np.inf}, True)]
     letters = []
     Run(MemorySource(events), LASVMClassifier(), bad_events=BadEvents(letters.append)).execute()
     assert "payload" not in letters[0]

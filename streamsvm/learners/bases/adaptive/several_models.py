@@ -66,7 +66,8 @@ class SeveralModels(Learner):
         """The parameters of the model in use, and the drifts noticed so far."""
         model = self.in_use
         used = f"C={self.C:g}" if model is None else f"in use: {model.kernel_!r}, C={model.C_:g}"
-        return f"{used}; drifts: {self.drifts}"
+        weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
+        return f"{used}{weights}; drifts: {self.drifts}"
 
     @property
     def chosen(self) -> str | None:
