@@ -23,6 +23,7 @@ class SeveralModels(Learner):
     has_dual = False
 
     C: float
+    class_weight: dict[Any, float] | None
     _members: list[Any]
     _state: AdaptiveState
     _recent: KeptExamples
