@@ -51,7 +51,6 @@ class _Arrays(NamedTuple):
     labels: np.ndarray  # int64: the addresses of the labels
     factors: np.ndarray  # float64
     margins: np.ndarray  # float64 (outputs,)
-    filled: np.ndarray  # float32 (room,): a dense row without missing values
     equal_label: dict[Any, Any]  # {label: label}: the label that equals a given one of another type
 
 
@@ -160,9 +159,11 @@ class LinearFastPath(NoFastPath):
         self._table[:N_HEAD] = head_of(generation, address_of(self._reader.fields))
         # Methods of a closed table return these, too.
         self._table[events.LEARNT :] = id(True), id(False), id(None)
+        # The last dense row, without missing values: it outlasts a binding to other arrays.
+        self._filled = np.zeros(0 if is_sparse else room, np.float32)
         self._arrays: list[_Arrays | None] = [None]
         # All objects whose addresses the methods use.
-        kept = (self._table, self._reader, self._arrays, generation, n_learnt, lock)
+        kept = self._table, self._reader, self._filled, self._arrays, generation, n_learnt, lock
         guarded, locked = guarded_by_lock(self._table, lock), unguarded(self._table)
         new_predict, new_learn = methods(is_sparse)
         self.predict, self.learn = new_predict(guarded, kept), new_learn(guarded, kept)
@@ -214,14 +215,13 @@ class LinearFastPath(NoFastPath):
             np.array([id(label) for label in target.labels], np.int64),
             np.array(target.factors),
             np.zeros(len(target.state.info)),
-            np.zeros(0 if self._is_sparse else room, np.float32),
             {label: label for label in target.labels},
         )
         return publish(self._table, self._table_of(arrays, generation), limit, self._arrays, arrays)
 
     def _table_of(self, arrays: _Arrays, generation: int) -> np.ndarray:
         """Return the fields of a table for these arrays."""
-        target, numbers, labels, factors, margins, filled, _ = arrays
+        target, numbers, labels, factors, margins, _ = arrays
         table = self._table.copy()
         table[GENERATION] = generation
         table[events.NUMBERS], table[events.N_LEARNT] = map(address_of, (numbers, self._n_learnt))
@@ -233,7 +233,7 @@ class LinearFastPath(NoFastPath):
         table[events.LABELS : events.MARGINS + 1] = (*map(address_of, (labels, factors, margins)),)
         table[events.STATISTICS] = address_of(target.statistics)
         table[events.N_STATISTICS] = target.statistics.shape[1]
-        table[events.POLICY], table[events.FILLED] = target.policy, address_of(filled)
+        table[events.POLICY], table[events.FILLED] = target.policy, address_of(self._filled)
         return table
 
     def check(self, target: Target, generation: int) -> None:
@@ -316,9 +316,7 @@ class LinearFastPath(NoFastPath):
 
     def last_row(self) -> np.ndarray:
         """See `NoFastPath`."""
-        arrays = self._arrays[0]
-        assert arrays is not None
-        return arrays.filled[: self._schema.n_names].reshape(1, -1).copy()
+        return self._filled[: self._schema.n_names].reshape(1, -1).copy()
 
     def learn_locked_any(self, x: Any, y: Any, w: float = 1.0) -> bool | None:
         """See `NoFastPath`."""
