@@ -81,7 +81,8 @@ def test_the_learner_takes_the_class_weight_that_is_advised(learner):
 
 
 @pytest.mark.parametrize(
-    ("learner", "said"), [(LASVMClassifier(), "window="), (SVMSGDClassifier(), "power=0")]
+    ("learner", "said"),
+    [(LASVMClassifier(), "--learner adaptive"), (AdaptiveSVMClassifier(), "shorter window=")],
 )
 def test_accuracy_that_falls_is_drift(learner, said):
     found = report(n_support_vectors=None)
