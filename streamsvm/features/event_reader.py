@@ -114,6 +114,8 @@ class EventReader:
         # A new feature begins with its first value.
         new = [name for name in present(x) if name not in index]
         if learning:
+            # Of an event read before, which was refused, some may not have fitted.
+            self.schema.n_left_out = 0
             fits = d + len(new) <= self.schema.limit and len(self.schema.fitting(new)) == len(new)
             return in_order(new) if fits else None
         for name in new:

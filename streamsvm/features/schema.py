@@ -76,7 +76,7 @@ class Schema(Names):
         # How often a feature of an example was left out, because the limit of names was reached.
         self.n_ignored = 0
         # The same for the last row read, which is counted only if it is learnt: see `extend`.
-        self._left_out = 0
+        self.n_left_out = 0
         self.hashed_columns = HashedColumns(buckets or 1)
         self.append(names)
 
@@ -94,7 +94,8 @@ class Schema(Names):
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.__init__(*state[:4])  # type: ignore[misc]
-        self.n_ignored, self.missing.statistics = state[4:]
+        # A pickle may lend its memory, read-only.
+        self.n_ignored, self.missing.statistics = state[4], state[5].copy()
 
     def extend(self, names: Iterable[Name]) -> None:
         """Append the names that are new, in their order, as the row read last is being learnt.
@@ -110,7 +111,7 @@ class Schema(Names):
             A name is not equal to itself, as NaN is not; the schema has not changed.
 
         """
-        left_out, self._left_out = self._left_out, 0
+        left_out, self.n_left_out = self.n_left_out, 0
         if not isinstance(names, range):
             names = self.fitting(names)
         self.append(names, check_equal_to_themselves)
@@ -136,7 +137,7 @@ class Schema(Names):
         """Return {name: column} for new names, and the list of them, as far as there is room."""
         n = len(self.names)
         fitting = self.fitting(new)[: max(0, self.limit - n)]
-        self._left_out, new = len(new) - len(fitting), fitting
+        self.n_left_out, new = len(new) - len(fitting), fitting
         return {name: n + i for i, name in enumerate(new)}, new
 
     def _check_size(self, n: int) -> None:
@@ -175,7 +176,7 @@ class Schema(Names):
 
         """
         event = snapshot(x)
-        self._left_out = 0
+        self.n_left_out = 0
         checked, index = self.checked(event), self.index
         columns, new = self._new_columns(in_order(name for name in checked if name not in index))
         row = np.full((1, len(self.names) + len(new)), np.nan, np.float32)
@@ -258,7 +259,7 @@ class Schema(Names):
             As for `row`.
 
         """
-        self._left_out = 0
+        self.n_left_out = 0
         new: list[Name] = []
         event = present(snapshot(x))
         try:

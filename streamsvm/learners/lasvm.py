@@ -208,6 +208,7 @@ class LASVMClassifier(LASVMModel):
         max_classes: int = 200,
         missing: str = "mean",
     ) -> None:
+        self._wants_scores = True
         super().__init__(
             kernel,
             C,

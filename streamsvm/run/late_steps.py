@@ -94,7 +94,7 @@ def take_steps(
         # Before the first label nothing is predicted.
         wanted &= np.cumsum(wanted & steps.is_learnt) > 0
     steps, matrix = steps.where(wanted), take(matrix, np.flatnonzero(wanted))
-    return Taken(_at_once(feeder, batch, matrix, labels, predicted, steps), predicted, good)
+    return Taken(_at_once(feeder, batch, matrix, labels, predicted, steps, good), predicted, good)
 
 
 def _have_labels(
@@ -124,8 +124,9 @@ def _at_once(
     labels: LabelColumn,
     predicted: np.ndarray,
     steps: Steps,
+    good: np.ndarray,
 ) -> Pairs:
-    """Take steps whose rows have been checked and scaled; write what is predicted."""
+    """Take steps whose rows have been checked and scaled; write what is predicted, and is good."""
     assert feeder.learner is not None
     if not len(steps.events):
         return Pairs()
@@ -135,7 +136,7 @@ def _at_once(
         feeder.learner.learn_batch(matrix, labels.take(steps.events), w, late=late)
     except FeatureError:
         # The kernel gave no finite value for some row.
-        return _rows_one_by_one(feeder, batch, matrix, labels, predicted, steps)
+        return _rows_one_by_one(feeder, batch, matrix, labels, predicted, steps, good)
     return Pairs((labels.take(steps.learnt), LabelColumn.of(list(predicted[steps.learnt]))))
 
 
@@ -146,17 +147,22 @@ def _rows_one_by_one(
     labels: LabelColumn,
     predicted: np.ndarray,
     steps: Steps,
+    good: np.ndarray,
 ) -> Pairs:
     assert feeder.learner is not None
     pairs = Pairs()
     for s, (i, is_learnt) in enumerate(zip(*map(np.ndarray.tolist, steps), strict=True)):
         row, event = take(matrix, np.array([s])), np.array([i])
+        if not good[i]:
+            continue
         if is_learnt:
             given = LabelColumn.of([predicted[i]])
             pairs += feeder._learn(batch, row, labels.take(event), event, None, given)
         else:
-            for label in feeder._predicted(batch, row, event)[1]:
-                predicted[i] = label
+            # A row that is refused now is not learnt when its label comes: it would count twice.
+            found = feeder._predicted(batch, row, event)[1]
+            good[i] = bool(found)
+            predicted[i] = found[0] if found else None
     return pairs
 
 

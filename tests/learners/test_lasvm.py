@@ -189,7 +189,7 @@ def test_bad_labels_weights_and_batches_change_nothing():
 
 
 def test_missing_new_and_boolean_features():
-    model = learnt(*rows(100))
+    model = learnt(*rows(100), LASVMClassifier(missing="zero"))
     event = {"a": 1.0, "c": 0.5}
     assert model.decision_function_one(event) == model.decision_function_one({**event, "b": 0.0})
     assert model.decision_function_one(event) == model.decision_function_one({**event, "z": 9.0})

@@ -112,10 +112,9 @@ def in_batches(model, events, delays, size):
     assert late.counts["held"] == len(late._held)
     pairs += late.end(feeder)
     assert late.counts["held"] == len(late._rows) == 0
-    assert (
-        late.counts["answered"]
-        == len(pairs) + bad.counts["third class"] + bad.counts["kernel value"]
-    )
+    # A row that is refused when it is predicted has no label to wait for.
+    n_refused = late.counts["answered"] - len(pairs) - bad.counts["third class"]
+    assert 0 <= n_refused <= bad.counts["kernel value"]
     return list(pairs), bad.counts
 
 
@@ -233,19 +232,17 @@ def test_rows_of_lists():
 
 def test_features_are_hidden_until_a_row_teaches_them():
     values = np.arange(1.0, 13.0).reshape(4, 3)
-    absent = np.zeros((4, 3), bool)
-    absent[:3, 2] = True
+    values[:3, 2] = np.nan
     is_learnt = np.array([False, True, False, False])
-    matrix = as_learnt(
-        Matrix(["a", "b", "c"], values, ["a", "b", "c"], absent), is_learnt, {"a": 0}
-    )
+    matrix = as_learnt(Matrix(["a", "b", "c"], values, ["a", "b", "c"]), is_learnt, {"a": 0})
     assert matrix.names == matrix.order == ["a", "b"]
-    assert matrix.values.tolist() == [[1.0, 0.0], [4.0, 5.0], [7.0, 8.0], [10.0, 11.0]]
+    hidden = np.array([[1.0, np.nan], [4.0, 5.0], [7.0, 8.0], [10.0, 11.0]])
+    assert np.array_equal(matrix.values, hidden, equal_nan=True)
     assert values[0, 1] == 2.0
     x = sparse(np.array([[1, 2, 0], [4, 5, 0], [7, 8, 0], [10, 11, 12]], np.float32))
     listed = as_learnt(SparseMatrix(["a", "b", "c"], x), is_learnt, {"a": 0})
     assert listed.names == ["a", "b"]
-    assert dense(listed.rows).tolist() == matrix.values.tolist()
+    assert np.array_equal(dense(listed.rows), np.nan_to_num(hidden))
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=30), st.integers(1, 9), st.data())

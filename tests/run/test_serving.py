@@ -170,7 +170,7 @@ def test_copies_are_renewed_no_sooner_than_asked():
         assert not serving.refresh()
     assert serving.model.n_examples == 0
     frame = serving.predict_many(np.zeros((2, 3)))
-    assert list(frame) == [False, False]
+    assert list(frame) == [None, None]
     assert len(serving.predict_proba_many(np.zeros((2, 3)))) == 2
     with pytest.raises(ParameterError, match="seconds"):
         Serving(model, seconds=-1)

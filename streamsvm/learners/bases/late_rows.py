@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.features.matrices import SparseMatrix
+from streamsvm.features.matrices import Matrix, SparseMatrix
 from streamsvm.labels.label_column import MISSING, LabelColumn
 from streamsvm.support.rows import Rows, SparseRows, taken
 
@@ -119,7 +119,11 @@ def as_learnt(matrix: Any, is_learnt: np.ndarray, known: Iterable[Any]) -> Any:
     # Whole numbers hold no NaN.
     values = matrix.values.astype(np.result_type(matrix.values.dtype, np.float32))
     values[:, columns] = np.where(np.arange(n)[:, None] >= first, values[:, columns], np.nan)
-    return matrix._replace(values=values, is_finite=False)
+    is_taught = ~new
+    is_taught[columns] = first < n
+    names = [name for name, stays in zip(matrix.names, is_taught, strict=True) if stays]
+    order = matrix.order and [name for name in matrix.order if name in set(names)]
+    return Matrix(names, values[:, is_taught], order)
 
 
 def _sparse_as_learnt(matrix: SparseMatrix, is_learnt: np.ndarray, new: np.ndarray) -> SparseMatrix:
