@@ -1,4 +1,5 @@
 import os
+import zlib
 
 import pytest
 from hypothesis import settings
@@ -20,3 +21,20 @@ def _no_rehearsals():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rehearsal, "is_on", False)
         yield
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--part",
+        metavar="I/N",
+        help="of the slow tests, those of one part of N only: I counts modulo N",
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out the slow tests of other parts: see `--part`."""
+    if part := config.getoption("--part"):
+        i, n = map(int, part.split("/"))
+        others = [x for x in items if zlib.crc32(x.nodeid.encode()) % n != i % n]
+        items[:] = [x for x in items if x not in set(others)]
+        config.hook.pytest_deselected(items=others)
