@@ -50,11 +50,13 @@ class ConllSource(Closing):
 
     Examples
     --------
-    >>> Path("a.txt").write_text("the DT B-NP\ndog NN I-NP\n\nbarks VB B-VP\n")
-    39
-    >>> with ConllSource("a.txt") as source:
-    ...     for tokens, labels, position in source.events():
-    ...         print(tokens, labels, position.row)
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "a.txt")
+    ...     _ = path.write_text("the DT B-NP\ndog NN I-NP\n\nbarks VB B-VP\n")
+    ...     with ConllSource(path) as source:
+    ...         for tokens, labels, position in source.events():
+    ...             print(tokens, labels, position.row)
     [['the', 'DT'], ['dog', 'NN']] ['B-NP', 'I-NP'] 0
     [['barks', 'VB']] ['B-VP'] 1
 

@@ -44,12 +44,15 @@ class SentenceSource(Closing):
     Examples
     --------
     >>> table = pa.table({"word": [["the", "dog"], ["barks"]], "chunk": [["B", "I"], ["B"]]})
-    >>> pq.write_table(table, "sentences.parquet")
-    >>> with SentenceSource("sentences.parquet", ["word"], "chunk") as source:
-    ...     for tokens, labels, position in source.events():
-    ...         print(tokens, labels, position)
-    [('the',), ('dog',)] ['B', 'I'] sentences.parquet: row 0
-    [('barks',)] ['B'] sentences.parquet: row 1
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "sentences.parquet")
+    ...     pq.write_table(table, path)
+    ...     with SentenceSource(path, ["word"], "chunk") as source:
+    ...         for tokens, labels, position in source.events():
+    ...             print(tokens, labels, position.row)
+    [('the',), ('dog',)] ['B', 'I'] 0
+    [('barks',)] ['B'] 1
 
     """
 

@@ -22,6 +22,9 @@ from connectors.source import Batch, Closing, Event, Snapshot
 DEFAULT_BATCH_SIZE = 500
 """Messages a poll: enough to hide the cost of a poll, few enough to be learnt quickly."""
 
+_PATIENCE = 3.0
+"""Seconds without partitions after which `on_long_wait` is called."""
+
 
 class KafkaSource(Rebalanced, Closing):
     """Events from a Kafka consumer, or from any iterator of messages.
@@ -90,6 +93,11 @@ class KafkaSource(Rebalanced, Closing):
         The number of offsets without a message: deleted (retention, compaction), or transactions.
     failed_commits
         Commits that failed for a passing reason; the next commit includes them.
+    wait_seconds
+        The time spent in polls that returned no message.
+    on_long_wait
+        Called once if no partition is assigned within 3 seconds of the first poll. A broker keeps
+        the partitions of a member that was killed until its session ends (librdkafka: 45 seconds).
     number_texts
         Has the `names` of fields whose texts, in the first 1,000 messages, are numbers or times.
 
@@ -143,6 +151,8 @@ class KafkaSource(Rebalanced, Closing):
         self.consumer, self.has_answers = consumer, labels is not None
         self.batch_size, self.timeout, self.idle = batch_size, timeout, idle
         self.failed_commits = self.passed_over = self.jumped = 0
+        self.wait_seconds = 0.0
+        self.on_long_wait: Callable[[], None] = lambda: None
         self.before_revoke: Callable[[], None] = lambda: None
         # Returns offsets up to which other members of the group have learnt, by place.
         self.learnt_elsewhere: Callable[[], dict[str, int]] = dict
@@ -206,11 +216,15 @@ class KafkaSource(Rebalanced, Closing):
         """
         most = self.batch_size if size is None else size
         last, wanted = time.monotonic(), most
+        is_patient, first = True, last
         while True:
             by_place: dict[str, list[Message]] = {}
+            start = time.monotonic()
             with contextlib.nullcontext() if self._handover is None else self._handover.polling():
                 polled = self._poller.poll(wanted, self.timeout)
             found = [message_of(raw) for raw in polled if is_message(raw, self.name)]
+            if not found:
+                self.wait_seconds += time.monotonic() - start
             wanted = size_of_poll(most, found)
             for message in found:
                 by_place.setdefault(message.place, []).append(message)
@@ -221,6 +235,11 @@ class KafkaSource(Rebalanced, Closing):
             if not by_place:
                 if self._poller.is_waiting():
                     last = time.monotonic()
+                    if is_patient and last - first > _PATIENCE:
+                        is_patient = False
+                        self.on_long_wait()
+                else:
+                    is_patient = False
                 is_idle = self.idle is not None and time.monotonic() - last >= self.idle
                 if is_idle or self._poller.is_over:
                     yield from self._noted(self._reader.end())

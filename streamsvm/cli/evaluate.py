@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from connectors import Source
-from streamsvm.errors import ParameterError
+from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features import frames
 from streamsvm.features.matrices import Matrix, SparseMatrix, are_usable, take
 from streamsvm.run.parts import parts_of
@@ -29,7 +29,8 @@ def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray, np.nd
     Yields
     ------
     tuple[Batch, np.ndarray, np.ndarray]
-        The batch; bool, which of its rows are finite; and their margins, NaN in the other rows.
+        The batch; bool, which of its rows the model takes (all values finite, none missing that
+        must not be); and their margins, NaN in the other rows.
 
     """
     scaler, learner = parts_of(model)
@@ -44,10 +45,27 @@ def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray, np.nd
             matrix = take(matrix, kept)
         if scaler is not None:
             matrix = scaler.transform_matrix(matrix)
-        known = learner.margins_many(matrix)
+        known, taken = _margins(learner, matrix, kept)
+        usable[:] = False
+        usable[taken] = True
         values = np.full((len(usable), *known.shape[1:]), np.nan)
-        values[kept] = known
+        values[taken] = known
         yield batch, usable, values
+
+
+def _margins(learner: Any, matrix: Any, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the margins of the rows that a learner takes, and which of `kept` they are."""
+    try:
+        return learner.margins_many(matrix), kept
+    except FeatureError:
+        if len(kept) == 1:
+            none = kept[:0]
+            return learner.margins_many(take(matrix, none)), none
+        # By halves: a row that is refused keeps no other from being predicted.
+        halves = np.array_split(np.arange(len(kept)), 2)
+        parts = [_margins(learner, take(matrix, half), kept[half]) for half in halves]
+        known, taken = zip(*parts, strict=True)
+        return np.concatenate(known), np.concatenate(taken)
 
 
 def test_error(model: Any, source: Source, positive: str | None) -> tuple[float, int]:
@@ -70,19 +88,31 @@ def test_error(model: Any, source: Source, positive: str | None) -> tuple[float,
     """
     _, learner = parts_of(model)
     assert learner is not None
-    wrong = rows = 0
+    wrong = rows = refused = 0
     for batch, usable, values in margins(model, source):
         rows += len(batch.rejects)
         wrong += len(batch.rejects)
+        refused += len(batch.rejects)
         labels = frames.labels_of(batch.labels, len(batch))
         for y, is_usable, margin in zip(labels, usable, values.tolist(), strict=True):
             if y is None:
                 continue
             truth = y if positive is None else str(y) == positive
             rows += 1
+            refused += not is_usable
             # A row that cannot be predicted counts as wrong.
             wrong += not is_usable or learner.label_of(margin) != truth
+    if refused:
+        lines = f"{refused:,} examples of {source.name} have no prediction{why_none(learner)}"
+        print(f"{lines}: they count as wrong", file=sys.stderr)
     return (wrong / rows if rows else float("nan")), rows
+
+
+def why_none(learner: Any) -> str:
+    """Return, in parentheses, why a learner may refuse to predict a row."""
+    rejects = getattr(learner, "missing", "mean") == "reject"
+    more = ", or missing, which this model rejects" if rejects else ""
+    return f" (a value is not finite, or not readable{more})"
 
 
 def check_fit(

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamsvm.cli import label
-from streamsvm.cli.evaluate import check_fit, margins
+from streamsvm.cli.evaluate import check_fit, margins, why_none
 from streamsvm.cli.outputs import check_distinct, check_ending, check_file, writer_of
 from streamsvm.cli.parser import Parser
 from streamsvm.cli.sources import FILES, add_parse_numbers, open_source
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
     source = open_source(options.file, None, columns=columns, keep=keep, parse_numbers=parsed)
     rows, unusable = _write(options, model, learner, source)
     note = f", {unusable:,} of them without a prediction" if unusable else ""
-    note += " (not finite, or not readable)" if unusable else ""
+    note += why_none(learner) if unusable else ""
     print(f"{rows:,} rows{note} -> {options.output}", file=sys.stderr)
     return 0
 

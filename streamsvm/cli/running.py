@@ -174,6 +174,8 @@ def run_shown(
             **run_options,
         )
         run.on_progress = _shown(screen, bad, run.report)
+        if hasattr(source, "on_long_wait"):
+            source.on_long_wait = lambda: screen.say("waiting for the broker to assign partitions")
         if monitor is not None and options.metrics_port is not None:
             host, port = options.metrics_host, options.metrics_port
             server = stack.enter_context(closing(_serve(monitor, port, host, _figures(run))))

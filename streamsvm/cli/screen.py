@@ -283,11 +283,13 @@ def _optimum(delta: float, tau: float) -> str:
 
 
 def _examples(report: RunReport) -> str:
-    """Return the number of examples, and examples a second without the time that compiling took."""
-    seconds = report.seconds - report.compile_seconds
+    """Return the number of examples, and examples a second without compiling and waiting."""
+    seconds = report.seconds - report.compile_seconds - report.wait_seconds
     text = f"{report.rows:,} in {seconds:.2f} s: {report.rows_per_second:,.0f} a second"
     if report.compile_seconds > _MENTIONED:
         text += f", after {report.compile_seconds:.1f} s of compiling for this machine"
+    if report.wait_seconds > _MENTIONED:
+        text += f", and {report.wait_seconds:.1f} s of waiting for events"
     return text
 
 

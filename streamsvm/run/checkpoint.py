@@ -368,15 +368,15 @@ def adopt(own: Any, kept: Any) -> None:
         own.observer = observer
 
 
+_OF_REPORT = ("rows", "learnt", "seconds", "compile_seconds", "wait_seconds")
+
+
 def _state_of(run: Any) -> dict[str, Any]:
     report, bad = run.report, run.bad
     return {
         "place": run.place._asdict(),
-        "rows": report.rows,
+        **{name: getattr(report, name) for name in _OF_REPORT},
         "taken": run.taken,
-        "learnt": report.learnt,
-        "seconds": report.seconds,
-        "compile_seconds": report.compile_seconds,
         "history": report.history.state(),
         "pairs": [[_plain(y), _plain(p), n] for y, p, n in monitor_file.pairs_of(run.confusion)],
         "seen": [[_plain(y), n] for y, n in run.seen.items()],
@@ -390,8 +390,8 @@ def _plain(label: Any) -> Any:
 
 def _fill(run: Any, state: dict[str, Any]) -> None:
     report, bad = run.report, run.bad
-    report.rows, report.learnt, report.seconds = state["rows"], state["learnt"], state["seconds"]
-    report.compile_seconds = state.get("compile_seconds", 0.0)
+    for name in _OF_REPORT:  # older files lack some
+        setattr(report, name, state.get(name, 0.0))
     # Files from before late labels lack `taken`: it was the number of rows then.
     run.taken = bad.n_events = state.get("taken", state["rows"])
     report.history.resume(state["history"])

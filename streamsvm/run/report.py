@@ -51,11 +51,12 @@ class Progress:
     averaged_gap: float | None = None
     certificate: float | None = None
     compile_seconds: float = 0.0  # the part of `seconds` in which code was compiled
+    wait_seconds: float = 0.0  # the part of `seconds` in which a stream had no events
 
     @property
     def rows_per_second(self) -> float:
-        """Rows a second since the start, not counting the time in which code was compiled."""
-        return _rate(self.rows, self.seconds - self.compile_seconds)
+        """Rows a second since the start, without the time of compiling and of waiting."""
+        return _rate(self.rows, self.seconds - self.compile_seconds - self.wait_seconds)
 
 
 @dataclass
@@ -76,6 +77,7 @@ class RunReport:
     epochs: int = 0
     seconds: float = 0.0
     compile_seconds: float = 0.0  # the part of `seconds` in which code was compiled
+    wait_seconds: float = 0.0  # the part of `seconds` in which a stream had no events
     finish_seconds: float = 0.0
     finished: bool = False
     interrupted: bool = False
@@ -99,8 +101,8 @@ class RunReport:
 
     @property
     def rows_per_second(self) -> float:
-        """Rows a second, not counting the time in which code was compiled."""
-        return _rate(self.rows, self.seconds - self.compile_seconds)
+        """Rows a second, without the time of compiling and of waiting."""
+        return _rate(self.rows, self.seconds - self.compile_seconds - self.wait_seconds)
 
     def set_confusion(self, matrix: Any, seen: Iterable[Any]) -> None:
         """Set `confusion` and `recall`.

@@ -176,7 +176,7 @@ class Run:
         self.taken = 0  # events, and labels that came apart from events; good or bad
         self.checkpoint, self._will_save = checkpoint, will_save or checkpoint is not None
         self.place = Place()
-        self._start = self._compile_start = 0.0
+        self._start = self._compile_start = self._wait_start = 0.0
 
     def execute(self) -> RunReport:
         """Run, and return the report.
@@ -200,6 +200,7 @@ class Run:
             self.place = self.checkpoint.begin(self)
         self._start = time.perf_counter() - report.seconds
         self._compile_start = clock.seconds - report.compile_seconds
+        self._wait_start = self._waited() - report.wait_seconds
         try:
             for epoch in range(self.place.epoch, self.epochs + 1):
                 if epoch > self.place.epoch:
@@ -322,6 +323,11 @@ class Run:
     def _update_times(self) -> None:
         self.report.seconds = time.perf_counter() - self._start
         self.report.compile_seconds = clock.seconds - self._compile_start
+        self.report.wait_seconds = self._waited() - self._wait_start
+
+    def _waited(self) -> float:
+        """Return how long the source has waited for events, if it counts that."""
+        return float(getattr(self.source, "wait_seconds", 0.0))
 
     def _finish(self) -> None:
         start, compile_start = time.perf_counter(), clock.seconds
@@ -360,6 +366,7 @@ class Run:
             self.bad.total,
             *self._monitored(),
             self.report.compile_seconds,
+            self.report.wait_seconds,
         )
 
     def _monitored(self) -> tuple[float | None, float | None, float | None]:

@@ -657,6 +657,21 @@ def test_compiling_is_shown(tmp_path):
     assert any("600 examples" in line and "examples/s" in line for line in lines)
 
 
+def test_rows_with_values_that_must_not_be_missing_have_no_prediction(capsys):
+    with_gaps = np.where(np.arange(600) % 200 == 7, np.nan, columns()["a"])
+    test, out = write("test.parquet", a=with_gaps), "predicted.jsonl"
+    options = "--learner", "lasvm", "--missing", "reject", "--save", "m.model", "--json"
+    assert replay(write(), *options, "--test", test) == 0
+    said, err = capsys.readouterr()
+    assert "3 examples of test.parquet have no prediction" in err
+    assert json.loads(said)["test_rows"] == 600
+    assert main(["predict", "m.model", test, "-o", out]) == 0
+    assert "600 rows, 3 of them without a prediction (a value is not" in capsys.readouterr().err
+    lines = [json.loads(line) for line in Path(out).read_text().splitlines()]
+    assert [r["row"] for r in lines if r["prediction"] is None] == [7, 207, 407]
+    assert [r["row"] for r in lines] == list(range(600))
+
+
 def test_predictions_have_keys_and_probabilities_in_the_format_of_their_name(capsys):
     write(key=[f"k{i}" for i in range(600)], tags=[[i] for i in range(600)])
     assert (

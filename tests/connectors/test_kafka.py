@@ -2,6 +2,7 @@
 
 import io
 import json
+import time
 from collections import namedtuple
 from typing import NamedTuple
 
@@ -15,6 +16,8 @@ from connectors.errors import SnapshotError, SourceError
 from connectors.kafka.kafka_source import KafkaSource
 from connectors.kafka.messages import Message
 from connectors.payloads import avro, flatten, name_of
+from streamsvm import SVMSGDClassifier
+from streamsvm.run.runner import Run
 
 
 class Partition:
@@ -544,6 +547,27 @@ def test_a_quiet_topic_gives_empty_batches():
     source = KafkaSource(Confluent({0: []}), "label", topics=["t"], timeout=0.01)
     batches = source.batches()
     assert [len(next(batches)) for _ in range(3)] == [0, 0, 0]
+
+
+def test_waiting_for_partitions_is_said_once_and_is_no_time_of_learning(monkeypatch):
+    class Slow(Confluent):
+        n_polls = 0
+
+        def consume(self, n, timeout):
+            self.n_polls += 1
+            time.sleep(0.02)
+            return super().consume(n, timeout) if self.n_polls > 9 else []
+
+    monkeypatch.setattr("connectors.kafka.kafka_source._PATIENCE", 0.05)
+    values = [json.dumps({"a": i, "label": i % 2}).encode() for i in range(30)]
+    source, said = KafkaSource(Slow({0: values}), "label", topics=["t"], idle=0.01), []
+    source.on_long_wait = lambda: said.append(1)
+    report = Run(source, SVMSGDClassifier()).execute()
+    assert said == [1] and report.rows == 30
+    assert report.seconds > report.wait_seconds == source.wait_seconds >= 0.18
+    assert report.rows_per_second == 30 / (
+        report.seconds - report.compile_seconds - report.wait_seconds
+    )
 
 
 @settings(max_examples=200, deadline=None)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.features.matrices import Matrix, SparseMatrix
+from streamsvm.features.schema import in_order
 from streamsvm.labels.label_column import MISSING, LabelColumn
 from streamsvm.support.rows import Rows, SparseRows, taken
 
@@ -122,7 +123,9 @@ def as_learnt(matrix: Any, is_learnt: np.ndarray, known: Iterable[Any]) -> Any:
     is_taught = ~new
     is_taught[columns] = first < n
     names = [name for name, stays in zip(matrix.names, is_taught, strict=True) if stays]
-    order = matrix.order and [name for name in matrix.order if name in set(names)]
+    # New features are appended in the order in which rows teach them, not in which events came.
+    row = dict(zip([matrix.names[c] for c in columns], first.tolist(), strict=True))
+    order = sorted(in_order(names), key=lambda name: row.get(name, -1))
     return Matrix(names, values[:, is_taught], order)
 
 
