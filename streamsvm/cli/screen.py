@@ -218,6 +218,8 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
     if cached := _cached(report.counters):
         rows.append(("kernel cache", cached))
     rows += _gap_rows(report.monitor)
+    if report.monitor and report.drifts is not None:
+        rows.append(("duality gap", _NO_GAP))
     if report.delta is not None and report.tau is not None:
         rows.append(("optimum", _optimum(report.delta, report.tau)))
     if report.finished:
@@ -364,6 +366,10 @@ def _gap_rows(monitor: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
+_NO_GAP = (
+    "not measured: the models of this learner begin at different examples and take turns, so there "
+    "is no one SVM to compare them with (--learner lasvm has a gap)"
+)
 _MEANING = "an SVM trained at once on {} has an objective that is lower by at most this"
 _NOT_KNOWN = {
     "merged": "at most the objective",
