@@ -64,11 +64,11 @@ class SeveralModels(Learner):
 
     @property
     def description(self) -> str:
-        """The parameters of the model in use."""
+        """The parameters of the model in use, and the drifts noticed so far."""
         model = self.in_use
         used = f"C={self.C:g}" if model is None else f"in use: {model.kernel_!r}, C={model.C_:g}"
         weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
-        return f"{used}{weights}"
+        return f"{used}{weights}; drifts: {self.drifts}"
 
     @property
     def chosen(self) -> str | None:
