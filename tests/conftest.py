@@ -12,6 +12,9 @@ settings.register_profile("default", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 
+LEFT_OUT = pytest.StashKey[int]()
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _no_rehearsals():
     """Compile what a test needs, and not what its learner could need later.
@@ -27,14 +30,27 @@ def pytest_addoption(parser):
     parser.addoption(
         "--part",
         metavar="I/N",
-        help="of the slow tests, those of one part of N only: I counts modulo N",
+        help="of the slow tests, run those of one part of N: I counts modulo N",
     )
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out the slow tests of other parts: see `--part`."""
-    if part := config.getoption("--part"):
-        i, n = map(int, part.split("/"))
-        others = [x for x in items if zlib.crc32(x.nodeid.encode()) % n != i % n]
-        items[:] = [x for x in items if x not in set(others)]
-        config.hook.pytest_deselected(items=others)
+    """Leave out slow tests, unless `-m` asks for them, `--part` for some, or a test is named."""
+    part = config.getoption("--part")
+    if part is None and (config.option.markexpr or any("::" in arg for arg in config.args)):
+        return
+    i, n = map(int, part.split("/")) if part else (0, 0)
+
+    def is_in(item):
+        return n > 0 and (zlib.crc32(item.nodeid.encode()) - i) % n == 0
+
+    left_out = [item for item in items if item.get_closest_marker("slow") and not is_in(item)]
+    if left_out:
+        items[:] = [item for item in items if item not in set(left_out)]
+        config.hook.pytest_deselected(items=left_out)
+        config.stash[LEFT_OUT] = len(left_out)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if n := config.stash.get(LEFT_OUT, 0):
+        terminalreporter.write_line(f"{n} slow tests left out: pytest -m slow")

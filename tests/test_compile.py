@@ -12,6 +12,7 @@ import pytest
 
 from streamsvm import _compile
 from streamsvm.support import rows
+from tests.slow import slow_but
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.skipif(not _compile.JIT, reason="compiled code is switched off")
@@ -151,7 +152,7 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("suffix", ["nbi", "nbc", "nb[ic]"])
+@pytest.mark.parametrize("suffix", slow_but(["nbi", "nbc", "nb[ic]"], "nb[ic]"))
 def test_damaged_cache_files_are_compiled_again(copy, suffix):
     warm = PUT.format(slot=31)
     run(copy, warm)
@@ -168,6 +169,7 @@ def test_damaged_cache_files_are_compiled_again(copy, suffix):
             file.write_bytes(content)
 
 
+@pytest.mark.slow
 def test_damaged_cache_files_are_written_anew(copy):
     run(copy)
     for file in copy.rglob("*.nb[ic]"):

@@ -605,6 +605,7 @@ def test_ctrl_c_ends_with_report_and_model():
     assert 0 < streamsvm.load("m.svm").n_examples < 5300
 
 
+@pytest.mark.slow
 def test_a_terminal_sees_a_bar_and_figures():
     import pty
 
@@ -632,6 +633,7 @@ def test_a_terminal_sees_a_bar_and_figures():
     assert "examples/s" in text and "…" not in text.split("examples/s")[1][:60]
 
 
+@pytest.mark.slow
 def test_compiling_is_shown(tmp_path):
     root = Path(streamsvm.__file__).parents[1]
     write()

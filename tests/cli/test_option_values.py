@@ -19,6 +19,7 @@ from streamsvm.cli.parameters import parameters
 from streamsvm.cli.values import names as reads_names
 from streamsvm.cli.values import path as reads_path
 from tests.cli.write_reference import subcommands
+from tests.slow import slow_but
 
 NUMBERS = ("0", "-1", "nan", "inf", "1e400", str(10**20), "text", "")
 PATHS = ("", ".", "folder", "/dev/null", "/proc/x", "nowhere/x", "data.parquet/x", "a\0b")
@@ -58,7 +59,11 @@ def code_of(arguments, capsys):
     return code
 
 
-@pytest.mark.parametrize("action", options("replay", False), ids=lambda action: action.dest)
+REPLAYED = list(options("replay", False))
+SOME = [action for action in REPLAYED if action.dest not in LEARNERS]
+
+
+@pytest.mark.parametrize("action", slow_but(REPLAYED, *SOME), ids=lambda action: action.dest)
 def test_numbers(action, capsys):
     name = action.dest
     more = ["--learner", LEARNERS[name]] if name in LEARNERS else []

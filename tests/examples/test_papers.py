@@ -88,6 +88,7 @@ def test_all_figures_are_there():
     assert [script.stem for script in SCRIPTS] == [f"figure{i}" for i in (2, 3, 4, 5, 6)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_a_figure_is_made(script, data, tmp_path):
     command = [sys.executable, str(script), "--data", str(data), "--out", str(tmp_path)]
@@ -105,6 +106,7 @@ def test_all_scripts_of_the_thesis_are_there():
     assert [script.stem for script in THESIS] == list(PLOTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", THESIS, ids=lambda path: path.stem)
 def test_a_table_or_figure_of_the_thesis_is_made(script, data, tmp_path):
     command = [sys.executable, str(script), "--data", str(data), "--out", str(tmp_path)]

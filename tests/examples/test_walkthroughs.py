@@ -46,6 +46,7 @@ def numbers(pattern, printed):
     return [float(number.replace(",", "")) for number in found.groups()]
 
 
+@pytest.mark.slow
 def test_fraud_late_labels(tmp_path):
     pytest.importorskip("confluent_kafka", reason="pip install confluent-kafka")
     printed = run("fraud_late_labels", tmp_path)
@@ -60,6 +61,7 @@ def test_fraud_late_labels(tmp_path):
     assert 75 < late[0] <= at_once[0] + 1 and 20 < late[1] < at_once[1]
 
 
+@pytest.mark.slow
 def test_spam_text(tmp_path):
     printed = run("spam_text", tmp_path, "--data", data("sms_spam"), "--limit", "2000")
     scores = "accuracy N%, recall N%, precision N%"
@@ -69,6 +71,7 @@ def test_spam_text(tmp_path):
     assert "txt" in printed.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_electricity_drift(tmp_path):
     printed = run("electricity_drift", tmp_path, "--data", data("elec2"), "--limit", "8000")
     repeated = numbers(r"last label again +N%", printed)[0]
@@ -79,6 +82,7 @@ def test_electricity_drift(tmp_path):
     assert constant > numbers(r"SVMSGD, falling rate +N%", printed)[0]
 
 
+@pytest.mark.slow
 def test_digits_one_pass(tmp_path):
     files = data("mnist_train"), data("mnist_test")
     printed = run("digits_one_pass", tmp_path, "--data", *files, "--limit", "4000")
@@ -86,6 +90,7 @@ def test_digits_one_pass(tmp_path):
     assert now < before < 11 and now < 6
 
 
+@pytest.mark.slow
 def test_optimum_tracked(tmp_path):
     printed = run("optimum_tracked", tmp_path)
     distance, gap, certificate = numbers("mean distance N <= mean gap N <= certificate N", printed)

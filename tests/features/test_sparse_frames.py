@@ -18,6 +18,7 @@ from streamsvm.features.sparse_frames import of_lists
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.runner import Run
 from tests.learners.test_sparse import LEARNERS, N, events, learnt, text_like
+from tests.slow import slow_but
 
 
 def lists(x):
@@ -58,7 +59,7 @@ def test_single_lists_are_read_where_they_are():
     assert rows.columns.flags.writeable and rows.values.flags.writeable
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", slow_but(LEARNERS, "lasvm", "tracking"))
 def test_rows_that_were_given_are_not_written(name):
     x, y = text_like()
     rows = sp.csr_array(x, dtype=np.float32)

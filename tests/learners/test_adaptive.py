@@ -20,6 +20,7 @@ from streamsvm.solvers.adaptive import step
 from streamsvm.support.rows import SparseRows, dense
 from tests.learners.test_all_learners import content
 from tests.reference.slow_adaptive import slow_choice, slow_drifts
+from tests.slow import slow_but
 
 
 def stream(n, turn=10**9, n_classes=2, seed=0, noise=0.05):
@@ -84,7 +85,7 @@ def test_drifts_are_noticed_as_by_the_twin(shares, length):
     assert state.info[adaptive_state.N_DRIFTS] == len(found)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", slow_but(range(6), 0))
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_a_drift_is_noticed_whether_models_adapt_or_begin_anew(n_classes, seed):
     x, y = stream(3200, turn=2000, n_classes=n_classes, seed=seed)

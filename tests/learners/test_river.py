@@ -17,8 +17,16 @@ from river import (
     preprocessing,
 )
 
-from streamsvm import LASVMClassifier, Nystroem, RandomFourierFeatures, StandardScaler, kernels
+from streamsvm import (
+    AdaptiveSVMClassifier,
+    LASVMClassifier,
+    Nystroem,
+    RandomFourierFeatures,
+    StandardScaler,
+    kernels,
+)
 from streamsvm.learners.bases.registry import registered_learners
+from tests.slow import slow
 
 MODELS = [
     learner.cls(**parameters)
@@ -31,8 +39,22 @@ FIRST = {type(model): model for model in reversed(MODELS)}
 """The configuration of each class that passes all checks; the others pass some."""
 
 OF_OTHERS = ("check_learn_one", "check_clone_is_independent", "check_pickling")
+
+
+def marks(model, check):
+    """River checks memory with two data sets and for long; by default of a few kinds only."""
+    is_long = check.__name__ == "check_bounded_memory_growth"
+    return slow if is_long and not isinstance(model, LONG) else ()
+
+
+LONG = (AdaptiveSVMClassifier, LASVMClassifier, StandardScaler)
 CHECKS = [
-    pytest.param(model, check, id=f"{type(model).__name__}{i}-{check.__name__}-{j}")
+    pytest.param(
+        model,
+        check,
+        id=f"{type(model).__name__}{i}-{check.__name__}-{j}",
+        marks=marks(model, check),
+    )
     for i, model in enumerate(MODELS)
     for j, check in enumerate(checks.yield_checks(model))
     if check.__name__ not in model._unit_test_skips()

@@ -10,6 +10,7 @@ from streamsvm import LaRankClassifier, kernels
 from streamsvm.errors import ParameterError
 from streamsvm.support.rows import dense
 from tests.reference.slow_larank import dual_of
+from tests.slow import slow_but
 
 RBF = kernels.RBF(gamma=2.0)
 
@@ -53,7 +54,7 @@ def gap_of(model, x, y, box):
     return dual, beta[every, y].sum() - 2.0 * dual + losses.sum()
 
 
-@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("is_sparse", slow_but([False, True], False))
 def test_with_all_rows_in_reserve_one_pass_reaches_the_batch_optimum(is_sparse):
     x, y = rows(240, seed=5)
     w = np.random.default_rng(1).uniform(0.2, 3.0, 240)
@@ -102,7 +103,7 @@ def test_the_dual_never_falls_and_scores_are_up_to_date():
 
 
 @pytest.mark.parametrize("parameters", [{"reserve": 60}, {"reserve": 60, "window": 90}, {}])
-@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("is_sparse", slow_but([False, True], False))
 def test_batches_equal_events_and_files_continue(parameters, is_sparse, tmp_path):
     x, y = rows(300, seed=4)
     y[100:][y[100:] == 3] = 4  # a class that appears in the middle

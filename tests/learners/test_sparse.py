@@ -14,6 +14,7 @@ import streamsvm
 from streamsvm import LASVMClassifier, TrackingMonitor, TrackingSVMClassifier, kernels
 from streamsvm.errors import FeatureError, ModelFileError, ParameterError
 from streamsvm.model_files import codec
+from tests.slow import slow_but
 
 N, D = 300, 200
 LEARNERS = {
@@ -37,6 +38,7 @@ LEARNERS = {
         kernels.RBF(gamma=0.5), window=60, gradients="support", seed=1, **p
     ),
 }
+SPARSE = slow_but(LEARNERS, "lasvm", "lasvm linear", "lasvm merge", "tracking")
 
 
 def text_like(seed=0, n=N, d=D):
@@ -74,7 +76,7 @@ def learnt(make, **parameters):
     return model
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", SPARSE)
 def test_sparse_is_dense(name):
     x, y = text_like()
     # Sparse rows are never scaled.
@@ -98,7 +100,7 @@ def test_sparse_is_dense(name):
         np.testing.assert_array_equal(rows.toarray(), x[kept])
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", SPARSE)
 def test_batches_are_events(name):
     x, y = text_like()
     by_events, by_batches = LEARNERS[name](sparse=True), LEARNERS[name](sparse=True)
@@ -160,7 +162,7 @@ def test_zeros_do_not_fill_the_memory():
     assert model._sparse and model.memory_usage < 120e6
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", SPARSE)
 def test_save_and_load_is_never_saved(name, tmp_path):
     x, _ = text_like()
     straight, saved = learnt(LEARNERS[name]), learnt(LEARNERS[name])

@@ -30,6 +30,7 @@ from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.model_files import codec
 from tests.learners.test_lasvm import optimum
 from tests.reference.slow_relevance import slow_relevance
+from tests.slow import slow_but
 
 LEARNERS = pytest.mark.parametrize("cls", [LASVMClassifier, LaRankClassifier])
 
@@ -127,7 +128,7 @@ def test_candidates_that_err_far_more_do_not_learn_all_and_change_no_choice(
 
 @LEARNERS
 @pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("n", [514, 1026])
+@pytest.mark.parametrize("n", slow_but([514, 1026], 514))
 def test_a_race_over_many_events_is_the_same_in_batches_copies_and_files(
     cls, n_classes, n, tmp_path, monkeypatch
 ):

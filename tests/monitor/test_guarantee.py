@@ -11,6 +11,7 @@ import pytest
 import streamsvm
 from streamsvm import LaRankClassifier, LASVMClassifier, TrackingSVMClassifier, kernels
 from streamsvm.monitor.certificate import Looks
+from tests.slow import slow_but
 
 RUNS = int(os.environ.get("STREAMSVM_RUNS", "6"))
 """Runs of each setting; with STREAMSVM_RUNS=100 there are thousands."""
@@ -114,7 +115,9 @@ def holds(model, x, y, w):
     return True
 
 
-@pytest.mark.parametrize("stream", STREAMS, ids=lambda stream: stream.__name__)
+@pytest.mark.parametrize(
+    "stream", slow_but(STREAMS, plain, one_heavy, sorted_labels), ids=lambda stream: stream.__name__
+)
 @pytest.mark.parametrize("name", MODELS)
 def test_the_bound_holds_at_every_moment(name, stream):
     held = 0

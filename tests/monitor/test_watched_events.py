@@ -24,6 +24,7 @@ from streamsvm.learners.bases.learner import Learner
 from streamsvm.monitor.sample import PassedBy
 from streamsvm.support.rows import shape
 from tests.monitor.test_tracker import untimed
+from tests.slow import slow_but
 
 
 class GeneralPathSGD(SVMSGDClassifier):
@@ -79,7 +80,7 @@ def seen_by(monitor):
     return records, passed_by.numbers.tolist(), passed_by.signs.tolist(), rows
 
 
-@pytest.mark.parametrize("scores", [None, "F1", "probabilities"])
+@pytest.mark.parametrize("scores", slow_but([None, "F1", "probabilities"], None, "probabilities"))
 @pytest.mark.parametrize("params", [{}, {"sparse": True}], ids=str)
 @pytest.mark.parametrize("name", LEARNERS)
 @given(seed=st.integers(0, 10**6), every=st.integers(1, 40), k=st.sampled_from([2, 2, 4]))

@@ -168,6 +168,7 @@ def replay(*options, path=None, kill_after=None):
     return process.returncode, out, error
 
 
+@pytest.mark.slow
 def test_kill_9_at_any_moment(tmp_path):
     rng = random.Random(5)
     whole, path, model = tmp_path / "whole.svm", tmp_path / "run.ckpt", tmp_path / "run.svm"
@@ -304,6 +305,7 @@ def test_what_cannot_be_kept_is_said_at_the_start(tmp_path):
             Checkpoint(tmp_path / "run.ckpt", **wrong)
 
 
+@pytest.mark.slow
 def test_two_processes_on_one_checkpoint(tmp_path):
     path = tmp_path / "run.ckpt"
     run(sparse(), path, 800)

@@ -27,6 +27,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.learners.bases import label_runs, rehearsal
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.run import warm as warming
+from tests.slow import slow_but
 
 ROOT = Path(__file__).resolve().parents[2]
 SEQUENCES = (LaRankSequenceLabeler, SequencePA, SequencePerceptron)
@@ -91,13 +92,14 @@ def run(program, **environment):
 
 
 @compiled
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", slow_but(MODELS, "LASVMClassifier()", "SVMSGDClassifier()"))
 def test_nothing_is_compiled_or_loaded_late(model):
     """What a first event in a cold cache does ahead of the others is done here by hand."""
     prepare = "rehearsal.compile_ahead(model)"
     assert run(LEARNS.format(model=model, prepare=prepare)) == ["True"]
 
 
+@pytest.mark.slow
 @compiled
 def test_nothing_is_compiled_late_after_warm():
     prepare = "streamsvm.warm(model)"
@@ -215,6 +217,7 @@ def test_an_interruption_of_warm_leaves_no_watcher(monkeypatch):
     assert _compiling.watchers == before
 
 
+@pytest.mark.slow
 @compiled
 def test_warm_counts_functions(tmp_path):
     """Once they are compiled, the cache has them."""

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from tests.safety.programs import run
+from tests.slow import slow_but
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 
@@ -56,7 +57,9 @@ thread.join()
 """
 
 
-@pytest.mark.parametrize("name", ["SVMSGDClassifier", "LASVMClassifier"])
+@pytest.mark.parametrize(
+    "name", slow_but(["SVMSGDClassifier", "LASVMClassifier"], "LASVMClassifier")
+)
 def test_children_neither_hang_nor_crash(name):
     run(LEARNING, name)
 
@@ -149,6 +152,7 @@ assert model.n_examples == 7
 """
 
 
+@pytest.mark.slow
 def test_a_fork_with_the_lock_held():
     run(INSIDE)
 
@@ -183,6 +187,7 @@ for model in models:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "darwin", reason="forks of threads are not supported there")
 def test_threads_that_fork_at_the_same_time():
     run(SEVERAL)

@@ -20,6 +20,7 @@ import pytest
 
 from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier
 from streamsvm.native_events import is_on
+from tests.slow import slow_but
 
 SECONDS = float(os.environ.get("STREAMSVM_FUZZ_SECONDS", "45"))
 
@@ -207,11 +208,12 @@ def outcomes(model, seed, n):
     return found, repr((arrays, names, model.classes, calibration, model.counters)), n_open
 
 
+@pytest.mark.parametrize("seconds", slow_but([0.1, SECONDS / len(LEARNERS)], 0.1))
 @pytest.mark.parametrize("name", LEARNERS)
-def test_both_paths_do_the_same(name):
+def test_both_paths_do_the_same(name, seconds):
     fast, general, params = LEARNERS[name]
     began, seed, opened = time.monotonic(), 0, []
-    while seed < 2 or time.monotonic() - began < SECONDS / len(LEARNERS):
+    while seed < 2 or time.monotonic() - began < seconds:
         short, long = (outcomes(cls(**params), seed, 200) for cls in (fast, general))
         differences = [(i, *pair) for i, pair in enumerate(zip(short[0], long[0], strict=True))]
         differences = [triple for triple in differences if triple[1] != triple[2]]

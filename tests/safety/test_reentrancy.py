@@ -20,6 +20,7 @@ from streamsvm.learners.bases.linear import linear_classes, linear_learner, line
 from streamsvm.native_events import is_on
 from streamsvm.native_events.scaler_path import ScalerFastPath
 from tests.safety.programs import run
+from tests.slow import slow_but
 
 needs_native_events = pytest.mark.skipif(not is_on(), reason="native events are off")
 
@@ -68,7 +69,7 @@ assert model.predict_one(event) in model.classes
 """
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", slow_but([0, 1, 2], 0))
 def test_a_signal_handler_that_learns(seed):
     run(SIGNALS, seed)
 
@@ -115,7 +116,7 @@ model.learn_one(*event())
 """
 
 
-@pytest.mark.parametrize("name", ["lasvm", "larank", "tracking"])
+@pytest.mark.parametrize("name", slow_but(["lasvm", "larank", "tracking"], "lasvm"))
 def test_a_signal_handler_that_learns_on_a_kernel_learner(name):
     run(KERNEL_SIGNALS, name)
 

@@ -6,6 +6,7 @@ import pytest
 from streamsvm import LASVMClassifier, kernels, load
 from streamsvm.solvers.bounds import Window, bounds_of
 from streamsvm.solvers.lasvm_pairs import needed
+from tests.slow import slow_but
 from tests.solvers.lasvm_pairs.test_step import learnt, members, schedule
 
 
@@ -20,7 +21,7 @@ def ring(n, k, d=784):
 
 
 @pytest.mark.parametrize("numbers", [range(6), (0, 1, 2, 63, 64, 65)])
-@pytest.mark.parametrize("bounds", [None, Window(400.0), bounds_of(None, 80)])
+@pytest.mark.parametrize("bounds", slow_but([None, Window(400.0), bounds_of(None, 80)], None))
 def test_values_that_no_problem_needs_change_nothing(numbers, bounds):
     x, y = ring(800, 6)
     y, k = np.array(numbers)[y], numbers[-1] + 1

@@ -16,6 +16,7 @@ from streamsvm.support.rows import sparse
 from tests.kernels.test_values import values
 from tests.reference.slow_lasvm import SlowLASVM
 from tests.reference.slow_lasvm_pairs import SlowPairs
+from tests.slow import slow_but
 
 KERNEL, CACHE = kernels.RBF(gamma=1.0), 10**7
 
@@ -173,7 +174,9 @@ def check(own):
         assert of.table[p].dual == pytest.approx(alpha @ of.y[at] - 0.5 * alpha @ f, abs=1e-8)
 
 
-@pytest.mark.parametrize("within", [UNBOUNDED, Window(60.0), bounds_of(None, 30)])
+@pytest.mark.parametrize(
+    "within", slow_but([UNBOUNDED, Window(60.0), bounds_of(None, 30)], UNBOUNDED)
+)
 def test_blocks_sparse_rows_and_a_small_cache_change_nothing(within):
     (x, y), plan = examples(), schedule(bounds=within)
     own, out = learnt(x, y, plan)
