@@ -262,6 +262,7 @@ print(round(model.dual, 3), model.n_support_vectors)
     assert plain == run(ROOT, program)
 
 
+@pytest.mark.slow
 def test_without_the_compiler_the_coefficients_are_the_same():
     program = """
 import numpy as np

@@ -10,12 +10,16 @@ import pytest
 
 from streamsvm.cli.main import main
 from tests.golden.problems import FOLDER
+from tests.slow import slow_but
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted({*(ROOT / "examples").glob("*.py")} - {ROOT / "examples" / "mock_broker.py"})
+FIRST = [
+    path for path in EXAMPLES if path.stem in ("consume_topic", "custom_kernel", "river_pipeline")
+]
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", slow_but(EXAMPLES, *FIRST), ids=lambda path: path.stem)
 def test_example_runs(path, tmp_path):
     done = subprocess.run(
         [sys.executable, str(path)],

@@ -17,6 +17,7 @@ from streamsvm.model_files import codec
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
+from tests.slow import slow_but
 
 
 def problem(n=400, k=5, seed=0):
@@ -45,7 +46,9 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize(
+    "options", slow_but(OPTIONS, *(o for o in OPTIONS if "sparse" not in o)), ids=str
+)
 def test_batches_are_events_and_files_are_models(options, tmp_path):
     x, y = problem()
     one, many = (LaRankClassifier(seed=3, **options) for _ in range(2))
@@ -144,6 +147,7 @@ def test_bounds_hold():
     assert model.kept_numbers().min() > 750
 
 
+@pytest.mark.slow
 def test_sparse_rows_learn_what_dense_ones_do():
     x, y = problem()
     x[np.abs(x) < 0.5] = 0.0

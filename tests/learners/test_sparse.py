@@ -38,7 +38,7 @@ LEARNERS = {
         kernels.RBF(gamma=0.5), window=60, gradients="support", seed=1, **p
     ),
 }
-SPARSE = slow_but(LEARNERS, "lasvm", "lasvm linear", "lasvm merge", "tracking")
+SPARSE = slow_but(LEARNERS, "lasvm", "lasvm linear", "tracking")
 
 
 def text_like(seed=0, n=N, d=D):

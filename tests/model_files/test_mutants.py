@@ -11,6 +11,7 @@ import pytest
 import streamsvm
 from streamsvm import kernels, load
 from tests.model_files.mutants import Content
+from tests.slow import slow_but
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "tests" / "model_files" / "fixtures").glob("*.svm"))
@@ -18,7 +19,7 @@ FILES = sorted((ROOT / "tests" / "model_files" / "fixtures").glob("*.svm"))
 COUNT = os.environ.get("MUTANTS", "50")
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", slow_but(FILES, *FILES[::10]), ids=lambda path: path.stem)
 def test_spoilt_files_are_refused_or_harmless(path):
     command = [sys.executable, "-m", "tests.model_files.mutants", str(path), "1", COUNT]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -20,6 +20,7 @@ from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.held_rows import HeldRows
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
+from tests.slow import slow_but
 
 
 def bananas(n):
@@ -215,7 +216,7 @@ class Timed(Script):
             yield replace(batch, timestamps=np.array([self.times[i]], float))
 
 
-@pytest.mark.parametrize("copies", [1, 2, 3])
+@pytest.mark.parametrize("copies", slow_but([1, 2, 3], 2))
 @pytest.mark.parametrize("has_times", [False, True])
 def test_keys_that_come_again_with_labels_delivered_twice(copies, has_times, tmp_path):
     """Each label comes again before the next event with its key, with the time of the first."""

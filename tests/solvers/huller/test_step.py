@@ -132,6 +132,7 @@ def test_epochs_converge_to_the_hard_margin_svm(kernel):
     assert distance == pytest.approx(2.0 / w, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_sparse_rows_are_as_dense_ones():
     x, y = problem(2)
     dense, thin = Stream(x, y), Stream(x, y, is_sparse=True)

@@ -17,6 +17,7 @@ from streamsvm.support.draws import new_draws
 from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.rows import cut, sparse
 from tests.reference.slow_perceptron import SlowPerceptron
+from tests.slow import slow_but
 
 GAMMA, N, LIMIT, MISTAKE = 0.7, 160, 12, 0.1
 RULES = {
@@ -140,7 +141,7 @@ def test_it_is_its_slow_twin(rule, name, averaged):
     np.testing.assert_allclose(out, k @ coefficients, rtol=0, atol=3e-4 * size)
 
 
-@pytest.mark.parametrize("rule", ["perceptron", "PA-I", "pegasos"])
+@pytest.mark.parametrize("rule", slow_but(["perceptron", "PA-I", "pegasos"], "PA-I"))
 def test_where_vectors_are_merged_older_models_fade_as_in_the_twin(rule):
     n = 900
     x, y, box = problem(7, n)
@@ -256,7 +257,7 @@ def test_invariants_and_any_batches(case, seed, cuts, limit):
     assert len(set(numbers.tolist())) == once.n and (np.abs(numbers) <= N).all()
 
 
-@pytest.mark.parametrize("name", [None, "merge", "bpa-s"])
+@pytest.mark.parametrize("name", slow_but([None, "merge", "bpa-s"], None))
 def test_sparse_rows_are_as_dense_ones(name):
     x, y, box = problem(2)
     schedule = schedule_of("PA-I", name)

@@ -130,6 +130,7 @@ def test_any_batches_and_any_cache_give_the_same_bits(name):
     assert np.array_equal(once.state.f[:40], parts.state.f[:40])
 
 
+@pytest.mark.slow
 def test_sparse_rows_are_as_dense_ones():
     x, y, copies = problem(2)
     dense, thin = Stream(x, y, copies), Stream(x, y, copies, is_sparse=True)
