@@ -3,8 +3,8 @@
 It measures what has no result of the present code yet, item by item, keeps each in
 ``benchmarks/results`` with its commit and machine, and writes the marked blocks of the pages. It
 refuses to write a block whose results are of different code, and to measure code that is not
-committed. Errors are the same on a busy machine; times (sections marked so in ``--list``) are to
-be measured on an idle one.
+committed. Errors are the same on a busy machine; times (sections marked so in ``--list``) are of
+the processor, but an idle core is still the place to measure them.
 
 ``--write`` writes the pages from what is kept, ``--quick`` measures a part of the rows and only
 prints, ``--again`` measures also what is there, ``--examples`` runs the Python examples of the

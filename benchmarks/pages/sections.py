@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from benchmarks import classes, drift, which_learner
 from benchmarks.peers import tables
 from benchmarks.peers.measure import measure
-from benchmarks.peers.scenarios import BY_ID
+from benchmarks.peers.scenarios import BY_ID, SCENARIOS
 
 Found = dict[str, Any]
 
@@ -24,9 +24,8 @@ class Section(NamedTuple):
 
 
 def _peers(name: str, quick: bool) -> Any:
-    # Ten classes of MNIST take minutes for each of the others.
-    repeats = 1 if quick or name in ("mnist-10", "noisy-100k", "noisy-500k") else 3
-    return measure(BY_ID[name], repeats, slow=not quick, timeout=60.0 if quick else 7200.0)
+    timeout = 60.0 if quick else 7200.0
+    return measure(BY_ID[name], 1 if quick else 3, slow=not quick, timeout=timeout)
 
 
 def _short(seconds: float) -> str:
@@ -117,13 +116,13 @@ _CLASSES = "docs/several_classes.md"
 
 SECTIONS = {
     "peers": Section(
-        _all(BY_ID, _peers),
+        _all((one.id for one in SCENARIOS if not one.only_by_name), _peers),
         {
             ("docs/speed.md", "peers"): tables.summary,
             ("README.md", "front"): tables.front,
         },
         True,
-        100,
+        60,
     ),
     "which": Section(
         _all(which_learner.STREAMS, which_learner.of_stream),

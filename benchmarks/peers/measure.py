@@ -8,6 +8,7 @@ import platform
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from typing import Any
@@ -29,6 +30,8 @@ _LIBRARIES = (
     "vowpalwabbit",
 )
 Result = dict[str, Any]
+LONG = 60.0
+"""Seconds of a run, its data and warming included, after which a system is not run again."""
 
 
 def in_a_process(scenario: str, system: str, timeout: float) -> Result:
@@ -48,8 +51,19 @@ def in_a_process(scenario: str, system: str, timeout: float) -> Result:
     return figures
 
 
-def summary(runs: list[Result]) -> Result:
-    """Return medians of all numbers, and the spread of ``seconds``."""
+def summary(runs: list[Result], of_all_threads: bool = False) -> Result:
+    """Return medians of all numbers, and the spread of ``seconds``.
+
+    A thread's seconds are those of the processor, which other work on the machine does not change
+    much; ``wall_seconds`` are kept beside them.
+    """
+    if not of_all_threads:
+        runs = [
+            run | {"seconds": run["cpu_seconds"], "wall_seconds": run["seconds"]}
+            if "cpu_seconds" in run
+            else run
+            for run in runs
+        ]
     good = [run for run in runs if "absent" not in run]
     if not good:
         return {"absent": runs[0]["absent"], "runs": 0}
@@ -76,7 +90,7 @@ def measure(
     scenario
         What to measure.
     repeats
-        How often; systems named slow once.
+        How often; systems named slow, and those that take more than `LONG` seconds, once.
     slow
         Whether slow systems take part at all.
     timeout
@@ -86,16 +100,20 @@ def measure(
 
     """
     runs: dict[str, list[Result]] = {name: [] for name in scenario.systems}
+    long: set[str] = set()
     for turn in range(repeats):
         for name in scenario.systems:
             if name in scenario.slow and (turn or not slow):
                 if not slow:
                     runs[name] = [{"absent": "slow: run with --slow"}]
                 continue
-            if any("absent" in earlier for earlier in runs[name]):
+            if any("absent" in earlier for earlier in runs[name]) or name in long:
                 continue
+            start = time.perf_counter()
             runs[name].append(run(scenario.id, name, timeout))
-    results = {name: summary(found) for name, found in runs.items()}
+            if time.perf_counter() - start > LONG:
+                long.add(name)
+    results = {name: summary(found, scenario.of_all_threads) for name, found in runs.items()}
     for name, (seconds, error) in scenario.elsewhere.items():
         results[name] = {"seconds": seconds, "error": error, "runs": 0, "elsewhere": True}
     return with_ratios(results)
