@@ -185,14 +185,15 @@ def members_of(problems: Problems) -> np.ndarray:
 
 
 def rooms_for(problems: Problems) -> np.ndarray:
-    """Return larger rooms for all problems whose segments are more than half full.
+    """Return larger rooms for all problems whose segments are more than four fifths full.
 
     They grow to 1.6 times their members: kernel rows take the square of the room, and all should
-    fit. More at once grow than need to, since each time all kernel rows are copied.
+    fit. More at once grow than need to, since each time all kernel rows are copied; but not so many
+    that one event takes half a second.
     """
     n, room = problems.table["n"], problems.segments["room"]
     larger = -(-(8 * n // 5) // PANEL) * PANEL
-    return np.where(2 * n > room, np.maximum(larger, room + PANEL), np.maximum(room, PANEL))
+    return np.where(5 * n > 4 * room, np.maximum(larger, room + PANEL), np.maximum(room, PANEL))
 
 
 def laid_out(old: Problems, room: np.ndarray, cache_bytes: int, n_features: int) -> Problems:
