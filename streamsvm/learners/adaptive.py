@@ -44,10 +44,12 @@ class AdaptiveSVMClassifier(SeveralModels):
     Four models learn the stream: `LASVMClassifier` for two classes, `LaRankClassifier` for more.
     The first finds scale and gamma of its RBF kernel itself. The second and third have 1/4 and 1/16
     of its gamma, so that the third is nearly linear, and ten times its C; the fourth has 4 times
-    its gamma, and keeps the last 1,000 examples only. An event is predicted by the model that has
-    erred least of late, which learns each example at once. The others learn 32 examples together,
-    128 after the first 256. After the first 512 only the best of them learns; the rest sleep, until
-    errors become more, and are looked at when the number of examples is a power of two.
+    its gamma, and keeps the last 1,000 examples only. Of three or more classes the third has the
+    first's gamma and a tenth of its C, for classes that overlap. An event is predicted by the model
+    that has erred least of late, which learns each example at once. The others learn 32 examples
+    together, 128 after the first 256. After the first 512 only the best of them learns; the rest
+    sleep, until errors become more, and are looked at when the number of examples is a power of
+    two.
 
     When errors become more, a fresh model learns the last 256, and now and then the last 1,024,
     examples; another one finds scale and gamma anew, as features may have got other units. If one
@@ -63,7 +65,7 @@ class AdaptiveSVMClassifier(SeveralModels):
     ----------
     C
         Positive: the cost of a margin error of the first model; 1 by default. That of the second
-        and third is ten times as large.
+        and third is ten times as large; with three or more classes that of the third is a tenth.
     scale
         "auto", the default: the first model tries whether rows are taken as they are or features
         are divided by their standard deviations; True: they are divided; False: they are not.
@@ -210,24 +212,23 @@ class AdaptiveSVMClassifier(SeveralModels):
         self._members = members.begun(self, self._labels, examples, len(self._members) > 1)
         self._state.waiting[1:] = self._state.asleep[1:] = 0
 
-    def _begin_others(self) -> None:
-        """Replace the other models by new ones that have learnt what the first one has."""
-        first, asleep = self._members[0], self._state.asleep[1:]
-        self._members = [first, *members.new_others(self, self._labels, first, asleep)]
-        self._state.waiting[1:] = np.where(asleep > 0, first.n_examples, 0)
-
     def _renew_others(self) -> None:
         """Let the other models compare rows as the first one does, if it does so for long."""
-        first, *others = self._members
+        first, state = self._members[0], self._state
         if first._trial is not None and first.n_examples not in RENEWED_AT:
             return
-        for other, kind in zip(others, members.KINDS[1:], strict=False):
-            members.rescale(other, first, kind)
-        if len(others) < len(members.KINDS) - 1 or not all(
-            members.is_like(other, first, kind)
-            for other, kind in zip(others, members.KINDS[1:], strict=True)
-        ):
-            self._begin_others()
+        models = [first]
+        for m, kind in enumerate(members.kinds_of(self._labels)[1:], start=1):
+            model = self._members[m] if m < len(self._members) else None
+            if model is not None:
+                members.rescale(model, first, kind)
+            if model is None or not members.is_like(model, first, kind):
+                sleeps = state.asleep[m]
+                begin = members.new_other if sleeps else members.begun_other
+                model = begin(self, self._labels, first, kind)
+                state.waiting[m] = first.n_examples if sleeps else 0
+            models.append(model)
+        self._members = models
 
     def _after_examples(self, n: int) -> None:
         """Compare the models after n examples, if that is due: see `EVERY`."""

@@ -46,9 +46,8 @@ def examples_for(learner: Any) -> Examples | None:
         # A model that began not long ago has learnt little else.
         if _is_due(risen, every) and learner.in_use.n_examples >= 2 * length:
             examples = learner._recent.last(length, d)
-            fresh = members.new_other(
-                learner, learner._labels, learner._members[0], members.KINDS[used]
-            )
+            kind = members.kinds_of(learner._labels)[used]
+            fresh = members.new_other(learner, learner._labels, learner._members[0], kind)
             if _errs_less(learner, fresh, examples):
                 return examples
     if _is_due(risen, EVERY_TRIAL) and learner.in_use.n_examples >= 2 * LENGTH_OF_TRIAL:

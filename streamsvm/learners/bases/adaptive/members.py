@@ -3,11 +3,13 @@
 The first finds scale and width of its kernel itself, and the others have its scale. The second and
 third have a wider kernel and a larger C, the third of them nearly linear; the fourth has a narrower
 kernel and keeps the last 1,000 examples only.
+
+Of several classes the third has the width of the first, and a tenth of its C: where classes
+overlap, a LaRank of a larger C has many support vectors, and errs more.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -31,6 +33,12 @@ class Kind(NamedTuple):
 
 
 KINDS = (Kind(1.0, 1.0), Kind(1.0 / 4.0, 10.0), Kind(1.0 / 16.0, 10.0), Kind(4.0, 1.0, 1000))
+KINDS_OF_SEVERAL = (*KINDS[:2], Kind(1.0, 0.1), KINDS[3])
+
+
+def kinds_of(labels: Any) -> tuple[Kind, ...]:
+    """Return the kinds of the models for a learner's labels."""
+    return KINDS if labels.is_binary else KINDS_OF_SEVERAL
 
 
 def parameters_of(learner: Any, labels: Any, kind: Kind) -> dict[str, Any]:
@@ -80,17 +88,15 @@ def begun(learner: Any, labels: Any, examples: Examples, are_all: bool) -> list[
         if first._trial is not None:
             first._trial.expect(len(examples.classes))
         learn_examples(first, examples, labels.seen)
-    return [first, *(new_others(learner, labels, first) if are_all else ())]
+    kinds = kinds_of(labels)[1:] if are_all else ()
+    return [first, *(begun_other(learner, labels, first, kind) for kind in kinds)]
 
 
-def new_others(learner: Any, labels: Any, first: Any, asleep: Any = ()) -> list[Any]:
-    """Return new models of the other kinds; those awake have learnt what the first one has."""
-    examples = learner._recent.last(first.n_examples, len(learner._schema))
-    others = [new_other(learner, labels, first, kind) for kind in KINDS[1:]]
-    for other, sleeps in itertools.zip_longest(others, asleep, fillvalue=0):
-        if not sleeps:
-            learn_examples(other, examples, labels.seen)
-    return others
+def begun_other(learner: Any, labels: Any, first: Any, kind: Kind) -> Any:
+    """Return a new model of a kind that has learnt what the first one has, as far as it is kept."""
+    other = new_other(learner, labels, first, kind)
+    learn_examples(other, learner._recent.last(first.n_examples, len(learner._schema)), labels.seen)
+    return other
 
 
 def prepared(learner: Any, labels: Any, model: Any) -> Any:

@@ -1,0 +1,152 @@
+"""Streams on which a default easily fails: ``python -m benchmarks.hard_streams``.
+
+They change in ways that suit no one learner, have runs of equal labels, few informative features,
+or noise. Cells are accuracy in percent, and microseconds of the processor an event; ``--streams``
+and ``--learners`` select some by name, also those of `drift_streams`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from river import neighbors, tree
+
+from benchmarks import classes, drift_streams
+from streamsvm import LaRankClassifier, LASVMClassifier
+
+Rows = tuple[np.ndarray, np.ndarray]
+
+
+def _board(x: np.ndarray, fields: float) -> np.ndarray:
+    """Return the colour of rows on a chessboard."""
+    return np.floor(fields * x[:, :2]).sum(axis=1) % 2 == 1
+
+
+def spiral(n: int, draws: np.random.Generator) -> Rows:
+    """Return two arms that grow with the stream."""
+    angle = draws.uniform(0.0, 2.0 + 16.0 * np.arange(n) / n, n)
+    y = draws.random(n) < 0.5
+    direction = angle + np.pi * y
+    x = angle[:, None] * np.stack([np.cos(direction), np.sin(direction)], axis=1)
+    return x + 0.2 * draws.normal(size=x.shape), y
+
+
+def easy_then_board(n: int, draws: np.random.Generator) -> Rows:
+    """Return halves of a square; from 3/8 of the stream on, a chessboard."""
+    x = draws.uniform(-1.0, 1.0, (n, 2))
+    return x, np.where(np.arange(n) < 3 * n // 8, x[:, 0] > 0.0, _board(x, 3.0))
+
+
+def turns(n: int, draws: np.random.Generator) -> Rows:
+    """Return two concepts, opposed on most of the square, that take turns each 600 events."""
+    x = draws.uniform(-1.0, 1.0, (n, 4))
+    is_first = np.arange(n) // 600 % 2 == 0
+    y = np.where(is_first, x[:, 0] + x[:, 1] > 0.0, x[:, 0] ** 2 + x[:, 2] ** 2 < 0.6)
+    return x, y ^ (draws.random(n) < 0.05)
+
+
+def unit(n: int, draws: np.random.Generator) -> Rows:
+    """Return a sphere, of which one feature has another unit from the middle on."""
+    x = draws.normal(size=(n, 5))
+    y = ((x**2).sum(axis=1) < 4.4) ^ (draws.random(n) < 0.05)
+    x[n // 2 :, 0] *= 1000.0
+    return x, y
+
+
+def squares(n: int, draws: np.random.Generator) -> Rows:
+    """Return points within or without of four squares that move."""
+    x = draws.uniform(0.0, 1.0, (n, 2))
+    at = 0.5 * (1.0 + np.sin(2.0 * np.pi * (np.arange(n) / n)[:, None] + np.arange(8)))
+    near = np.abs(x[:, None, :] - at.reshape(n, 4, 2)).max(axis=2) < 0.15
+    return x, near.any(axis=1)
+
+
+def runs(n: int, draws: np.random.Generator) -> Rows:
+    """Return labels that repeat for some 20 events, which weak features hardly tell."""
+    y = np.cumsum(draws.random(n) < 1.0 / 20.0) % 2 == 1
+    return draws.normal(size=(n, 5)) + 0.3 * y[:, None], y
+
+
+def of_three(n: int, draws: np.random.Generator, is_sum: bool) -> Rows:
+    """Return 200 features, of which a product of two, and a third one if `is_sum`, matter."""
+    x = draws.normal(size=(n, 200))
+    return x, x[:, 3] * x[:, 17] + (x[:, 40] if is_sum else 0.0) > 0.0
+
+
+def noise(n: int, draws: np.random.Generator) -> Rows:
+    """Return a sphere of 10 features; a fifth of the labels are wrong."""
+    x = draws.normal(size=(n, 10))
+    return x, ((x**2).sum(axis=1) < 9.3) ^ (draws.random(n) < 0.2)
+
+
+def board_of_8(n: int, draws: np.random.Generator) -> Rows:
+    """Return a board of 36 fields of 8 colours, and two features that do not matter."""
+    x = draws.uniform(0.0, 1.0, (n, 4))
+    colours = draws.integers(0, 8, (6, 6))
+    i, j = np.floor(6.0 * x[:, :2]).astype(int).T
+    return x, colours[i, j]
+
+
+def _of_classes(name: str, n: int, draws: np.random.Generator) -> Rows:
+    x, y = classes.OVERLAPPING[name](1)
+    return x[:n], y[:n]
+
+
+STREAMS: dict[str, Callable[[int, np.random.Generator], Rows]] = {
+    "spiral": spiral,
+    "easy, then chessboard": easy_then_board,
+    "turns of 600": turns,
+    "unit changes": unit,
+    "moving squares": squares,
+    "label runs": runs,
+    "3 of 200, sum": partial(of_three, is_sum=True),
+    "2 of 200, sign of product": partial(of_three, is_sum=False),
+    "noise": noise,
+    "chessboard, 8 colours": board_of_8,
+    **{name: partial(_of_classes, name) for name in ("30 Gaussians", "rings, 40 % noise")},
+}
+LEARNERS: dict[str, Callable[[bool], Any]] = {
+    "LASVM": lambda several: LASVMClassifier(seed=1),
+    "LaRank": lambda several: LaRankClassifier(seed=1),
+    "LASVM, 500": lambda several: LASVMClassifier(max_support_vectors=500, seed=1),
+    "KNN, lazy": lambda several: drift_streams._scaled(
+        neighbors.KNNClassifier(engine=neighbors.LazySearch(window_size=1000))
+    ),
+    "HT": lambda several: tree.HoeffdingTreeClassifier(),
+}
+_SHOWN = ["adaptive", *LEARNERS, "ARF", "last label"]
+
+
+def events(name: str, n: int) -> drift_streams.Events:
+    """Return the first n events of a stream."""
+    x, y = STREAMS[name](n, np.random.default_rng(1))
+    rows = (dict(enumerate(row)) for row in np.asarray(x, np.float32).tolist())
+    return list(zip(rows, y.tolist(), strict=True))
+
+
+def main() -> None:
+    """Print the table."""
+    drift_streams._LEARNERS.update(LEARNERS)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--streams", nargs="*", default=list(STREAMS), choices=list(STREAMS))
+    parser.add_argument("--learners", nargs="*", default=_SHOWN)
+    parser.add_argument("--rows", type=int, default=4000)
+    parser.add_argument("--seconds", type=float, default=300.0)
+    given = parser.parse_args()
+    print(drift_streams._row("stream", given.learners))
+    print("|---" * (1 + len(given.learners)) + "|", flush=True)
+    for name, learner in itertools.product(given.streams, given.learners):
+        if learner == given.learners[0]:
+            print(f"| {name} | ", end="")
+        one = drift_streams.measured(learner, events(name, given.rows), given.seconds)
+        cell = f"{one['accuracy']:.1f} ({one['us']:.0f})" if one else ""
+        print(cell, end=" |\n" if learner == given.learners[-1] else " | ", flush=True)
+
+
+if __name__ == "__main__":
+    main()
