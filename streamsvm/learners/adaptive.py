@@ -56,10 +56,13 @@ class AdaptiveSVMClassifier(SeveralModels):
     of them errs clearly less on the newer half, a drift is noticed: all models begin anew with
     these examples, and try scale and width again. A drift is logged.
 
-    It takes up to twice as long as one model. Its memory is that of its models together: kernel
-    rows, `cache_mb` at most, and support vectors, which on noisy streams are most of the last
-    `window` examples in each model; `max_support_vectors` bounds them. Strings and infinities raise
-    `FeatureError` and do not change the model.
+    It takes up to twice as long as one model. Its memory is bounded, for any length of the stream:
+    kernel rows take `cache_mb` at most, and each example that a model keeps about 8 d + 900 bytes
+    (d features; with K > 2 classes 120 K more; sparse rows 16 bytes a nonzero feature instead of
+    8 d). The models keep 3 `window` + 1,000 examples at most, of which on noisy streams most are
+    support vectors: `max_support_vectors` bounds those of each. While scale and width are tried
+    there are two models more, of up to 1,024 examples and each with a quarter of `cache_mb`.
+    Strings and infinities raise `FeatureError` and do not change the model.
 
     Parameters
     ----------

@@ -16,6 +16,7 @@ from streamsvm.cli.main import main
 from streamsvm.errors import ModelFileError, ParameterError
 from streamsvm.learners.bases.adaptive import members
 from streamsvm.learners.bases.kept_examples import WRONG, KeptExamples
+from streamsvm.learners.bases.kernel import rescaling
 from streamsvm.solvers.adaptive import state as adaptive_state
 from streamsvm.solvers.adaptive import step
 from streamsvm.support.rows import SparseRows, dense
@@ -285,6 +286,35 @@ def test_sparse_rows():
     for row, label in zip(x.toarray()[:100].tolist(), y.tolist(), strict=False):
         hashed.learn_one({f"n{i}": v for i, v in enumerate(row) if v}, label)
     assert hashed.predict_one({"n1": 1.0}) in (True, False)
+
+
+@pytest.mark.parametrize(("n_classes", "of_classes"), [(2, 0), (5, 600)])
+def test_memory_stays_below_what_the_documentation_says(n_classes, of_classes):
+    x = np.random.default_rng(0).normal(size=(2400, 50)).astype(np.float32)
+    y = np.random.default_rng(1).integers(0, n_classes, 2400).tolist()
+    model = AdaptiveSVMClassifier(window=300, cache_mb=2.0, seed=1)
+    most = 0
+    for start in range(0, 2400, 300):
+        model.learn_many(x[start : start + 300], y[start : start + 300])
+        most = max(most, model.memory_usage)
+    n_kept = 4 * 300 + 2 * 1024
+    assert most < 1.5 * 2e6 + n_kept * (8 * 50 + 900 + of_classes) + 2 * 1024 * (4 * 50 + 40)
+    # After the trial there are its two models less.
+    assert model.memory_usage < 2e6 + 4 * 300 * (8 * 50 + 900 + of_classes) + 2 * 1024 * 240
+
+
+def test_a_model_that_sleeps_before_it_learns_follows_new_scales():
+    x = np.random.default_rng(0).normal(size=(1664, 3)).astype(np.float32) * (30.0, 1.0, 1.0)
+    y = x[:, 1] > 0.0
+    model = AdaptiveSVMClassifier(scale=True)
+    for start in range(0, 1536, 32):
+        model.learn_many(x[start : start + 32], y[start : start + 32].tolist())
+    first, *_, last = model._members
+    assert last._state is None and first._trial is None
+    first.__dict__.update(rescaling.with_factors(first, 1.5 * first._factors))
+    # While errors are calm, models are compared at multiples of 128 examples.
+    model.learn_many(x[1536:], y[1536:].tolist())
+    assert last is model._members[-1] and last._factors is first._factors
 
 
 def test_memory_is_bounded_by_the_window():

@@ -43,6 +43,8 @@ def _check(state: AdaptiveState, sizes: Sizes) -> None:
         raise ValueError("the model in use is none of the models")
     if state.asleep[state.info[IN_USE]]:
         raise ValueError("the model in use is asleep")
+    if state.info[N_WRONG] > state.info[N]:
+        raise ValueError("more predictions were wrong than there were")
 
 
 declare(

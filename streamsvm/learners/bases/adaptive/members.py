@@ -119,8 +119,13 @@ def adopt(learner: Any, model: Any) -> None:
 def rescale(other: Any, first: Any, kind: Kind) -> None:
     """Let a model follow the first one, if that has only rescaled its rows after its trial."""
     is_scaled = first._trial is None and first._factors is not None and not first._sparse
-    if is_scaled and not is_like(other, first, kind):
-        if other.kernel_.gamma == first.kernel_.gamma * kind.width and not other._sparse:
+    if not is_scaled or is_like(other, first, kind) or other._sparse:
+        return
+    if other.kernel_.gamma == first.kernel_.gamma * kind.width:
+        if other._state is None:
+            # It fell asleep before it learnt anything.
+            other._factors = first._factors
+        else:
             other.__dict__.update(rescaling.with_factors(other, first._factors))
 
 
