@@ -85,7 +85,8 @@ def write(chosen: dict[str, Section]) -> None:
     """Write the blocks of sections; all results must be of one code."""
     code = kept.one_code({name: section.items for name, section in chosen.items()})
     for name, section in chosen.items():
-        found = {item: one["found"] for item, one in kept.read(name).items()}
+        results = kept.read(name)
+        found = {item: results[item]["found"] for item in section.items}
         for (page, mark), lines in section.blocks.items():
             is_new = blocks.written(page, mark, lines(found))
             print(f"{page}, {mark}: {'new' if is_new else 'as before'} ({code['commit']})")
