@@ -15,11 +15,11 @@ BLOCKS = [(name, page, mark) for name, section in SECTIONS.items() for page, mar
 
 @pytest.mark.parametrize(("name", "page", "mark"), BLOCKS, ids=str)
 def test_pages_show_the_results_that_are_kept(name, page, mark):
-    results = kept.read(name)
+    section, results = SECTIONS[name], kept.read(name)
+    if not section.items.keys() <= results.keys():
+        pytest.skip("not all was measured yet")
     found = {item: results[item]["found"] for item in section.items}
-    if not found:
-        pytest.skip("nothing was measured yet")
-    assert blocks.shown(page, mark) == list(SECTIONS[name].blocks[page, mark](found))
+    assert blocks.shown(page, mark) == list(section.blocks[page, mark](found))
 
 
 @pytest.fixture
