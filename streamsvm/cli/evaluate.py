@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from connectors import Source
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features import frames
 from streamsvm.features.matrices import Matrix, SparseMatrix, are_usable, take
+from streamsvm.labels.class_labels import plain
 from streamsvm.run.parts import parts_of
 from streamsvm.support.rows import LARGEST
 
@@ -89,6 +91,7 @@ def test_error(model: Any, source: Source, positive: str | None) -> tuple[float,
     _, learner = parts_of(model)
     assert learner is not None
     wrong = rows = refused = 0
+    known, unknown = set(learner.classes), Counter[Any]()
     for batch, usable, values in margins(model, source):
         rows += len(batch.rejects)
         wrong += len(batch.rejects)
@@ -100,11 +103,20 @@ def test_error(model: Any, source: Source, positive: str | None) -> tuple[float,
             truth = y if positive is None else str(y) == positive
             rows += 1
             refused += not is_usable
+            if truth not in known:
+                unknown[truth] += 1
             # A row that cannot be predicted counts as wrong.
             wrong += not is_usable or learner.label_of(margin) != truth
     if refused:
         lines = f"{refused:,} examples of {source.name} have no prediction{why_none(learner)}"
         print(f"{lines}: they count as wrong", file=sys.stderr)
+    if unknown:
+        named = ", ".join(repr(plain(y)) for y, _ in unknown.most_common(5))
+        print(
+            f"{unknown.total():,} rows of {source.name} have labels that the model never learnt "
+            f"({named}): they count as wrong",
+            file=sys.stderr,
+        )
     return (wrong / rows if rows else float("nan")), rows
 
 
@@ -168,7 +180,10 @@ def check_fit(
             f"{', '.join(missing[:10])}{hint}"
         )
     if missing:
-        print(f"not in {file}, so missing everywhere: {', '.join(missing)}", file=sys.stderr)
+        text = f"not in {file}, so missing everywhere: {', '.join(missing)}"
+        if are_all and (others := [name for name in kinds if name not in wanted]):
+            text += f"; in it, but unknown to the model: {', '.join(others[:10])}"
+        print(text, file=sys.stderr)
 
 
 def _words(kind: str | None) -> str:

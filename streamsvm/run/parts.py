@@ -268,7 +268,9 @@ def learn_event(model: Any, event: Any, y: Any) -> None:
     model.learn_one(event.x, y, w=w)
 
 
-def check_classes(n_rows: int, seen: Counter[Any], bad: BadEvents) -> None:
+def check_classes(
+    n_rows: int, seen: Counter[Any], bad: BadEvents, positive: str | None = None
+) -> None:
     """Refuse a stream whose labels had fewer than two classes.
 
     Parameters
@@ -279,6 +281,8 @@ def check_classes(n_rows: int, seen: Counter[Any], bad: BadEvents) -> None:
         How often each label was learnt.
     bad
         The rows that could not be used.
+    positive
+        The label that counts as True; None: labels count as they are.
 
     Raises
     ------
@@ -290,6 +294,8 @@ def check_classes(n_rows: int, seen: Counter[Any], bad: BadEvents) -> None:
         raise LabelError("there are no rows to learn from")
     if not seen and bad.total:
         raise LabelError(f"none of {n_rows:,} rows could be learnt: {bad.summary}")
+    if positive is not None and seen and True not in seen:
+        raise LabelError(f"none of {n_rows:,} rows has the label {positive!r} of positive")
     if len(seen) < 2:
         only = ", ".join(repr(plain(y)) for y in seen) or "none at all"
         refused = f"; {bad.total:,} rows could not be used: {bad.summary}" if bad.total else ""

@@ -221,7 +221,7 @@ class Run:
             self._complete()
             self.bad.close()
         if not report.interrupted:
-            check_classes(self.report.rows, self.seen, self.bad)
+            check_classes(self.report.rows, self.seen, self.bad, self.positive)
             if self.finish:
                 self._finish()
         self._complete()

@@ -714,7 +714,17 @@ def test_a_test_file_of_other_columns_is_refused_or_named(capsys):
     assert replay("data.parquet", "--test", "text.parquet", "--learner", "sgd") == 2
     assert "column `a` is text there" in capsys.readouterr().err
     assert replay("data.parquet", "--test", "renamed.parquet", "--learner", "sgd", "--quiet") == 0
-    assert "not in renamed.parquet, so missing everywhere: a" in capsys.readouterr().err
+    errors = capsys.readouterr().err
+    assert "not in renamed.parquet, so missing everywhere: a" in errors
+    assert "unknown to the model: aa" in errors
+
+
+def test_labels_that_no_row_has_are_named(capsys):
+    write(), write("others.parquet", y=["up"] * 30 + ["left"] * 570)
+    assert replay("data.parquet", "--test", "others.parquet", "--learner", "sgd", "--quiet") == 0
+    assert "rows of others.parquet have labels that the model never" in capsys.readouterr().err
+    assert replay("data.parquet", "--positive", "pink", "--learner", "sgd", "--quiet") != 0
+    assert "rows has the label 'pink' of positive" in capsys.readouterr().err
 
 
 def test_a_weight_column_weighs_and_is_no_feature(capsys):

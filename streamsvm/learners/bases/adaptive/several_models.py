@@ -66,7 +66,9 @@ class SeveralModels(Learner):
     def description(self) -> str:
         """The parameters of the model in use, and the drifts noticed so far."""
         model = self.in_use
-        used = f"C={self.C:g}" if model is None else f"in use: {model.kernel_!r}, C={model.C_:g}"
+        used = f"C={self.C:g}"
+        if model is not None:
+            used = f"in use: RBF(gamma={model.kernel_.gamma:.3g}), C={model.C_:g}"
         weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
         return f"{used}{weights}; drifts: {self.drifts}"
 
