@@ -66,11 +66,14 @@ def table(learner: Any) -> str:
         value = getattr(learner, attribute, None)
         if value is not None:
             rows.append((name, _shown(value)))
+    on_kept = ""
     if hasattr(learner, "duality_gap"):
-        rows.append(("duality gap", f"{_shown(learner.duality_gap())} (on the examples kept)"))
+        on_kept = " (on the examples kept)"
+        rows.append(("duality gap", f"{_shown(learner.duality_gap())}{on_kept}"))
     bound = learner.certificate
     reason = bound.reason.removeprefix("no certificate: ")
-    rows.append(("certificate", f"none: {reason}" if bound.value is None else _shown(bound.value)))
+    shown = f"none: {reason}" if bound.value is None else f"{_shown(bound.value)}{on_kept}"
+    rows.append(("certificate", shown))
     if hasattr(learner, "weights"):
         rows += _heaviest(learner.weights)
     rows.append(("memory", f"{learner.memory_usage / 1e3:,.0f} kB"))
