@@ -28,8 +28,8 @@ from streamsvm import (
     kernels,
     predict_then_learn_many,
 )
-from streamsvm.learners.bases.kernel.race import SMOOTHER
-from streamsvm.learners.bases.kernel.trial import WIDTHS
+from streamsvm.learners.bases.kernel.trials.race import SMOOTHER
+from streamsvm.learners.bases.kernel.trials.trial import WIDTHS
 from tests.golden.problems import FOLDER
 
 FIRST = 1024

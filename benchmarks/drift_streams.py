@@ -7,6 +7,7 @@ ours takes compared with one model and with a forest. Files of ../shared/data ar
 are not there. Linear learners and nearest neighbours get features standardised online, trees as
 they are, ours too.
 
+``--hard`` takes the streams of `hard_streams` instead, and other learners beside ours.
 ``--streams`` and ``--learners`` select some by name. ``--capymoa`` adds MOA's adaptive random
 forest, streaming random patches and SAM-kNN (`capymoa_peers`; CapyMOA and Java must be there), but
 for text.
@@ -40,7 +41,7 @@ from river import (
 )
 from river.datasets import synth
 
-from benchmarks import capymoa_peers
+from benchmarks import capymoa_peers, hard_streams
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier
 from tests.golden.problems import FOLDER
 
@@ -159,20 +160,29 @@ def _scaled(learner: Any, several: bool = False) -> Any:
     return preprocessing.StandardScaler() | learner
 
 
-OURS = ("adaptive", "LASVM or LaRank")
+OURS = ("adaptive", "LASVM or LaRank", "LASVM", "LaRank", "LASVM, 500")
 _LEARNERS: dict[str, Callable[[bool], Any]] = {
     "adaptive": lambda several: AdaptiveSVMClassifier(seed=1),
     "LASVM or LaRank": lambda several: (LaRankClassifier if several else LASVMClassifier)(seed=1),
+    "LASVM": lambda several: LASVMClassifier(seed=1),
+    "LaRank": lambda several: LaRankClassifier(seed=1),
+    "LASVM, 500": lambda several: LASVMClassifier(max_support_vectors=500, seed=1),
     "ARF": lambda several: forest.ARFClassifier(seed=1),
     "SRP": lambda several: ensemble.SRPClassifier(seed=1),
     "KNN": lambda several: _scaled(neighbors.KNNClassifier()),
+    "KNN, lazy": lambda several: _scaled(
+        neighbors.KNNClassifier(engine=neighbors.LazySearch(window_size=1000))
+    ),
+    "HT": lambda several: tree.HoeffdingTreeClassifier(),
     "HAT": lambda several: tree.HoeffdingAdaptiveTreeClassifier(seed=1),
     "LR": lambda several: _scaled(linear_model.LogisticRegression(), several),
     "PA": lambda several: _scaled(linear_model.PAClassifier(), several),
     "last label": lambda several: LastLabel(),
 }
-_NUMERIC = {*OURS, "KNN", "LR", "PA", *capymoa_peers.COMPARES_ROWS}
+_NUMERIC = {*OURS, "KNN", "KNN, lazy", "LR", "PA", *capymoa_peers.COMPARES_ROWS}
 """Learners that get text as one-hot features."""
+_SHOWN = ["adaptive", "LASVM or LaRank", "ARF", "SRP", "KNN", "HAT", "LR", "PA", "last label"]
+_SHOWN_ON_HARD = [*OURS[:1], *OURS[2:], "KNN, lazy", "HT", "ARF", "last label"]
 
 
 def numeric(x: dict[Any, Any]) -> dict[Any, float]:
@@ -278,12 +288,17 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--streams", nargs="*")
-    parser.add_argument("--learners", nargs="*", default=list(_LEARNERS), choices=list(_LEARNERS))
+    parser.add_argument("--hard", action="store_true")
+    parser.add_argument("--learners", nargs="*", choices=list(_LEARNERS))
     parser.add_argument("--capymoa", action="store_true")
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
+    read_streams, shown = (
+        (hard_streams.streams, _SHOWN_ON_HARD) if given.hard else (streams, _SHOWN)
+    )
+    given.learners = given.learners or list(shown)
     if given.capymoa:
         capymoa_peers.check()
         given.learners += capymoa_peers.NAMES
@@ -293,7 +308,7 @@ def main() -> None:
     found: dict[str, dict[str, Any]] = {}
     print(_row("stream", given.learners))
     print("|---" * (1 + len(given.learners)) + "|", flush=True)
-    for name, read in streams(given.rows):
+    for name, read in read_streams(given.rows):
         if given.streams and name not in given.streams:
             continue
         before = known.setdefault(name, {})

@@ -1,30 +1,20 @@
-"""Streams on which a default easily fails: ``python -m benchmarks.hard_streams``.
+"""Streams on which a default easily fails, for ``python -m benchmarks.drift_streams --hard``.
 
 They change in ways that suit no one learner, have runs of equal labels, few informative features,
-or noise. Cells are accuracy in percent, and microseconds of the processor an event; ``--streams``
-and ``--learners`` select some by name, also those of `drift_streams`.
+or noise.
 """
 
 from __future__ import annotations
 
-import argparse
-import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
-from river import neighbors, tree
 
-from benchmarks import classes, drift_streams
-from streamsvm import LaRankClassifier, LASVMClassifier
+from benchmarks import classes
 
 Rows = tuple[np.ndarray, np.ndarray]
-
-
-def _board(x: np.ndarray, fields: float) -> np.ndarray:
-    """Return the colour of rows on a chessboard."""
-    return np.floor(fields * x[:, :2]).sum(axis=1) % 2 == 1
 
 
 def spiral(n: int, draws: np.random.Generator) -> Rows:
@@ -39,7 +29,8 @@ def spiral(n: int, draws: np.random.Generator) -> Rows:
 def easy_then_board(n: int, draws: np.random.Generator) -> Rows:
     """Return halves of a square; from 3/8 of the stream on, a chessboard."""
     x = draws.uniform(-1.0, 1.0, (n, 2))
-    return x, np.where(np.arange(n) < 3 * n // 8, x[:, 0] > 0.0, _board(x, 3.0))
+    is_black = np.floor(3.0 * x).sum(axis=1) % 2 == 1
+    return x, np.where(np.arange(n) < 3 * n // 8, x[:, 0] > 0.0, is_black)
 
 
 def turns(n: int, draws: np.random.Generator) -> Rows:
@@ -110,43 +101,15 @@ STREAMS: dict[str, Callable[[int, np.random.Generator], Rows]] = {
     "chessboard, 8 colours": board_of_8,
     **{name: partial(_of_classes, name) for name in ("30 Gaussians", "rings, 40 % noise")},
 }
-LEARNERS: dict[str, Callable[[bool], Any]] = {
-    "LASVM": lambda several: LASVMClassifier(seed=1),
-    "LaRank": lambda several: LaRankClassifier(seed=1),
-    "LASVM, 500": lambda several: LASVMClassifier(max_support_vectors=500, seed=1),
-    "KNN, lazy": lambda several: drift_streams._scaled(
-        neighbors.KNNClassifier(engine=neighbors.LazySearch(window_size=1000))
-    ),
-    "HT": lambda several: tree.HoeffdingTreeClassifier(),
-}
-_SHOWN = ["adaptive", *LEARNERS, "ARF", "last label"]
 
 
-def events(name: str, n: int) -> drift_streams.Events:
-    """Return the first n events of a stream."""
-    x, y = STREAMS[name](n, np.random.default_rng(1))
-    rows = (dict(enumerate(row)) for row in np.asarray(x, np.float32).tolist())
-    return list(zip(rows, y.tolist(), strict=True))
+def streams(n: int) -> Iterator[tuple[str, Callable[[], list[tuple[dict[Any, Any], Any]]]]]:
+    """Yield the names of the streams, and functions that make their first n events."""
 
+    def events(make: Callable[[int, np.random.Generator], Rows]) -> Any:
+        x, y = make(n, np.random.default_rng(1))
+        rows = (dict(enumerate(row)) for row in np.asarray(x, np.float32).tolist())
+        return list(zip(rows, y.tolist(), strict=True))
 
-def main() -> None:
-    """Print the table."""
-    drift_streams._LEARNERS.update(LEARNERS)
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--streams", nargs="*", default=list(STREAMS), choices=list(STREAMS))
-    parser.add_argument("--learners", nargs="*", default=_SHOWN)
-    parser.add_argument("--rows", type=int, default=4000)
-    parser.add_argument("--seconds", type=float, default=300.0)
-    given = parser.parse_args()
-    print(drift_streams._row("stream", given.learners))
-    print("|---" * (1 + len(given.learners)) + "|", flush=True)
-    for name, learner in itertools.product(given.streams, given.learners):
-        if learner == given.learners[0]:
-            print(f"| {name} | ", end="")
-        one = drift_streams.measured(learner, events(name, given.rows), given.seconds)
-        cell = f"{one['accuracy']:.1f} ({one['us']:.0f})" if one else ""
-        print(cell, end=" |\n" if learner == given.learners[-1] else " | ", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    for name, make in STREAMS.items():
+        yield name, partial(events, make)

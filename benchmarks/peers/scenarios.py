@@ -83,6 +83,17 @@ def _events_of_several() -> dict[str, Any]:
     }
 
 
+def _noisy(thousands: int, only_by_name: bool = True) -> Scenario:
+    return Scenario(
+        f"noisy-{thousands}k",
+        f"generated, overlapping classes, {thousands},000 x 54, C 3",
+        partial(workloads.noisy, 1000 * thousands),
+        _NOISY,
+        slow=("scikit-learn SVC", "scikit-learn-intelex SVC"),
+        only_by_name=only_by_name,
+    )
+
+
 SCENARIOS = [
     Scenario(
         "adult-c1",
@@ -161,28 +172,9 @@ SCENARIOS = [
         | {"LaRank": systems.larank(cache_mb=500)},
         slow=("LIBSVM", "scikit-learn-intelex SVC"),
     ),
-    Scenario(
-        "noisy-50k",
-        "generated, overlapping classes, 50,000 x 54, C 3",
-        partial(workloads.noisy, 50_000),
-        _NOISY,
-        slow=("scikit-learn SVC", "scikit-learn-intelex SVC"),
-    ),
-    Scenario(
-        "noisy-100k",
-        "generated, overlapping classes, 100,000 x 54, C 3",
-        partial(workloads.noisy, 100_000),
-        _NOISY,
-        slow=("scikit-learn SVC", "scikit-learn-intelex SVC"),
-        only_by_name=True,
-    ),
-    Scenario(
-        "noisy-500k",
-        "generated, overlapping classes, 500,000 x 54, C 3",
-        partial(workloads.noisy, 500_000),
-        {"LASVM": systems.lasvm(cache_mb=500)},
-        only_by_name=True,
-    ),
+    _noisy(50, only_by_name=False),
+    _noisy(100),
+    _noisy(500)._replace(systems={"LASVM": _NOISY["LASVM"]}, slow=()),
     Scenario(
         "predict-adult",
         "prediction in batches, a row and support vector: Adult",

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from connectors import Source
-from streamsvm.errors import FeatureError, ParameterError
+from streamsvm.errors import ParameterError
 from streamsvm.features import frames
 from streamsvm.features.matrices import Matrix, SparseMatrix, are_usable, take
 from streamsvm.labels.class_labels import plain
-from streamsvm.run.parts import parts_of
+from streamsvm.run.parts import margins_of_taken, parts_of
 from streamsvm.support.rows import LARGEST
 
 
@@ -47,27 +47,12 @@ def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray, np.nd
             matrix = take(matrix, kept)
         if scaler is not None:
             matrix = scaler.transform_matrix(matrix)
-        known, taken = _margins(learner, matrix, kept)
+        known, taken = margins_of_taken(learner, matrix, kept)
         usable[:] = False
         usable[taken] = True
         values = np.full((len(usable), *known.shape[1:]), np.nan)
         values[taken] = known
         yield batch, usable, values
-
-
-def _margins(learner: Any, matrix: Any, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the margins of the rows that a learner takes, and which of `kept` they are."""
-    try:
-        return learner.margins_many(matrix), kept
-    except FeatureError:
-        if len(kept) == 1:
-            none = kept[:0]
-            return learner.margins_many(take(matrix, none)), none
-        # By halves: a row that is refused keeps no other from being predicted.
-        halves = np.array_split(np.arange(len(kept)), 2)
-        parts = [_margins(learner, take(matrix, half), kept[half]) for half in halves]
-        known, taken = zip(*parts, strict=True)
-        return np.concatenate(known), np.concatenate(taken)
 
 
 def test_error(model: Any, source: Source, positive: str | None) -> tuple[float, int]:

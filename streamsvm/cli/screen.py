@@ -33,7 +33,7 @@ _MOST_CLASSES = 8
 """Of more classes, only the worst are named."""
 
 _USUAL_FUNCTIONS = {
-    "adaptive": 80,
+    "adaptive": 90,
     "larank": 90,
     "lasvm": 80,
     "sgd": 50,

@@ -59,10 +59,11 @@ class AdaptiveSVMClassifier(SeveralModels):
     It takes up to twice as long as one model. Its memory is bounded, for any length of the stream:
     kernel rows take `cache_mb` at most, and each example that a model keeps about 8 d + 900 bytes
     (d features; with K > 2 classes 120 K more; sparse rows 16 bytes a nonzero feature instead of
-    8 d). The models keep 3 `window` + 1,000 examples at most, of which on noisy streams most are
-    support vectors: `max_support_vectors` bounds those of each. While scale and width are tried
-    there are two models more, of up to 1,024 examples and each with a quarter of `cache_mb`.
-    Strings and infinities raise `FeatureError` and do not change the model.
+    8 d, and 3 kB for each feature name). The models keep 3 `window` + 1,000 examples at most, of
+    which on noisy streams most are support vectors: `max_support_vectors` bounds those of each.
+    While scale and width are tried there are two models more, of up to 1,024 examples and each with
+    a quarter of `cache_mb`. Strings and infinities raise `FeatureError` and do not change the
+    model.
 
     Parameters
     ----------

@@ -19,12 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from streamsvm.errors import (
-    CheckpointError,
-    DamagedModelFileError,
-    ParameterError,
-    StreamSVMError,
-)
+from streamsvm.errors import CheckpointError, DamagedModelFileError, ParameterError, StreamSVMError
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files import codec, replacing
 from streamsvm.model_files import container as model_file
@@ -368,15 +363,16 @@ def adopt(own: Any, kept: Any) -> None:
         own.observer = observer
 
 
-_OF_REPORT = ("rows", "learnt", "seconds", "compile_seconds", "wait_seconds")
-
-
 def _state_of(run: Any) -> dict[str, Any]:
     report, bad = run.report, run.bad
     return {
         "place": run.place._asdict(),
-        **{name: getattr(report, name) for name in _OF_REPORT},
+        "rows": report.rows,
         "taken": run.taken,
+        "learnt": report.learnt,
+        "seconds": report.seconds,
+        "compile_seconds": report.compile_seconds,
+        "wait_seconds": report.wait_seconds,
         "history": report.history.state(),
         "pairs": [[_plain(y), _plain(p), n] for y, p, n in monitor_file.pairs_of(run.confusion)],
         "seen": [[_plain(y), n] for y, n in run.seen.items()],
@@ -390,8 +386,9 @@ def _plain(label: Any) -> Any:
 
 def _fill(run: Any, state: dict[str, Any]) -> None:
     report, bad = run.report, run.bad
-    for name in _OF_REPORT:  # older files lack some
-        setattr(report, name, state.get(name, 0.0))
+    report.rows, report.learnt, report.seconds = state["rows"], state["learnt"], state["seconds"]
+    report.compile_seconds = state.get("compile_seconds", 0.0)
+    report.wait_seconds = state.get("wait_seconds", 0.0)
     # Files from before late labels lack `taken`: it was the number of rows then.
     run.taken = bad.n_events = state.get("taken", state["rows"])
     report.history.resume(state["history"])

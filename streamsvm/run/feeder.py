@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from streamsvm.run.parts import (
     can_be_label,
     event_of,
     learn_event,
+    margins_of_taken,
     parts_of,
     refused_label,
     rows_of,
@@ -153,22 +155,15 @@ class Feeder:
     def _predicted(self, batch: Any, matrix: Any, kept: np.ndarray) -> tuple[np.ndarray, list[Any]]:
         """Predict checked rows; return the numbers of those that the learner takes, and labels."""
         assert self.learner is not None
-        try:
-            margins = self.learner.decision_function_many(matrix)
-        except FeatureError as error:
-            if len(kept) == 1:
-                self._refuse(batch, kept, error)
-                return kept[:0], []
-            rows = np.arange(len(kept))[:, None]
-            parts = [self._predicted(batch, take(matrix, i), kept[i]) for i in rows]
-            return np.concatenate([n for n, _ in parts]), [y for _, ys in parts for y in ys]
-        return kept, self.learner.labels_of(margins)
+        refuse = partial(self._refuse, batch)
+        margins, taken = margins_of_taken(self.learner, matrix, kept, refuse)
+        return taken, self.learner.labels_of(margins)
 
-    def _refuse(self, batch: Any, kept: np.ndarray, error: FeatureError) -> None:
-        """Give the only row that is kept to `bad`: the learner refuses it."""
+    def _refuse(self, batch: Any, i: int, error: FeatureError) -> None:
+        """Give row i, which the learner refuses, to `bad`."""
         assert self.learner is not None
         kind = "missing value" if self.learner.missing == "reject" else "kernel value"
-        self.bad.take(event_of(batch, int(kept[0])), kind, str(error))
+        self.bad.take(event_of(batch, i), kind, str(error))
 
     def learn(self, batch: Any, labels: Sequence[Any], predicted: Sequence[Any]) -> Pairs:
         """Learn rows that `predict` was given earlier.
@@ -320,7 +315,7 @@ class Feeder:
             predicted = self.learner.learn_batch(matrix, ys, weights_of(batch, kept), ids)
         except FeatureError as error:
             if len(ys) == 1:
-                self._refuse(batch, kept, error)
+                self._refuse(batch, int(kept[0]), error)
                 return Pairs()
             # The learner refuses some row: learn them one by one.
             pairs = Pairs()

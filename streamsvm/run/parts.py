@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from river import compose
 
 from streamsvm._parameter_checks import LARGEST_FACTOR
-from streamsvm.errors import BadEventError, LabelError, ParameterError
+from streamsvm.errors import BadEventError, FeatureError, LabelError, ParameterError
+from streamsvm.features.matrices import Matrix, SparseMatrix, take
 from streamsvm.features.sparse_frames import are_lists
 from streamsvm.labels.class_labels import is_too_long, plain, too_long, too_many_classes
 from streamsvm.labels.label_column import MISSING, LabelColumn
@@ -268,6 +269,45 @@ def learn_event(model: Any, event: Any, y: Any) -> None:
     model.learn_one(event.x, y, w=w)
 
 
+def margins_of_taken(
+    learner: Learner,
+    matrix: Matrix | SparseMatrix,
+    rows: np.ndarray,
+    refuse: Callable[[int, FeatureError], None] | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the margins of the rows that a learner takes, and which of `rows` they are.
+
+    Parameters
+    ----------
+    learner
+        It may refuse rows: of missing values, or whose kernel values are out of range.
+    matrix
+        n rows.
+    rows
+        int64 (n,): their numbers.
+    refuse
+        Is given the number of each row that is refused, and why.
+
+    Returns
+    -------
+    tuple[np.ndarray, np.ndarray]
+        As of `Learner.margins_many`; and the numbers.
+
+    """
+    try:
+        return learner.margins_many(matrix), rows
+    except FeatureError as error:
+        if len(rows) == 1:
+            if refuse is not None:
+                refuse(int(rows[0]), error)
+            return learner.margins_many(take(matrix, rows[:0])), rows[:0]
+    # By halves: a row that is refused keeps no other from being predicted.
+    halves = np.array_split(np.arange(len(rows)), 2)
+    parts = [margins_of_taken(learner, take(matrix, i), rows[i], refuse) for i in halves]
+    margins, taken = zip(*parts, strict=True)
+    return np.concatenate(margins), np.concatenate(taken)
+
+
 def check_classes(
     n_rows: int, seen: Counter[Any], bad: BadEvents, positive: str | None = None
 ) -> None:
@@ -295,7 +335,9 @@ def check_classes(
     if not seen and bad.total:
         raise LabelError(f"none of {n_rows:,} rows could be learnt: {bad.summary}")
     if positive is not None and seen and True not in seen:
-        raise LabelError(f"none of {n_rows:,} rows has the label {positive!r} of positive")
+        raise LabelError(
+            f"none of {n_rows:,} rows has the label {positive!r} of positive= (--positive)"
+        )
     if len(seen) < 2:
         only = ", ".join(repr(plain(y)) for y in seen) or "none at all"
         refused = f"; {bad.total:,} rows could not be used: {bad.summary}" if bad.total else ""

@@ -36,6 +36,28 @@ def test_each_public_learner_is_measured():
     assert public <= measured | WITHOUT.keys()
 
 
+def test_seconds_are_the_processors_but_of_threads():
+    runs = [{"seconds": wall, "cpu_seconds": cpu} for wall, cpu in ((9.0, 1.0), (8.0, 3.0))]
+    found = measure.summary(runs)
+    assert (found["seconds"], found["low"], found["wall_seconds"]) == (2.0, 1.0, 8.5)
+    assert measure.summary(runs, of_all_threads=True)["seconds"] == 8.5
+
+
+def test_what_takes_long_runs_once(monkeypatch):
+    turns, now = [], iter([0.0, 61.0, 70.0, 71.0, 80.0, 81.0])
+    monkeypatch.setattr(measure.time, "perf_counter", lambda: next(now))
+
+    def run(scenario, system, timeout):
+        turns.append(system)
+        return {"seconds": 1.0, "peak_mb": 1.0}
+
+    scenario = Scenario(
+        "toy", "a toy", lambda: None, dict.fromkeys(("long", "short"), lambda _: {})
+    )
+    measure.measure(scenario, 2, False, 1.0, run)
+    assert turns == ["long", "short", "short"]
+
+
 def test_ratios_and_what_is_absent():
     turns = []
 

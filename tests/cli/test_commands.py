@@ -724,7 +724,7 @@ def test_labels_that_no_row_has_are_named(capsys):
     assert replay("data.parquet", "--test", "others.parquet", "--learner", "sgd", "--quiet") == 0
     assert "rows of others.parquet have labels that the model never" in capsys.readouterr().err
     assert replay("data.parquet", "--positive", "pink", "--learner", "sgd", "--quiet") != 0
-    assert "rows has the label 'pink' of positive" in capsys.readouterr().err
+    assert "has the label 'pink' of positive=" in capsys.readouterr().err
 
 
 def test_a_weight_column_weighs_and_is_no_feature(capsys):

@@ -288,19 +288,26 @@ def test_sparse_rows():
     assert hashed.predict_one({"n1": 1.0}) in (True, False)
 
 
-@pytest.mark.parametrize(("n_classes", "of_classes"), [(2, 0), (5, 600)])
-def test_memory_stays_below_what_the_documentation_says(n_classes, of_classes):
-    x = np.random.default_rng(0).normal(size=(2400, 50)).astype(np.float32)
-    y = np.random.default_rng(1).integers(0, n_classes, 2400).tolist()
-    model = AdaptiveSVMClassifier(window=300, cache_mb=2.0, seed=1)
+@pytest.mark.parametrize(("n_classes", "d", "n_nonzero"), [(2, 50, 0), (5, 50, 0), (2, 3000, 20)])
+def test_memory_stays_below_what_the_documentation_says(n_classes, d, n_nonzero):
+    draws, n, window = np.random.default_rng(0), 2400, 300
+    if n_nonzero:
+        start, columns = np.arange(0, n * n_nonzero + 1, n_nonzero), draws.integers(0, d, (n, 20))
+        x = scipy_sparse.csr_matrix((np.ones(n * n_nonzero), columns.ravel(), start), (n, d))
+        of_row, of_names = 16 * n_nonzero, 3000 * d
+    else:
+        x, of_row, of_names = draws.normal(size=(n, d)).astype(np.float32), 8 * d, 0
+    y = draws.integers(0, n_classes, n).tolist()
+    model = AdaptiveSVMClassifier(window=window, cache_mb=2.0, seed=1, sparse=bool(n_nonzero))
+    of_example = of_row + 900 + (120 * n_classes if n_classes > 2 else 0)
+    bound = 2e6 + (3 * window + 1000) * of_example + of_names
     most = 0
-    for start in range(0, 2400, 300):
-        model.learn_many(x[start : start + 300], y[start : start + 300])
+    for i in range(0, n, 300):
+        model.learn_many(x[i : i + 300], y[i : i + 300])
         most = max(most, model.memory_usage)
-    n_kept = 4 * 300 + 2 * 1024
-    assert most < 1.5 * 2e6 + n_kept * (8 * 50 + 900 + of_classes) + 2 * 1024 * (4 * 50 + 40)
-    # After the trial there are its two models less.
-    assert model.memory_usage < 2e6 + 4 * 300 * (8 * 50 + 900 + of_classes) + 2 * 1024 * 240
+    assert model.memory_usage < bound
+    # While scale and width are tried there are two models more.
+    assert most < bound + 2 * (2e6 / 4 + 1024 * of_example)
 
 
 def test_a_model_that_sleeps_before_it_learns_follows_new_scales():

@@ -9,8 +9,8 @@ from scipy.spatial.distance import cdist
 import streamsvm
 from streamsvm import LaRankClassifier, LASVMClassifier
 from streamsvm.errors import ModelFileError
-from streamsvm.learners.bases.kernel import trial
 from streamsvm.learners.bases.kernel.feature_scales import HALF, FeatureScales, differ
+from streamsvm.learners.bases.kernel.trials import trial
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support.feature_statistics import COUNT, VARIANCE
 from tests.learners.test_trial import LEARNERS, content, learnt, stream

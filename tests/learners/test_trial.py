@@ -24,7 +24,7 @@ from streamsvm.errors import ModelFileError, ParameterError
 from streamsvm.features.matrices import Matrix
 from streamsvm.learners.bases.adaptive import members
 from streamsvm.learners.bases.kept_examples import Examples
-from streamsvm.learners.bases.kernel import race, relevance, trial
+from streamsvm.learners.bases.kernel.trials import race, relevance, trial
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.model_files import codec

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from streamsvm.labels.label_column import LabelColumn
-from streamsvm.learners.bases.kernel import auto_gamma, threads, trial
+from streamsvm.learners.bases.kernel import auto_gamma, threads
+from streamsvm.learners.bases.kernel.trials import trial
 from streamsvm.learners.bases.late_rows import row_after, rows_where
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support import states, stores

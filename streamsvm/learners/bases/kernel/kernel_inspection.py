@@ -9,7 +9,7 @@ import numpy as np
 
 from streamsvm.learners.bases.kernel.feature_scales import FeatureScales
 from streamsvm.learners.bases.kernel.support_vectors import SupportVectors, as_matrix, in_order
-from streamsvm.learners.bases.kernel.trial import Choice, Trial
+from streamsvm.learners.bases.kernel.trials.trial import Choice, Trial
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.scaled_rows import unscaled_rows
 from streamsvm.support import states

@@ -26,10 +26,10 @@ from streamsvm.learners.bases.kernel import (
     loaded,
     rescaling,
     threads,
-    trial,
 )
 from streamsvm.learners.bases.kernel.feature_scales import FeatureScales, stride
 from streamsvm.learners.bases.kernel.kernel_inspection import KernelInspection
+from streamsvm.learners.bases.kernel.trials import trial
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.support import states, stores

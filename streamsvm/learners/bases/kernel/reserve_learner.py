@@ -12,10 +12,10 @@ import numpy as np
 from streamsvm._parameter_checks import check_number
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.event_path import EventPath
-from streamsvm.learners.bases.kernel import trial
 from streamsvm.learners.bases.kernel.dual_kernel_learner import DualKernelLearner
 from streamsvm.learners.bases.kernel.reserve import FACTS, Reserve
 from streamsvm.learners.bases.kernel.second_looks import SecondLooks, some_rows
+from streamsvm.learners.bases.kernel.trials import trial
 from streamsvm.learners.bases.scaled_rows import scaled_rows, unscaled_rows
 from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import Rows

@@ -26,9 +26,10 @@ import numpy as np
 from streamsvm._parameter_checks import check_cost, check_positive
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.kept_examples import NUMBER, KeptExamples
-from streamsvm.learners.bases.kernel import auto_gamma, race
+from streamsvm.learners.bases.kernel import auto_gamma
 from streamsvm.learners.bases.kernel.feature_scales import FeatureScales
-from streamsvm.learners.bases.kernel.race import Begun, Candidate
+from streamsvm.learners.bases.kernel.trials import race
+from streamsvm.learners.bases.kernel.trials.race import Begun, Candidate
 from streamsvm.support.declaration import Field, NamedArrays, Range, as_float, as_int
 
 FIRST = 4

@@ -20,9 +20,10 @@ from streamsvm import kernels
 from streamsvm.labels import outputs
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases import label_runs
-from streamsvm.learners.bases.kernel import auto_gamma, relevance
+from streamsvm.learners.bases.kernel import auto_gamma
 from streamsvm.learners.bases.kernel.feature_scales import FeatureScales
-from streamsvm.learners.bases.kernel.progressive_errors import ProgressiveErrors
+from streamsvm.learners.bases.kernel.trials import relevance
+from streamsvm.learners.bases.kernel.trials.progressive_errors import ProgressiveErrors
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support import states
 from streamsvm.support.rows import cut, shape, sparse
