@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba.core import caching
 
 from streamsvm import _compile
 from streamsvm.support import rows
@@ -67,6 +68,8 @@ def test_choices_by_type_call_the_chosen_function_itself():
     def size(x):
         return rows.count(x) + rows.width(x)
 
+    # Code that a run before left in the cache cannot be inspected.
+    size._cache = caching.NullCache()
     dense = np.zeros((2, 3), np.float32)
     assert size(dense) == 5 == size(rows.sparse(dense))
     for text, name in zip(size.inspect_llvm().values(), ("dense", "sparse"), strict=True):
