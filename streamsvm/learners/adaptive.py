@@ -20,6 +20,7 @@ from streamsvm.learners.bases.adaptive import (
     fresh_start,
     members,
     members_file,
+    repeated_labels,
     standby,
 )
 from streamsvm.learners.bases.adaptive.several_models import SeveralModels
@@ -28,6 +29,7 @@ from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.kept_examples import WRONG, Examples, KeptExamples
 from streamsvm.learners.bases.late_rows import row_after, rows_where
 from streamsvm.learners.bases.registry import register_learner
+from streamsvm.solvers.adaptive import last_label as last_label_step
 from streamsvm.solvers.adaptive import state as adaptive_state
 from streamsvm.solvers.adaptive import step
 from streamsvm.solvers.adaptive.state import AdaptiveState
@@ -98,6 +100,10 @@ class AdaptiveSVMClassifier(SeveralModels):
     n_jobs
         Threads that compute the kernel values of large batches: None, the default, is 1; -1 is one
         per core.
+    last_label
+        True, the default: where labels repeat more than features tell, `predict_one`, `learn_many`
+        and the like take into account which label was learnt last. `predict_many` does not, as its
+        rows need not follow. False: they never do, for labels that come late.
     seed
         Seed of the models' random numbers. There are none with two classes; with more, None gives
         slightly other models, and predictions, each time.
@@ -151,6 +157,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         n_jobs: int | None = None,
         seed: int | None = None,
         missing: str = "mean",
+        last_label: bool = True,
     ) -> None:
         limit = check_size("max_features", max_features) or LIMIT
         super().__init__(limit, check_size("hashing", hashing), missing)
@@ -161,6 +168,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         self.window, self.max_support_vectors = window, max_support_vectors
         self.sparse, self.hashing, self.max_features = sparse, hashing, max_features
         self.cache_mb, self.n_jobs, self.seed = cache_mb, n_jobs, check_seed(seed)
+        self.last_label = last_label
         self._sparse = density.check_sparse(sparse, hashing)
         if isinstance(class_weight, str):
             raise ParameterError(
@@ -171,6 +179,8 @@ class AdaptiveSVMClassifier(SeveralModels):
         # The first model alone, until `EVERY` examples were learnt; then one of each kind.
         self._members: list[Any] = []
         self._state = self._new_state(0)
+        # What is added to the scores of the next event.
+        self._offsets = np.zeros(1)
         self._recent = KeptExamples("recent_", WRONG, fresh_start.LENGTHS[-1])
 
     @classmethod
@@ -191,7 +201,11 @@ class AdaptiveSVMClassifier(SeveralModels):
             return None
         labels = GrowingLabels(self._labels.seen)
         turned = labels.add(label)
-        changed: dict[str, Any] = {"_labels": labels}
+        if len(labels.seen) <= 3:
+            # The indices of labels may be others now.
+            self._state.repeats[:] = 0.0
+        offsets = repeated_labels.offsets_for(self, labels)
+        changed: dict[str, Any] = {"_labels": labels, "_offsets": offsets}
         change = None
         if turned:
             change = np.negative if labels.is_binary else spread_to(labels)
@@ -205,8 +219,7 @@ class AdaptiveSVMClassifier(SeveralModels):
                 changed["_members"] = members.begun(self, labels, examples, are_all)
                 self._state.waiting[:] = self._state.asleep[:] = 0
         else:
-            for member in self._members:
-                member._add_class(label)
+            changed["_members"] = members.with_class(self, labels, label)
         # In one step, as code that runs in the middle may predict.
         self.__dict__.update(changed)
         return change
@@ -281,7 +294,7 @@ class AdaptiveSVMClassifier(SeveralModels):
             part = slice(start, stop)
             fresh, learnt = cut(x, start, stop), is_example[part]
             margins = members.learn(self.in_use, fresh, labels[part], w[part], learnt)
-            parts.append(margins)
+            parts.append(repeated_labels.corrected(self, margins, y[part], learnt))
             kept = np.flatnonzero(learnt)
             if len(kept):
                 wrong = members.are_wrong(margins[kept], y[part][kept])
@@ -294,9 +307,10 @@ class AdaptiveSVMClassifier(SeveralModels):
         return np.concatenate(parts)
 
     def _after_event(self, path: EventPath, sign: float, box: float) -> None:
-        model, row, margin = self.in_use, path.row(), path.margin
+        model, row = self.in_use, path.row()
+        scores = path.margins[0, : self._offsets.size].tolist()
         model._after_event(path, sign, box)
-        place, wrong = self._labels.place_of_sign(sign), members.is_wrong(margin, sign)
+        place, wrong = self._labels.place_of_sign(sign), members.is_wrong(scores, sign)
         self._recent.add_one(row, place, path.weight, wrong)
         self._state.waiting[:] += 1
         n = self._n_examples = self._n_examples + 1
@@ -370,6 +384,8 @@ class AdaptiveSVMClassifier(SeveralModels):
                 standby.catch_up(self)
                 for member in self._members:
                     members.finish(member, progress)
+                # From now on rows are predicted, rather than the next event.
+                last_label_step.stop(self._state.repeats, self._offsets)
             finally:
                 self._is_learning = False
 

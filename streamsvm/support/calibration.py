@@ -57,6 +57,18 @@ def update_calibration(calibration, margins, y):
         update_one(calibration, margins[r], y[r])
 
 
+@compiled
+def label_index(scores):
+    """Return the index of the label that scores, float64 (classes,), or a margin (1,), predict."""
+    if scores.size == 1:
+        return 1 if scores[0] > 0.0 else 0
+    best = 0
+    for c in range(1, scores.size):
+        if scores[c] > scores[best]:
+            best = c
+    return best
+
+
 def new_thinned() -> np.ndarray:
     """Return the state for `update_thinned`, float64 (6,): `new_calibration`, and a count."""
     return np.append(new_calibration(), 0.0)

@@ -15,8 +15,10 @@ from streamsvm._compile import JIT, borrowed, compiled
 from streamsvm.features.missing import fill, note
 from streamsvm.features.packing import list_event
 from streamsvm.learners.bases.scaled_rows import scaled_value
+from streamsvm.solvers.adaptive.last_label import learn_label, write_offsets
 from streamsvm.solvers.registry import learn_event, margins_of_event
 from streamsvm.support.calibration import (
+    label_index,
     update_one,
     update_temperature_one,
     update_thinned_one,
@@ -42,18 +44,22 @@ _FIELDS = (
     "columns",  # int32 (4, room): columns of sparse events, see `EVENT_COLUMNS`
     "sort_keys",  # uint32 (room,): scratch of `list_event`
     "start",  # int64 (2,): `start` of a sparse row
-    "numbers",  # int64 (3,): see below
+    "numbers",  # int64 (4,): see below
     "n_learnt",  # int64 (1,): number of examples learnt; `_learn` increases it
     "targets",  # float64 (3, 1): sign or class, C_i, weight
-    "margins",  # float64 (1, outputs): the margins of the last event
+    "margins",  # float64 (1, outputs): the margins of the last event, as the solver wrote them
+    "scores",  # float64, as `offsets`: the margins with the offsets
+    "offsets",  # float64 (labels,), (1,): added to margins; (0,): see `adaptive.last_label`
+    "repeats",  # float64 (10,), (0,): the same
     "solver",  # see `registry.solver_for`
 )
 EVENT_COLUMNS, SORT_RANKS, SORTED_COLUMNS, LAST_COLUMNS = range(4)
 """Rows of the field `columns`: the columns of an event, written by Python; scratch of `list_event`;
 the columns of the row in increasing order; the columns of the row that was predicted last."""
-EXAMPLE, LAST_LENGTH, TURN = range(3)
+EXAMPLE, LAST_LENGTH, TURN, N_SCORES = range(4)
 """Entries of the field `numbers`: the number of the example; the length of the row that was
-predicted last, or -1; the number of the event whose values Python has written."""
+predicted last, or -1; the number of the event whose values Python has written; how many margins are
+scores."""
 
 
 class _PlainArguments:
@@ -89,17 +95,15 @@ else:
 
 
 @compiled
-def _label_index(margins, calibration):
-    """Return the index of the label that margins, float64 (outputs,), predict."""
-    if margins.size == 1:
-        return 1 if margins[0] > 0.0 else 0
-    best = 0
-    # Without a calibration, the second half are probabilities: see `outputs.ProblemsOutput`.
-    n_scores = margins.size if calibration.size > 0 else margins.size // 2
-    for o in range(1, n_scores):
-        if margins[o] > margins[best]:
-            best = o
-    return best
+def _scores(args):
+    """Return the scores, or the margin, that predict: those of the solver, and the offsets."""
+    # LASVM writes probabilities behind the scores: see `outputs.ProblemsOutput`.
+    scores = args.margins[0, : args.numbers[N_SCORES]]
+    if args.offsets.size == 0:
+        return scores
+    for c in range(args.offsets.size):
+        args.scores[c] = scores[c] + args.offsets[c]
+    return args.scores
 
 
 @compiled
@@ -109,7 +113,7 @@ def _predicted(args):
         # The general path refuses the event.
         if not np.isfinite(args.margins[0, o]):
             return -1
-    return _label_index(args.margins[0], args.calibration)
+    return label_index(_scores(args))
 
 
 @compiled
@@ -126,14 +130,20 @@ def _learn(args, x, is_last, sign, box, weight):
         return -1
     # Here, not in Python, where a signal handler may run first, and raise an error or learn.
     args.n_learnt[0] += 1
+    scores, label = _scores(args), np.int64(sign > 0.0)
+    predicted = label_index(scores)
     if margins.size > 1:
+        label = np.int64(sign)
         if args.calibration.size > 0:
-            update_temperature_one(args.calibration, margins[0], np.int64(sign))
+            update_temperature_one(args.calibration, scores, label)
     elif args.calibration.size == _THINNED_SIZE:
-        update_thinned_one(args.calibration, margins[0, 0], sign)
+        update_thinned_one(args.calibration, scores[0], sign)
     else:
-        update_one(args.calibration, margins[0, 0], sign)
-    return _label_index(margins[0], args.calibration)
+        update_one(args.calibration, scores[0], sign)
+    if args.offsets.size > 0:
+        learn_label(args.repeats, margins[0, : args.offsets.size], label)
+        write_offsets(args.repeats, args.offsets)
+    return predicted
 
 
 @compiled

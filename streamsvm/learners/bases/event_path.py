@@ -62,11 +62,14 @@ class EventPath:
         Whether rows are sparse.
     factors
         float32: what features are multiplied by; None: rows are taken as they are.
+    last_label
+        None, or `repeats` and `offsets` of `solvers.adaptive.last_label`, which are updated.
 
     Attributes
     ----------
     margins
-        float64 (1, outputs): the margins of the last event, from before it was learnt.
+        float64 (1, outputs): the margins of the last event, as the solver wrote them before it was
+        learnt.
 
     """
 
@@ -80,9 +83,10 @@ class EventPath:
         room: int,
         is_sparse: bool,
         factors: np.ndarray | None = None,
+        last_label: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         self.bound, self.room, self.is_sparse = bound, room, is_sparse
-        state, _, schedule, calibration, _ = bound
+        state, _, schedule, calibration, labels = bound
         n = LONGEST if is_sparse else room
         self.margins = np.zeros((1, n_outputs))
         self._row_values, self._start = np.zeros(n, np.float32), np.zeros(2, np.int64)
@@ -90,12 +94,16 @@ class EventPath:
         event_values: Any = np.zeros(n)
         self._columns_view = memoryview(self._columns[EVENT_COLUMNS]).cast("B")
         self._values_view = memoryview(event_values).cast("B")
-        numbers: Any = np.array([0, -1, 0])
+        n_scores = 1 if n_outputs == 1 else len(labels.seen)
+        numbers: Any = np.array([0, -1, 0, n_scores])
         self._turn, self._numbers_view = 0, memoryview(numbers)
         self._schema = schema
         self.statistics = schema.missing.reserve(0 if is_sparse else room)
         # Sign, C_i and weight of an event.
         self._targets = np.zeros((3, 1))
+        repeats, offsets = (np.zeros(0), np.zeros(0)) if last_label is None else last_label
+        scores = np.zeros(offsets.size)
+        self._output = self.margins[0] if last_label is None else scores
         # Of a plain event, see `_plain_values`: the number of values (-1: none is plain), how they
         # are read, and where they are written.
         self._n_plain, self._plain_view = -1, self._values_view
@@ -123,6 +131,9 @@ class EventPath:
             n_learnt,
             self._targets,
             self.margins,
+            scores,
+            offsets,
+            repeats,
             solver_for(state, kernel, schedule, 1 if n_outputs == 1 else 2, is_sparse),
         )
 
@@ -305,8 +316,8 @@ class EventPath:
 
     @property
     def margin(self) -> Any:
-        """The margin of the last event, from before it was learnt; a list if there are several."""
-        return self.margins.item() if self.margins.size == 1 else self.margins[0].tolist()
+        """The margin that predicted the last event; a list if there are several."""
+        return self._output.item() if self._output.size == 1 else self._output.tolist()
 
     @property
     def weight(self) -> float:

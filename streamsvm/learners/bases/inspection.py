@@ -30,6 +30,9 @@ class Inspection(abc.ABC):
     _n_learnt: np.ndarray
     _lock: Any
 
+    _last_label: tuple[np.ndarray, np.ndarray] | None = None
+    """What `solvers.adaptive.last_label` needs; None: it is not used."""
+
     compiles_classes_apart = False
     """Whether three or more classes run other compiled code than two."""
 

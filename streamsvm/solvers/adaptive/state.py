@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamsvm.solvers.adaptive import last_label
 from streamsvm.support.declaration import COUNT, FLAG, Field, Range, Sizes
 from streamsvm.support.states import declare
 
@@ -36,6 +37,8 @@ class AdaptiveState(NamedTuple):
     """The share of wrong predictions, in which examples count for a shorter time."""
     risen: np.ndarray
     """For how many examples errors have been far more than before; 0: they are not."""
+    repeats: np.ndarray
+    """What is known of labels that repeat: see `last_label`."""
 
 
 def _check(state: AdaptiveState, sizes: Sizes) -> None:
@@ -45,6 +48,7 @@ def _check(state: AdaptiveState, sizes: Sizes) -> None:
         raise ValueError("the model in use is asleep")
     if state.info[N_WRONG] > state.info[N]:
         raise ValueError("more predictions were wrong than there were")
+    last_label.check(state.repeats)
 
 
 declare(
@@ -57,6 +61,7 @@ declare(
         "alarm": Field((1,), np.int64, range=FLAG, optional=True),
         "latest": Field((1,), range=Range(0.0, 1.0), optional=True),
         "risen": Field((1,), np.int64, range=COUNT, optional=True),
+        "repeats": Field((last_label.N_REPEATS,), optional=True),
     },
     _check,
 )

@@ -4,8 +4,10 @@ The first finds scale and width of its kernel itself, and the others have its sc
 third have a wider kernel and a larger C, the third of them nearly linear; the fourth has a narrower
 kernel and keeps the last 1,000 examples only.
 
-Of several classes the third has the width of the first, and a tenth of its C: where classes
-overlap, a LaRank of a larger C has many support vectors, and errs more.
+They are `LASVMClassifier`s for two classes, and `LaRankClassifier`s for several, which cost less;
+but where classes overlap LASVM errs less. So of several classes the third is a LASVM, as the first
+in all else; of more than `MOST_PAIRS`, for which it has a problem for each pair, a LaRank with a
+tenth of C.
 """
 
 from __future__ import annotations
@@ -27,22 +29,35 @@ from streamsvm.support.rows import Rows, shape, sparse
 class Kind(NamedTuple):
     """How a model differs from the first."""
 
+    learner: Any  # its class
     width: float  # its gamma divided by that of the first
     cost: float  # its C divided by that of the first
     window: int | None = None  # how many of the last examples it keeps at most
 
 
-KINDS = (Kind(1.0, 1.0), Kind(1.0 / 4.0, 10.0), Kind(1.0 / 16.0, 10.0), Kind(4.0, 1.0, 1000))
-KINDS_OF_SEVERAL = (*KINDS[:2], Kind(1.0, 0.1), KINDS[3])
+MOST_PAIRS = 50
+"""The largest number of classes of which a LASVM is among the models."""
+
+KINDS = (
+    Kind(LASVMClassifier, 1.0, 1.0),
+    Kind(LASVMClassifier, 1.0 / 4.0, 10.0),
+    Kind(LASVMClassifier, 1.0 / 16.0, 10.0),
+    Kind(LASVMClassifier, 4.0, 1.0, 1000),
+)
+_LARANKS = tuple(kind._replace(learner=LaRankClassifier) for kind in KINDS)
+KINDS_OF_SEVERAL = (*_LARANKS[:2], Kind(LASVMClassifier, 1.0, 1.0), _LARANKS[3])
+KINDS_OF_MANY = (*_LARANKS[:2], Kind(LaRankClassifier, 1.0, 0.1), _LARANKS[3])
 
 
 def kinds_of(labels: Any) -> tuple[Kind, ...]:
     """Return the kinds of the models for a learner's labels."""
-    return KINDS if labels.is_binary else KINDS_OF_SEVERAL
+    if labels.is_binary:
+        return KINDS
+    return KINDS_OF_SEVERAL if len(labels.seen) <= MOST_PAIRS else KINDS_OF_MANY
 
 
-def parameters_of(learner: Any, labels: Any, kind: Kind) -> dict[str, Any]:
-    """Return the parameters of a model of a learner for labels, but for scale and width."""
+def parameters_of(learner: Any, kind: Kind) -> dict[str, Any]:
+    """Return the parameters of a model of a learner, but for scale and width."""
     windows = [window for window in (learner.window, kind.window) if window is not None]
     given = {
         "C": learner.C * kind.cost,
@@ -59,24 +74,20 @@ def parameters_of(learner: Any, labels: Any, kind: Kind) -> dict[str, Any]:
         "reserve": 0,
     }
     # The learner takes any number of classes, and so do its models.
-    return given | ({} if labels.is_binary else {"max_classes": None})
-
-
-def class_of(labels: Any) -> Any:
-    """Return the class of models for a learner's labels."""
-    return LASVMClassifier if labels.is_binary else LaRankClassifier
+    return given | ({"max_classes": None} if kind.learner is LaRankClassifier else {})
 
 
 def new_first(learner: Any, labels: Any) -> Any:
     """Return a new first model for labels, which finds scale and width itself."""
-    parameters = parameters_of(learner, labels, KINDS[0])
-    return prepared(learner, labels, class_of(labels)(scale=learner.scale, **parameters))
+    kind = kinds_of(labels)[0]
+    parameters = parameters_of(learner, kind)
+    return prepared(learner, labels, kind.learner(scale=learner.scale, **parameters))
 
 
 def new_other(learner: Any, labels: Any, first: Any, kind: Kind) -> Any:
     """Return a new model of a kind, which compares rows as the first model does."""
     kernel = kernels.RBF(gamma=first.kernel_.gamma * kind.width)
-    model = class_of(labels)(kernel, **parameters_of(learner, labels, kind))
+    model = kind.learner(kernel, **parameters_of(learner, kind))
     model._factors = first._factors
     return prepared(learner, labels, model)
 
@@ -90,6 +101,20 @@ def begun(learner: Any, labels: Any, examples: Examples, are_all: bool) -> list[
         learn_examples(first, examples, labels.seen)
     kinds = kinds_of(labels)[1:] if are_all else ()
     return [first, *(begun_other(learner, labels, first, kind) for kind in kinds)]
+
+
+def with_class(learner: Any, labels: Any, label: Any) -> list[Any]:
+    """Return the models of a learner after a further label has come, which `labels` has."""
+    found: list[Any] = []
+    for m, (model, kind) in enumerate(zip(learner._members, kinds_of(labels), strict=False)):
+        if type(model) is kind.learner:
+            model._add_class(label)
+        else:
+            # Of so many classes there is another kind.
+            model = begun_other(learner, labels, found[0], kind)
+            learner._state.waiting[m] = 0
+        found.append(model)
+    return found
 
 
 def begun_other(learner: Any, labels: Any, first: Any, kind: Kind) -> Any:
@@ -130,7 +155,9 @@ def rescale(other: Any, first: Any, kind: Kind) -> None:
 
 
 def is_like(other: Any, first: Any, kind: Kind) -> bool:
-    """Tell whether a model still compares rows as the first one does."""
+    """Tell whether a model is of a kind, and still compares rows as the first one does."""
+    if type(other) is not kind.learner:
+        return False
     return other.kernel_.gamma == first.kernel_.gamma * kind.width and (
         other._factors is first._factors or np.array_equal(other._factors, first._factors)
     )
@@ -139,7 +166,7 @@ def is_like(other: Any, first: Any, kind: Kind) -> bool:
 def learn(
     model: Any, x: Rows, labels: LabelColumn, w: np.ndarray, is_example: np.ndarray
 ) -> np.ndarray:
-    """Learn rows; return the margins from before each was learnt.
+    """Learn rows; return the margins, or scores, from before each was learnt.
 
     Parameters
     ----------
@@ -161,7 +188,12 @@ def learn(
     margins: np.ndarray = model._learn_rows(x, signs, labels, w, numbers, model._diagonal(x))
     learnt = np.flatnonzero(is_example)
     model._n_examples = n + len(learnt)
-    return margins
+    return scores_of(model, margins)
+
+
+def scores_of(model: Any, margins: np.ndarray) -> np.ndarray:
+    """Return margins of a model without what is no score: LASVM has probabilities, too."""
+    return np.asarray(model._output.decisions(model._labels, margins))
 
 
 def learn_examples(model: Any, examples: Examples, seen: list[Any]) -> np.ndarray:
@@ -199,8 +231,8 @@ def are_wrong(margins: np.ndarray, signs: np.ndarray) -> np.ndarray:
     return np.asarray(margins.argmax(axis=1) != signs)
 
 
-def is_wrong(margin: Any, sign: float) -> bool:
-    """Return the same for one margin, a float, or for the scores of one row, a list."""
-    if isinstance(margin, float):
-        return (margin > 0.0) != (sign > 0.0)
-    return bool(max(range(len(margin)), key=margin.__getitem__) != sign)
+def is_wrong(scores: list[float], sign: float) -> bool:
+    """Return the same for the scores of one row, or for its margin alone."""
+    if len(scores) == 1:
+        return (scores[0] > 0.0) != (sign > 0.0)
+    return bool(max(range(len(scores)), key=scores.__getitem__) != sign)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamsvm.learners.bases.adaptive import members
+from streamsvm.learners.bases.adaptive import members, repeated_labels
 from streamsvm.model_files import codec
 from streamsvm.support.declaration import NamedArrays
 
@@ -38,15 +38,17 @@ def _read(learner: Any, content: dict[str, Any], arrays: NamedArrays) -> None:
         raise ValueError("models is no list of the learner's models")
     if bool(contents) != bool(learner._n_examples):
         raise ValueError("there are examples without models, or models without examples")
-    expected = members.class_of(learner._labels).__name__
+    expected = {"LASVMClassifier"} | (set() if learner._labels.is_binary else {"LaRankClassifier"})
     shared = {name: content[name] for name in _SHARED if name in content}
     for i, own in enumerate(contents):
-        if not isinstance(own, dict) or own.get("class") != expected:
-            raise ValueError(f"model {i} is no {expected}")
+        if not isinstance(own, dict) or own.get("class") not in expected:
+            raise ValueError(f"model {i} is none of {sorted(expected)}")
         member = codec.from_file(own | shared, arrays.taken_with(_prefix(i)))
         _check(learner, member)
         members.adopt(learner, member)
         learner._members.append(member)
+
+    learner._offsets = repeated_labels.offsets_for(learner, learner._labels)
 
 
 def _check(learner: Any, member: Any) -> None:
@@ -55,5 +57,9 @@ def _check(learner: Any, member: Any) -> None:
         raise ValueError("a model takes other features than the learner")
 
 
-IN_FILES: dict[str, Any] = {"more": _content_of, "read_more": _read}
+IN_FILES: dict[str, Any] = {
+    "more": _content_of,
+    "read_more": _read,
+    "older": {"last_label": False},
+}
 """What `register_learner` is told of the models."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from streamsvm.features.names import Name
+from streamsvm.learners.bases.adaptive import members
 from streamsvm.learners.bases.kept_examples import KeptExamples
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.monitor.certificate import Certificate
+from streamsvm.solvers.adaptive import last_label
 from streamsvm.solvers.adaptive.state import IN_USE, LAST_DRIFT, N_DRIFTS, AdaptiveState
 from streamsvm.support.rows import Rows, shape
 from streamsvm.support.rows import sparse as as_sparse
@@ -27,6 +31,8 @@ class SeveralModels(Learner):
     _members: list[Any]
     _state: AdaptiveState
     _recent: KeptExamples
+    last_label: bool
+    _offsets: np.ndarray
 
     @property
     def in_use(self) -> Any:
@@ -41,7 +47,18 @@ class SeveralModels(Learner):
         model = self.in_use
         if model is None:
             return self._output.zeros(self._labels, shape(x)[0])
-        return np.asarray(model._margins(x if not model._sparse else as_sparse(x)))
+        margins = model._margins(x if not model._sparse else as_sparse(x))
+        return members.scores_of(model, margins)
+
+    def _general_margin(self, x: Mapping[Name, Any]) -> Any:
+        margin = super()._general_margin(x)
+        if isinstance(margin, float):
+            return margin + float(self._offsets[0])
+        return [f + offset for f, offset in zip(margin, self._offsets.tolist(), strict=True)]
+
+    @property
+    def _last_label(self) -> tuple[np.ndarray, np.ndarray] | None:  # type: ignore[override]
+        return (self._state.repeats, self._offsets) if self.last_label else None
 
     # Inspection
 
@@ -70,7 +87,8 @@ class SeveralModels(Learner):
         if model is not None:
             used = f"in use: RBF(gamma={model.kernel_.gamma:.3g}), C={model.C_:g}"
         weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
-        return f"{used}{weights}; drifts: {self.drifts}"
+        repeats = ", labels repeat" if self._state.repeats[last_label.IN_USE] else ""
+        return f"{used}{weights}{repeats}; drifts: {self.drifts}"
 
     @property
     def chosen(self) -> str | None:

@@ -1,0 +1,42 @@
+"""Labels that repeat: what an `AdaptiveSVMClassifier` knows of them, with its scores and labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsvm.solvers.adaptive import last_label
+
+
+def offsets_for(learner: Any, labels: Any) -> np.ndarray:
+    """Return what a learner is to add to the scores of the next event, for labels."""
+    offsets = np.zeros(1 if labels.is_binary else len(labels.seen))
+    last_label.write_offsets(learner._state.repeats, offsets)
+    return offsets
+
+
+def corrected(
+    learner: Any, margins: np.ndarray, y: np.ndarray, is_example: np.ndarray
+) -> np.ndarray:
+    """Return margins with what the last label adds, and learn the labels.
+
+    Parameters
+    ----------
+    learner
+        An `AdaptiveSVMClassifier`; the caller holds its lock.
+    margins
+        float64 (n,) or (n, classes): those of its model in use.
+    y
+        float64 (n,): signs, or numbers of classes.
+    is_example
+        bool (n,): False for rows that are only predicted; what is added would be of an older label.
+
+    """
+    if not learner.last_label:
+        return margins
+    scores, offsets = margins.reshape(len(y), -1), learner._offsets
+    out = np.empty_like(scores)
+    labels = (y > 0.0 if offsets.size == 1 else y).astype(np.int64)
+    last_label.correct(learner._state.repeats, scores, labels, is_example, offsets, out)
+    return out.reshape(margins.shape)
