@@ -24,9 +24,9 @@ from streamsvm.learners.bases.adaptive import (
     standby,
 )
 from streamsvm.learners.bases.adaptive.several_models import SeveralModels
-from streamsvm.learners.bases.adaptive.standby import EVERY, EVERY_IF_CALM, RENEWED_AT
+from streamsvm.learners.bases.adaptive.standby import EVERY
 from streamsvm.learners.bases.event_path import Bound, EventPath
-from streamsvm.learners.bases.kept_examples import WRONG, Examples, KeptExamples
+from streamsvm.learners.bases.kept_examples import WRONG, KeptExamples
 from streamsvm.learners.bases.late_rows import row_after, rows_where
 from streamsvm.learners.bases.registry import register_learner
 from streamsvm.solvers.adaptive import last_label as last_label_step
@@ -46,12 +46,12 @@ class AdaptiveSVMClassifier(SeveralModels):
     Four models learn the stream: `LASVMClassifier` for two classes, `LaRankClassifier` for more.
     The first finds scale and gamma of its RBF kernel itself. The second and third have 1/4 and 1/16
     of its gamma, so that the third is nearly linear, and ten times its C; the fourth has 4 times
-    its gamma, and keeps the last 1,000 examples only. Of three or more classes the third has the
-    first's gamma and a tenth of its C, for classes that overlap. An event is predicted by the model
-    that has erred least of late, which learns each example at once. The others learn 32 examples
-    together, 128 after the first 256. After the first 512 only the best of them learns; the rest
-    sleep, until errors become more, and are looked at when the number of examples is a power of
-    two.
+    its gamma, and keeps the last 1,000 examples only. Of 3 to 50 classes the third is a
+    `LASVMClassifier` with the first's gamma and C, for classes that overlap; of more it is as the
+    first, with a tenth of C. An event is predicted by the model that has erred least of late, which
+    learns each example at once. The others learn 32 examples together, 128 after the first 256.
+    After the first 512 only the best of them learns; the rest sleep, until errors become more, and
+    are looked at when the number of examples is a power of two.
 
     When errors become more, a fresh model learns the last 256, and now and then the last 1,024,
     examples; another one finds scale and gamma anew, as features may have got other units. If one
@@ -70,8 +70,8 @@ class AdaptiveSVMClassifier(SeveralModels):
     Parameters
     ----------
     C
-        Positive: the cost of a margin error of the first model; 1 by default. That of the second
-        and third is ten times as large; with three or more classes that of the third is a tenth.
+        Positive: the cost of a margin error of the first model; 1 by default. That of the second,
+        and with two classes of the third, is ten times as large.
     scale
         "auto", the default: the first model tries whether rows are taken as they are or features
         are divided by their standard deviations; True: they are divided; False: they are not.
@@ -217,35 +217,13 @@ class AdaptiveSVMClassifier(SeveralModels):
                 examples = self._recent.examples(len(self._schema))
                 are_all = len(self._members) > 1
                 changed["_members"] = members.begun(self, labels, examples, are_all)
-                self._state.waiting[:] = self._state.asleep[:] = 0
+                standby.begin_anew(self, changed, len(examples.classes))
+                return change
         else:
             changed["_members"] = members.with_class(self, labels, label)
         # In one step, as code that runs in the middle may predict.
         self.__dict__.update(changed)
         return change
-
-    def _begin_with(self, examples: Examples) -> None:
-        """Replace the models by new ones that have learnt these examples."""
-        self._members = members.begun(self, self._labels, examples, len(self._members) > 1)
-        self._state.waiting[1:] = self._state.asleep[1:] = 0
-
-    def _renew_others(self) -> None:
-        """Let the other models compare rows as the first one does, if it does so for long."""
-        first, state = self._members[0], self._state
-        if first._trial is not None and first.n_examples not in RENEWED_AT:
-            return
-        models = [first]
-        for m, kind in enumerate(members.kinds_of(self._labels)[1:], start=1):
-            model = self._members[m] if m < len(self._members) else None
-            if model is not None:
-                members.rescale(model, first, kind)
-            if model is None or not members.is_like(model, first, kind):
-                sleeps = state.asleep[m]
-                begin = members.new_other if sleeps else members.begun_other
-                model = begin(self, self._labels, first, kind)
-                state.waiting[m] = first.n_examples if sleeps else 0
-            models.append(model)
-        self._members = models
 
     def _after_examples(self, n: int) -> None:
         """Compare the models after n examples, if that is due: see `EVERY`."""
@@ -257,19 +235,20 @@ class AdaptiveSVMClassifier(SeveralModels):
         step.note_risen(self._state, EVERY)
         if step.notices_drift(self._state, n):
             _log.info("drift at example %d: errors are far more than before", n)
-        if n % EVERY_IF_CALM and standby.is_calm(self):
+        if standby.is_calm(self, n):
             return
         standby.catch_up(self)
         standby.choose(self, n)
-        self._renew_others()
+        standby.renew_others(self)
         if step.errs_more(self._state):
             examples = fresh_start.examples_for(self)
             if examples is not None:
-                self._begin_with(examples)
+                kept, are_all = len(examples.classes), len(self._members) > 1
+                begun = members.begun(self, self._labels, examples, are_all)
                 adaptive_state.begin_anew(self._state)
+                standby.begin_anew(self, {"_members": begun}, kept)
                 if adaptive_state.is_new_drift(self._state, n):
                     adaptive_state.note_drift(self._state, n)
-                kept = len(examples.classes)
                 _log.info("drift: after example %d models begin anew with the last %d", n, kept)
 
     # Learning
@@ -381,7 +360,7 @@ class AdaptiveSVMClassifier(SeveralModels):
             self._is_learning = True
             try:
                 standby.note_predictions(self)
-                standby.catch_up(self)
+                standby.catch_up(self, np.inf)
                 for member in self._members:
                     members.finish(member, progress)
                 # From now on rows are predicted, rather than the next event.

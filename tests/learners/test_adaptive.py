@@ -17,11 +17,11 @@ from streamsvm.errors import ModelFileError, ParameterError
 from streamsvm.learners.bases.adaptive import members
 from streamsvm.learners.bases.kept_examples import WRONG, KeptExamples
 from streamsvm.learners.bases.kernel import rescaling
+from streamsvm.solvers.adaptive import last_label, step
 from streamsvm.solvers.adaptive import state as adaptive_state
-from streamsvm.solvers.adaptive import step
 from streamsvm.support.rows import SparseRows, dense
 from tests.learners.test_all_learners import content
-from tests.reference.slow_adaptive import slow_choice, slow_drifts
+from tests.reference.slow_adaptive import slow_choice, slow_drifts, slow_last_label
 from tests.slow import slow_but
 
 
@@ -157,7 +157,8 @@ def test_a_third_class_that_comes_late(late):
     learnt(many, x, labels, parts=(777,))
     assert content(one) == content(many) and set(one.classes) == {"a", "b", "c", "d"}
     # A model of fewer classes than the learner could not be read from its file.
-    assert {member.max_classes for member in one._members} == {one.most_classes} == {None}
+    laranks = [member for member in one._members if isinstance(member, LaRankClassifier)]
+    assert {member.max_classes for member in laranks} == {one.most_classes} == {None}
     right = np.mean(np.array(one.predict_many(x[-200:])) == labels[-200:])
     assert right > 0.8
 
@@ -187,7 +188,7 @@ def test_the_other_models_compare_rows_as_the_first_does():
     assert [member.window for member in model._members] == [10_000, 10_000, 10_000, 1000]
 
 
-def test_of_several_classes_that_overlap_one_model_has_a_small_cost(tmp_path):
+def test_of_several_classes_that_overlap_the_lasvm_among_the_models_predicts(tmp_path):
     draws = np.random.default_rng(1)
     x = draws.normal(size=(2240, 2)).astype(np.float32)
     y = np.digitize(np.hypot(*x.T), [0.7, 1.2, 1.7])
@@ -199,16 +200,26 @@ def test_of_several_classes_that_overlap_one_model_has_a_small_cost(tmp_path):
     )
     assert right > right_alone + 0.03
     first, _, third, _ = model._members
-    assert model.in_use is third and third.C == 0.1
+    assert model.in_use is third and type(third) is LASVMClassifier
+    rows = dict(enumerate(x[0].tolist()))
+    assert (
+        list(model.decision_function_one(rows))
+        == list(model.predict_proba_one(rows))
+        == [*model.classes]
+    )
+    assert model.decision_function_many(x).shape == (2240, 4)
     # As in files of versions before: that model is another one, and alone begins anew.
-    third.__dict__.update(members.new_other(model, model._labels, first, members.KINDS[2]).__dict__)
+    older = members.KINDS_OF_MANY[2]
+    model._members[2] = members.new_other(model, model._labels, first, older)
+    model._state.info[adaptive_state.IN_USE] = 0
+    model._state.asleep[0] = 0
     seen = [member.n_examples for member in model._members]
     model.save(tmp_path / "m.svm")
     copy = streamsvm.load(tmp_path / "m.svm")
     for one in (model, copy):
         one.learn_many(x[:448], y[:448].tolist())
-    assert content(copy) == content(model) and model._members[2].C == 0.1
-    assert all(m.n_examples >= n for m, n in zip(model._members, seen, strict=True))
+    assert content(copy) == content(model) and type(model._members[2]) is LASVMClassifier
+    assert model._members[0].n_examples >= seen[0]
 
 
 def test_when_scales_change_the_other_models_follow_and_forget_nothing():
@@ -429,3 +440,85 @@ def test_of_several_classes_each_support_vector_counts_once():
     model = AdaptiveSVMClassifier(seed=1)
     model.learn_many(x, y)
     assert 300 < model.n_support_vectors == model.in_use.n_support_patterns <= 600
+
+
+def test_of_more_than_fifty_classes_the_lasvm_is_replaced(monkeypatch, tmp_path):
+    monkeypatch.setattr(members, "MOST_PAIRS", 4)
+    x, y = stream(900, n_classes=6)
+    y = np.where(np.arange(900) < 700, y % 4, y)
+    one, many = AdaptiveSVMClassifier(seed=1), AdaptiveSVMClassifier(seed=1)
+    learnt(many, x[:700], y[:700])
+    assert type(many._members[2]) is LASVMClassifier
+    learnt(many, x[700:], y[700:])
+    by_events(one, x, y)
+    assert content(one) == content(many) and len(one.classes) == 6
+    assert {type(member) for member in one._members} == {LaRankClassifier}
+
+
+def runs(n, n_classes=2, length=20.0, seed=0):
+    draws = np.random.default_rng(seed)
+    y = np.cumsum(draws.random(n) < 1.0 / length) % n_classes
+    return (draws.normal(size=(n, 3)) + 0.3 * y[:, None]).astype(np.float32), y
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_where_labels_repeat_the_last_one_is_taken_into_account(n_classes, tmp_path):
+    x, y = runs(1200, n_classes)
+    labels = np.array(["b", "a", "c"])[y]
+    one, many = AdaptiveSVMClassifier(seed=1), AdaptiveSVMClassifier(seed=1)
+    without = AdaptiveSVMClassifier(seed=1, last_label=False)
+    predicted = by_events(one, x, labels)
+    # Before a third label came there were other models.
+    assert many.predict_then_learn_many(x[:777], labels[:777].tolist())[9:] == predicted[9:777]
+    many.save(tmp_path / "m.svm")
+    many = streamsvm.load(tmp_path / "m.svm")
+    assert many.predict_then_learn_many(x[777:], labels[777:].tolist()) == predicted[777:]
+    assert content(one) == content(many)
+    assert (
+        np.mean(np.array(predicted[400:]) == labels[400:]) > 0.9
+        and "labels repeat" in one.description
+    )
+    assert np.mean(np.array(by_events(without, x, labels)[400:]) == labels[400:]) < 0.75
+    assert "labels repeat" not in without.description
+    # Rows of a batch are not the next ones: as without the last label.
+    assert list(one.predict_many(x)) == list(without.predict_many(x))
+    assert {str(one.predict_one(dict(enumerate(row)))) for row in x[:50].tolist()} == {labels[-1]}
+    event = dict(enumerate(x[0].tolist()))
+    p, f = one.predict_proba_one(event), one.decision_function_one(event)
+    assert max(p, key=p.get) == one.predict_one(event)
+    assert n_classes == 2 or max(f, key=f.get) == one.predict_one(event)
+    one.finish()
+    assert len({str(one.predict_one(dict(enumerate(row)))) for row in x[:50].tolist()}) > 1
+
+
+def test_labels_that_are_sorted_say_nothing_of_the_next_one():
+    x, y = runs(1200)
+    order = np.argsort(y, kind="stable")
+    model = learnt(AdaptiveSVMClassifier(), x[order], y[order])
+    assert not model._state.repeats[last_label.IN_USE] and not model._offsets.any()
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_what_the_last_label_adds_is_as_in_the_twin(n_classes):
+    draws = np.random.default_rng(3)
+    y = np.cumsum(draws.random(2000) < 0.1) % n_classes
+    y[1000:] = draws.integers(0, n_classes, 1000)
+    scores = draws.normal(size=(2000, n_classes)) + np.eye(n_classes)[y]
+    if n_classes == 2:
+        scores = scores[:, 1:] - scores[:, :1]
+    repeats, offsets, out = np.zeros(last_label.N_REPEATS), np.zeros(scores.shape[1]), scores.copy()
+    is_example = draws.random(2000) < 0.95
+    last_label.correct(repeats, scores, y, is_example, offsets, out)
+    found, used = slow_last_label(scores, y, is_example)
+    np.testing.assert_allclose(out, found, rtol=1e-9, atol=1e-12)
+    assert used[200:1000].all() and np.abs(out - scores)[900:1000].max() > 1.0
+    # Of labels that repeat no more it learns that they do not.
+    assert np.abs(out - scores)[-100:].max() < 0.3
+
+
+def test_files_with_an_impossible_calibration_of_labels_that_repeat_are_refused(tmp_path):
+    model = learnt(AdaptiveSVMClassifier(), *runs(300))
+    model._state.repeats[2] = -1.0
+    model.save(tmp_path / "m.svm")
+    with pytest.raises(ModelFileError, match="labels that repeat"):
+        streamsvm.load(tmp_path / "m.svm")

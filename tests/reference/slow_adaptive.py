@@ -38,3 +38,42 @@ def slow_drifts(wrong, slow, fast, limit, apart, every):
             noticed.append(n)
             is_on = True
     return noticed
+
+
+def slow_last_label(scores, y, is_example):
+    """Return scores with what the last label adds, and whether it adds anything, row by row."""
+    n_classes = max(2, scores.shape[1])
+    full = np.hstack([0.0 * scores, scores]) if scores.shape[1] == 1 else scores
+    out, used, last, is_used, n_changes = scores.copy(), np.zeros(len(y), bool), None, False, 0
+    w, curvature, share = np.array([2.0, 0.0]), np.eye(2), np.zeros(2)
+    for r in range(len(y)):
+        used[r] = is_used
+        if not is_example[r]:
+            continue
+        added = np.clip(w[1] / w[0], -4.0, 4.0)
+        if is_used:
+            out[r, -1 if scores.shape[1] == 1 else last] += added * (
+                1 if n_classes > 2 or last else -1
+            )
+        if last is not None:
+            lead = full[r, last] - np.delete(full[r], last).max()
+            second = np.where(np.arange(n_classes) == last, -np.inf, full[r]).argmax()
+            wrong = np.array(
+                [full[r].argmax() != y[r], (last if lead + added > 0 else second) != y[r]]
+            )
+            share = 0.997 * share + 0.003 * wrong
+            g = np.array([np.clip(lead, -5.0, 5.0), 1.0])
+            p = 1.0 / (1.0 + np.exp(-w @ g))
+            curvature = (
+                0.9995 * curvature + 0.0005 * np.eye(2) + max(p * (1 - p), 1e-4) * np.outer(g, g)
+            )
+            w = w + ((y[r] == last) - p) * np.linalg.solve(curvature, g)
+            w[0] = max(w[0], 1e-3)
+            n_changes += y[r] != last
+            gain = share[0] - share[1]
+            if gain > 0.01 and n_changes >= 5 + n_classes - 1:
+                is_used = True
+            elif gain < 0.0:
+                is_used = False
+        last = y[r]
+    return out, used

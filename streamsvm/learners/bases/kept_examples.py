@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays, Range, rows_as_arrays
-from streamsvm.support.rows import Rows, SparseRows, joined, shape, taken
+from streamsvm.support.rows import Rows, SparseRows, cut, joined, shape, taken
 
 
 class Examples(NamedTuple):
@@ -17,6 +17,10 @@ class Examples(NamedTuple):
     classes: np.ndarray  # int64: indices of the labels seen
     weights: np.ndarray  # float64
     marks: np.ndarray  # one more fact: see `Mark`
+
+    def first(self, n: int) -> Examples:
+        """Return the first n of them."""
+        return Examples(cut(self.x, 0, n), self.classes[:n], self.weights[:n], self.marks[:n])
 
     def last(self, n: int) -> Examples:
         """Return the last n of them."""
@@ -70,6 +74,11 @@ class KeptExamples:
         self.n_examples = 0
 
     @property
+    def n_known(self) -> int:
+        """How many of the last examples `last` returns at most."""
+        return self.n_examples if self.most is None else min(self.n_examples, self.most)
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the examples."""
         total = 0
@@ -116,7 +125,7 @@ class KeptExamples:
         self._join_events(d)
         blocks: list[Examples] = []
         # Of what there is beyond `most`, a copy or a file knows nothing.
-        missing = n if self.most is None else min(n, self.most)
+        missing = min(n, self.n_known)
         for block in reversed(self._blocks):
             if missing > 0:
                 blocks.append(block.last(missing))

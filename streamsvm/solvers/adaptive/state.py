@@ -29,6 +29,8 @@ class AdaptiveState(NamedTuple):
     waiting: np.ndarray
     """How many of the last examples are not in that share yet; the model in use has learnt them
     all the same, the others have not."""
+    uncounted: np.ndarray
+    """How many of these came before the model began anew: what it errs on them does not count."""
     asleep: np.ndarray
     """1 of models that do not learn at present."""
     alarm: np.ndarray
@@ -57,6 +59,7 @@ declare(
         "faded": Field(("models",), range=Range(0.0, 1.0)),
         "info": Field((N_INFO,), np.int64, range=COUNT),
         "waiting": Field(("models",), np.int64, range=COUNT, optional=True),
+        "uncounted": Field(("models",), np.int64, range=COUNT, optional=True),
         "asleep": Field(("models",), np.int64, range=FLAG, optional=True),
         "alarm": Field((1,), np.int64, range=FLAG, optional=True),
         "latest": Field((1,), range=Range(0.0, 1.0), optional=True),
@@ -70,7 +73,7 @@ declare(
 def begin_anew(state: AdaptiveState) -> None:
     """Note that all models begin anew."""
     state.faded[:] = state.faded[state.info[IN_USE]]
-    state.waiting[:] = state.asleep[:] = state.risen[:] = 0
+    state.risen[:] = 0
     state.info[[N, N_WRONG]] = 0
 
 

@@ -5,7 +5,8 @@ or FADE e if the prediction was right. The model in use stays until another one'
 `LEAD`, so that chance does not change it each time.
 
 Of the other models the best one stays awake, if its e is not larger by `AWAY` than that of the
-model in use; the rest fall asleep. They wake when errors have become more.
+model in use; the rest fall asleep, but not while they catch up. They wake when errors have become
+more, and some now and then.
 
 Errors have become more when e of the model in use is far above the share of wrong predictions since
 the models began: by `LIMIT` standard deviations of e, if nothing changes (an EWMA control chart:
@@ -34,13 +35,14 @@ from streamsvm.solvers.adaptive.state import (
 FADE = 0.997
 LEAD = 0.005
 AWAY = 0.04
+HOPELESS = 0.1
 LIMIT = 2.0
 ALARM = 4.0
 FADE_OF_LATEST = 0.98
 ALARM_OF_LATEST = 6.0
 
 
-def fade(state: AdaptiveState, m: int, wrong: np.ndarray) -> None:
+def fade(state: AdaptiveState, m: int, wrong: np.ndarray, waiting: int = 0) -> None:
     """Note the errors of model m on the last examples.
 
     Parameters
@@ -51,10 +53,12 @@ def fade(state: AdaptiveState, m: int, wrong: np.ndarray) -> None:
         The index of the model.
     wrong
         bool (n,): whether it predicted each wrong, before it learnt it.
+    waiting
+        How many examples it has yet to learn.
 
     """
     state.faded[m] = _after(state.faded[m], wrong, FADE)
-    state.waiting[m] = 0
+    state.waiting[m] = waiting
 
 
 def _after(e: float, wrong: np.ndarray, fade: float) -> float:
@@ -73,23 +77,36 @@ def note_predictions(state: AdaptiveState, wrong: np.ndarray) -> None:
 
 
 def choose(state: AdaptiveState) -> None:
-    """Use the model with the smallest share of errors from now on, if it is ahead by `LEAD`."""
-    faded = np.where(state.asleep > 0, np.inf, state.faded)
+    """Use the model with the smallest share of errors from now on, if it is ahead by `LEAD`.
+
+    Models that sleep, or have examples to learn yet, are not used.
+    """
+    faded = np.where((state.asleep > 0) | (state.waiting > 0), np.inf, state.faded)
     best = int(faded.argmin())
     if faded[best] < faded[state.info[IN_USE]] - LEAD:
         state.info[IN_USE] = best
 
 
 def fall_asleep(state: AdaptiveState) -> None:
-    """Let the models sleep but for the one in use, and the best other if it errs not far more."""
+    """Let the models sleep but for the one in use, and the best other if it errs not far more.
+
+    Models that have examples to learn yet stay awake until they can be compared.
+    """
     used = int(state.info[IN_USE])
-    faded = np.where(state.asleep > 0, np.inf, state.faded)
+    is_asleep, waits = state.asleep > 0, state.waiting > 0
+    faded = np.where(is_asleep | waits, np.inf, state.faded)
     faded[used] = np.inf
     other = int(faded.argmin())
-    state.asleep[:] = 1
+    state.asleep[:] = is_asleep | ~waits
     state.asleep[used] = 0
     if faded[other] <= state.faded[used] + AWAY:
         state.asleep[other] = 0
+
+
+def wake(state: AdaptiveState, all_models: bool) -> None:
+    """Wake all models that sleep, or those whose e is not larger by `HOPELESS` than that in use."""
+    limit = np.inf if all_models else state.faded[state.info[IN_USE]] + HOPELESS
+    state.asleep[state.faded <= limit] = 0
 
 
 def errs_more(state: AdaptiveState) -> bool:

@@ -15,12 +15,8 @@ from streamsvm._compile import compiled
 from streamsvm.solvers.lasvm.state import LASVMState, refresh_extremes
 from streamsvm.solvers.lasvm.state import squeeze as squeeze_problem
 from streamsvm.solvers.lasvm.step import SEEDS, insert
-from streamsvm.solvers.lasvm_pairs.problems import (
-    REST,
-    laid_out,
-    rooms_for,
-    with_problems,
-)
+from streamsvm.solvers.lasvm_pairs import layout
+from streamsvm.solvers.lasvm_pairs.problems import REST, with_problems
 from streamsvm.solvers.lasvm_pairs.state import PairsState, new_state, problem
 from streamsvm.support import states, stores
 from streamsvm.support.sparse_store import SparseStore
@@ -50,7 +46,8 @@ def with_classes(
     of, n_before = state.problems, len(state.problems.table)
     sides = sides_of(known, n_classes, rest)
     of = with_problems(of, sides, max(n_classes, len(of.problem_of)))
-    state = state._replace(problems=laid_out(of, _least_rooms(of), cache_bytes, _width(state)))
+    room = np.maximum(of.segments["room"], PANEL)
+    state = state._replace(problems=layout.grown(of, room, cache_bytes, _width(state)))
     if state.info[0].n:
         _seed_all(state, kernel, np.int64(n_before), d)
     state.info[0].n_classes = n_classes
@@ -61,10 +58,6 @@ def sides_of(known: int, n_classes: int, rest: bool) -> list[tuple[int, int]]:
     """Return the two sides of each problem that the classes from number `known` on begin."""
     later = range(known, n_classes)
     return [(c, REST) for c in later] if rest else [(a, b) for b in later for a in range(b)]
-
-
-def _least_rooms(problems: Any) -> np.ndarray:
-    return np.maximum(problems.segments["room"], PANEL)
 
 
 def _width(state: Any) -> int:
@@ -141,7 +134,7 @@ def from_two(
     sides = sides_of(0, 2, rest)
     of = with_problems(state.problems, sides, 2)
     room = np.full(len(sides), max(PANEL, -(-2 * n // PANEL) * PANEL))
-    state = state._replace(problems=laid_out(of, room, cache_bytes, _width(state)))
+    state = state._replace(problems=layout.laid_out(of, room, cache_bytes, _width(state)))
     state.wanted[:n] = len(sides)
     for p, side in enumerate(sides):
         _take_over(state, two, p, 1.0 if side[0] == positive else -1.0)
@@ -174,7 +167,8 @@ def grown(state: PairsState, cache_bytes: int) -> PairsState:
         return _with_capacity(state, capacity, n_columns, cache_bytes)
     if info.n == capacity:
         return _with_capacity(state, 2 * capacity, n_columns, cache_bytes)
-    return state._replace(problems=laid_out(of, rooms_for(of), cache_bytes, _width(state)))
+    larger = layout.grown(of, layout.rooms_for(of), cache_bytes, _width(state))
+    return state._replace(problems=larger)
 
 
 def _with_capacity(state: Any, capacity: int, d: int, cache_bytes: int) -> PairsState:

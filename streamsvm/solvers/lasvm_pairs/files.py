@@ -10,7 +10,8 @@ import numpy as np
 
 from streamsvm.solvers.lasvm.state import INFO, are_feasible
 from streamsvm.solvers.lasvm_pairs.classes import sides_of
-from streamsvm.solvers.lasvm_pairs.problems import REST, laid_out, members_of, with_problems
+from streamsvm.solvers.lasvm_pairs.layout import laid_out
+from streamsvm.solvers.lasvm_pairs.problems import REST, members_of, with_problems
 from streamsvm.solvers.lasvm_pairs.state import PairsState
 from streamsvm.support.declaration import BOX, COUNT, FINITE, Field, NamedArrays, Range, index_of
 from streamsvm.support.tiles import PANEL

@@ -19,6 +19,7 @@ import numpy as np
 from streamsvm._compile import compiled, compiled_within
 from streamsvm.solvers.lasvm.state import BLOCK as BLOCK
 from streamsvm.solvers.lasvm.state import LASVMState
+from streamsvm.solvers.lasvm_pairs import layout
 from streamsvm.solvers.lasvm_pairs import problems as of_problems
 from streamsvm.solvers.lasvm_pairs.problems import Problems, cache_of
 from streamsvm.support import looks, states, stores
@@ -79,14 +80,14 @@ def _grown_problems(problems: Any, sizes: Any, sparse: bool, cache_bytes: int) -
     is_stripped = problems.values.size == 0
     if is_stripped or problems.feature_row.shape[1] != max(1, width):
         room = problems.segments["room"]
-        return of_problems.laid_out(problems, room, cache_bytes, width)
+        return layout.laid_out(problems, room, cache_bytes, width)
     return problems
 
 
 def _stripped_problems(problems: Any, sizes: Any, sparse: bool) -> Any:
     # Without lines, and without room that no member uses yet.
     n = problems.table["n"]
-    return of_problems.laid_out(problems, -(-n // PANEL) * PANEL, -1, 1)
+    return layout.laid_out(problems, -(-n // PANEL) * PANEL, -1, 1)
 
 
 def _problems_for_thread(problems: Any, block: bool) -> Any:
@@ -101,8 +102,8 @@ PROBLEMS = Part(
     grown=_grown_problems,
     stripped=_stripped_problems,
     for_thread=_problems_for_thread,
-    made_sparse=lambda problems, sizes, cache_bytes: of_problems.laid_out(
-        of_problems.laid_out(problems, problems.segments["room"], -1, 1),
+    made_sparse=lambda problems, sizes, cache_bytes: layout.laid_out(
+        layout.laid_out(problems, problems.segments["room"], -1, 1),
         problems.segments["room"],
         cache_bytes,
         1,

@@ -23,6 +23,7 @@ from streamsvm.learners.bases.kept_examples import Examples
 from streamsvm.learners.bases.kernel import rescaling
 from streamsvm.learners.larank import LaRankClassifier
 from streamsvm.learners.lasvm import LASVMClassifier
+from streamsvm.solvers.adaptive.state import IN_USE
 from streamsvm.support.rows import Rows, shape, sparse
 
 
@@ -93,35 +94,29 @@ def new_other(learner: Any, labels: Any, first: Any, kind: Kind) -> Any:
 
 
 def begun(learner: Any, labels: Any, examples: Examples, are_all: bool) -> list[Any]:
-    """Return new models that have learnt examples: one of each kind, or only the first."""
+    """Return new models, of which the first has learnt examples: one of each kind, or only it."""
     first = new_first(learner, labels)
     if len(examples.classes):
         if first._trial is not None:
             first._trial.expect(len(examples.classes))
         learn_examples(first, examples, labels.seen)
     kinds = kinds_of(labels)[1:] if are_all else ()
-    return [first, *(begun_other(learner, labels, first, kind) for kind in kinds)]
+    return [first, *(new_other(learner, labels, first, kind) for kind in kinds)]
 
 
 def with_class(learner: Any, labels: Any, label: Any) -> list[Any]:
     """Return the models of a learner after a further label has come, which `labels` has."""
-    found: list[Any] = []
-    for m, (model, kind) in enumerate(zip(learner._members, kinds_of(labels), strict=False)):
+    state, found = learner._state, list(learner._members)
+    for m, (model, kind) in enumerate(zip(found, kinds_of(labels), strict=False)):
         if type(model) is kind.learner:
             model._add_class(label)
-        else:
-            # Of so many classes there is another kind.
-            model = begun_other(learner, labels, found[0], kind)
-            learner._state.waiting[m] = 0
-        found.append(model)
+            continue
+        # Of so many classes there is another kind, which learns later what is kept.
+        found[m] = new_other(learner, labels, found[0], kind)
+        state.waiting[m] = min(found[0].n_examples, learner._recent.n_known)
+        if m == state.info[IN_USE]:
+            state.info[IN_USE] = state.asleep[0] = state.waiting[0] = 0
     return found
-
-
-def begun_other(learner: Any, labels: Any, first: Any, kind: Kind) -> Any:
-    """Return a new model of a kind that has learnt what the first one has, as far as it is kept."""
-    other = new_other(learner, labels, first, kind)
-    learn_examples(other, learner._recent.last(first.n_examples, len(learner._schema)), labels.seen)
-    return other
 
 
 def prepared(learner: Any, labels: Any, model: Any) -> Any:

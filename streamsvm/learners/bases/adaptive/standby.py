@@ -5,6 +5,10 @@ or `EVERY_IF_CALM`, which takes a fraction of the time: they are not asked for p
 meanwhile. While errors do not become more, only the best of them learns. The rest sleep, until
 errors have become more, and are looked at when the number of examples is a power of two: then they
 learn the last examples, as many as are kept.
+
+A model that wakes, or begins anew, may have so much to learn that a stream would wait for it. So it
+learns a part after each comparison, and predicts when it has learnt all. The parts are bounded by
+counts, not by the clock: the same examples always lead to the same models.
 """
 
 from __future__ import annotations
@@ -12,8 +16,10 @@ from __future__ import annotations
 from typing import Any
 
 from streamsvm.learners.bases.adaptive import members
+from streamsvm.learners.bases.kept_examples import Examples
 from streamsvm.solvers.adaptive import step
 from streamsvm.solvers.adaptive.state import IN_USE
+from streamsvm.support.rows import SparseRows
 
 EVERY = 32
 """The models are compared at multiples of this number of examples."""
@@ -26,6 +32,9 @@ SLEEP_EVERY, SLEEP_FROM = 256, 512
 
 LONG = 1024
 """Errors that have been more for so many examples are what is usual now: models may sleep."""
+
+BUDGET = 2e7
+"""What models learn after a comparison, in about nanoseconds (see `_cost_of`)."""
 
 RENEWED_AT = (32, 128, 1024)
 """The numbers of examples of the first model at which the others take its scale and gamma: it
@@ -48,39 +57,124 @@ def note_predictions(learner: Any) -> None:
         step.note_predictions(state, predicted)
 
 
-def is_calm(learner: Any) -> bool:
-    """Tell whether it is enough to compare the models at multiples of `EVERY_IF_CALM`."""
-    risen = int(learner._state.risen[0])
-    if risen and (risen < LONG or risen % EVERY_IF_CALM == 0):
+def is_calm(learner: Any, n: int) -> bool:
+    """Tell whether after n examples it is too early to compare the models.
+
+    While all is calm it is enough at multiples of `EVERY_IF_CALM`.
+    """
+    state, since = learner._state, n % EVERY_IF_CALM
+    risen = int(state.risen[0])
+    if not since or (risen and (risen < LONG or risen % EVERY_IF_CALM == 0)):
         return False
-    return bool(learner._members[0].n_examples > SLEEP_EVERY)
+    is_behind = (state.waiting > since) & (state.asleep == 0)
+    return bool(learner._members[0].n_examples > SLEEP_EVERY and not is_behind.any())
 
 
 def _is_alarmed(state: Any) -> bool:
     return 0 < state.risen[0] < LONG
 
 
-def catch_up(learner: Any) -> None:
+def catch_up(learner: Any, budget: float = BUDGET) -> None:
     """Let the models that are awake, but for the one in use, learn the examples they wait for.
 
     Parameters
     ----------
     learner
-        An `AdaptiveSVMClassifier`; the caller holds its lock.
+        An `AdaptiveSVMClassifier`, of which `note_predictions` has counted the predictions; the
+        caller holds its lock.
+    budget
+        How much they may learn; those that are behind wait with the rest.
 
     """
-    state, d, seen = learner._state, len(learner._schema), learner._labels.seen
+    state, fewest = learner._state, 2 * EVERY
     for m in range(len(members.KINDS)):
         waiting = int(state.waiting[m])
-        if m == state.info[IN_USE] or not waiting or state.asleep[m]:
+        if not waiting or state.asleep[m]:
             continue
-        examples = learner._recent.last(waiting, d)
-        if m < len(learner._members):
-            wrong = members.learn_examples(learner._members[m], examples, seen)
-        else:
+        examples = learner._recent.last(waiting, len(learner._schema))
+        if m >= len(learner._members):
             # Until there are all models, the others count as the first.
-            wrong = examples.marks > 0
-        step.fade(state, m, wrong)
+            step.fade(state, m, examples.marks > 0)
+            continue
+        # Of what is not kept any more it learns nothing.
+        uncounted = max(0, int(state.uncounted[m]) - waiting + len(examples.classes))
+        model = learner._members[m]
+        cost = _cost_of(model, examples)
+        part = examples.first(max(fewest, int(min(budget / cost, waiting))))
+        wrong = members.learn_examples(model, part, learner._labels.seen)
+        step.fade(state, m, wrong[uncounted:], len(examples.classes) - len(wrong))
+        state.uncounted[m] = max(0, uncounted - len(wrong))
+        budget -= len(wrong) * cost
+        if state.waiting[m]:
+            # The next ones shall not fall further behind.
+            fewest = EVERY
+
+
+def _cost_of(model: Any, examples: Examples) -> float:
+    """Return what it takes a model to learn an example, in about nanoseconds."""
+    x = examples.x
+    width = len(x.values) / len(examples.classes) if isinstance(x, SparseRows) else x.shape[1]
+    n_vectors = getattr(model, "n_support_patterns", model.n_support_vectors)
+    n_classes = len(model.classes)
+    return 5000.0 + 1500.0 * n_classes + (20.0 + 0.2 * width + 0.3 * n_classes) * n_vectors
+
+
+def begin_anew(learner: Any, changes: dict[str, Any], n: int) -> None:
+    """Replace the models of a learner by new ones, of which all but the first learn n examples.
+
+    Parameters
+    ----------
+    learner
+        An `AdaptiveSVMClassifier`; the caller holds its lock.
+    changes
+        Attributes that change with ``_members``: in one step, as code that runs in the middle may
+        predict.
+    n
+        How many of the last examples they learn; the first has learnt them.
+
+    """
+    state, used = learner._state, int(learner._state.info[IN_USE])
+    n_models = len(changes["_members"])
+    _use_first(state)
+    state.asleep[:] = state.waiting[:] = state.uncounted[:] = 0
+    state.waiting[1:n_models] = state.uncounted[1:n_models] = n
+    learner.__dict__.update(changes)
+    _go_on_with(learner, used)
+
+
+def renew_others(learner: Any) -> None:
+    """Let the other models compare rows as the first one does, if it does so for long."""
+    first, state = learner._members[0], learner._state
+    if first._trial is not None and first.n_examples not in RENEWED_AT:
+        return
+    used, models = int(state.info[IN_USE]), [first]
+    for m, kind in enumerate(members.kinds_of(learner._labels)[1:], start=1):
+        model = learner._members[m] if m < len(learner._members) else None
+        if model is not None:
+            members.rescale(model, first, kind)
+        if model is None or not members.is_like(model, first, kind):
+            model = members.new_other(learner, learner._labels, first, kind)
+            state.waiting[m] = min(first.n_examples, learner._recent.n_known)
+            state.uncounted[m] = 0
+            if state.asleep[m]:
+                # What it erred as it was before says nothing.
+                state.faded[m] = state.faded[used]
+            if m == used:
+                _use_first(state)
+        models.append(model)
+    learner._members = models
+    _go_on_with(learner, used)
+
+
+def _use_first(state: Any) -> None:
+    state.info[IN_USE] = state.asleep[0] = state.waiting[0] = 0
+
+
+def _go_on_with(learner: Any, used: int) -> None:
+    """Let models catch up; use the first until the one in use has learnt what it waits for."""
+    catch_up(learner)
+    if not learner._state.waiting[used]:
+        learner._state.info[IN_USE] = used
 
 
 def choose(learner: Any, n: int) -> None:
@@ -89,7 +183,7 @@ def choose(learner: Any, n: int) -> None:
     Parameters
     ----------
     learner
-        An `AdaptiveSVMClassifier` whose models have caught up; the caller holds its lock.
+        An `AdaptiveSVMClassifier` after `catch_up`; the caller holds its lock.
     n
         The number of examples that it has learnt.
 
@@ -97,7 +191,7 @@ def choose(learner: Any, n: int) -> None:
     state = learner._state
     may_sleep = n % SLEEP_EVERY == 0 and learner._members[0].n_examples >= SLEEP_FROM
     if (_is_alarmed(state) or (may_sleep and n & (n - 1) == 0)) and state.asleep.any():
-        state.asleep[:] = 0
+        step.wake(state, _is_alarmed(state))
         catch_up(learner)
     step.choose(state)
     if may_sleep and not _is_alarmed(state):

@@ -28,7 +28,7 @@ from streamsvm.solvers.lasvm import events as events  # registers the solver
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.solvers.lasvm.gap import Outside, lasvm_gap
-from streamsvm.solvers.lasvm_pairs import classes, files, inspection
+from streamsvm.solvers.lasvm_pairs import classes, files, inspection, layout
 from streamsvm.solvers.lasvm_pairs import events as pairs_events  # noqa: F401  # registers the solver
 from streamsvm.solvers.lasvm_pairs import finish as pairs_finish
 from streamsvm.solvers.lasvm_pairs import state as pairs_state
@@ -347,9 +347,11 @@ class LASVMModel(ReserveLearner):
         """Bytes of the ``support_vectors``, the kernel row ``cache`` and the ``scratch`` arrays."""
         parts = super().memory_parts
         if self._is_several:
-            values = self._state.problems.values.nbytes
-            parts["support_vectors"] -= values
-            parts["cache"] += values
+            # Without the space for growth, which was never written.
+            problems = self._state.problems
+            values, (of_members, of_values) = problems.values.nbytes, layout.unused_bytes(problems)
+            parts["support_vectors"] -= values + of_members
+            parts["cache"] += values - of_values
         return parts
 
     @property

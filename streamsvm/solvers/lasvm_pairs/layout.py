@@ -1,0 +1,222 @@
+"""Where the binary problems of LASVM for several classes are in their common arrays.
+
+Each problem has a segment of them, with room for more members than it has. A problem that needs
+more moves behind all others, where there is space for a while; then all are laid out anew.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamsvm._compile import compiled
+from streamsvm.solvers.lasvm_pairs.problems import LINES, MEMBERS, NONE, Problems, cache_of
+from streamsvm.support.kernel_rows.row_cache import AT_ONCE, AT_ONCE_BYTES, MIN_LINES, take_line
+from streamsvm.support.tiles import PANEL
+
+_SPARE = 1.0
+"""How much space there is for problems that grow, as a share of what all take."""
+
+
+def rooms_for(problems: Problems) -> np.ndarray:
+    """Return larger rooms for all problems whose segments are more than four fifths full.
+
+    They grow to 1.6 times their members: kernel rows take the square of the room, and all should
+    fit.
+    """
+    n, room = problems.table["n"], problems.segments["room"]
+    larger = -(-(8 * n // 5) // PANEL) * PANEL
+    return np.where(5 * n > 4 * room, np.maximum(larger, room + PANEL), np.maximum(room, PANEL))
+
+
+def laid_out(
+    old: Problems, room: np.ndarray, cache_bytes: int, n_features: int, spare: float = 0.0
+) -> Problems:
+    """Return the same problems with other rooms, and with lines for the kernel rows of members.
+
+    Parameters
+    ----------
+    old
+        The problems, which are not changed.
+    room
+        int64 (problems,): multiples of 32, at least as large as the number of members.
+    cache_bytes
+        The memory for kernel rows; if not all fit, each problem gets its share of it.
+    n_features
+        The number of features that the store has room for.
+    spare
+        How much space there is behind all segments, as a share of what they take: see `grown`. The
+        system provides memory for it when it is first written.
+
+    """
+    segments = old.segments.copy()
+    segments["room"] = room
+    everyone = np.arange(len(room))
+    ends = _place(segments, everyone, [0, 0, 0], _n_lines(room, cache_bytes))
+    n_entries, n_values, n_lines = (int(end * (1.0 + spare)) for end in ends)
+    sizes = dict.fromkeys((*MEMBERS, "line_of"), n_entries)
+    sizes |= {"values": n_values} | dict.fromkeys(LINES, n_lines)
+    new = old._replace(
+        segments=segments,
+        **{name: np.zeros(size, getattr(old, name).dtype) for name, size in sizes.items()},
+        cache_state=_cache_states(segments),
+        feature_row=np.zeros((1, max(1, n_features)), np.float32),
+        row=np.zeros(int(room.max(initial=0)), np.float32),
+    )
+    _move(old, new, everyone)
+    return new
+
+
+def grown(old: Problems, room: np.ndarray, cache_bytes: int, n_features: int) -> Problems:
+    """Return the same problems with larger rooms.
+
+    Those whose room changes move to the end of the arrays, if there is space: to copy all problems
+    of hundreds of classes takes a tenth of a second. Else all are laid out anew.
+
+    Parameters
+    ----------
+    old, room, cache_bytes, n_features
+        As for `laid_out`.
+
+    """
+    segments = old.segments.copy()
+    moved = np.flatnonzero(room != segments["room"])
+    stay = np.delete(segments, moved)
+    taken = 4.0 * float((stay["n_lines"] * stay["room"]).sum())
+    segments["room"] = room
+    lines = _n_lines(room[moved], cache_bytes - taken)
+    ends = _place(segments, moved, ends_of(old.segments), lines)
+    if any(end > size for end, size in zip(ends, _space(old), strict=True)):
+        return laid_out(old, room, cache_bytes, n_features, _SPARE)
+    cache_state = old.cache_state.copy()
+    cache_state[moved] = _cache_states(segments)[moved]
+    row = np.zeros(int(room.max(initial=0)), np.float32)
+    # What the old segments say is not overwritten: an interruption leaves the problems as before.
+    new = old._replace(segments=segments, cache_state=cache_state, row=row)
+    _move(old, new, moved)
+    return new
+
+
+def ends_of(segments: Any) -> list[int]:
+    """Return where the last entry, value and line of all segments end."""
+    rooms, lines = segments["room"], segments["n_lines"]
+    ends = (
+        segments["start"] + rooms,
+        segments["first_value"] + lines * rooms,
+        segments["first_line"] + lines + 2,
+    )
+    return [int(end.max(initial=0)) for end in ends]
+
+
+def unused_bytes(problems: Problems) -> tuple[int, int]:
+    """Return the bytes of the space behind all segments: of members and lines, and of values."""
+    n_entries, n_values, n_lines = (
+        size - end for size, end in zip(_space(problems), ends_of(problems.segments), strict=True)
+    )
+    of_entry = sum(getattr(problems, name).itemsize for name in (*MEMBERS, "line_of"))
+    of_line = sum(getattr(problems, name).itemsize for name in LINES)
+    return n_entries * of_entry + n_lines * of_line, 4 * n_values
+
+
+def _space(problems: Problems) -> tuple[int, int, int]:
+    return problems.slot.size, problems.values.size, problems.length.size
+
+
+def _n_lines(room: np.ndarray, cache_bytes: float) -> np.ndarray:
+    """Return how many lines problems with these rooms get of so much memory; below 0: none."""
+    if cache_bytes < 0:
+        return np.zeros(len(room), np.int64)
+    share = min(1.0, cache_bytes / max(1.0, 4.0 * float((room.astype(float) ** 2).sum())))
+    return np.minimum(room, np.maximum(MIN_LINES, (share * room).astype(np.int64)))
+
+
+def _place(segments: Any, which: np.ndarray, ends: list[int], n_lines: np.ndarray) -> list[int]:
+    """Place the segments of some problems, with so many lines, behind these ends; return the new.
+
+    The ends are those that `ends_of` returns.
+    """
+    sizes = segments["room"][which], n_lines * segments["room"][which], n_lines + 2
+    segments["n_lines"][which] = n_lines
+    for i, (name, size) in enumerate(
+        zip(("start", "first_value", "first_line"), sizes, strict=True)
+    ):
+        segments[name][which] = ends[i] + np.cumsum(size) - size
+    return [end + int(size.sum()) for end, size in zip(ends, sizes, strict=True)]
+
+
+def _cache_states(segments: Any) -> np.ndarray:
+    """Return the scalars of caches without rows, as `row_cache.new_cache` does."""
+    room, n_lines = segments["room"], segments["n_lines"]
+    state = np.zeros((len(room), 4), np.int64)
+    at_once = AT_ONCE_BYTES // max(1, 4 * int(room.sum()))
+    state[:, AT_ONCE] = np.minimum(n_lines, np.maximum(MIN_LINES, at_once))
+    # Where all rows fit, none is worth a trial: that of a new member has values for all others.
+    state[n_lines == room, AT_ONCE] = 0
+    return state
+
+
+@compiled
+def _copy(source, target, a, b, n, room):
+    """Copy n entries from a on to b, and set those behind them to 0, up to the room."""
+    for s in range(n):
+        target[b + s] = source[a + s]
+    for s in range(n, room):
+        target[b + s] = 0
+
+
+@compiled
+def _move(old, new, which):
+    """Copy the members and the admitted lines of problems from their old to their new segments."""
+    for at in range(which.size):
+        p = which[at]
+        a, b, n, room = (
+            old.segments[p].start,
+            new.segments[p].start,
+            old.table[p].n,
+            new.segments[p].room,
+        )
+        _copy(old.slot, new.slot, a, b, n, room)
+        _copy(old.entered, new.entered, a, b, n, room)
+        _copy(old.weight, new.weight, a, b, n, room)
+        _copy(old.alpha, new.alpha, a, b, n, room)
+        _copy(old.gradient, new.gradient, a, b, n, room)
+        _copy(old.lower, new.lower, a, b, n, room)
+        _copy(old.upper, new.upper, a, b, n, room)
+        _copy(old.y, new.y, a, b, n, room)
+        _copy(old.diagonal, new.diagonal, a, b, n, room)
+        new.line_of[b : b + room] = NONE
+        _begin_lines(new, p)
+        if old.segments[p].n_lines > 0 and new.segments[p].n_lines > 0:
+            _copy_lines(cache_of(old, p), cache_of(new, p))
+
+
+@compiled
+def _begin_lines(problems, p):
+    """Let a problem have no cached rows, as `row_cache.new_cache` does."""
+    first, n_lines = problems.segments[p].first_line, problems.segments[p].n_lines
+    for line in range(n_lines + 2):
+        problems.older[first + line] = problems.newer[first + line] = line
+        problems.length[first + line] = problems.trial[first + line] = 0
+        problems.slot_of[first + line] = NONE
+
+
+@compiled
+def _copy_lines(before, now):
+    """Copy the admitted lines of a problem, the most recent ones if not all have room."""
+    head = before.length.size
+    # From the oldest line on, so that the last is again the most recent one.
+    line, n_left = np.int64(before.newer[head]), 0
+    while line != head:
+        n_left += before.slot_of[line] != NONE
+        line = np.int64(before.newer[line])
+    line = np.int64(before.newer[head])
+    while line != head:
+        slot = before.slot_of[line]
+        if slot != NONE:
+            if n_left <= now.length.size:
+                own, length = take_line(now, slot), before.length[line]
+                now.values[own, :length] = before.values[line, :length]
+                now.length[own] = length
+            n_left -= 1
+        line = np.int64(before.newer[line])
