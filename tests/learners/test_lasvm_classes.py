@@ -258,3 +258,24 @@ def test_a_kept_id_keeps_its_class(bounds, tmp_path):
     for one in (model, again):
         one.learn_many(*rows(100, seed=5))
     assert again.dual == model.dual
+
+
+def test_problems_that_grow_keep_kernel_rows_with_the_smallest_cache():
+    draws = np.random.default_rng(0)
+    centres = draws.normal(size=(12, 5))
+    small, large = (
+        LASVMClassifier(kernels.RBF(gamma=0.3), C=1.0, cache_mb=mb, reserve=0) for mb in (0, 200)
+    )
+    for step in range(24):
+        # Classes come one after the other, so that some problems are full before others begin.
+        y = draws.integers(0, min(12, 3 + step // 2), 50)
+        x = centres[y] + 0.9 * draws.normal(size=(50, 5))
+        expected = large.predict_then_learn_many(x, y.tolist())
+        assert small.predict_then_learn_many(x, y.tolist()) == expected
+    for model in (small, large):
+        segments = model._state.problems.segments
+        assert len(segments) == 66 and (segments["n_lines"] > 0).all()
+        # No segment reaches into another one.
+        start, room = segments["start"], segments["room"]
+        order = np.argsort(start)
+        assert (start[order][1:] >= (start + room)[order][:-1]).all()

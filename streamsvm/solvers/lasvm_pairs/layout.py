@@ -85,7 +85,8 @@ def grown(old: Problems, room: np.ndarray, cache_bytes: int, n_features: int) ->
     stay = np.delete(segments, moved)
     taken = 4.0 * float((stay["n_lines"] * stay["room"]).sum())
     segments["room"] = room
-    lines = _n_lines(room[moved], cache_bytes - taken)
+    # Where the others take it all, those that move have the fewest lines that there can be.
+    lines = _n_lines(room[moved], max(0.0, cache_bytes - taken))
     ends = _place(segments, moved, ends_of(old.segments), lines)
     if any(end > size for end, size in zip(ends, _space(old), strict=True)):
         return laid_out(old, room, cache_bytes, n_features, _SPARE)
