@@ -17,7 +17,7 @@ from streamsvm.support.rows import sparse as as_sparse
 class SeveralModels(Learner):
     """A classifier that predicts by one of its models; a subclass lets them learn.
 
-    It has no dual coefficients of its own: a monitor follows the loss of the model in use.
+    It has no dual coefficients, and no objective: its models take turns, and begin anew.
     """
 
     has_dual = False
@@ -64,18 +64,22 @@ class SeveralModels(Learner):
 
     @property
     def description(self) -> str:
-        """The parameters of the model in use, and the drifts noticed so far."""
+        """The parameters of the model in use."""
         model = self.in_use
         used = f"C={self.C:g}"
         if model is not None:
             used = f"in use: RBF(gamma={model.kernel_.gamma:.3g}), C={model.C_:g}"
         weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
-        return f"{used}{weights}; drifts: {self.drifts}"
+        return f"{used}{weights}"
 
     @property
     def chosen(self) -> str | None:
-        """Scale and width of the first model in words: see `LASVMClassifier.chosen`."""
-        return self._members[0].chosen if self._members else None
+        """Scale and width of the first model in words, and of the model in use if it is another."""
+        chosen: str | None = self._members[0].chosen if self._members else None
+        model = self.in_use
+        if chosen is None or model is self._members[0]:
+            return chosen
+        return f"{chosen}; the model in use has gamma {model.kernel_.gamma:.2g}, C {model.C_:g}"
 
     @property
     def n_support_vectors(self) -> int:
@@ -124,22 +128,3 @@ class SeveralModels(Learner):
     def memory_usage(self) -> int:
         """Bytes of all arrays, including cached kernel rows and scratch, and of the names."""
         return sum(self.memory_parts.values())
-
-    def objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
-        """Return the mean hinge loss of the model in use over rows, for a monitor.
-
-        Parameters
-        ----------
-        x
-            n rows over the features seen.
-        signs, weights
-            float64 (n,): labels as numbers, and example weights.
-
-        Returns
-        -------
-        The mean.
-
-        """
-        if not len(signs):
-            return 0.0
-        return float((weights * self.losses_of(signs, self._margins(x))).mean())
