@@ -45,6 +45,11 @@ class Encoder:
         At least 1. One-hot columns of free text would grow without end; 1000 holds every real
         category list (countries, professions) and bounds a batch of 4096 rows to 32 MB a column.
 
+    Attributes
+    ----------
+    empty : list[str]
+        The columns without a value in all batches encoded so far (NaN is none); changed in place.
+
     Raises
     ------
     NotReadableError
@@ -70,6 +75,7 @@ class Encoder:
             raise ValueError(f"max_categories must be at least 1, not {max_categories}")
         self.max_categories = max_categories
         self._kinds = _feature_kinds(schema)
+        self.empty: list[str] = list(schema.names)
         self._fields: dict[str, pa.Field] = {}
         self._float_columns: _FloatColumns | None = None
         # Of each text column: value -> feature name, in order of first appearance.
@@ -95,6 +101,8 @@ class Encoder:
             return encoded
         found: list[_Found] = []
         for index, name, column in self._columns(batch):
+            if name in self.empty and not column.is_null(nan_is_null=True).to_numpy(False).all():
+                self.empty.remove(name)
             if self._kinds[name] == "text":
                 found += self._one_hot(index, name, column)
             elif column.null_count < len(column):
@@ -109,7 +117,12 @@ class Encoder:
     def _as_before(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         """Return the raw columns, if they need no encoding; else None."""
         known = self._float_columns
-        if known is None or not batch.num_rows or not batch.schema.equals(known.schema):
+        if (
+            known is None
+            or self.empty
+            or not batch.num_rows
+            or not batch.schema.equals(known.schema)
+        ):
             return None
         columns = [batch.column(at) for at in known.places]
         if any(column.null_count for column in columns):

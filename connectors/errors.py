@@ -65,9 +65,10 @@ class MissingColumnError(SourceError, KeyError):
         close = difflib.get_close_matches(self.column, self.columns, n=1)
         hint = f"; did you mean `{close[0]}`?" if close else ""
         existing = ", ".join(f"`{column}`" for column in self.columns)
+        # Of a list of names, one of them.
+        role = {"columns": "feature", "keep": "column to keep"}.get(self.role, self.role)
         return (
-            f"{self.role} `{self.column}` is not a column of `{self.name}`{hint} "
-            f"(columns: {existing})"
+            f"{role} `{self.column}` is not a column of `{self.name}`{hint} (columns: {existing})"
         )
 
 

@@ -70,6 +70,7 @@ class ListEncoder:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._names = schema.names
+        self.empty: list[str] = []  # see `Encoder`: of lists it is not known
 
     def encode(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the two columns of a batch.

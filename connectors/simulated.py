@@ -113,6 +113,11 @@ class SimulatedStream(Closing):
         """The source's text columns that are numbers; None: it does not tell."""
         return getattr(self.source, "number_texts", None)
 
+    @property
+    def empty_columns(self) -> list[str]:
+        """The source's columns without a value so far."""
+        return getattr(self.source, "empty_columns", [])
+
     def events(self) -> Iterator[Event]:
         """Return the unread events, each when it is due.
 

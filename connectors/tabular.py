@@ -86,6 +86,8 @@ class TabularSource(Closing, ABC):
         The kind of each feature column (see `kind_of`); None for columns of lists.
     number_texts : NumberTexts
         Has the `names` of text columns whose first 1,000 rows hold numbers or times only.
+    empty_columns : list[str]
+        The feature columns without a value in the batches read so far.
 
     Raises
     ------
@@ -119,11 +121,8 @@ class TabularSource(Closing, ABC):
         keep: Sequence[str] = (),
         parse_numbers: Sequence[str] = (),
     ) -> None:
-        for parameter, value, least in (
-            ("batch_size", batch_size, 1),
-            ("shuffle_buffer", shuffle_buffer, 0),
-            ("seed", seed, 0),
-        ):
+        sizes = (("batch_size", batch_size, 1), ("shuffle_buffer", shuffle_buffer, 0))
+        for parameter, value, least in (*sizes, ("seed", seed, 0)):
             if value is not None and operator.index(value) < least:
                 raise ValueError(f"{parameter} must be at least {least}, not {value}")
         self._name = name
@@ -151,6 +150,7 @@ class TabularSource(Closing, ABC):
             if are_listed(fields)
             else Encoder(fields, max_categories=max_categories)
         )
+        self.empty_columns = self._encoder.empty
         self._seed = None if seed is None else int(seed)
         self._cursor: Cursor
         if shuffle_buffer:

@@ -19,7 +19,7 @@ from streamsvm.support.rows import LARGEST
 
 
 def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
-    """Yield the margins of each batch of a source.
+    """Yield the margins of each batch of a source; then name its columns that held nothing.
 
     Parameters
     ----------
@@ -53,6 +53,67 @@ def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray, np.nd
         values = np.full((len(usable), *known.shape[1:]), np.nan)
         values[taken] = known
         yield batch, usable, values
+    if empty := getattr(source, "empty_columns", []):
+        print(f"without any value in {source.name}: {', '.join(empty)}", file=sys.stderr)
+
+
+class Errors:
+    """Counts wrong predictions.
+
+    Parameters
+    ----------
+    learner
+        The learner that predicts.
+    positive
+        A label, as text: it counts as True, all others as False.
+
+    """
+
+    def __init__(self, learner: Any, positive: str | None) -> None:
+        self._learner, self._positive = learner, positive
+        self._known, self._unknown = set(learner.classes), Counter[Any]()
+        self._wrong = self._rows = self._refused = 0
+
+    def add(self, batch: Any, usable: np.ndarray, values: np.ndarray) -> None:
+        """Count the rows of a batch that have a label: see `margins`."""
+        n_rejects = len(batch.rejects)
+        self._wrong += n_rejects
+        self._rows += n_rejects
+        self._refused += n_rejects
+        labels = frames.labels_of(batch.labels, len(batch))
+        for y, is_usable, margin in zip(labels, usable, values.tolist(), strict=True):
+            if y is None:
+                continue
+            truth = y if self._positive is None else str(y) == self._positive
+            self._rows += 1
+            self._refused += not is_usable
+            if truth not in self._known:
+                self._unknown[truth] += 1
+            # A row that cannot be predicted counts as wrong.
+            self._wrong += not is_usable or self._learner.label_of(margin) != truth
+
+    def result(self, name: str) -> tuple[float, int]:
+        """Return the share of errors (NaN without labelled rows) and the number of rows.
+
+        Rows that could not be right are said on standard error.
+
+        Parameters
+        ----------
+        name
+            The source, for messages.
+
+        """
+        if self._refused:
+            lines = f"{self._refused:,} examples of {name} have no prediction"
+            print(f"{lines}{why_none(self._learner)}: they count as wrong", file=sys.stderr)
+        if self._unknown:
+            named = ", ".join(repr(plain(y)) for y, _ in self._unknown.most_common(5))
+            print(
+                f"{self._unknown.total():,} rows of {name} have labels that the model never learnt "
+                f"({named}): they count as wrong",
+                file=sys.stderr,
+            )
+        return (self._wrong / self._rows if self._rows else float("nan")), self._rows
 
 
 def test_error(model: Any, source: Source, positive: str | None) -> tuple[float, int]:
@@ -65,44 +126,18 @@ def test_error(model: Any, source: Source, positive: str | None) -> tuple[float,
     source
         The rows.
     positive
-        A label, as text: it counts as True, all others as False.
+        As in `Errors`.
 
     Returns
     -------
     tuple[float, int]
-        The share (NaN without labelled rows) and the number of rows.
+        As of `Errors.result`.
 
     """
-    _, learner = parts_of(model)
-    assert learner is not None
-    wrong = rows = refused = 0
-    known, unknown = set(learner.classes), Counter[Any]()
-    for batch, usable, values in margins(model, source):
-        rows += len(batch.rejects)
-        wrong += len(batch.rejects)
-        refused += len(batch.rejects)
-        labels = frames.labels_of(batch.labels, len(batch))
-        for y, is_usable, margin in zip(labels, usable, values.tolist(), strict=True):
-            if y is None:
-                continue
-            truth = y if positive is None else str(y) == positive
-            rows += 1
-            refused += not is_usable
-            if truth not in known:
-                unknown[truth] += 1
-            # A row that cannot be predicted counts as wrong.
-            wrong += not is_usable or learner.label_of(margin) != truth
-    if refused:
-        lines = f"{refused:,} examples of {source.name} have no prediction{why_none(learner)}"
-        print(f"{lines}: they count as wrong", file=sys.stderr)
-    if unknown:
-        named = ", ".join(repr(plain(y)) for y, _ in unknown.most_common(5))
-        print(
-            f"{unknown.total():,} rows of {source.name} have labels that the model never learnt "
-            f"({named}): they count as wrong",
-            file=sys.stderr,
-        )
-    return (wrong / rows if rows else float("nan")), rows
+    errors = Errors(parts_of(model)[1], positive)
+    for part in margins(model, source):
+        errors.add(*part)
+    return errors.result(source.name)
 
 
 def why_none(learner: Any) -> str:

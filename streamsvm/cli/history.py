@@ -15,10 +15,15 @@ from streamsvm.model_files.replacing import naming
 from streamsvm.run.report import RunReport
 
 _PLOTS = (
-    ("accuracy", ("accuracy", "balanced_accuracy"), "progressive accuracy"),
-    ("support_vectors", ("n_support_vectors",), "support vectors"),
-    ("delta", ("delta",), "delta"),
+    (
+        "accuracy",
+        {"accuracy": "since the start", "balanced_accuracy": "balanced: the mean over the labels"},
+        "share of right predictions",
+    ),
+    ("support_vectors", {"n_support_vectors": ""}, "number of support vectors"),
+    ("delta", {"delta": ""}, "delta: distance from the optimum"),
 )
+"""Name of the file, {column: its name in the legend}, and label of the axis of each plot."""
 
 
 def write(
@@ -81,20 +86,20 @@ def _plots(folder: Path, report: RunReport, monitor: TrackingMonitor | None) -> 
     matplotlib.use("Agg")
     files = [] if monitor is None else monitor.plot(folder)
     made = {file.stem for file in files}
-    for name, columns, title in _PLOTS:
-        if name not in made and not np.isnan(report.history.column(columns[0])).all():
-            files.append(_plot(folder, report, name, columns, title))
+    for name, columns, label in _PLOTS:
+        if name not in made and not np.isnan(report.history.column(next(iter(columns)))).all():
+            files.append(_plot(folder, report, name, columns, label))
     return files
 
 
-def _plot(folder: Path, report: RunReport, name: str, columns: tuple[str, ...], title: str) -> Path:
+def _plot(folder: Path, report: RunReport, name: str, columns: dict[str, str], label: str) -> Path:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
-    for column in columns:
-        axes.plot(report.history.column("rows"), report.history.column(column), label=column)
-    axes.set(xlabel="examples", ylabel=title)
+    for column, shown in columns.items():
+        axes.plot(report.history.column("rows"), report.history.column(column), label=shown)
+    axes.set(xlabel="examples", ylabel=label)
     axes.grid(alpha=0.3)
     if len(columns) > 1:
         axes.legend()

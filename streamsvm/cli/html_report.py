@@ -22,7 +22,7 @@ _CAPTIONS = {
     "with them; max_support_vectors bounds them.",
     "accuracy": "Each example was predicted before it was learnt. If the recent accuracy falls "
     "below that since the start, what is to be learnt changes: a window or the adaptive learner "
-    "follows it.",
+    "follows it; where that one noticed a drift, there is a dotted line.",
     "kappa": "The share of training steps that changed nothing. Near 1, the stream brings little "
     "that is new, and a smaller K or reprocess would do.",
     "delta": "How far the model is from the optimum of the examples that it keeps. At tau or below "

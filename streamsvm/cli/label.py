@@ -18,7 +18,7 @@ from connectors import ConllSource, SentenceSource
 from streamsvm import TrackingMonitor
 from streamsvm.cli.outputs import check_distinct, check_ending, check_file
 from streamsvm.cli.parser import Parser
-from streamsvm.cli.running import stop_on_signals
+from streamsvm.cli.running import nothing_left, say_waiting, stop_on_signals
 from streamsvm.cli.screen import Screen
 from streamsvm.cli.values import path, positive, whole
 from streamsvm.errors import ParameterError
@@ -218,8 +218,11 @@ def run_sentences(
             on_labels=on_labels,
             should_stop=lambda: bool(stop),
         )
-        with Screen("sentences", None):
+        with Screen("sentences", None) as screen:
+            say_waiting(screen, source)
             sequences.execute()
+            if sequences.taken == sequences.resumed_after and not sequences.interrupted:
+                screen.say(nothing_left(options.limit, sequences.taken))
     report = _report(model, sequences, monitor)
     if options.json:
         print(json.dumps(report))

@@ -17,19 +17,28 @@ from streamsvm.cli.parser import Parser
 from streamsvm.errors import ParameterError, StreamSVMError
 
 _COMMANDS = {
-    "replay": "replay a file as a stream through a learner, and report",
+    "replay": "train on a file, replayed as a stream, and report; --test evaluates on another",
     "consume": "learn from a Kafka topic as it comes, and report",
-    "predict": "predict the rows of a file with a saved model",
+    "predict": "predict the rows of a file with a saved model; --target evaluates it",
     "label": "label the tokens of sentences, learning them as they come",
     "label-topic": "the same with sentences from a Kafka topic",
     "warm": "compile and cache the solvers for this machine",
 }
 
+_ELSEWHERE = dict.fromkeys(
+    ("evaluate", "eval", "test", "score"),
+    "`predict MODEL FILE --target COLUMN`, or `replay FILE --target COLUMN --test OTHER`",
+)
+_ELSEWHERE |= dict.fromkeys(("train", "fit", "learn"), "`replay FILE --target COLUMN --save MODEL`")
+"""What is used here for commands that other tools have."""
+
 
 def parser() -> Parser:
     """Return the parser of the whole command."""
     main_parser = Parser(
-        prog="streamsvm", description="Online support vector machines for real streams."
+        prog="streamsvm",
+        description="Online support vector machines for real streams.",
+        elsewhere=_ELSEWHERE,
     )
     main_parser.add_argument("--version", action="version", version=f"streamsvm {__version__}")
     subcommands = main_parser.add_subparsers(required=True, metavar="COMMAND")

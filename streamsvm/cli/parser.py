@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 
@@ -15,16 +15,22 @@ class Parser(argparse.ArgumentParser):
     ----------
     complete
         Adds the description and the arguments of a subcommand, when its parser is first used.
+    elsewhere
+        What to use in place of commands that there are not: {name: command}.
     settings
         The parameters of `argparse.ArgumentParser`.
 
     """
 
     def __init__(
-        self, *, complete: Callable[[Parser], None] | None = None, **settings: Any
+        self,
+        *,
+        complete: Callable[[Parser], None] | None = None,
+        elsewhere: Mapping[str, str] | None = None,
+        **settings: Any,
     ) -> None:
         super().__init__(**settings)
-        self._missing = complete
+        self._missing, self._elsewhere = complete, elsewhere or {}
         # So that an unknown option is reported by the parser of its subcommand.
         self.set_defaults(parser=self)
 
@@ -99,10 +105,12 @@ class Parser(argparse.ArgumentParser):
             return
         choices = [str(choice) for choice in action.choices]
         what = "command" if isinstance(action, argparse._SubParsersAction) else "value"
+        hint = did_you_mean(str(value), choices)
+        if what == "command" and value in self._elsewhere:
+            hint = f": use {self._elsewhere[value]}"
         raise argparse.ArgumentError(
             action if action.option_strings else None,
-            f"unknown {what} {value!r}{did_you_mean(str(value), choices)}"
-            f" (choose from {', '.join(choices)})",
+            f"unknown {what} {value!r}{hint} (choose from {', '.join(choices)})",
         )
 
 

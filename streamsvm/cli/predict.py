@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamsvm.cli import label
-from streamsvm.cli.evaluate import check_fit, margins, why_none
+from streamsvm.cli.evaluate import Errors, check_fit, margins, why_none
 from streamsvm.cli.outputs import check_distinct, check_ending, check_file, writer_of
 from streamsvm.cli.parser import Parser
 from streamsvm.cli.sources import FILES, add_parse_numbers, open_source
@@ -40,6 +40,14 @@ def complete(parser: Parser) -> None:
         required=True,
         metavar="OUT",
         help="a file that ends in .parquet, .csv or .jsonl",
+    )
+    parser.add_argument(
+        "--target",
+        metavar="COLUMN",
+        help="column of the true label: print the share of wrong predictions",
+    )
+    parser.add_argument(
+        "--positive", metavar="LABEL", help="of a model that learnt this label against all others"
     )
     parser.add_argument(
         "--columns", metavar="A,B,...", help="features; default: all columns that the model knows"
@@ -71,17 +79,20 @@ def run(options: argparse.Namespace) -> int:
     model = load(options.model)
     _, learner = parts_of(model)
     if isinstance(steps_of(model)[-1], SequenceLearner):
-        if options.columns or options.keep or options.probabilities or options.allow_mismatch:
+        of_rows = ("columns", "keep", "probabilities", "allow_mismatch", "target")
+        if any(getattr(options, name) for name in of_rows):
             raise ParameterError(
-                f"{options.model} labels sentences: --columns, --keep, --probabilities and "
-                "--allow-mismatch are for models of single rows; name the columns of its tokens by "
-                "--tokens"
+                f"{options.model} labels sentences: --columns, --keep, --probabilities, --target "
+                "and --allow-mismatch are for models of single rows; name the columns of tokens "
+                "by --tokens"
             )
         return label.label_file(options, model)
     if options.tokens is not None:
         raise ParameterError("--tokens is for models that `streamsvm label` saved")
     if learner is None:
         raise ParameterError(f"{options.model} holds no learner that predicts")
+    if options.positive is not None and options.target is None:
+        raise ParameterError("--positive needs --target COLUMN")
     check_distinct(options)
     check_file("--output", options.output)
     check_ending(options.output)
@@ -92,15 +103,23 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError(f"--keep {taken[0]}: the output has a column of that name already")
     columns = _columns_of(options, learner, keep)
     parsed = [name for name in options.parse_numbers or () if columns is None or name in columns]
-    source = open_source(options.file, None, columns=columns, keep=keep, parse_numbers=parsed)
-    rows, unusable = _write(options, model, learner, source)
+    source = open_source(
+        options.file, options.target, columns=columns, keep=keep, parse_numbers=parsed
+    )
+    errors = None if options.target is None else Errors(learner, options.positive)
+    rows, unusable = _write(options, model, learner, source, errors)
     note = f", {unusable:,} of them without a prediction" if unusable else ""
     note += why_none(learner) if unusable else ""
     print(f"{rows:,} rows{note} -> {options.output}", file=sys.stderr)
+    if errors is not None:
+        wrong, n = errors.result(source.name)
+        print(f"test error  {wrong:.2%} of {n:,} examples of {options.file}")
     return 0
 
 
-def _write(options: argparse.Namespace, model: Any, learner: Any, source: Any) -> tuple[int, int]:
+def _write(
+    options: argparse.Namespace, model: Any, learner: Any, source: Any, errors: Errors | None
+) -> tuple[int, int]:
     """Write a row for each row of a source; return their number, and that of those without one."""
     rows = unusable = 0
     output = Path(options.output)
@@ -108,6 +127,8 @@ def _write(options: argparse.Namespace, model: Any, learner: Any, source: Any) -
     # An interrupted run leaves no incomplete output.
     with naming(output), replacement(output) as file:
         for batch, usable, values in margins(model, source):
+            if errors is not None:
+                errors.add(batch, usable, values)
             table = _table(batch, usable, values, learner, options.probabilities)
             try:
                 writer = writer or writer_of(output, file, table.schema)
@@ -128,7 +149,7 @@ def _columns_of(options: argparse.Namespace, learner: Any, keep: list[str]) -> l
     names = {str(name) for name in learner.feature_names}
     known = names | {name.partition("=")[0] for name in names}
     others = [name for name in keep if name not in known]  # of any type
-    kinds = open_source(options.file, None, columns=asked, keep=others).kinds
+    kinds = open_source(options.file, options.target, columns=asked, keep=others).kinds
     if options.parse_numbers is True:
         options.parse_numbers = [n for n in kinds if n in names and kinds[n] == "text"]
     # A name that the file lacks is refused when it is opened.

@@ -174,14 +174,28 @@ def run_shown(
             **run_options,
         )
         run.on_progress = _shown(screen, bad, run.report)
-        if hasattr(source, "on_long_wait"):
-            source.on_long_wait = lambda: screen.say("waiting for the broker to assign partitions")
+        say_waiting(screen, source)
         if monitor is not None and options.metrics_port is not None:
             host, port = options.metrics_host, options.metrics_port
             server = stack.enter_context(closing(_serve(monitor, port, host, _figures(run))))
             screen.say(f"metrics: http://{host}:{server.port}/metrics")
         report = run.execute()
+    if run.taken == report.resumed_after and not report.interrupted:
+        report.resumed = f"{report.resumed}; {nothing_left(options.limit, run.place.first)}"
     return conclude(options, model, learner, monitor, report, test)
+
+
+def say_waiting(screen: Screen, source: Any) -> None:
+    """Let a source that waits for Kafka's partitions say so, as it can take 45 seconds."""
+    if hasattr(source, "on_long_wait"):
+        source.on_long_wait = lambda: screen.say("waiting for the broker to assign partitions")
+
+
+def nothing_left(limit: int | None, taken: int) -> str:
+    """Say why a run that went on from a checkpoint read nothing."""
+    if limit is not None and taken >= limit:
+        return f"nothing more was read: --limit {limit} counts from the start, raise it"
+    return "nothing more was read: there is nothing new"
 
 
 def _shown(screen: Screen, bad: BadEvents, report: RunReport) -> Callable[[Progress], None]:
@@ -259,7 +273,9 @@ def conclude(
 
     """
     failures: list[BaseException] = []
-    extra: dict[str, Any] = {"learner": f"{options.learner}, {learner.description}"}
+    # What a trial has chosen has a line of its own.
+    described = learner.description if report.chosen is None else repr(learner)
+    extra: dict[str, Any] = {"learner": f"{options.learner}, {described}"}
     if hasattr(learner, "n_support_patterns"):
         extra["support patterns"] = f"{learner.n_support_patterns:,}  (examples kept)"
     if report.interrupted:

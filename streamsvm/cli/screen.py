@@ -227,7 +227,7 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
     if report.late:
         counts = ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in report.late.items())
         rows.append(("late labels", counts))
-    if report.missing:
+    if report.missing or report.empty_columns:
         rows.append(("missing values", _missing(report)))
     if report.clipped:
         rows.append(("clipped values", _clipped(report.clipped)))
@@ -312,12 +312,16 @@ def _memory(report: RunReport) -> str:
 
 
 def _missing(report: RunReport) -> str:
-    """Return how many values were missing, and in which features most."""
+    """Return how many values were missing, in which features most, and which columns are empty."""
     counts = report.missing
+    empty = ", ".join(report.empty_columns)
+    if not counts:
+        return f"all of {empty}"
     most = sorted(counts, key=lambda name: -counts[name])
     n = max(1, report.model_examples)
     shown = ", ".join(f"{name} {counts[name]:,} ({counts[name] / n:.1%})" for name in most[:5])
-    return f"{sum(counts.values()):,}: {shown}{', ...' if most[5:] else ''}"
+    text = f"{sum(counts.values()):,}: {shown}{', ...' if most[5:] else ''}"
+    return f"{text}; and all of {empty}" if empty else text
 
 
 def _clipped(counts: dict[str, int]) -> str:

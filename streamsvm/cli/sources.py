@@ -11,9 +11,11 @@ from connectors import (
     ArrowSource,
     CSVSource,
     JSONLinesSource,
+    NotReadableError,
     ParquetSource,
     SimulatedStream,
     Source,
+    SourceNotFoundError,
     TabularSource,
 )
 from streamsvm.cli.values import names, positive, whole
@@ -48,12 +50,21 @@ def open_source(path: str, target: str | None, **options: Any) -> TabularSource:
 
     """
     name = Path(path)
+    if not name.exists():
+        raise SourceNotFoundError(f"`{path}` does not exist; give a {FILES}")
     ending = (Path(name.stem) if name.suffix.lower() in _COMPRESSED else name).suffix.lower()
     if (source := _SOURCES.get(ending)) is not None and not name.is_dir():
         options.pop("late_files", None)  # the source is one file
         opened: TabularSource = source(path, target, **options)
         return opened
-    return ParquetSource(path, target, **options)
+    try:
+        return ParquetSource(path, target, **options)
+    except NotReadableError as error:
+        if name.is_dir() or ending in (".parquet", ".pq"):
+            raise
+        # The name may be why the file was taken for one of Parquet.
+        others = ", ".join(_SOURCES)
+        raise NotReadableError(f"{error}; names of other formats end in {others}") from error
 
 
 def add_parse_numbers(data: argparse._ActionsContainer) -> None:

@@ -10,11 +10,11 @@ import numpy as np
 _PLOTS = {
     "support_vectors": (
         "Support vectors",
-        "number",
+        "number of examples",
         {
-            "n_support_vectors": "all",
-            "n_bounded": "coefficients at C: margin errors",
-            "n_free": "coefficients between 0 and C",
+            "n_support_vectors": "support vectors",
+            "n_bounded": "of them at C: margin errors",
+            "n_free": "of them between 0 and C",
         },
     ),
     "accuracy": (
@@ -26,7 +26,11 @@ _PLOTS = {
             "balanced_accuracy": "balanced: the mean over the labels, since the start",
         },
     ),
-    "kappa": ("Steps that changed nothing", "share of the steps", {"kappa": "so far"}),
+    "kappa": (
+        "Training steps that changed nothing",
+        "share of the steps so far",
+        {"kappa": "share of the steps"},
+    ),
 }
 """Title, label of the axis, and {column: name} of each plot."""
 
@@ -56,6 +60,7 @@ def write(monitor: Any, folder: Path) -> list[Path]:
     -------
     list[Path]
         The paths of the files: gap, objective, or both, then the other plots that have values.
+        Drifts that the learner noticed are marked.
 
     Raises
     ------
@@ -70,7 +75,7 @@ def write(monitor: Any, folder: Path) -> list[Path]:
     matplotlib.use("Agg")
     folder.mkdir(parents=True, exist_ok=True)
     paths = [_gap(monitor, folder)] if monitor.learner.has_dual else []
-    if not monitor.learner.has_dual or _has_values(monitor, "objective"):
+    if _has_values(monitor, "objective"):
         paths.append(_objective(monitor, folder))
     for name, (title, label, columns) in _PLOTS.items():
         given = [column for column in columns if _has_values(monitor, column)]
@@ -79,19 +84,32 @@ def write(monitor: Any, folder: Path) -> list[Path]:
         figure, axes = _axes(title, label)
         for column in given:
             axes.plot(*_series(monitor, column), label=columns[column])
-        axes.legend()
+        _mark_drifts(monitor, axes)
+        if len(axes.get_lines()) > 1:
+            axes.legend(fontsize="small")
         paths.append(_write(figure, folder / f"{name}.png"))
     return paths
 
 
 def _axes(title: str, label: str) -> tuple[Any, Any]:
     from matplotlib.figure import Figure
+    from matplotlib.ticker import StrMethodFormatter
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     axes.set(title=title, xlabel="examples", ylabel=label)
     axes.grid(alpha=0.3)
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     return figure, axes
+
+
+def _mark_drifts(monitor: Any, axes: Any) -> None:
+    """Mark the last drift before each record, in examples since the monitor was attached."""
+    found = np.unique(monitor.history.column("last_drift")) - monitor._n_before
+    label = "a drift was noticed"
+    for n in found[found > 0].tolist():
+        axes.axvline(n, color="tab:red", linestyle=":", linewidth=1, label=label)
+        label = ""
 
 
 def _series(monitor: Any, column: str) -> tuple[Any, Any]:
@@ -126,7 +144,9 @@ def _set_log(axes: Any) -> None:
 def _gap(monitor: Any, folder: Path) -> Path:
     """Plot the gap, with its mean and certificate if it has them, on log axes."""
     covers = monitor.covers
-    figure, axes = _axes(f"How far the model is from {_OPTIMUM[covers]}", "normalised duality gap")
+    figure, axes = _axes(
+        f"How far the model is from {_OPTIMUM[covers]}", "duality gap, a mean over the examples"
+    )
     t, low = _series(monitor, "gap_low")
     high = monitor.history.column("gap_high")
     now = "kept_gap" if covers in ("merged", "problems") else "gap"
@@ -149,13 +169,12 @@ def _gap(monitor: Any, folder: Path) -> Path:
 
 def _objective(monitor: Any, folder: Path) -> Path:
     """Plot the primal objective over the stream of a learner that has no gap of the stream."""
-    figure, axes = _axes("Objective", "regularisation plus mean loss, on a sample")
+    figure, axes = _axes("Objective: what training lowers", "penalty plus mean loss, on a sample")
     t, objective = _series(monitor, "objective")
     axes.plot(t, objective, color="tab:blue", label="objective")
     if _has_values(monitor, "objective_low"):
         low, high = (monitor.history.column(f"objective_{end}") for end in ("low", "high"))
         band = {"color": "tab:blue", "alpha": 0.15, "linewidth": 0}
         axes.fill_between(t, low, high, label="its 95 % interval, from a sample", **band)
-    _set_log(axes)
-    axes.legend(fontsize="small")
+        axes.legend(fontsize="small")
     return _write(figure, folder / "objective.png")

@@ -51,6 +51,8 @@ def record_of(monitor: Any, n_sampled: int) -> dict[str, Any]:
             record |= dict.fromkeys(gap.OF_STREAM)
         if learner.covers == "merged":
             record |= gap.stream_objective(learner, sample, n_sampled, draws)
+    elif hasattr(learner, "n_drifts"):
+        record |= {"n_drifts": learner.n_drifts, "last_drift": learner.last_drift}
     else:
         record["objective"] = gap.sampled_objective(learner, sample)
     seen = monitor._seen.values(looks_of(learner))

@@ -116,7 +116,9 @@ class TrackingMonitor(Presentation):
         self._has_dual = self.learner.has_dual
         size = max(_SAMPLE_FOR_GAP if self._has_dual else _SAMPLE_FOR_OBJECTIVE, sample)
         self._passed_by = PassedBy(size, getattr(self.learner, "window", None), seed)
-        if self._has_dual and self.learner.covers == "kept":
+        # Of examples kept, and of several models, nothing is estimated from a sample.
+        is_exact = self._has_dual and self.learner.covers == "kept"
+        if is_exact or hasattr(self.learner, "n_drifts"):
             self._passed_by.next = NEVER
         self._n = 0
         self._n_before = self.learner.n_examples
@@ -328,13 +330,13 @@ class TrackingMonitor(Presentation):
         dict[str, Any]
             n_examples, n_support_vectors, n_free, n_bounded, dual, gap, gap_kept, gap_discarded,
             gap_low, gap_high, kept_gap (learners without a dual have objective in the place of the
-            last nine; learners whose vectors are merged have both, and objective_low and
-            objective_high), averaged_gap, certificate and certificate_recent (only if they are
-            about the examples that gap is about), seen_gap, kept_certificate, seen_gap_recent,
-            kept_certificate_recent, certificate_papers, kappa,
-            delta, accuracy, accuracy_recent, balanced_accuracy, one key a metric,
-            examples_per_second, latency_p50 and latency_p99 (seconds an example), kernel_values,
-            cache_hits (a share), memory_bytes. None: there is no such value.
+            last nine, or n_drifts and last_drift if they have several models; learners whose
+            vectors are merged have both, and objective_low and objective_high), averaged_gap,
+            certificate and certificate_recent (only if they are about the examples that gap is
+            about), seen_gap, kept_certificate, seen_gap_recent, kept_certificate_recent,
+            certificate_papers, kappa, delta, accuracy, accuracy_recent, balanced_accuracy, one key
+            a metric, examples_per_second, latency_p50 and latency_p99 (seconds an example),
+            kernel_values, cache_hits (a share), memory_bytes. None: there is no such value.
 
         """
         if not (self._is_thorough and self._is_current()):

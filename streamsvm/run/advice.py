@@ -17,6 +17,9 @@ _FEWEST = 1000
 """Nothing is said about runs of fewer examples."""
 
 _MOST_SUPPORT_VECTORS = 0.75
+_HARD = 0.5
+"""A target is hard if errors are more than this share of those of the most frequent label."""
+
 _RARE = 0.001
 _FALL = 0.05
 _FAR = 0.5
@@ -92,8 +95,12 @@ def _weighting(text: str, learner: Any) -> str:
 
 def _model(report: RunReport, learner: Any) -> Iterator[str]:
     n = getattr(learner, "n_support_patterns", report.n_support_vectors)
-    if n is not None and n > _MOST_SUPPORT_VECTORS * report.learnt / max(report.epochs, 1):
-        share = n * max(report.epochs, 1) / report.learnt
+    most = max(report.labels.values(), default=0) / max(1, sum(report.labels.values()))
+    # With many classes most examples support some border, though the classes are told apart.
+    is_hard = 1.0 - report.accuracy > _HARD * (1.0 - most)
+    n_in_epoch = report.learnt / max(report.epochs, 1)
+    if n is not None and n > _MOST_SUPPORT_VECTORS * n_in_epoch and is_hard:
+        share = n / n_in_epoch
         yield (
             f"{share:.0%} of all examples are support vectors: the target can hardly be learnt "
             "from these features, or C and gamma are far off"

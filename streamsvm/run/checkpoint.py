@@ -268,6 +268,7 @@ class Checkpoint:
                 }
                 run.late.resume(about["late"], held)
             _fill(run, about["run"])
+        run.report.resumed_after = run.taken
         run.report.resumed = f"{self.path}: after {run.taken:,} examples"
         _log.info("%s: the run continues after %d examples", self.path, run.taken)
         return place

@@ -68,8 +68,10 @@ class RunReport:
     bad: dict[str, int] = field(default_factory=dict)
     dead_letters: str | None = None  # the file of those that could not be used, if there is one
     resumed: str | None = None  # the checkpoint that the run went on from, and where
+    resumed_after: int | None = None  # how many examples an earlier process had taken
     late: dict[str, int] = field(default_factory=dict)  # `LateLabels.counts`
     missing: dict[str, int] = field(default_factory=dict)  # the learner's `missing_values`
+    empty_columns: list[str] = field(default_factory=list)  # without a value in any row
     model_examples: int = 0  # that the model has learnt, in earlier runs as well
     clipped: dict[str, int] = field(default_factory=dict)  # the scaler's `n_clipped`
     source: dict[str, int] = field(default_factory=dict)  # counts of the source, if it has any

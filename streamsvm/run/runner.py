@@ -380,6 +380,8 @@ class Run:
         report.peak_bytes = peak_memory()
         report.bad = dict(self.bad.counts)
         report.source = dict(getattr(self.source, "counts", {}))
+        if report.resumed is None:  # earlier processes may have read values
+            report.empty_columns = list(getattr(self.source, "empty_columns", []))
         report.number_texts = getattr(getattr(self.source, "number_texts", None), "names", [])
         report.dead_letters = None if self.bad.file is None else str(self.bad.file)
         report.late = {} if self.late is None else self.late.counts

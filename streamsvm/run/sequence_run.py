@@ -59,6 +59,8 @@ class SequenceRun:
         Counts of what was predicted right, before it was learnt.
     seconds
         How long the run took, without compiling, and with the part before the checkpoint.
+    resumed_after
+        How many sentences an earlier process had taken; None: there is no checkpoint of one.
     interrupted
         Whether Ctrl-C or `should_stop` ended the run.
 
@@ -92,6 +94,7 @@ class SequenceRun:
         self.score, self.taken, self.seconds, self.interrupted = ChunkScore(), 0, 0.0, False
         self._read: list[Any] = []  # sentences that were read, and are to be taken next
         self._written = 0  # how many were taken at the last checkpoint
+        self.resumed_after: int | None = None
         self._started = 0.0
         self._refused: ParameterError | None = None
 
@@ -283,7 +286,7 @@ class SequenceRun:
                 adopt(step, saved)
             state = about["sentences"]
             self.taken, self.seconds = int(state["taken"]), float(state["seconds"])
-            self._written = self.taken
+            self._written = self.resumed_after = self.taken
             for name in _COUNTS:
                 setattr(self.score, name, int(state["score"][name]))
             self.bad.resume(state["bad"])

@@ -386,3 +386,25 @@ def test_a_run_that_is_stopped_has_learnt_what_it_read():
     )
     assert stopped.execute().n_sentences == 2 and stopped.interrupted
     assert load_checkpoint("s.ckpt") == (2, {"read": 2})
+
+
+def test_a_source_that_waits_for_kafka_says_so(monkeypatch, capsys):
+    class Waiting(ConllSource):
+        def events(self):
+            self.on_long_wait()
+            return super().events()
+
+        def on_long_wait(self):
+            """Do nothing, as `KafkaSource` by default."""
+
+    monkeypatch.setattr("streamsvm.cli.label.ConllSource", Waiting)
+    assert main(["label", "a.txt", "--labels", "-1"]) == 0
+    assert "waiting for the broker to assign partitions" in capsys.readouterr().err
+
+
+def test_a_limit_below_the_checkpoint_is_said(capsys):
+    run = ["label", "a.txt", "--labels", "-1", "--checkpoint", "c", "--limit"]
+    assert main([*run, "2"]) == 0
+    assert "nothing more" not in capsys.readouterr().err
+    assert main([*run, "1"]) == 0
+    assert "nothing more was read: --limit 1 counts from the start" in capsys.readouterr().err

@@ -75,7 +75,7 @@ def test_the_index_that_pandas_stores_is_no_feature_unless_listed():
     [
         ({"target": "Y"}, MissingColumnError, "target `Y` is not a column of `Table` (columns:"),
         ({"timestamp": "whn"}, MissingColumnError, "timestamp `whn` .*did you mean `when`?"),
-        ({"columns": ["n", "z"]}, MissingColumnError, "columns `z` is not a column of `Table`"),
+        ({"columns": ["n", "z"]}, MissingColumnError, "feature `z` is not a column of `Table`"),
         ({"columns": "n"}, SourceError, "columns must be a list of names, not the text 'n'"),
         ({"columns": ["y"]}, SourceError, "target `y` is also listed in columns="),
         ({"columns": []}, NoFeaturesError, "no column can be a feature"),

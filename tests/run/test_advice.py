@@ -41,8 +41,11 @@ def test_nothing_is_said_of_a_good_run():
         ({"labels": {"a": 20_000}}, "all labels are a"),
         ({"labels": {"a": 19_998, "b": 2}}, "b is 1 example in 10,000"),
         ({"balanced_accuracy": 0.505}, "a balanced accuracy of 50.5% is what guessing gives"),
-        ({"n_support_vectors": 17_600}, "88% of all examples are support vectors"),
-        ({"n_support_vectors": 17_600, "learnt": 40_000, "epochs": 2}, "88% of all examples"),
+        ({"n_support_vectors": 17_600, "accuracy": 0.6}, "88% of all examples are support vectors"),
+        (
+            {"n_support_vectors": 17_600, "accuracy": 0.6, "learnt": 40_000, "epochs": 2},
+            "88% of all examples",
+        ),
         ({"counters": {"cached_rows_missed": 30_000, "cached_rows_hit": 10_000}}, "75% of kernel"),
         ({"bad": {"NaN": 5_000}}, "20.0% of what was read could not be used"),
     ],
@@ -51,6 +54,12 @@ def test_what_looks_wrong_is_said(changed, said):
     (sentence,) = advice_of(report(**changed), LASVMClassifier())
     assert said in sentence
     assert advice_of(report(**changed | {"learnt": 900}), LASVMClassifier()) == []
+
+
+def test_many_support_vectors_are_no_warning_where_most_predictions_are_right():
+    letters = {"labels": dict.fromkeys("abcdefghijklmnopqrstuvwxyz", 769)}
+    found = report(**letters, n_support_vectors=17_600, accuracy=0.87)
+    assert advice_of(found, LASVMClassifier()) == []
 
 
 def test_a_rare_class_that_has_a_weight_is_not_mentioned():

@@ -44,7 +44,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BANANAS = ROOT / "examples" / "data" / "bananas.parquet"
 TIMES = ("seconds", "peak_bytes", "memory_bytes", "memory_parts", "counters", "finish_seconds")
 TIMES += ("examples_per_second", "latency_p50", "latency_p99", "cache_hits", "kernel_values")
-OF_PROCESS = {*TIMES, "compile_seconds", "wait_seconds", "interrupted", "resumed"}
+OF_PROCESS = {*TIMES, "compile_seconds", "wait_seconds", "interrupted", "resumed", "resumed_after"}
 
 
 def plain(report):

@@ -15,6 +15,7 @@ _FIGURES = (
     ("learning rate", "rate"),
     ("dual objective", "dual"),
     ("delta", "delta"),
+    ("drifts", "drifts"),
 )
 """Name and attribute of what only some learners have."""
 
@@ -86,6 +87,8 @@ def _shown(value: Any) -> str:
         more = ", ..." if len(value) > _MOST_LISTED else ""
         shown = list(value.items())[:_MOST_LISTED]
         return ", ".join(f"{label}: {_shown(v)}" for label, v in shown) + more
+    if isinstance(value, str):
+        return value
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 

@@ -21,7 +21,7 @@ from streamsvm.support.rows import sparse as as_sparse
 class SeveralModels(Learner):
     """A classifier that predicts by one of its models; a subclass lets them learn.
 
-    It has no dual coefficients of its own: a monitor follows the loss of the model in use.
+    It has no dual coefficients, and no objective: its models take turns, and begin anew.
     """
 
     has_dual = False
@@ -81,19 +81,27 @@ class SeveralModels(Learner):
 
     @property
     def description(self) -> str:
-        """The parameters of the model in use, and the drifts noticed so far."""
+        """The parameters of the model in use."""
         model = self.in_use
         used = f"C={self.C:g}"
         if model is not None:
             used = f"in use: RBF(gamma={model.kernel_.gamma:.3g}), C={model.C_:g}"
         weights = "" if self.class_weight is None else f", class_weight={self.class_weight!r}"
-        repeats = ", labels repeat" if self._state.repeats[last_label.IN_USE] else ""
-        return f"{used}{weights}{repeats}; drifts: {self.drifts}"
+        return f"{used}{weights}{self._repeating}"
+
+    @property
+    def _repeating(self) -> str:
+        is_used = self._state.repeats[last_label.IN_USE]
+        return ", labels repeat: the last one counts" if is_used else ""
 
     @property
     def chosen(self) -> str | None:
-        """Scale and width of the first model in words: see `LASVMClassifier.chosen`."""
-        return self._members[0].chosen if self._members else None
+        """Scale and width of the first model in words, and of the model in use if it is another."""
+        chosen: str | None = self._members[0].chosen if self._members else None
+        model = self.in_use
+        if chosen is not None and model is not self._members[0]:
+            chosen += f"; the model in use has gamma {model.kernel_.gamma:.2g}, C {model.C_:g}"
+        return None if chosen is None else chosen + self._repeating
 
     @property
     def n_support_vectors(self) -> int:
@@ -142,22 +150,3 @@ class SeveralModels(Learner):
     def memory_usage(self) -> int:
         """Bytes of all arrays, including cached kernel rows and scratch, and of the names."""
         return sum(self.memory_parts.values())
-
-    def objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
-        """Return the mean hinge loss of the model in use over rows, for a monitor.
-
-        Parameters
-        ----------
-        x
-            n rows over the features seen.
-        signs, weights
-            float64 (n,): labels as numbers, and example weights.
-
-        Returns
-        -------
-        The mean.
-
-        """
-        if not len(signs):
-            return 0.0
-        return float((weights * self.losses_of(signs, self._margins(x))).mean())

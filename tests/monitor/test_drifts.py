@@ -1,0 +1,54 @@
+"""Drifts in the records and plots of a monitor, and gaps that are known without a sample."""
+
+import numpy as np
+import pytest
+
+from streamsvm import AdaptiveSVMClassifier, LASVMClassifier, TrackingMonitor, kernels
+from tests.learners.test_adaptive import stream
+from tests.learners.test_lasvm import rows
+
+
+@pytest.mark.parametrize("n_before", [0, 500])
+def test_drifts_are_recorded_and_marked_in_plots(n_before, tmp_path, monkeypatch):
+    axes = pytest.importorskip("matplotlib.axes")
+    x, y = stream(3200, turn=2000)
+    model = AdaptiveSVMClassifier(seed=1)
+    model.learn_many(x[:n_before], y[:n_before])
+    monitor = TrackingMonitor(model, every=400)
+    for start in range(n_before, 3200, 100):
+        monitor.learn_many(x[start : start + 100], y[start : start + 100])
+    values = monitor.get()
+    assert (values["n_drifts"], values["last_drift"]) == (1, model.last_drift)
+    # Models that begin anew have no objective of the whole stream.
+    assert "objective" not in values
+    marked = []
+    monkeypatch.setattr(axes.Axes, "axvline", lambda self, x, **style: marked.append(x))
+    names = [path.name for path in monitor.plot(tmp_path)]
+    assert names == ["support_vectors.png", "accuracy.png", "kappa.png"]
+    assert marked == [model.last_drift - n_before] * 3
+
+
+def test_no_drift_is_marked_where_none_was_noticed(tmp_path, monkeypatch):
+    axes = pytest.importorskip("matplotlib.axes")
+    monkeypatch.delattr(axes.Axes, "axvline")
+    for model in (AdaptiveSVMClassifier(seed=1), LASVMClassifier(kernels.RBF(gamma=1.0))):
+        monitor = TrackingMonitor(model, every=100)
+        monitor.learn_many(*rows(300))
+        monitor.measure()
+        assert monitor.plot(tmp_path)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_interval_of_width_0_is_of_a_gap_that_is_known(weighted):
+    x, y = rows(700)
+    w = np.random.default_rng(0).uniform(0.2, 3.0, 700) if weighted else np.ones(700)
+    model = LASVMClassifier(kernels.RBF(gamma=1.0))
+    monitor = TrackingMonitor(model, sample=1)
+    monitor.learn_many(x, y, w)
+    values = monitor.get()
+    # All that were left out are in the reserve.
+    assert values["gap_low"] == values["gap"] == values["gap_high"] > values["gap_kept"]
+    signs, f = np.where(y, 1.0, -1.0), model.decision_function_many(x)
+    losses = min((w * np.maximum(0.0, 1.0 - signs * (f + b))).sum() for b in signs - f)
+    known = (0.5 * model.squared_norm - model.dual + losses) / w.sum()
+    assert values["gap"] == pytest.approx(known, rel=1e-3)
