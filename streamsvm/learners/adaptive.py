@@ -101,9 +101,10 @@ class AdaptiveSVMClassifier(SeveralModels):
         Threads that compute the kernel values of large batches: None, the default, is 1; -1 is one
         per core.
     last_label
-        True, the default: where labels repeat more than features tell, `predict_one`, `learn_many`
-        and the like take into account which label was learnt last. `predict_many` does not, as its
-        rows need not follow. False: they never do, for labels that come late.
+        True, the default: where labels repeat more than features tell, `predict_one` and the like
+        take into account which label was learnt last, for the first event after it, if the one that
+        was learnt had been predicted last: labels do not come late. `predict_many` does not, as its
+        rows need not follow. False: they never do.
     seed
         Seed of the models' random numbers. There are none with two classes; with more, None gives
         slightly other models, and predictions, each time.

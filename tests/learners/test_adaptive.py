@@ -485,13 +485,51 @@ def test_where_labels_repeat_the_last_one_is_taken_into_account(n_classes, tmp_p
     assert "labels repeat" not in without.description
     # Rows of a batch are not the next ones: as without the last label.
     assert list(one.predict_many(x)) == list(without.predict_many(x))
-    assert {str(one.predict_one(dict(enumerate(row)))) for row in x[:50].tolist()} == {labels[-1]}
-    event = dict(enumerate(x[0].tolist()))
-    p, f = one.predict_proba_one(event), one.decision_function_one(event)
-    assert max(p, key=p.get) == one.predict_one(event)
-    assert n_classes == 2 or max(f, key=f.get) == one.predict_one(event)
+    events = [dict(enumerate(row)) for row in x[:60].tolist()]
+    assert one.predict_one(events[0]) == labels[-1]
+    p, f = one.predict_proba_one(events[0]), one.decision_function_one(events[0])
+    assert max(p, key=p.get) == one.predict_one(events[0]) == labels[-1]
+    assert n_classes == 2 or max(f, key=f.get) == labels[-1]
+    # Of several events only the first follows the label.
+    rest = [one.predict_one(event) for event in events[1:]]
+    assert rest == [without.predict_one(event) for event in events[1:]]
+    one.learn_one(events[0], labels[0])
     one.finish()
-    assert len({str(one.predict_one(dict(enumerate(row)))) for row in x[:50].tolist()}) > 1
+    assert len({one.predict_one(event) for event in events}) > 1
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_labels_that_come_late_are_not_taken_for_the_last_one(is_sparse):
+    x, y = runs(1500)
+    events = [dict(enumerate(row)) for row in (x + 0.2 * y[:, None]).tolist()]
+    settings = {"sparse": True} if is_sparse else {}
+    right = []
+    for is_asked in (True, False):
+        model, delay = AdaptiveSVMClassifier(last_label=is_asked, **settings), 15
+        n_right = 0
+        for i, event in enumerate(events):
+            n_right += model.predict_one(event) == y[i] if i >= 500 else 0
+            if i >= delay:
+                model.learn_one(events[i - delay], int(y[i - delay]))
+        right.append(n_right / 1000)
+    assert abs(right[0] - right[1]) < 0.01 and right[0] > 0.55
+
+
+def test_a_class_that_cannot_be_added_to_one_model_is_added_to_none(monkeypatch):
+    x, y = stream(700, n_classes=5)
+    early = y < 4
+    model, expected = AdaptiveSVMClassifier(seed=1), AdaptiveSVMClassifier(seed=1)
+    for one in (model, expected):
+        learnt(one, x[early], y[early])
+    third = type(model._members[2])
+    with monkeypatch.context() as patch:
+        patch.setattr(third, "_add_class", lambda self, label: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            model.learn_one({0: 1.0}, "typo")
+    for one in (model, expected):
+        learnt(one, x[~early], y[~early])
+    assert [list(member._labels.seen) for member in model._members] == [model.classes] * 4
+    assert model.predict_many(x).tolist() == expected.predict_many(x).tolist()
 
 
 def test_labels_that_are_sorted_say_nothing_of_the_next_one():

@@ -44,7 +44,7 @@ _FIELDS = (
     "columns",  # int32 (4, room): columns of sparse events, see `EVENT_COLUMNS`
     "sort_keys",  # uint32 (room,): scratch of `list_event`
     "start",  # int64 (2,): `start` of a sparse row
-    "numbers",  # int64 (4,): see below
+    "numbers",  # int64 (6,): see below
     "n_learnt",  # int64 (1,): number of examples learnt; `_learn` increases it
     "targets",  # float64 (3, 1): sign or class, C_i, weight
     "margins",  # float64 (1, outputs): the margins of the last event, as the solver wrote them
@@ -56,10 +56,11 @@ _FIELDS = (
 EVENT_COLUMNS, SORT_RANKS, SORTED_COLUMNS, LAST_COLUMNS = range(4)
 """Rows of the field `columns`: the columns of an event, written by Python; scratch of `list_event`;
 the columns of the row in increasing order; the columns of the row that was predicted last."""
-EXAMPLE, LAST_LENGTH, TURN, N_SCORES = range(4)
+EXAMPLE, LAST_LENGTH, TURN, N_SCORES, N_PREDICTED, IS_LATE = range(6)
 """Entries of the field `numbers`: the number of the example; the length of the row that was
 predicted last, or -1; the number of the event whose values Python has written; how many margins are
-scores."""
+scores; how many rows were predicted since the last example; 1 if that was another one than the row
+that was predicted last, as labels come late."""
 
 
 class _PlainArguments:
@@ -95,25 +96,31 @@ else:
 
 
 @compiled
-def _scores(args):
-    """Return the scores, or the margin, that predict: those of the solver, and the offsets."""
+def _scores(args, is_next):
+    """Return the scores, or the margin, that predict: with offsets if it is the next event."""
     # LASVM writes probabilities behind the scores: see `outputs.ProblemsOutput`.
     scores = args.margins[0, : args.numbers[N_SCORES]]
     if args.offsets.size == 0:
         return scores
     for c in range(args.offsets.size):
-        args.scores[c] = scores[c] + args.offsets[c]
+        args.scores[c] = scores[c] + (args.offsets[c] if is_next else 0.0)
     return args.scores
 
 
 @compiled
-def _predicted(args):
-    """Return the index of the label that the margins predict; -1 if they are not finite."""
+def _predicted(args, is_same):
+    """Return the index of the label that the margins predict; -1 if they are not finite.
+
+    `is_same` tells whether the row is the one that was predicted last.
+    """
     for o in range(args.margins.size):
         # The general path refuses the event.
         if not np.isfinite(args.margins[0, o]):
             return -1
-    return label_index(_scores(args))
+    if args.numbers[N_PREDICTED] == 0 or not is_same:
+        args.numbers[N_PREDICTED] += 1
+    is_next = args.numbers[N_PREDICTED] == 1 and args.numbers[IS_LATE] == 0
+    return label_index(_scores(args, is_next))
 
 
 @compiled
@@ -130,7 +137,10 @@ def _learn(args, x, is_last, sign, box, weight):
         return -1
     # Here, not in Python, where a signal handler may run first, and raise an error or learn.
     args.n_learnt[0] += 1
-    scores, label = _scores(args), np.int64(sign > 0.0)
+    if args.numbers[N_PREDICTED] > 0:
+        args.numbers[IS_LATE] = 0 if is_last else 1
+        args.numbers[N_PREDICTED] = 0
+    scores, label = _scores(args, True), np.int64(sign > 0.0)
     predicted = label_index(scores)
     if margins.size > 1:
         label = np.int64(sign)
@@ -169,15 +179,19 @@ def _scaled_listed(args, x):
 @compiled
 def predict_dense(args, turn, d):
     """Predict a dense event of d features; return the index of the label, or -1."""
+    is_same = args.numbers[LAST_LENGTH] == d
     args.numbers[LAST_LENGTH] = -1
     if args.numbers[TURN] != turn:
         return -1
-    if fill(args.event_values[:d], args.last_values[:d], args.statistics, args.policy) >= 0:
+    if fill(args.event_values[:d], args.row_values[:d], args.statistics, args.policy) >= 0:
         return -1
+    for c in range(d):
+        is_same &= args.row_values[c] == args.last_values[c]
+        args.last_values[c] = args.row_values[c]
     row = _scaled(args, args.last_values, d).reshape(1, d)
     margins_of_event(borrowed(args.state), args.kernel, args.schedule, row, args.margins)
     args.numbers[LAST_LENGTH] = d
-    return _predicted(args)
+    return _predicted(args, is_same)
 
 
 @compiled
@@ -219,8 +233,21 @@ def _sparse_row(args, n, d, is_hashed):
 
 
 @compiled
+def _is_last(args, x, last_length):
+    """Tell whether a sparse row is the one that was predicted last, of this length."""
+    is_last = last_length == x.start[1]
+    if is_last:
+        for t in range(x.start[1]):
+            is_last &= (
+                args.columns[LAST_COLUMNS, t] == x.columns[t] and args.last_values[t] == x.values[t]
+            )
+    return is_last
+
+
+@compiled
 def predict_sparse(args, turn, n, d, is_hashed):
     """Predict a sparse event of n values; return the index of the label, or -1."""
+    last_length = args.numbers[LAST_LENGTH]
     args.numbers[LAST_LENGTH] = -1
     if args.numbers[TURN] != turn:
         return -1
@@ -230,9 +257,10 @@ def predict_sparse(args, turn, n, d, is_hashed):
     row = _scaled_listed(args, x)
     margins_of_event(borrowed(args.state), args.kernel, args.schedule, row, args.margins)
     args.numbers[LAST_LENGTH] = x.start[1]
+    is_same = _is_last(args, x, last_length)
     for t in range(x.start[1]):
         args.columns[LAST_COLUMNS, t], args.last_values[t] = x.columns[t], x.values[t]
-    return _predicted(args)
+    return _predicted(args, is_same)
 
 
 @compiled
@@ -243,10 +271,5 @@ def learn_sparse(args, turn, n, d, is_hashed, sign, box, weight):
     x = _sparse_row(args, n, d, is_hashed)
     if x.start[1] < 0:
         return -1
-    is_last = args.numbers[LAST_LENGTH] == x.start[1]
-    if is_last:
-        for t in range(x.start[1]):
-            is_last &= (
-                args.columns[LAST_COLUMNS, t] == x.columns[t] and args.last_values[t] == x.values[t]
-            )
+    is_last = _is_last(args, x, args.numbers[LAST_LENGTH])
     return _learn(args, _scaled_listed(args, x), is_last, sign, box, weight)

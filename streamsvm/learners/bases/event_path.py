@@ -95,7 +95,7 @@ class EventPath:
         self._columns_view = memoryview(self._columns[EVENT_COLUMNS]).cast("B")
         self._values_view = memoryview(event_values).cast("B")
         n_scores = 1 if n_outputs == 1 else len(labels.seen)
-        numbers: Any = np.array([0, -1, 0, n_scores])
+        numbers: Any = np.array([0, -1, 0, n_scores, 0, 0])
         self._turn, self._numbers_view = 0, memoryview(numbers)
         self._schema = schema
         self.statistics = schema.missing.reserve(0 if is_sparse else room)

@@ -54,16 +54,21 @@ def coefficients(state: PairsState) -> np.ndarray:
 
 def n_support_vectors(state: PairsState) -> int:
     """Return the number of examples with a nonzero coefficient in some problem."""
-    of = state.problems
-    return len(np.unique(of.slot[of.alpha != 0.0]))
+    of, at = state.problems, members_of(state.problems)
+    return len(np.unique(of.slot[at[of.alpha[at] != 0.0]]))
 
 
 def at_bound(state: PairsState) -> np.ndarray:
     """Tell of each support vector whether its coefficient is at a bound C_i in some problem."""
-    of = state.problems
-    is_used = of.alpha != 0.0
-    is_at_bound = is_used & ((of.alpha == of.lower) | (of.alpha == of.upper))
-    return np.isin(np.unique(of.slot[is_used]), of.slot[is_at_bound])
+    of, at = state.problems, members_of(state.problems)
+    at = at[of.alpha[at] != 0.0]
+    is_at_bound = (of.alpha[at] == of.lower[at]) | (of.alpha[at] == of.upper[at])
+    return np.isin(np.unique(of.slot[at]), of.slot[at[is_at_bound]])
+
+
+def sum_of_coefficients(state: PairsState) -> float:
+    """Return the sum of the absolute coefficients over all problems."""
+    return float(np.abs(state.problems.alpha[members_of(state.problems)]).sum())
 
 
 def biases(state: PairsState) -> list[float]:

@@ -23,6 +23,7 @@ from streamsvm.learners.bases.kept_examples import Examples
 from streamsvm.learners.bases.kernel import rescaling
 from streamsvm.learners.larank import LaRankClassifier
 from streamsvm.learners.lasvm import LASVMClassifier
+from streamsvm.solvers.adaptive import step
 from streamsvm.solvers.adaptive.state import IN_USE
 from streamsvm.support.rows import Rows, shape, sparse
 
@@ -107,16 +108,33 @@ def begun(learner: Any, labels: Any, examples: Examples, are_all: bool) -> list[
 def with_class(learner: Any, labels: Any, label: Any) -> list[Any]:
     """Return the models of a learner after a further label has come, which `labels` has."""
     state, found = learner._state, list(learner._members)
-    for m, (model, kind) in enumerate(zip(found, kinds_of(labels), strict=False)):
-        if type(model) is kind.learner:
-            model._add_class(label)
-            continue
-        # Of so many classes there is another kind, which learns later what is kept.
-        found[m] = new_other(learner, labels, found[0], kind)
-        state.waiting[m] = min(found[0].n_examples, learner._recent.n_known)
-        if m == state.info[IN_USE]:
-            state.info[IN_USE] = state.asleep[0] = state.waiting[0] = 0
+    before = [dict(model.__dict__) for model in found]
+    try:
+        for m, (model, kind) in enumerate(zip(found, kinds_of(labels), strict=False)):
+            if type(model) is kind.learner:
+                model._add_class(label)
+                continue
+            # Of so many classes there is another kind, which learns later what is kept.
+            if m == state.info[IN_USE]:
+                use_first(learner)
+            found[m] = new_other(learner, labels, found[0], kind)
+            state.waiting[m] = min(found[0].n_examples, learner._recent.n_known)
+    except BaseException:
+        # All models have the learner's classes, or the next class would be another one in each.
+        for model, contents in zip(learner._members, before, strict=True):
+            model.__dict__.clear()
+            model.__dict__.update(contents)
+        raise
     return found
+
+
+def use_first(learner: Any) -> None:
+    """Use the first model, which learns at once what it waits for."""
+    state, first = learner._state, learner._members[0]
+    if state.waiting[0]:
+        examples = learner._recent.last(int(state.waiting[0]), len(learner._schema))
+        step.fade(state, 0, learn_examples(first, examples, learner._labels.seen))
+    state.info[IN_USE] = state.asleep[0] = 0
 
 
 def prepared(learner: Any, labels: Any, model: Any) -> Any:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from streamsvm.features.names import Name
 from streamsvm.learners.bases.adaptive import members
 from streamsvm.learners.bases.kept_examples import KeptExamples
 from streamsvm.learners.bases.learner import Learner
@@ -49,12 +47,6 @@ class SeveralModels(Learner):
             return self._output.zeros(self._labels, shape(x)[0])
         margins = model._margins(x if not model._sparse else as_sparse(x))
         return members.scores_of(model, margins)
-
-    def _general_margin(self, x: Mapping[Name, Any]) -> Any:
-        margin = super()._general_margin(x)
-        if isinstance(margin, float):
-            return margin + float(self._offsets[0])
-        return [f + offset for f, offset in zip(margin, self._offsets.tolist(), strict=True)]
 
     @property
     def _last_label(self) -> tuple[np.ndarray, np.ndarray] | None:  # type: ignore[override]

@@ -135,7 +135,7 @@ def begin_anew(learner: Any, changes: dict[str, Any], n: int) -> None:
     """
     state, used = learner._state, int(learner._state.info[IN_USE])
     n_models = len(changes["_members"])
-    _use_first(state)
+    state.info[IN_USE] = 0
     state.asleep[:] = state.waiting[:] = state.uncounted[:] = 0
     state.waiting[1:n_models] = state.uncounted[1:n_models] = n
     learner.__dict__.update(changes)
@@ -160,14 +160,10 @@ def renew_others(learner: Any) -> None:
                 # What it erred as it was before says nothing.
                 state.faded[m] = state.faded[used]
             if m == used:
-                _use_first(state)
+                members.use_first(learner)
         models.append(model)
     learner._members = models
     _go_on_with(learner, used)
-
-
-def _use_first(state: Any) -> None:
-    state.info[IN_USE] = state.asleep[0] = state.waiting[0] = 0
 
 
 def _go_on_with(learner: Any, used: int) -> None:

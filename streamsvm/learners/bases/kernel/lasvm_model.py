@@ -269,7 +269,7 @@ class LASVMModel(ReserveLearner):
     def squared_norm(self) -> float:
         """The square of |w|; of several classes, the sum over the problems."""
         if self._is_several:
-            positive = float(np.abs(self._state.problems.alpha).sum())
+            positive = inspection.sum_of_coefficients(self._state)
             return max(0.0, 2.0 * (positive - self.dual))
         return super().squared_norm
 
