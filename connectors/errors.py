@@ -17,6 +17,9 @@ Parameters out of range (a negative rate, say) are plain ``ValueError``.
 import difflib
 from collections.abc import Sequence
 
+_MOST_LISTED = 30
+"""Of more columns, only the first are listed."""
+
 
 class SourceError(Exception):
     """Base of every error of a source."""
@@ -64,7 +67,9 @@ class MissingColumnError(SourceError, KeyError):
         """Say it in words; KeyError would print the repr of its first argument."""
         close = difflib.get_close_matches(self.column, self.columns, n=1)
         hint = f"; did you mean `{close[0]}`?" if close else ""
-        existing = ", ".join(f"`{column}`" for column in self.columns)
+        existing = ", ".join(f"`{column}`" for column in self.columns[:_MOST_LISTED])
+        if more := len(self.columns[_MOST_LISTED:]):
+            existing += f", and {more:,} more"
         # Of a list of names, one of them.
         role = {"columns": "feature", "keep": "column to keep"}.get(self.role, self.role)
         return (

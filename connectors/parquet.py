@@ -136,16 +136,17 @@ class ParquetSource(TabularSource):
         self._parts = find_parts(Path(path))
         self._index = {part.name: i for i, part in enumerate(self._parts)}
         names = dict.fromkeys(field.name for part in self._parts for field in part.fields)
-        self._filter = _expression(filters, list(names), Path(path).name)
+        name = Path(path).name or str(path)  # that of "." is empty
+        self._filter = _expression(filters, list(names), name)
         # An expression does not list its columns: every column whose name is in its text is read.
         text = "" if self._filter is None else str(self._filter)
-        filtered = [name for name in names if name in text]
+        filtered = [column for column in names if column in text]
         used = None if columns is None else {*columns, target, timestamp, weight, *keep, *filtered}
         schema = merged_schema(self._parts, used)
         self._schema = pa.schema([pa.field(f.name, plain_type(f.type)) for f in schema])
         super().__init__(
             schema,
-            name=Path(path).name,
+            name=name,
             start=Position(self._parts[0].name, 0),
             target=target,
             columns=columns,

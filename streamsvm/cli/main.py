@@ -27,7 +27,7 @@ _COMMANDS = {
 
 _ELSEWHERE = dict.fromkeys(
     ("evaluate", "eval", "test", "score"),
-    "`predict MODEL FILE --target COLUMN`, or `replay FILE --target COLUMN --test OTHER`",
+    "`predict MODEL FILE --target COLUMN -o OUT`, or `replay FILE --target COLUMN --test OTHER`",
 )
 _ELSEWHERE |= dict.fromkeys(("train", "fit", "learn"), "`replay FILE --target COLUMN --save MODEL`")
 """What is used here for commands that other tools have."""

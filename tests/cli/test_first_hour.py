@@ -80,6 +80,8 @@ def test_messages_speak_of_one_column_and_of_all_formats(capsys):
     assert "feature `bb` is not a column of" in found
     found = output(capsys, "replay", "absent.csv", "--target", "y", code=1)
     assert "`absent.csv` does not exist" in found and ".jsonl" in found
+    found = output(capsys, "replay", ".", "--target", "z", code=1)
+    assert "target `z` is not a column of `.`" in found
     Path("rows.txt").write_text("a,y\n1,2\n")
     found = output(capsys, "replay", "rows.txt", "--target", "y", code=1)
     assert "names of other formats end in" in found and ".csv" in found

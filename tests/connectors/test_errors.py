@@ -40,6 +40,14 @@ def test_missing_column_without_a_near_name_gives_no_hint():
     assert str(error) == "target `zzz` is not a column of `a.parquet` (columns: `age`)"
 
 
+def test_of_many_columns_the_first_are_listed():
+    error = str(
+        errors.MissingColumnError("zzz", [f"c{i}" for i in range(1000)], "a.csv", "columns")
+    )
+    assert error.startswith("feature `zzz` is not a column of `a.csv` (columns: `c0`, `c1`, ")
+    assert error.endswith("`c29`, and 970 more)")
+
+
 def test_missing_column_survives_pickling():
     error = errors.MissingColumnError("lable", ["label"], "a.parquet", "target")
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
