@@ -269,8 +269,7 @@ class LASVMModel(ReserveLearner):
     def squared_norm(self) -> float:
         """The square of |w|; of several classes, the sum over the problems."""
         if self._is_several:
-            positive = inspection.sum_of_coefficients(self._state)
-            return max(0.0, 2.0 * (positive - self.dual))
+            return max(0.0, 2.0 * (inspection.sum_of_coefficients(self._state) - self.dual))
         return super().squared_norm
 
     @property
@@ -344,12 +343,12 @@ class LASVMModel(ReserveLearner):
 
     @property
     def memory_parts(self) -> dict[str, int]:
-        """Bytes of the ``support_vectors``, the kernel row ``cache`` and the ``scratch`` arrays."""
+        """Bytes of support vectors, the kernel row cache and scratch arrays."""
         parts = super().memory_parts
         if self._is_several:
             # Without the space for growth, which was never written.
-            problems = self._state.problems
-            values, (of_members, of_values) = problems.values.nbytes, layout.unused_bytes(problems)
+            of_members, of_values = layout.unused_bytes(self._state.problems)
+            values = self._state.problems.values.nbytes
             parts["support_vectors"] -= values + of_members
             parts["cache"] += values - of_values
         return parts
