@@ -100,7 +100,9 @@ def catch_up(learner: Any, budget: float = BUDGET) -> None:
         uncounted = max(0, int(state.uncounted[m]) - waiting + len(examples.classes))
         model = learner._members[m]
         cost = _cost_of(model, examples)
-        part = examples.first(max(fewest, int(min(budget / cost, waiting))))
+        # What is usual between two comparisons is learnt at once: in parts it takes longer.
+        most = waiting if waiting <= EVERY_IF_CALM else int(min(budget / cost, waiting))
+        part = examples.first(max(fewest, most))
         wrong = members.learn_examples(model, part, learner._labels.seen)
         step.fade(state, m, wrong[uncounted:], len(examples.classes) - len(wrong))
         state.uncounted[m] = max(0, uncounted - len(wrong))
