@@ -58,7 +58,7 @@ class AdaptiveSVMClassifier(SeveralModels):
     of them errs clearly less on the newer half, a drift is noticed: all models begin anew with
     these examples, and try scale and width again. A drift is logged.
 
-    It takes some 1.2 to 2.5 times as long as one model. Its memory is bounded, for any length of the stream:
+    It takes 1.2 to 2.7 times as long as one model. Its memory is bounded, for any stream:
     kernel rows take `cache_mb` at most, and each example that a model keeps about 8 d + 900 bytes
     (d features; with K > 2 classes 120 K more; sparse rows 16 bytes a nonzero feature instead of
     8 d, and 3 kB for each feature name). The models keep 3 `window` + 1,000 examples at most, of
