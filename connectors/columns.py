@@ -24,16 +24,7 @@ def feature_columns(
     exclude: Sequence[str] = (),
     weight: str | None = None,
 ) -> list[str]:
-    """Return the names of the feature columns; refuse names that are missing or ambiguous.
-
-    The parameters and errors are those of `TabularSource`.
-
-    Returns
-    -------
-    list[str]
-        The names.
-
-    """
+    """Return the names of the feature columns; parameters and errors are as in `TabularSource`."""
     for parameter, names in (("columns", columns), ("exclude", exclude)):
         if isinstance(names, str):
             raise SourceError(f"{parameter} must be a list of names, not the text {names!r}")
@@ -74,16 +65,7 @@ def feature_columns(
 def with_numbers(
     schema: pa.Schema, features: Sequence[str], parse_numbers: Sequence[str], name: str
 ) -> pa.Schema:
-    """Return a schema in which the text columns among `parse_numbers` are numbers.
-
-    The parameters and errors are those of `TabularSource`.
-
-    Returns
-    -------
-    pa.Schema
-        The schema.
-
-    """
+    """Return a schema in which the text columns among `parse_numbers` are numbers."""
     if isinstance(parse_numbers, str):
         raise SourceError(f"parse_numbers must be a list of names, not the text {parse_numbers!r}")
     for column in parse_numbers:
@@ -96,21 +78,7 @@ def with_numbers(
 
 
 def parsed(batch: pa.RecordBatch, names: Sequence[str]) -> tuple[pa.RecordBatch, dict[int, str]]:
-    """Return columns with the named texts as numbers.
-
-    Parameters
-    ----------
-    batch
-        Plain columns; it may lack some of the named ones.
-    names
-        Columns of text.
-
-    Returns
-    -------
-    tuple[pa.RecordBatch, dict[int, str]]
-        The columns, and why rows whose text is neither number nor time are no events.
-
-    """
+    """Return columns with the named texts as numbers, and why rows with other texts are bad."""
     reasons: dict[int, str] = {}
     for name in names:
         at = batch.schema.get_field_index(name)
@@ -131,21 +99,7 @@ def no_number(name: str, text: str) -> str:
 
 
 def column_of_numbers(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.float64]:
-    """Return a column of numbers, or times in seconds; NaN where one is missing.
-
-    Parameters
-    ----------
-    batch
-        Columns.
-    name
-        The column; if there is none, or it holds texts, all are missing.
-
-    Returns
-    -------
-    npt.NDArray[np.float64]
-        The numbers.
-
-    """
+    """Return a column of numbers, or times in seconds; NaN where one is missing, or a text."""
     at = batch.schema.get_field_index(name)
     if at < 0 or kind_of(batch.schema.field(at).type) not in ("time", "number"):
         return np.full(batch.num_rows, np.nan)
@@ -163,25 +117,9 @@ _PLAIN = frozenset(
 
 
 def plain_batch(batch: pa.RecordBatch, position: Position) -> pa.RecordBatch:
-    """Return a record batch of plain columns (see `kinds.plain`), the same one if it is already.
+    """Return a record batch of plain columns (see `kinds.plain`); refuse a damaged text column.
 
-    Parameters
-    ----------
-    batch
-        Raw columns.
-    position
-        The position of the first row, for the error message.
-
-    Returns
-    -------
-    pa.RecordBatch
-        The plain columns.
-
-    Raises
-    ------
-    NotReadableError
-        A text column is damaged. Bytes that are not UTF-8 may be in it: see `texts_not_utf8`.
-
+    Text that is not UTF-8 may be in it: see `texts_not_utf8`. `position` is that of the first row.
     """
     if all(type_.id in _PLAIN for type_ in batch.schema.types):
         return batch
@@ -198,19 +136,7 @@ def plain_batch(batch: pa.RecordBatch, position: Position) -> pa.RecordBatch:
 
 
 def texts_not_utf8(batch: pa.RecordBatch) -> dict[int, str]:
-    """Return which rows have a text that is not UTF-8, and what is wrong with each.
-
-    Parameters
-    ----------
-    batch
-        Columns from `plain_batch`.
-
-    Returns
-    -------
-    dict[int, str]
-        A reason for each such row, by its number in the batch.
-
-    """
+    """Return what is wrong with each row of plain columns that has a text that is not UTF-8."""
     reasons: dict[int, str] = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if kind_of(column.type) != "text" or _is_valid(column):
@@ -224,21 +150,7 @@ def texts_not_utf8(batch: pa.RecordBatch) -> dict[int, str]:
 
 
 def shown_row(batch: pa.RecordBatch, i: int) -> str:
-    r"""Return a row as text, for people to read; bytes that are not UTF-8 are written as ``\xff``.
-
-    Parameters
-    ----------
-    batch
-        Columns from `plain_batch`.
-    i
-        The row, from 0.
-
-    Returns
-    -------
-    str
-        The names and values, as JSON.
-
-    """
+    r"""Return a row as text for people; bytes that are not UTF-8 are written as ``\xff``."""
     row = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         is_text = kind_of(column.type) == "text"
@@ -261,16 +173,7 @@ def _raw(column: pa.Array) -> pa.Array:
 
 
 def target_type(schema: pa.Schema, target: str | None) -> pa.DataType:
-    """Return the type of the labels; refuse a column that cannot be one.
-
-    The parameters and errors are those of `TabularSource`.
-
-    Returns
-    -------
-    pa.DataType
-        The type; null if there is no target.
-
-    """
+    """Return the type of the labels, null without a target; refuse a column that cannot be one."""
     if target is None:
         return pa.null()
     type_ = schema.field(target).type

@@ -82,21 +82,10 @@ Reader = Callable[[Position], Iterator[Chunk]]
 
 
 class Cursor:
-    """Rows in stream order, in pieces of any size.
+    """Rows in stream order, in pieces of any size, from what `read` yields.
 
-    Parameters
-    ----------
-    read
-        Opens the stream at a position. Its chunks may have any size.
-    start
-        Where the stream starts.
-
-    Attributes
-    ----------
-    version
-        A counter that changes whenever the next unread row does. By it an iterator notices that
-        another iterator, or a resume, has moved the cursor.
-
+    `version` changes whenever the next unread row does: by it an iterator notices that another one,
+    or a resume, has moved the cursor.
     """
 
     def __init__(self, read: Reader, start: Position) -> None:
@@ -112,14 +101,7 @@ class Cursor:
         return Place(Position(self._front.file, int(self._front.rows[self._offset - 1]) + 1))
 
     def move(self, place: Place) -> None:
-        """Continue at another place; the stream is reopened there at the next `peek`.
-
-        Parameters
-        ----------
-        place
-            The next unread row.
-
-        """
+        """Continue at another place; the stream is reopened there at the next `peek`."""
         self._place = place
         self._front: Chunk | None = None
         self._offset = 0
@@ -128,19 +110,7 @@ class Cursor:
         self.version += 1
 
     def peek(self, size: int) -> Chunk | None:
-        """Return the next rows, leaving them unread.
-
-        Parameters
-        ----------
-        size
-            The largest number of rows, at least 1.
-
-        Returns
-        -------
-        Chunk | None
-            Rows of one file; None at the end.
-
-        """
+        """Return at most `size` rows of one file, leaving them unread; None at the end."""
         front = self._front
         unread = 0 if front is None else front.num_rows - self._offset
         if front is None or unread < size:
@@ -151,14 +121,7 @@ class Cursor:
         return None if self._front is None else self._front.slice(self._offset, size)
 
     def advance(self, count: int) -> None:
-        """Mark rows as read.
-
-        Parameters
-        ----------
-        count
-            How many of the rows that `peek` returned.
-
-        """
+        """Mark so many of the rows that `peek` returned as read."""
         self._offset += count
         self.version += 1
 
@@ -192,20 +155,10 @@ class Cursor:
 
 
 class ShuffledCursor(Cursor):
-    """Rows shuffled within blocks; a block never crosses from one file to the next.
+    """Rows shuffled within blocks of `size` rows of one file, which are held in memory.
 
     The permutation of a block is drawn from (seed, number of the block), so that any block can be
     read again without those before it.
-
-    Parameters
-    ----------
-    read, start
-        As in `Cursor`.
-    size
-        Rows a block, at least 1; they are held in memory.
-    seed
-        The seed of the permutations, at least 0.
-
     """
 
     def __init__(self, read: Reader, start: Position, size: int, seed: int) -> None:
@@ -223,24 +176,7 @@ class ShuffledCursor(Cursor):
         return Place(self._place.position, self._place.block, self._offset)
 
     def peek(self, size: int) -> Chunk | None:
-        """Return the next rows, leaving them unread.
-
-        Parameters
-        ----------
-        size
-            The largest number of rows, at least 1.
-
-        Returns
-        -------
-        Chunk | None
-            Rows of one block; None at the end.
-
-        Raises
-        ------
-        SnapshotError
-            The place moved to is beyond the end of its block: the data have changed.
-
-        """
+        """Return at most `size` rows of one block, leaving them unread; None at the end."""
         if self._front is None or self._offset == self._front.num_rows:
             place = self.place
             block = _joined(self._gather(self._size))

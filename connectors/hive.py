@@ -17,16 +17,6 @@ def folder_columns(files: Sequence[str]) -> list[dict[str, pa.Scalar]]:
 
     A column is int32 if all its values are whole numbers of that type, else text, as in pyarrow.
 
-    Parameters
-    ----------
-    files
-        Paths relative to the root of the source, with forward slashes.
-
-    Returns
-    -------
-    list[dict[str, pa.Scalar]]
-        The values by column name, for each file.
-
     Examples
     --------
     >>> folder_columns(["year=2020/land=it/a.parquet", "year=2021/land=%20/b.parquet"])[0]

@@ -33,25 +33,10 @@ class FileIdentity(NamedTuple):
 
 
 def identity_of(path: Path, name: str, rows: int | None, end: int = _ENDS) -> FileIdentity:
-    """Return the identity of a file, which costs two short reads.
+    """Return the identity of a file, by its first bytes and the `end` last ones.
 
-    Parameters
-    ----------
-    path
-        The file.
-    name
-        Its name in positions.
-    rows
-        The number of its rows, if known.
-    end
-        The bytes at the end that are part of the digest, such as a Parquet file's footer. Those at
-        the start are part of it in any case: footers without statistics do not depend on the rows.
-
-    Returns
-    -------
-    FileIdentity
-        The identity.
-
+    The first ones are part of it in any case: Parquet footers without statistics do not depend on
+    the rows.
     """
     with path.open("rb") as file:
         size = file.seek(0, 2)
@@ -63,21 +48,7 @@ def identity_of(path: Path, name: str, rows: int | None, end: int = _ENDS) -> Fi
 
 
 def check_file(kept: Sequence[Any] | None, own: FileIdentity) -> None:
-    """Refuse a file whose content is not what it was.
-
-    Parameters
-    ----------
-    kept
-        The identity in a snapshot; None: the snapshot is of an older release.
-    own
-        The identity of the file that is there now.
-
-    Raises
-    ------
-    SnapshotError
-        They differ.
-
-    """
+    """Refuse a file whose content is not what it was; older snapshots do not tell (None)."""
     if kept is None or (then := FileIdentity(*kept)) == own:
         return
     raise SnapshotError(
@@ -87,21 +58,7 @@ def check_file(kept: Sequence[Any] | None, own: FileIdentity) -> None:
 
 
 def check_settings(kept: Mapping[str, Any], own: Mapping[str, Any]) -> None:
-    """Refuse a snapshot of a source with other settings.
-
-    Parameters
-    ----------
-    kept
-        The settings in the snapshot.
-    own
-        The settings of the source that is to continue from it.
-
-    Raises
-    ------
-    SnapshotError
-        A setting has another value.
-
-    """
+    """Refuse a snapshot of a source with other settings."""
     for setting, value in own.items():
         then = kept.get(setting, _NEWER.get(setting, value))
         if then != value:
@@ -117,21 +74,7 @@ def settings_of_stream(
     exclude: Sequence[str],
     topics: Sequence[str] | None,
 ) -> dict[str, Any]:
-    """Return the settings of a stream of messages that a snapshot keeps.
-
-    Parameters
-    ----------
-    fields
-        The names of fields with a part of their own.
-    columns, exclude, topics
-        As in `KafkaSource`.
-
-    Returns
-    -------
-    dict[str, Any]
-        The settings, independent of the order in which names were given.
-
-    """
+    """Return the settings of a stream that a snapshot keeps, independent of the order of names."""
     found = {**fields, "exclude": sorted(exclude)}
     found["columns"] = None if columns is None else sorted(columns)
     return found if topics is None else found | {"topics": sorted(topics)}

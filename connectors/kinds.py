@@ -38,16 +38,6 @@ def kind_of(type_: pa.DataType) -> Kind | None:
     Values of one kind can follow each other in a stream, whatever their width: an int32 and a
     float64 are both numbers, a date and a timestamp are both times.
 
-    Parameters
-    ----------
-    type_
-        The type of a column.
-
-    Returns
-    -------
-    Kind | None
-        The kind, or None.
-
     Examples
     --------
     >>> kind_of(pa.int8()), kind_of(pa.dictionary(pa.int32(), pa.string()))
@@ -74,19 +64,7 @@ def kind_of(type_: pa.DataType) -> Kind | None:
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
-    """Return the type that `plain` gives to a column.
-
-    Parameters
-    ----------
-    type_
-        The type of a column.
-
-    Returns
-    -------
-    pa.DataType
-        The type without dictionary encoding or string views.
-
-    """
+    """Return the type that `plain` gives to a column of a type."""
     if types.is_dictionary(type_):
         type_ = type_.value_type
     return pa.string() if types.is_string_view(type_) else type_
@@ -97,17 +75,6 @@ def plain(column: pa.Array) -> pa.Array:
 
     Batches of one file may carry different dictionaries, and Arrow can neither join those nor take
     rows of string views; plain columns have neither problem.
-
-    Parameters
-    ----------
-    column
-        Any column.
-
-    Returns
-    -------
-    pa.Array
-        The same values in a plain type.
-
     """
     if types.is_dictionary(column.type):
         # Not dictionary_decode(): it cannot take from a dictionary of string views.
@@ -121,17 +88,6 @@ def to_float64(column: pa.Array) -> pa.Array:
 
     Times count from 1970-01-01 UTC, durations and times of day from zero. Integers beyond 2**53
     are rounded. The column must be plain, and not text.
-
-    Parameters
-    ----------
-    column
-        Numbers, times or durations; plain.
-
-    Returns
-    -------
-    pa.Array
-        float64.
-
     """
     if types.is_float64(column.type):
         return column
@@ -147,21 +103,7 @@ def to_float64(column: pa.Array) -> pa.Array:
 
 
 def cast_or_null(texts: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Return texts as another type, null where that cannot be.
-
-    Parameters
-    ----------
-    texts
-        The texts.
-    type_
-        The type.
-
-    Returns
-    -------
-    pa.Array
-        The values.
-
-    """
+    """Return texts as another type, null where that cannot be."""
     try:
         return texts.cast(type_)
     except pa.ArrowInvalid:
@@ -173,18 +115,9 @@ def cast_or_null(texts: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def numbers_in(texts: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    """Return the numbers that texts hold; times (ISO 8601, by default UTC) in seconds since 1970.
+    """Return the numbers that texts hold, and which texts are neither number nor time.
 
-    Parameters
-    ----------
-    texts
-        A plain column of text; empty texts are missing.
-
-    Returns
-    -------
-    tuple[pa.Array, npt.NDArray[np.bool_]]
-        float64, and which texts are neither number nor time: null among the numbers.
-
+    Times (ISO 8601, by default UTC) are in seconds since 1970. Empty texts are missing numbers.
     """
     texts = pc.ascii_trim_whitespace(texts)
     found, none = pa.nulls(len(texts), pa.float64()), pa.scalar(None, texts.type)
@@ -249,19 +182,7 @@ class NumberTexts:
 
 
 def cells(column: pa.Array) -> list[Any]:
-    """Return a float64 column as Python floats, None for null (and NaN for NaN).
-
-    Parameters
-    ----------
-    column
-        float64.
-
-    Returns
-    -------
-    list[Any]
-        A float or None for each row.
-
-    """
+    """Return a float64 column as Python floats, None for null (and NaN for NaN)."""
     # Through numpy: to_pylist makes a scalar object of every cell.
     values: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
     if column.null_count:
@@ -274,21 +195,7 @@ def cells(column: pa.Array) -> list[Any]:
 def record_batch(
     columns: Sequence[pa.Array], fields: Sequence[pa.Field], num_rows: int
 ) -> pa.RecordBatch:
-    """Return a record batch that knows its number of rows even if it has no column.
-
-    Parameters
-    ----------
-    columns, fields
-        The columns, and their fields.
-    num_rows
-        The number of rows.
-
-    Returns
-    -------
-    pa.RecordBatch
-        The batch.
-
-    """
+    """Return a record batch that knows its number of rows even if it has no column."""
     if columns:
         return pa.RecordBatch.from_arrays(list(columns), schema=pa.schema(fields))
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), num_rows, [None]))

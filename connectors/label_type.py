@@ -23,22 +23,10 @@ class LabelType:
     on how they are divided into polls. What is held counts as unread: a process that is started
     again reads it again.
 
-    Parameters
-    ----------
-    vote_of
-        Returns, for the content of a message, whether it has a label, and the label's type if the
-        message can be learnt; None if it cannot: such a message decides nothing.
-
-    numbers_of
-        Returns, for the content of a message, whether each of its features is a number, by name.
-
-    Attributes
-    ----------
-    known
-        The type, once it is decided; None before.
-    numeric
-        The features that are numbers in most of the messages by which the type was decided.
-
+    For the content of a message, `vote_of` returns whether it has a label, and of what type, None
+    if the message cannot be learnt and so decides nothing; and `numbers_of` which of its features
+    are numbers. `known` is the type, once it is decided; `numeric` are the features that are
+    numbers in most of the messages by which it was decided.
     """
 
     def __init__(
@@ -56,16 +44,7 @@ class LabelType:
         self._held: dict[str, list[_Entry]] = {}
 
     def resume(self, known: str | None, numeric: Iterable[str] = ()) -> None:
-        """Continue with the types in a snapshot.
-
-        Parameters
-        ----------
-        known
-            The type; None: it was not decided.
-        numeric
-            The features that are numbers.
-
-        """
+        """Continue with the types in a snapshot."""
         self.known, self.numeric = known, frozenset(numeric)
         self._forget()
 
@@ -75,37 +54,11 @@ class LabelType:
         return bool(self._held)
 
     def next_offset(self, place: str) -> int | None:
-        """Return the offset after the last message held.
-
-        Parameters
-        ----------
-        place
-            The partition.
-
-        Returns
-        -------
-        int | None
-            The offset; None: no message of the partition is held.
-
-        """
+        """Return the offset after the last message held of a partition; None: there is none."""
         return self._held[place][-1][0] + 1 if place in self._held else None
 
     def take(self, place: str, messages: Iterable[_Entry]) -> Iterator[Ready]:
-        """Take messages of a partition, and yield those that need not be held any longer.
-
-        Parameters
-        ----------
-        place
-            The partition.
-        messages
-            (offset, content) of each message, in order.
-
-        Yields
-        ------
-        Ready
-            Messages of this partition, or of another one that were held.
-
-        """
+        """Take (offset, content) of a partition's messages, and yield those not held any longer."""
         passed: list[_Entry] = []
         for offset, content in messages:
             if self.known is None:
@@ -132,14 +85,7 @@ class LabelType:
         return 2 * most > _ASKED or self._votes.total() >= _ASKED
 
     def decide(self) -> Iterator[Ready]:
-        """Decide by the messages so far, and yield those that were held.
-
-        Yields
-        ------
-        Ready
-            Messages of one partition.
-
-        """
+        """Decide by the messages so far, and yield those that were held."""
         if self._votes:
             # Of two types as frequent as each other, the one that came first.
             self.known = self._votes.most_common(1)[0][0]
@@ -157,19 +103,7 @@ class LabelType:
         return frozenset(name for name, more in balance.items() if more >= _CLEAR)
 
     def drop(self, places: Iterable[str]) -> dict[str, int]:
-        """Drop the messages held of partitions that another member of the group now reads.
-
-        Parameters
-        ----------
-        places
-            The partitions.
-
-        Returns
-        -------
-        dict[str, int]
-            The offset of the first message dropped, by partition.
-
-        """
+        """Drop what is held of partitions; return the first offset dropped of each."""
         firsts = {}
         for place in places:
             if held := self._held.pop(place, []):

@@ -22,16 +22,6 @@ def _holds(type_: pa.DataType, *tests: Any) -> bool:
 def are_listed(schema: pa.Schema) -> bool:
     """Tell whether a schema is a column of index lists and a column of value lists.
 
-    Parameters
-    ----------
-    schema
-        The feature columns.
-
-    Returns
-    -------
-    bool
-        True: the rows are sparse.
-
     Examples
     --------
     >>> import pyarrow as pa
@@ -47,19 +37,7 @@ def are_listed(schema: pa.Schema) -> bool:
 
 
 def events_of(batch: pa.RecordBatch) -> Iterator[dict[Any, float]]:
-    """Yield the features of each row; none where a list is null.
-
-    Parameters
-    ----------
-    batch
-        The two columns.
-
-    Returns
-    -------
-    Iterator[dict[Any, float]]
-        A dict a row.
-
-    """
+    """Yield the features of each row; none where a list is null."""
     places, values = batch.column(0).to_pylist(), batch.column(1).to_pylist()
     for row_places, row_values in zip(places, values, strict=True):
         yield dict(zip(row_places or (), row_values or (), strict=True))
@@ -73,62 +51,19 @@ class ListEncoder:
         self.empty: list[str] = []  # see `Encoder`: of lists it is not known
 
     def encode(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the two columns of a batch.
-
-        Parameters
-        ----------
-        batch
-            A batch that has the two columns, and maybe others.
-
-        Returns
-        -------
-        pa.RecordBatch
-            The two columns, not copied.
-
-        """
+        """Return the two columns of a batch."""
         return batch.select(self._names)
 
     def events(self, batch: pa.RecordBatch) -> Iterator[dict[Any, float]]:
-        """Return the features of each row.
-
-        Parameters
-        ----------
-        batch
-            A batch that has the two columns.
-
-        Returns
-        -------
-        Iterator[dict[Any, float]]
-            A dict a row.
-
-        """
+        """Return the features of each row."""
         return events_of(self.encode(batch))
 
     def snapshot(self) -> dict[str, list[str]]:
-        """Return an empty dict: there are no text categories to keep.
-
-        Returns
-        -------
-        dict[str, list[str]]
-            {}
-
-        """
+        """Return an empty dict: there are no text categories to keep."""
         return {}
 
     def resume(self, vocabulary: Mapping[str, list[str]]) -> None:
-        """Check that the snapshot is of list columns, too.
-
-        Parameters
-        ----------
-        vocabulary
-            The return value of `snapshot`.
-
-        Raises
-        ------
-        SnapshotError
-            The snapshot has text columns.
-
-        """
+        """Check that the snapshot is of list columns, too."""
         if vocabulary:
             raise SnapshotError(
                 f"the snapshot is of a source with the text columns {sorted(vocabulary)}, this one "

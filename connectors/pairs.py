@@ -25,31 +25,9 @@ def batch_of(
     rejects: tuple[Reject, ...] = (),
     **more: Any,
 ) -> Batch:
-    """Return a batch of pairs.
+    """Return a batch of (features, label) pairs; `more` are other arguments of `Batch`.
 
-    Parameters
-    ----------
-    pairs
-        (features, label) of each row.
-    rows
-        int64: the row numbers in the file.
-    file
-        The file, None for memory.
-    rejects
-        As in `Batch`.
-    more
-        Other arguments of `Batch`.
-
-    Returns
-    -------
-    Batch
-        The batch.
-
-    Raises
-    ------
-    NotReadableError
-        A value is neither number, text nor None, or the labels have several types.
-
+    A `NotReadableError` says which value is neither number, text nor None.
     """
     features = _numbers(pairs)
     if features is None:
@@ -111,17 +89,6 @@ def encoded(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the columns of a record batch as float64 features, with text as one-hot.
 
     Values of a text column beyond its first 1,000 in the batch share ``column=<other>``.
-
-    Parameters
-    ----------
-    batch
-        Columns of numbers, times and text.
-
-    Returns
-    -------
-    pa.RecordBatch
-        The features.
-
     """
     fields, arrays = [], []
     for field, column in zip(batch.schema, batch.columns, strict=True):

@@ -39,24 +39,6 @@ def find_parts(path: Path) -> list[ParquetPart]:
     """Read the footers of a file, or of all ``*.parquet`` files below a folder in sorted order.
 
     Files and folders whose names start with ``_`` or ``.`` are left out: they hold metadata.
-
-    Parameters
-    ----------
-    path
-        The file or the folder.
-
-    Returns
-    -------
-    list[ParquetPart]
-        The files.
-
-    Raises
-    ------
-    SourceNotFoundError
-        No such file or folder, or no Parquet file in the folder.
-    NotReadableError
-        One of the files is no Parquet file, truncated or empty.
-
     """
     if path.is_file():
         return [_part(path, path.name, {})]
@@ -80,26 +62,8 @@ def find_parts(path: Path) -> list[ParquetPart]:
 def merged_schema(parts: Sequence[ParquetPart], used: Collection[str | None] | None) -> pa.Schema:
     """Return all columns of all files, in order of first appearance.
 
-    In files that lack a column, its values are missing. The type of a column may change from file
-    to file between kinds of numbers.
-
-    Parameters
-    ----------
-    parts
-        At least one file.
-    used
-        The columns that must keep their kind; None = all.
-
-    Returns
-    -------
-    pa.Schema
-        The schema.
-
-    Raises
-    ------
-    SchemaChangedError
-        A used column is, say, text in one file and a number in another.
-
+    In files that lack a column, its values are missing. Of the columns that are `used` (None: all),
+    the type may change from file to file only between kinds of numbers.
     """
     fields: dict[str, tuple[pa.Field, ParquetPart]] = {}
     repeated: list[pa.Field] = []
@@ -158,21 +122,7 @@ def _diagnosis(path: Path, error: Exception) -> str:
 
 
 def reading_error(path: Path, error: Exception) -> NotReadableError:
-    """Return the error for a file whose rows cannot be read, though its footer could.
-
-    Parameters
-    ----------
-    path
-        The file.
-    error
-        Arrow's error.
-
-    Returns
-    -------
-    NotReadableError
-        What is wrong, for the user.
-
-    """
+    """Return the error for a file whose rows cannot be read, though its footer could."""
     # Single columns may be encrypted; Arrow has no error class of its own for that.
     if "decrypt" in str(error).lower():
         return NotReadableError(

@@ -16,24 +16,7 @@ class PayloadError(ValueError):
 
 
 def decoder_of(decode: str | Decoder) -> Decoder:
-    """Return the decoder of a name; a callable is returned unchanged.
-
-    Parameters
-    ----------
-    decode
-        ``"json"``, ``"arrow"``, or a callable.
-
-    Returns
-    -------
-    Decoder
-        The decoder.
-
-    Raises
-    ------
-    ValueError
-        There is no decoder of this name.
-
-    """
+    """Return the decoder named ``"json"`` or ``"arrow"``; a callable is returned unchanged."""
     if callable(decode):
         return decode
     if decode not in _DECODERS:
@@ -43,19 +26,7 @@ def decoder_of(decode: str | Decoder) -> Decoder:
 
 
 def name_of(decode: str | Decoder) -> str:
-    """Return a name of a decoder, by which a snapshot tells it from others.
-
-    Parameters
-    ----------
-    decode
-        As for `decoder_of`.
-
-    Returns
-    -------
-    str
-        The attribute `name` of a callable, if it has one; else its name in Python.
-
-    """
+    """Return a decoder's attribute `name`, or its name in Python, by which a snapshot knows it."""
     if isinstance(decode, str):
         return decode
     named = getattr(decode, "name", None) or getattr(decode, "__qualname__", None)
@@ -63,26 +34,7 @@ def name_of(decode: str | Decoder) -> str:
 
 
 def decoded(decode: Decoder, value: Any) -> Mapping[str, Any] | pa.RecordBatch:
-    """Return the content of a payload.
-
-    Parameters
-    ----------
-    decode
-        The decoder.
-    value
-        The payload; a mapping or a record batch is returned unchanged.
-
-    Returns
-    -------
-    Mapping[str, Any] | pa.RecordBatch
-        An event, or a record batch of events.
-
-    Raises
-    ------
-    PayloadError
-        The payload cannot be decoded, or does not hold an event.
-
-    """
+    """Return the content of a payload; raise a `PayloadError` if it holds no event."""
     if value is None:
         raise PayloadError("the message has no payload (a tombstone)")
     if isinstance(value, (Mapping, pa.RecordBatch)):
@@ -99,26 +51,7 @@ def decoded(decode: Decoder, value: Any) -> Mapping[str, Any] | pa.RecordBatch:
 
 
 def transformed(transform: Decoder, found: Any) -> Mapping[str, Any] | pa.RecordBatch:
-    """Return what a function makes of the content of a payload.
-
-    Parameters
-    ----------
-    transform
-        The function.
-    found
-        The return value of `decoded`.
-
-    Returns
-    -------
-    Mapping[str, Any] | pa.RecordBatch
-        An event, or a record batch of events.
-
-    Raises
-    ------
-    PayloadError
-        The function raises, or returns something else.
-
-    """
+    """Return what a function makes of a payload's content; raise a `PayloadError` if it fails."""
     try:
         changed = transform(found)
     except Exception as error:

@@ -13,23 +13,7 @@ _MOST_SHOWN = 2000
 
 
 def reject_of(place: str, message: Message, error: Exception) -> Reject:
-    """Return what is set aside for a message; this never fails, whatever the payload holds.
-
-    Parameters
-    ----------
-    place
-        The partition, as ``topic[partition]``.
-    message
-        The message.
-    error
-        Why it is no event.
-
-    Returns
-    -------
-    Reject
-        Its position, a kind to count it under, the reason and the payload; both can be encoded.
-
-    """
+    """Return what is set aside for a message of a partition; never fails, whatever it holds."""
     reason = shown(error)
     if isinstance(error, UnicodeError):
         reason = f"a name, a text or the label is no valid Unicode: {reason}"
@@ -40,19 +24,7 @@ def reject_of(place: str, message: Message, error: Exception) -> Reject:
 
 
 def shown(value: Any) -> str:
-    """Return a payload, a row or an error as text of at most some 2,000 characters; never fails.
-
-    Parameters
-    ----------
-    value
-        Anything; bytes are read as UTF-8.
-
-    Returns
-    -------
-    str
-        A text that can be encoded; of a longer one its beginning, and how long it is.
-
-    """
+    """Return a payload, a row or an error as some 2,000 characters that can be encoded."""
     try:
         text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
     except Exception as error:

@@ -26,26 +26,7 @@ _PARTITION_EOF = -191
 
 
 def is_message(raw: Any, name: str) -> bool:
-    """Tell whether what a client returned is a message, not a passing error.
-
-    Parameters
-    ----------
-    raw
-        A client's message, which may stand for an error (confluent-kafka).
-    name
-        The name of the source, for messages.
-
-    Returns
-    -------
-    bool
-        Whether it is.
-
-    Raises
-    ------
-    SourceError
-        It is an error that will not pass.
-
-    """
+    """Tell whether what a client returned is a message, not a passing error; raise other errors."""
     error = getattr(raw, "error", None)
     error = error() if callable(error) else error
     if error is None:

@@ -13,15 +13,8 @@ class FirstMessages:
     """Holds the first messages back until it is decided of what types labels and features are.
 
     Where labels come in a topic of their own, that topic decides the type of labels, and the other
-    ones decide which features are numbers, each by its own first messages.
-
-    Parameters
-    ----------
-    vote_of, numbers_of
-        As in `LabelType`; of an event whose label comes apart, the type is `NO_LABEL`.
-    answers
-        The topic of labels; None: events have their labels.
-
+    ones decide which features are numbers, each by its own first messages. Of an event whose label
+    comes apart, `vote_of` returns `NO_LABEL` as the type.
     """
 
     def __init__(

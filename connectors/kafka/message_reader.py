@@ -56,29 +56,10 @@ class _Table(NamedTuple):
 
 
 class MessageReader:
-    """Turns messages of one partition into batches.
+    """Turns messages into batches, each of one partition.
 
-    Parameters
-    ----------
-    target, key, timestamp
-        Names of the fields that are the label, the key and the time. Without `key` it is the
-        message's own key, without `timestamp` the broker's.
-    columns
-        Names of the fields that are features; None: all but these three.
-    decode
-        Turns a payload into a mapping or a record batch.
-    answers
-        The topic whose messages are labels, of events of the other topics with the same key; None:
-        there is no such topic.
-    exclude
-        Names of fields that are no features.
-    transform
-        Applied to what `decode` returns; None: nothing is.
-    weight
-        The field that is the event's weight; None: all weigh 1.
-    parse_numbers
-        Features whose texts are read as numbers or times; True: all texts that are.
-
+    Most parameters are those of `KafkaSource`. Messages of the topic `answers` are labels, of events
+    of the other topics with the same key.
     """
 
     def __init__(
@@ -108,20 +89,9 @@ class MessageReader:
         self.first = FirstMessages(self._vote_of, _numbers_of, answers)
 
     def take(self, place: str, messages: list[Message]) -> Iterator[_Found]:
-        """Yield events in batches: those of messages, and of earlier ones that were held.
+        """Yield batches of messages of a partition, and of earlier ones that were held.
 
-        Parameters
-        ----------
-        place
-            The partition of the messages, as ``topic[partition]``.
-        messages
-            The messages, in order.
-
-        Yields
-        ------
-        tuple[str, Batch, int]
-            A partition, a batch of it, and the offset after the batch's last message.
-
+        With each come its partition, and the offset after its last message.
         """
         for part in parts_of(messages):
             read = [(message.offset, self._read(place, message)) for message in part]
@@ -129,14 +99,7 @@ class MessageReader:
                 yield from self._batches(file, ready)
 
     def end(self) -> Iterator[_Found]:
-        """Yield the events that are held, as no more come.
-
-        Yields
-        ------
-        tuple[str, Batch, int]
-            As `take`.
-
-        """
+        """Yield the events that are held, as no more come."""
         for file, ready in self.first.end():
             yield from self._batches(file, ready)
 

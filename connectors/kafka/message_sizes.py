@@ -11,19 +11,7 @@ _MOST_CELLS = 2_000_000
 
 
 def parts_of(messages: Sequence[Message]) -> Iterator[list[Message]]:
-    """Yield messages in parts of at most 8 MB.
-
-    Parameters
-    ----------
-    messages
-        Messages of one partition.
-
-    Yields
-    ------
-    list[Message]
-        Consecutive messages; one of more than 8 MB is a part of its own.
-
-    """
+    """Yield messages in parts of at most 8 MB; a longer one is a part of its own."""
     if sum(map(_size_of, messages)) <= _MOST_BYTES:
         if messages:
             yield list(messages)
@@ -42,21 +30,7 @@ def parts_of(messages: Sequence[Message]) -> Iterator[list[Message]]:
 
 
 def size_of_poll(most: int, last: Sequence[Message]) -> int:
-    """Return how many messages to ask for, so that they have some 8 MB if they are as the last.
-
-    Parameters
-    ----------
-    most
-        The largest number.
-    last
-        The messages that came last.
-
-    Returns
-    -------
-    int
-        At least 1, at most `most`.
-
-    """
+    """Return how many messages to ask for, at most, to get some 8 MB if they are as the last."""
     n_bytes = sum(map(_size_of, last))
     return min(most, max(1, len(last) * _MOST_BYTES // n_bytes)) if n_bytes else most
 

@@ -24,17 +24,7 @@ class Message(NamedTuple):
 
 
 def message_of(raw: Any) -> Message:
-    """Return a client's message as a `Message`.
-
-    Parameters
-    ----------
-    raw
-        A message; its attributes may be methods, all of them, as in confluent-kafka.
-
-    Returns
-    -------
-    Message
-        The message.
+    """Return a client's message, whose attributes may all be methods, as a `Message`.
 
     Examples
     --------
@@ -63,72 +53,27 @@ def _seconds_of(timestamp: Any) -> float | None:
 class Poller(Protocol):
     """The interface to a client. Offsets are dicts by place, ``topic[partition]``.
 
-    Attributes
-    ----------
-    may_wait
-        Whether a poll may wait for messages, for which its caller may want to do something else.
-    is_over
-        Whether no more messages come.
-
+    `may_wait` tells whether a poll may wait for messages, for which its caller may want to do
+    something else; `is_over`, whether no more messages come.
     """
 
     may_wait: bool
     is_over: bool
 
     def poll(self, n: int, seconds: float) -> list[Any]:
-        """Return the next messages.
-
-        Parameters
-        ----------
-        n
-            The largest number of messages.
-        seconds
-            How long to wait for them.
-
-        Returns
-        -------
-        list[Any]
-            The messages, in the client's own type; an empty list if none came.
-
-        """
+        """Return at most n messages, in the client's own type; wait for them at most so long."""
 
     def is_waiting(self) -> bool:
         """Tell whether no partition is assigned yet."""
 
     def seek(self, offsets: Mapping[str, int]) -> None:
-        """Set the position of the partitions that are assigned now.
-
-        Parameters
-        ----------
-        offsets
-            The next offset to read, by place; other places are ignored.
-
-        """
+        """Set the position of the partitions that are assigned now."""
 
     def commit(self, offsets: Mapping[str, int]) -> None:
-        """Commit offsets for the partitions that are assigned now.
-
-        Parameters
-        ----------
-        offsets
-            The next offset to read, by place; other places are ignored.
-
-        """
+        """Commit offsets for the partitions that are assigned now."""
 
     def lag(self, offsets: Mapping[str, int]) -> int | None:
-        """Return how many messages of the assigned partitions come after these offsets.
-
-        Parameters
-        ----------
-        offsets
-            The next offset to read, by place.
-
-        Returns
-        -------
-        int | None
-            Their number, as far as the client knows without asking the broker; None: it does not.
-
-        """
+        """Return how many messages of assigned partitions follow; None: it is not known."""
 
 
 class _Assigned:
@@ -354,28 +299,7 @@ def _takes_records(poll: Any) -> bool:
 
 
 def poller_of(consumer: Any, topic: str, loop: asyncio.AbstractEventLoop | None = None) -> Poller:
-    """Return the adapter for a client.
-
-    Parameters
-    ----------
-    consumer
-        A consumer or an iterator, see `KafkaSource`.
-    topic
-        The topic of items that have none.
-    loop
-        The event loop of an asynchronous consumer.
-
-    Returns
-    -------
-    Poller
-        The adapter.
-
-    Raises
-    ------
-    TypeError
-        `consumer` is neither a consumer nor an iterator, or its event loop is missing.
-
-    """
+    """Return the adapter for a client, or for an iterator whose items may have no topic."""
     if hasattr(consumer, "consume"):
         return ConsumePoller(consumer)
     if hasattr(consumer, "getmany"):

@@ -24,19 +24,9 @@ class Handover:
     deadlock. So the offsets are noted while the checkpoint is written, and the commit is awaited
     afterwards.
 
-    Parameters
-    ----------
-    save
-        Called with the partitions that are taken away; writes a checkpoint, which calls `note` at
-        its end.
-    commit
-        Returns an awaitable that commits offsets, for partitions that are assigned or were until
-        now.
-    refused
-        Called with the exception of a failed commit; raises if the reason is permanent.
-    assigned
-        Called with newly assigned partitions.
-
+    `save` is called with the partitions that are taken away, and writes a checkpoint, which calls
+    `note` at its end; `commit` returns an awaitable; `refused` is called with the exception of a
+    failed commit, and raises it if the reason is permanent; `assigned` with new partitions.
     """
 
     def __init__(
@@ -57,12 +47,6 @@ class Handover:
         """Return a context for a poll: partitions may be given up inside it.
 
         An exception of the checkpoint is raised at its end.
-
-        Returns
-        -------
-        AbstractContextManager[None]
-            The context.
-
         """
         self._is_polling = True
         try:
@@ -74,19 +58,7 @@ class Handover:
             raise failure
 
     def note(self, offsets: Mapping[str, int]) -> bool:
-        """Keep offsets for the commit at the end of `give_up`.
-
-        Parameters
-        ----------
-        offsets
-            The next offset to read, by place.
-
-        Returns
-        -------
-        bool
-            False: no partitions are being given up; the caller must commit.
-
-        """
+        """Keep offsets for the commit in `give_up`; False: the caller must commit them."""
         # Read once: another thread may set it to None at any moment.
         noted = self._noted
         if noted is not None:
@@ -94,14 +66,7 @@ class Handover:
         return noted is not None
 
     def assigned(self, partitions: Collection[Any]) -> None:
-        """Pass newly assigned partitions on; an exception is raised by `polling`.
-
-        Parameters
-        ----------
-        partitions
-            The partitions.
-
-        """
+        """Pass newly assigned partitions on; an exception is raised by `polling`."""
         try:
             self._assigned(partitions)
         except Exception as error:
@@ -111,12 +76,6 @@ class Handover:
         """Write a checkpoint and commit it, for a client that awaits its listeners.
 
         Outside of a poll (when the consumer is being closed) this does nothing.
-
-        Parameters
-        ----------
-        partitions
-            The partitions that are taken away.
-
         """
         if not self._is_polling:
             return
@@ -136,14 +95,7 @@ class Handover:
             self._noted = None
 
     def give_up_here(self, partitions: Collection[Any]) -> None:
-        """Write a checkpoint, which commits at its end, for a client that calls its listeners.
-
-        Parameters
-        ----------
-        partitions
-            The partitions that are taken away.
-
-        """
+        """Write a checkpoint, which commits at its end, for a client that calls its listeners."""
         if not self._is_polling:
             return
         _log.info("partitions revoked")
@@ -159,42 +111,14 @@ def handover_of(
     refused: Callable[[Exception], None],
     assigned: Callable[[Collection[Any]], None],
 ) -> Handover | None:
-    """Return the handover for a client, None for clients without an event loop.
-
-    Parameters
-    ----------
-    poller
-        The adapter of the client.
-    save, refused, assigned
-        As in `Handover`.
-
-    Returns
-    -------
-    Handover | None
-        The handover.
-
-    """
+    """Return the handover for a client; None for one without an event loop."""
     if isinstance(poller, RecordsPoller | AsyncPoller):
         return Handover(save, poller.committing, refused, assigned)
     return None
 
 
 def listener_of(consumer: Any, handover: Handover) -> Any:
-    """Return a listener of the client's own kind; None if the client is unknown.
-
-    Parameters
-    ----------
-    consumer
-        The client's consumer.
-    handover
-        Called by the listener.
-
-    Returns
-    -------
-    ConsumerRebalanceListener | None
-        The listener, to be passed to ``subscribe``.
-
-    """
+    """Return a listener of the client's own kind; None if the client is unknown."""
     # Each client demands listeners of its own class; its package is installed, as the consumer is
     # of it.
     packages = {kind.__module__.partition(".")[0] for kind in type(consumer).__mro__}

@@ -9,16 +9,7 @@ from connectors.payloads import PayloadError
 
 
 class TableSchemas:
-    """Checks schemas; one that is as the last one is not looked at again.
-
-    Parameters
-    ----------
-    target
-        The column of the label.
-    is_used
-        Returns whether a column of some name is used at all.
-
-    """
+    """Checks the schemas of messages; one that is as the last one is not looked at again."""
 
     def __init__(self, target: str, is_used: Callable[[str], bool]) -> None:
         self._target, self._is_used = target, is_used
