@@ -29,6 +29,12 @@ from streamsvm.model_files.json_values import (
 from streamsvm.support.declaration import Field, NamedArrays, as_int
 from streamsvm.support.state_arrays import as_arrays, from_arrays
 
+LARGEST_COUNT = 2**53
+"""The largest count that a file may hold: at a million a second, that of 285 years."""
+
+_COUNTS = ("cache_counts", "info", "waiting", "uncounted", "risen")
+"""The arrays of counts; in JSON values their names begin with ``n_``."""
+
 Content = tuple[dict[str, Any], dict[str, np.ndarray]]
 """JSON values by name, and arrays by name."""
 
@@ -189,6 +195,7 @@ def from_file(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
 
     """
     how, left = _classes[content["class"]], NamedArrays(arrays)
+    _check_counts(content, arrays)
     if how.read is not None:
         left.check_all_taken()
         return how.read(content)
@@ -218,6 +225,19 @@ def from_file(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
         part._mend_gradients()
     how.check(part)
     return part
+
+
+def _check_counts(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    """Refuse counts that no learner reaches: a few examples later, they could not be saved."""
+    found: dict[str, Any] = {}
+    for values in (content, content.get("info"), content.get("counts")):
+        if isinstance(values, dict):
+            found |= {name: value for name, value in values.items() if name.startswith("n_")}
+    # Other whole numbers may be ids, which users choose.
+    found |= {name: arrays[name].max(initial=0) for name in _COUNTS if name in arrays}
+    for name, value in found.items():
+        if isinstance(value, (int, np.integer)) and value > LARGEST_COUNT:
+            raise ValueError(f"{name}: {value} is more than a count can be, {LARGEST_COUNT}")
 
 
 def _sizes(part: Any) -> dict[str, int]:

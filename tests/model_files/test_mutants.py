@@ -10,7 +10,8 @@ import pytest
 
 import streamsvm
 from streamsvm import kernels, load
-from tests.model_files.mutants import Content
+from streamsvm.errors import ModelFileError
+from tests.model_files.mutants import Content, leaves
 from tests.slow import slow_but
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,3 +60,27 @@ def test_wrong_sums_are_computed_again(name, tmp_path):
     found = [each.decision_function_many(x) for each in (model, read, spoilt)]
     assert np.array_equal(found[0], found[1])
     assert found[2] == pytest.approx(found[0], rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("stem", ["adaptive_classes", "lasvm_classes", "sequence_greedy", "sbp"])
+def test_counts_that_cannot_be_are_refused(stem, tmp_path):
+    raw = (ROOT / "tests" / "model_files" / "fixtures" / f"{stem}.svm").read_bytes()
+    parts = Content(raw).parts
+    paths = [p for p in leaves(parts) if str(p[-1]).startswith("n_") and "parameters" not in p]
+    names = [n for n in Content(raw).names if n.endswith(("cache_counts", "0.info", "0.waiting"))]
+    assert len(paths) > 5 and bool(names) == (stem != "sequence_greedy")
+    for where in [*paths, *names]:
+        content = Content(raw)
+        if isinstance(where, str):
+            i = content.names.index(where)
+            array = content.array(i)
+            array[0] = 2**62
+            content.columns[i] = array.tobytes()
+        else:
+            holder = content.parts
+            for key in where[:-1]:
+                holder = holder[key]
+            holder[where[-1]] = 2**62
+        (tmp_path / "spoilt").write_bytes(content.written())
+        with pytest.raises(ModelFileError):
+            load(tmp_path / "spoilt")

@@ -101,6 +101,9 @@ def learn(
     for start, stop in _parts(learner, runs, numbers):
         # The first example of a new class is predicted with the classes before it.
         n_known = len(learner._labels.seen)
+        first = None
+        if labels[start] not in learner._labels.seen:
+            first = learner._predicted_before_class(cut(x, start, start + 1))
         change = learner._add_class(labels[start])
         if change is not None and learner.observer is not None:
             learner.observer.turn_signs(change)
@@ -116,6 +119,7 @@ def learn(
             n_known if n_known < len(learner._labels.seen) else None,
             late,
             start,
+            first,
         )
         predicted.append(column)
     return LabelColumn.joined(predicted)
@@ -146,12 +150,13 @@ def _learn_run(
     diagonal: np.ndarray,
     n_known: int | None = None,
     late: LateRows | None = None,
-    first: int = 0,
+    start: int = 0,
+    first: LabelColumn | None = None,
 ) -> LabelColumn:
     """Learn rows whose classes have been added; return the labels predicted before learning.
 
     The first row is predicted from the first `n_known` classes only; None: from all. It is row
-    `first` of those that `late` is about.
+    `start` of those that `late` is about. `first` is what was predicted for it already, if it was.
     """
     began = working_time()
     n = learner._n_examples
@@ -160,9 +165,11 @@ def _learn_run(
         numbers = np.arange(n + 1, n + 1 + len(labels))
     margins = learner._learn_rows(x, signs, labels, w, numbers, diagonal)
     predicted: LabelColumn = learner._labels.predicted(margins, n_known)
+    if first is not None:
+        predicted = LabelColumn.joined([first, predicted[1:]])
     everything = predicted
     if late is not None:
-        earlier = late.note(first, predicted)
+        earlier = late.note(start, predicted)
         is_learnt = numbers > 0
         x, kept = late_rows.rows_where(x, is_learnt), np.flatnonzero(is_learnt)
         signs, margins, w, numbers = signs[kept], margins[kept], w[kept], numbers[kept]

@@ -60,8 +60,6 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
         self._reader: EventReader | None = None
         self._event_path: EventPath | None = None
 
-    # To be defined by a subclass
-
     @abc.abstractmethod
     def _new_state(self, n_features: int) -> Any:
         """Return an empty state with room for so many features."""
@@ -85,8 +83,7 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
     def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
         """Return the attributes that change when +1 and -1 are exchanged, with their new values.
 
-        The second result is a function that converts signs which are stored elsewhere. The learner
-        itself is not changed. Only for learners whose labels have signs.
+        The second result converts signs that are stored elsewhere. The learner is not changed.
         """
         raise AssertionError("classes have no signs")
 
@@ -390,6 +387,9 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
     def _contents(self) -> dict[str, Any]:
         # A copied monitor attaches itself to the copied learner.
         return {**super()._contents(), "observer": None, "_event_path": None, "_reader": None}
+
+    def _predicted_before_class(self, x: Rows) -> LabelColumn | None:
+        """Return what is predicted for a row before its class is added, if that changes models."""
 
     def _add_class(self, label: Any) -> Callable[[np.ndarray], np.ndarray] | None:
         """Add a class; return the function that converts earlier signs, None if they stay."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.adaptive import members
 from streamsvm.learners.bases.kept_examples import KeptExamples
 from streamsvm.learners.bases.learner import Learner
@@ -47,6 +48,14 @@ class SeveralModels(Learner):
             return self._output.zeros(self._labels, shape(x)[0])
         margins = model._margins(x if not model._sparse else as_sparse(x))
         return members.scores_of(model, margins)
+
+    def _predicted_before_class(self, x: Rows) -> LabelColumn | None:
+        if self.in_use is None or len(self._labels.seen) < 2:
+            return None
+        # Features may have come with the row.
+        self.in_use._state_for(shape(x)[1])
+        predicted: LabelColumn = self._labels.predicted(self._margins(x) + self._offsets)
+        return predicted
 
     @property
     def _last_label(self) -> tuple[np.ndarray, np.ndarray] | None:  # type: ignore[override]
