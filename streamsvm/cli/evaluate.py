@@ -13,7 +13,7 @@ from connectors import Source
 from streamsvm.errors import ParameterError
 from streamsvm.features import frames
 from streamsvm.features.matrices import Matrix, SparseMatrix, are_usable, take
-from streamsvm.labels.class_labels import plain
+from streamsvm.labels.class_labels import shown
 from streamsvm.run.parts import margins_of_taken, parts_of
 from streamsvm.support.rows import LARGEST
 
@@ -107,7 +107,7 @@ class Errors:
             lines = f"{self._refused:,} examples of {name} have no prediction"
             print(f"{lines}{why_none(self._learner)}: they count as wrong", file=sys.stderr)
         if self._unknown:
-            named = ", ".join(repr(plain(y)) for y, _ in self._unknown.most_common(5))
+            named = ", ".join(shown(y) for y, _ in self._unknown.most_common(5))
             print(
                 f"{self._unknown.total():,} rows of {name} have labels that the model never learnt "
                 f"({named}): they count as wrong",

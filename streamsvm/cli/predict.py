@@ -1,4 +1,4 @@
-"""`streamsvm predict`: predict the rows of a file with a saved model, into a file."""
+"""`streamsvm predict`: predict the rows of a file with a saved model, or evaluate it on them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def complete(parser: Parser) -> None:
     parser.description = (
         "Writes one row for each row read: file, row, the columns of --keep, prediction, "
         "decision_function and probability (of the predicted label). A row that cannot be "
-        "predicted has nulls."
+        "predicted has nulls. With --target COLUMN it evaluates the model, and needs no --output."
     )
     parser.set_defaults(run=run)
     parser.add_argument("model", type=path, help="file written by --save")
@@ -37,9 +37,8 @@ def complete(parser: Parser) -> None:
         "-o",
         "--output",
         type=path,
-        required=True,
         metavar="OUT",
-        help="a file that ends in .parquet, .csv or .jsonl",
+        help="a file that ends in .parquet, .csv or .jsonl; needed without --target",
     )
     parser.add_argument(
         "--target",
@@ -86,6 +85,8 @@ def run(options: argparse.Namespace) -> int:
                 "and --allow-mismatch are for models of single rows; name the columns of tokens "
                 "by --tokens"
             )
+        if options.output is None:
+            raise ParameterError(f"{options.model} labels sentences: name --output OUT")
         return label.label_file(options, model)
     if options.tokens is not None:
         raise ParameterError("--tokens is for models that `streamsvm label` saved")
@@ -93,9 +94,7 @@ def run(options: argparse.Namespace) -> int:
         raise ParameterError(f"{options.model} holds no learner that predicts")
     if options.positive is not None and options.target is None:
         raise ParameterError("--positive needs --target COLUMN")
-    check_distinct(options)
-    check_file("--output", options.output)
-    check_ending(options.output)
+    _check_output(options)
     keep = options.keep.split(",") if options.keep else []
     own = ["file", "row", "prediction", "decision_function", "probability"]
     own += [f"probability of {y}" for y in learner.classes]
@@ -107,14 +106,30 @@ def run(options: argparse.Namespace) -> int:
         options.file, options.target, columns=columns, keep=keep, parse_numbers=parsed
     )
     errors = None if options.target is None else Errors(learner, options.positive)
-    rows, unusable = _write(options, model, learner, source, errors)
-    note = f", {unusable:,} of them without a prediction" if unusable else ""
-    note += why_none(learner) if unusable else ""
-    print(f"{rows:,} rows{note} -> {options.output}", file=sys.stderr)
+    if options.output is not None:
+        rows, unusable = _write(options, model, learner, source, errors)
+        note = f", {unusable:,} of them without a prediction" if unusable else ""
+        note += why_none(learner) if unusable else ""
+        print(f"{rows:,} rows{note} -> {options.output}", file=sys.stderr)
+    elif errors is not None:
+        for part in margins(model, source):
+            errors.add(*part)
     if errors is not None:
         wrong, n = errors.result(source.name)
         print(f"test error  {wrong:.2%} of {n:,} examples of {options.file}")
     return 0
+
+
+def _check_output(options: argparse.Namespace) -> None:
+    """Refuse an output that cannot be written, and options that need one if there is none."""
+    if options.output is not None:
+        check_distinct(options)
+        check_file("--output", options.output)
+        check_ending(options.output)
+    elif options.target is None:
+        raise ParameterError("name --output OUT for the predictions, or --target to evaluate")
+    elif options.keep or options.probabilities:
+        raise ParameterError("--keep and --probabilities are columns of a file: name --output OUT")
 
 
 def _write(

@@ -18,6 +18,12 @@ def plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 
+def shown(label: Any) -> str:
+    """Return a label as text for messages: a string in quotes, a date as in ISO 8601."""
+    label = plain(label)
+    return repr(label) if isinstance(label, str) else str(label)
+
+
 def _guess_is_positive(label: Any) -> bool:
     """Guess whether a label is the positive one while the other one has not been seen."""
     return isinstance(label, (bool, int, float)) and label > 0
@@ -61,9 +67,9 @@ def too_long(label: str) -> str:
 def too_many_classes(label: Any, most: int) -> str:
     """Return why a label of one more class than `most` is refused."""
     return (
-        f"{label!r} is class number {most + 1:,}: at most {most:,} are taken (max_classes). Memory "
-        "grows with classes times support vectors, and so does time. Raise max_classes if these "
-        "are classes; a number or an identifier is no class"
+        f"{shown(label)} is class number {most + 1:,}: at most {most:,} are taken "
+        "(max_classes). Memory grows with classes times support vectors, and so does time. Raise "
+        "max_classes if these are classes; a number or an identifier is no class"
     )
 
 
@@ -187,8 +193,8 @@ class BinaryLabels:
             if label not in seen:
                 if len(seen) == 2:
                     raise LabelError(
-                        f"a third class {label!r} after {seen[0]!r} and {seen[1]!r}: this "
-                        "learner is binary; LASVMClassifier and LaRankClassifier take more"
+                        f"a third class {shown(label)} after {' and '.join(map(shown, seen))}: "
+                        "this learner is binary; LASVMClassifier and LaRankClassifier take more"
                     )
                 seen.append(label)
         return labels

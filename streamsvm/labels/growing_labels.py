@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.errors import LabelError
-from streamsvm.labels.class_labels import BinaryLabels, check_present
+from streamsvm.labels.class_labels import BinaryLabels, check_present, shown
 from streamsvm.labels.label_column import LabelColumn
 
 
@@ -48,8 +48,8 @@ class GrowingLabels(BinaryLabels):
         new = [label for label, _ in labels.present() if label not in self.seen]
         if self.most is not None and len(self.seen) + len(new) > self.most:
             raise LabelError(
-                f"more than {self.most} classes ({new[-1]!r} would be one more): is the label a "
-                "class? If so, raise max_classes, or use LaRankClassifier or SVMSGDClassifier"
+                f"more than {self.most} classes ({shown(new[-1])} would be one more): is the label "
+                "a class? If so, raise max_classes, or use LaRankClassifier or SVMSGDClassifier"
             )
         return labels
 

@@ -49,7 +49,10 @@ def as_json(value: Any, what: str) -> Any:
         )
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    raise ModelFileError(f"{what} {value!r} cannot be saved: use strings, numbers or booleans")
+    raise ModelFileError(
+        f"{what} {value} of type {type(value).__name__} cannot be saved: use strings, numbers or "
+        "booleans"
+    )
 
 
 def parameters_as_json(part: Any, renamed: Mapping[str, str]) -> dict[str, Any]:

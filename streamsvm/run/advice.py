@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.errors import ParameterError
-from streamsvm.labels.class_labels import plain
+from streamsvm.labels.class_labels import plain, shown
 from streamsvm.run.report import RunReport
 
 _FEWEST = 1000
@@ -64,7 +64,7 @@ def _labels(report: RunReport, learner: Any) -> Iterator[str]:
         return
     weights = getattr(learner, "class_weight", None)
     named = weights if isinstance(weights, dict) else {}
-    absent = [repr(plain(label)) for label in named if label not in learner.classes]
+    absent = [shown(label) for label in named if label not in learner.classes]
     if absent:
         yield f"class_weight names {', '.join(absent)}, which no example is labelled"
     total = sum(counts.values())

@@ -16,7 +16,7 @@ from streamsvm._parameter_checks import LARGEST_FACTOR
 from streamsvm.errors import BadEventError, FeatureError, LabelError, ParameterError
 from streamsvm.features.matrices import Matrix, SparseMatrix, take
 from streamsvm.features.sparse_frames import are_lists
-from streamsvm.labels.class_labels import is_too_long, plain, too_long, too_many_classes
+from streamsvm.labels.class_labels import is_too_long, shown, too_long, too_many_classes
 from streamsvm.labels.label_column import MISSING, LabelColumn
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.container import steps_of
@@ -140,7 +140,7 @@ def check_is_classification(
     are_few_each = (n >= 100 and k > 0.9 * n) or (n >= 1000 and k > 0.5 * n)
     if most is None and k <= _MOST_CLASSES and not has_fractions and not are_few_each:
         return
-    shown = ", ".join(repr(plain(y)) for y in labels.values[:4])
+    shown = ", ".join(shown(y) for y in labels.values[:4])
     are_numbers = all(isinstance(y, (int, float)) for y in classes)
     looks = "this looks like regression" if are_numbers else "these look like names, not classes"
     raise LabelError(
@@ -189,7 +189,7 @@ def refused_label(learner: Learner, label: Any) -> tuple[str, str]:
         return "long label", too_long(label)
     most = learner.most_classes or 0
     if most == 2:
-        return "third class", f"label {label!r} is a third class"
+        return "third class", f"label {shown(label)} is a third class"
     return "too many classes", f"label {too_many_classes(label, most)}"
 
 
@@ -339,7 +339,7 @@ def check_classes(
             f"none of {n_rows:,} rows has the label {positive!r} of positive= (--positive)"
         )
     if len(seen) < 2:
-        only = ", ".join(repr(plain(y)) for y in seen) or "none at all"
+        only = ", ".join(shown(y) for y in seen) or "none at all"
         refused = f"; {bad.total:,} rows could not be used: {bad.summary}" if bad.total else ""
         raise LabelError(
             f"the target has one value only ({only}) in {n_rows} rows: "

@@ -52,6 +52,13 @@ def test_predict_evaluates_where_there_are_labels(capsys):
         capsys, "predict", "m.svm", "data.parquet", "-o", "p.parquet", "--positive", "yes", code=2
     )
     assert "--positive needs --target" in found
+    found = output(capsys, "predict", "m.svm", "data.parquet", "--target", "y")
+    assert f"test error  {np.mean(predicted != truth):.2%} of 300 examples" in found
+    found = output(capsys, "predict", "m.svm", "data.parquet", code=2)
+    assert "name --output OUT for the predictions, or --target" in found
+    wanted = ("--target", "y", "--probabilities")
+    found = output(capsys, "predict", "m.svm", "data.parquet", *wanted, code=2)
+    assert "name --output OUT" in found
 
 
 @pytest.mark.parametrize(

@@ -206,11 +206,14 @@ def test_labels_that_cannot_be_saved_are_refused_at_once(option, capsys):
     n = 3000
     table = pa.table({"a": np.arange(n) * 1.0, "y": days[np.arange(n) % 2]})
     pq.write_table(table, "data.parquet")
-    assert main(["replay", "data.parquet", "--target", "y"]) == 0
-    capsys.readouterr()
+    others = table.set_column(1, "y", pa.array(days[np.arange(n) % 2] + 365))
+    pq.write_table(others, "other.parquet")
+    assert main(["replay", "data.parquet", "--target", "y", "--test", "other.parquet"]) == 0
+    out, err = capsys.readouterr()
+    assert "2020-01-01 (1,500" in out and "never learnt (2020-12-31, 2021-01-01)" in err
     assert main(["replay", "data.parquet", "--target", "y", option, "m.svm"]) == 1
     out, err = capsys.readouterr()
-    assert "the label datetime.date(2020, 1, 1) cannot be saved" in err and "examples/s" not in err
+    assert "the label 2020-01-01 of type date cannot be saved" in err and "examples/s" not in err
     assert not out
 
 

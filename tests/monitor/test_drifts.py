@@ -8,14 +8,21 @@ from tests.learners.test_adaptive import stream
 from tests.learners.test_lasvm import rows
 
 
+@pytest.fixture
+def axes(monkeypatch):
+    """Return matplotlib's module of axes; no picture is drawn, which takes a second."""
+    found = pytest.importorskip("matplotlib.axes")
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, path, **style: None)
+    return found
+
+
 @pytest.mark.parametrize("n_before", [0, 500])
-def test_drifts_are_recorded_and_marked_in_plots(n_before, tmp_path, monkeypatch):
-    axes = pytest.importorskip("matplotlib.axes")
-    x, y = stream(3200, turn=2000)
+def test_drifts_are_recorded_and_marked_in_plots(n_before, tmp_path, monkeypatch, axes):
+    x, y = stream(1200, turn=700)
     model = AdaptiveSVMClassifier(seed=1)
     model.learn_many(x[:n_before], y[:n_before])
-    monitor = TrackingMonitor(model, every=400)
-    for start in range(n_before, 3200, 100):
+    monitor = TrackingMonitor(model, every=200)
+    for start in range(n_before, 1200, 100):
         monitor.learn_many(x[start : start + 100], y[start : start + 100])
     values = monitor.get()
     assert (values["n_drifts"], values["last_drift"]) == (1, model.last_drift)
@@ -28,8 +35,7 @@ def test_drifts_are_recorded_and_marked_in_plots(n_before, tmp_path, monkeypatch
     assert marked == [model.last_drift - n_before] * 3
 
 
-def test_no_drift_is_marked_where_none_was_noticed(tmp_path, monkeypatch):
-    axes = pytest.importorskip("matplotlib.axes")
+def test_no_drift_is_marked_where_none_was_noticed(tmp_path, monkeypatch, axes):
     monkeypatch.delattr(axes.Axes, "axvline")
     for model in (AdaptiveSVMClassifier(seed=1), LASVMClassifier(kernels.RBF(gamma=1.0))):
         monitor = TrackingMonitor(model, every=100)
