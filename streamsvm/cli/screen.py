@@ -318,8 +318,13 @@ def _missing(report: RunReport) -> str:
     if not counts:
         return f"all of {empty}"
     most = sorted(counts, key=lambda name: -counts[name])
-    n = max(1, report.model_examples)
-    shown = ", ".join(f"{name} {counts[name]:,} ({counts[name] / n:.1%})" for name in most[:5])
+
+    def share(name: str) -> float:
+        # The run counts texts; numbers the model, which may have learnt before.
+        n = report.rows if name in report.missing_texts else report.model_examples
+        return counts[name] / max(1, n)
+
+    shown = ", ".join(f"{name} {counts[name]:,} ({share(name):.1%})" for name in most[:5])
     text = f"{sum(counts.values()):,}: {shown}{', ...' if most[5:] else ''}"
     return f"{text}; and all of {empty}" if empty else text
 

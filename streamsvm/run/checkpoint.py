@@ -371,6 +371,7 @@ def _state_of(run: Any) -> dict[str, Any]:
         "rows": report.rows,
         "taken": run.taken,
         "learnt": report.learnt,
+        "missing_texts": report.missing_texts,
         "seconds": report.seconds,
         "compile_seconds": report.compile_seconds,
         "wait_seconds": report.wait_seconds,
@@ -388,6 +389,7 @@ def _plain(label: Any) -> Any:
 def _fill(run: Any, state: dict[str, Any]) -> None:
     report, bad = run.report, run.bad
     report.rows, report.learnt, report.seconds = state["rows"], state["learnt"], state["seconds"]
+    report.missing_texts = state.get("missing_texts", {})
     report.compile_seconds = state.get("compile_seconds", 0.0)
     report.wait_seconds = state.get("wait_seconds", 0.0)
     # Files from before late labels lack `taken`: it was the number of rows then.

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+import numpy as np
+
 from streamsvm.labels.class_labels import plain
 from streamsvm.monitor.history import History
 
@@ -70,7 +72,8 @@ class RunReport:
     resumed: str | None = None  # the checkpoint that the run went on from, and where
     resumed_after: int | None = None  # how many examples an earlier process had taken
     late: dict[str, int] = field(default_factory=dict)  # `LateLabels.counts`
-    missing: dict[str, int] = field(default_factory=dict)  # the learner's `missing_values`
+    missing: dict[str, int] = field(default_factory=dict)  # `missing_values`, and those of texts
+    missing_texts: dict[str, int] = field(default_factory=dict)  # of each text column of the run
     empty_columns: list[str] = field(default_factory=list)  # without a value in any row
     model_examples: int = 0  # that the model has learnt, in earlier runs as well
     clipped: dict[str, int] = field(default_factory=dict)  # the scaler's `n_clipped`
@@ -105,6 +108,28 @@ class RunReport:
     def rows_per_second(self) -> float:
         """Rows a second, without the time of compiling and of waiting."""
         return _rate(self.rows, self.seconds - self.compile_seconds - self.wait_seconds)
+
+    def count_texts(self, features: Any) -> None:
+        """Count in which rows a text column has no text, from the row of its first one on.
+
+        Parameters
+        ----------
+        features
+            The features of a batch; the metadata of one-hot columns name the text column.
+
+        """
+        has_text: dict[str, Any] = {}
+        for place, source in enumerate(features.schema):
+            if (name := (source.metadata or {}).get(b"one_hot")) is not None:
+                column, name = features.column(place).to_numpy(), name.decode()
+                has_text[name] = has_text.get(name, 0.0) + column
+        for name in dict.fromkeys([*self.missing_texts, *has_text]):
+            rows = has_text.get(name, np.zeros(features.num_rows)) > 0.0
+            if name not in self.missing_texts:
+                if not rows.any():
+                    continue
+                self.missing_texts[name], rows = 0, rows[rows.argmax() :]
+            self.missing_texts[name] += int(np.count_nonzero(~rows))
 
     def set_confusion(self, matrix: Any, seen: Iterable[Any]) -> None:
         """Set `confusion` and `recall`.
@@ -141,6 +166,7 @@ class RunReport:
         self.memory_parts = getattr(learner, "memory_parts", {})
         self.counters = getattr(learner, "counters", {})
         self.missing = {str(x): n for x, n in getattr(learner, "missing_values", {}).items()}
+        self.missing |= {name: n for name, n in self.missing_texts.items() if n}
         self.model_examples = getattr(learner, "n_examples", 0)
 
     def as_dict(self) -> dict[str, Any]:

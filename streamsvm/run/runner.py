@@ -302,6 +302,7 @@ class Run:
         self._count(len(labels))
         if not getattr(batch, "are_answers", False):
             self.report.rows += len(labels)
+            self.report.count_texts(batch.features)
         if self.late is None:
             predicted = self.feeder.feed(batch, labels, first if self.epochs > 1 else None)
         else:

@@ -1,15 +1,17 @@
 """Missing values: None, NaN, nulls and absent features, in events and in batches."""
 
+import itertools
 import math
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import streamsvm
-from connectors import MemorySource
+from connectors import ArrowSource, MemorySource, ParquetSource
 from streamsvm import (
     AdaptiveSVMClassifier,
     LASVMClassifier,
@@ -19,6 +21,7 @@ from streamsvm import (
 )
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
 from tests.reference.slow_missing import SlowMissing
@@ -157,6 +160,33 @@ def test_refused_or_zero(cls):
     assert report.learnt == 40 and "missing" in taken[0]["reason"]
     with pytest.raises(ParameterError, match="missing='median': use 'mean', 'zero' or 'reject'"):
         cls(missing="median")
+
+
+def test_a_run_counts_those_of_text_columns_too(tmp_path):
+    rng = np.random.default_rng(0)
+    colours = [None, *rng.choice(["red", "green", None], 2998).tolist(), "blue"]
+    late = [None] * 2500 + rng.choice(["x", "y"], 500).tolist()
+    numbers = [None if draw < 0.2 else draw for draw in rng.random(3000).tolist()]
+    table = pa.table({"colour": colours, "late": late, "n": numbers, "y": rng.random(3000) > 0.5})
+    # From the first text, or number, on.
+    expected = {
+        name: sum(v is None for v in itertools.dropwhile(lambda v: v is None, values))
+        for name, values in (("colour", colours), ("n", numbers))
+    }
+    pq.write_table(table, tmp_path / "t.parquet")
+    rows = [{name: v for name, v in row.items() if v is not None} for row in table.to_pylist()]
+    sources = [
+        lambda: MemorySource([(x, x.pop("y")) for x in map(dict, rows)]),
+        lambda: ArrowSource(table, target="y"),
+        lambda: ParquetSource(tmp_path / "t.parquet", target="y"),
+    ]
+    for source in sources:
+        report = Run(source(), SVMSGDClassifier(sparse=False)).execute()
+        assert report.missing == expected and report.missing_texts["late"] == 0
+    settings = {"limit": 1234, "checkpoint": Checkpoint(tmp_path / "c.svm")}
+    Run(sources[2](), SVMSGDClassifier(), **settings).execute()
+    going_on = Run(sources[2](), SVMSGDClassifier(), checkpoint=settings["checkpoint"])
+    assert going_on.execute().missing["colour"] == expected["colour"]
 
 
 def test_a_run_counts_them_and_late_labels_give_the_same():
