@@ -121,7 +121,7 @@ class RunReport:
         has_text: dict[str, Any] = {}
         for place, source in enumerate(features.schema):
             if (name := (source.metadata or {}).get(b"one_hot")) is not None:
-                column, name = features.column(place).to_numpy(), name.decode()
+                column, name = features.column(place).to_numpy(False), name.decode()
                 has_text[name] = has_text.get(name, 0.0) + column
         for name in dict.fromkeys([*self.missing_texts, *has_text]):
             rows = has_text.get(name, np.zeros(features.num_rows)) > 0.0
