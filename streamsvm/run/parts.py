@@ -140,11 +140,11 @@ def check_is_classification(
     are_few_each = (n >= 100 and k > 0.9 * n) or (n >= 1000 and k > 0.5 * n)
     if most is None and k <= _MOST_CLASSES and not has_fractions and not are_few_each:
         return
-    shown = ", ".join(shown(y) for y in labels.values[:4])
+    first = ", ".join(map(shown, labels.values[:4]))
     are_numbers = all(isinstance(y, (int, float)) for y in classes)
     looks = "this looks like regression" if are_numbers else "these look like names, not classes"
     raise LabelError(
-        f"the target has {k:,} different values in {n:,} rows ({shown}, ...): {looks}; learn one "
+        f"the target has {k:,} different values in {n:,} rows ({first}, ...): {looks}; learn one "
         "value against the others with positive= (--positive), choose another target, or allow so "
         "many classes with max_classes= (--max-classes)"
     )
