@@ -58,8 +58,8 @@ class _Table(NamedTuple):
 class MessageReader:
     """Turns messages into batches, each of one partition.
 
-    Most parameters are those of `KafkaSource`. Messages of the topic `answers` are labels, of events
-    of the other topics with the same key.
+    Most parameters are those of `KafkaSource`. Messages of the topic `answers` are labels, of
+    events of the other topics with the same key.
     """
 
     def __init__(

@@ -87,12 +87,12 @@ def check_target(
     if may_have_errors and not _have_more_classes(labels):
         return
     if most == 2 and len(classes) > 2:
-        shown = ", ".join(repr(y) for y in classes[:5]) + (", ..." if len(classes) > 5 else "")
+        first = ", ".join(map(shown, classes[:5])) + (", ..." if len(classes) > 5 else "")
         larger = "use LaRankClassifier (--learner larank)"
         if hasattr(learner, "max_classes"):
             larger = "raise max_classes (--max-classes)"
         raise LabelError(
-            f"the target has {len(classes)} classes in its first {len(labels)} rows ({shown}): "
+            f"the target has {len(classes)} classes in its first {len(labels)} rows ({first}): "
             f"{type(learner).__name__} learns {most}; {larger}, or "
             "name one of them with positive= (--positive) to learn it against the rest"
         )
