@@ -238,9 +238,9 @@ class AdaptiveSVMClassifier(SeveralModels):
             _log.info("drift at example %d: errors are far more than before", n)
         if standby.is_calm(self, n):
             return
-        standby.catch_up(self)
-        standby.choose(self, n)
-        standby.renew_others(self)
+        left = standby.catch_up(self)
+        left = standby.choose(self, n, left)
+        standby.renew_others(self, left)
         if step.errs_more(self._state):
             examples = fresh_start.examples_for(self)
             if examples is not None:

@@ -14,7 +14,7 @@ import streamsvm
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier
 from streamsvm.cli.main import main
 from streamsvm.errors import ModelFileError, ParameterError
-from streamsvm.learners.bases.adaptive import members
+from streamsvm.learners.bases.adaptive import members, standby
 from streamsvm.learners.bases.kept_examples import WRONG, KeptExamples
 from streamsvm.learners.bases.kernel import rescaling
 from streamsvm.solvers.adaptive import last_label, step
@@ -129,8 +129,8 @@ def test_without_drift_nothing_is_forgotten(n_classes):
     model = learnt(AdaptiveSVMClassifier(seed=1), x, y)
     assert model.n_drifts == 0 and model.drifts == "none noticed"
     state = model._state
-    n_slept = state.waiting[0] if state.asleep[0] else 0
-    assert model._members[0].n_examples + n_slept == 3000
+    n_waiting = state.waiting[0] if state.info[adaptive_state.IN_USE] else 0
+    assert model._members[0].n_examples + n_waiting == 3000
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -564,3 +564,41 @@ def test_files_with_an_impossible_calibration_of_labels_that_repeat_are_refused(
     model.save(tmp_path / "m.svm")
     with pytest.raises(ModelFileError, match="labels that repeat"):
         streamsvm.load(tmp_path / "m.svm")
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_models_catch_up_in_parts(n_classes, tmp_path, monkeypatch):
+    """No comparison takes long: each lets models learn a part of what they wait for."""
+    monkeypatch.setattr(standby, "_costs_of", lambda *_: (standby.BUDGET, 1.0))
+    learn_examples, sizes = members.learn_examples, []
+
+    def noted(model, examples, seen):
+        if any(model is member for learner in (one, many) for member in learner._members):
+            sizes.append(len(examples.classes))
+        return learn_examples(model, examples, seen)
+
+    monkeypatch.setattr(members, "learn_examples", noted)
+    # Scale and width of the first model change in the trial, and all others begin anew.
+    x, y = stream(2300, turn=2200, n_classes=n_classes)
+    x *= np.float32([1.0, 100.0])
+    one, many = AdaptiveSVMClassifier(seed=1), AdaptiveSVMClassifier(seed=1)
+    learnt(many, x[:1200], y[:1200], parts=(500,))
+    by_events(one, x[:1200], y[:1200])
+    assert content(one) == content(many)
+    assert max(sizes) == 64, sorted(set(sizes))
+    state = many._state
+    behind = (state.waiting > 128) & (state.asleep == 0)
+    assert behind.any() and not behind[state.info[adaptive_state.IN_USE]]
+    many.save(tmp_path / "m.svm")
+    copy = streamsvm.load(tmp_path / "m.svm")
+    for model in (many, copy):
+        learnt(model, x[1200:2200], y[1200:2200], parts=(77,))
+    assert content(many) == content(copy) and max(sizes) == 64
+    # One after the other.
+    assert ((state.waiting > 128) & (state.asleep == 0)).sum() < behind.sum()
+    first, *others = many._members
+    assert all(member.n_examples for member in others)
+    assert all(np.array_equal(member._factors, first._factors) for member in others)
+    # `finish` waits for none.
+    many.finish()
+    assert all(not w or s for w, s in zip(state.waiting, state.asleep, strict=True))

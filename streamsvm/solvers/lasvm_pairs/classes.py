@@ -46,7 +46,8 @@ def with_classes(
     of, n_before = state.problems, len(state.problems.table)
     sides = sides_of(known, n_classes, rest)
     of = with_problems(of, sides, max(n_classes, len(of.problem_of)))
-    room = np.maximum(of.segments["room"], PANEL)
+    # Without examples that would be their members, problems get room when the first one comes.
+    room = np.maximum(of.segments["room"], PANEL if state.info[0].n else 0)
     state = state._replace(problems=layout.grown(of, room, cache_bytes, _width(state)))
     if state.info[0].n:
         _seed_all(state, kernel, np.int64(n_before), d)
@@ -167,7 +168,9 @@ def grown(state: PairsState, cache_bytes: int) -> PairsState:
         return _with_capacity(state, capacity, n_columns, cache_bytes)
     if info.n == capacity:
         return _with_capacity(state, 2 * capacity, n_columns, cache_bytes)
-    larger = layout.grown(of, layout.rooms_for(of), cache_bytes, _width(state))
+    room = layout.rooms_for(of, int(info.crowded))
+    info.crowded = 0
+    larger = layout.grown(of, room, cache_bytes, _width(state))
     return state._replace(problems=larger)
 
 

@@ -6,32 +6,49 @@ more moves behind all others, where there is space for a while; then all are lai
 
 from __future__ import annotations
 
+import mmap
 from typing import Any
 
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.solvers.lasvm_pairs.problems import LINES, MEMBERS, NONE, Problems, cache_of
+from streamsvm.solvers.lasvm_pairs.problems import (
+    LINES,
+    MEMBERS,
+    NONE,
+    REST,
+    Problems,
+    cache_of,
+)
 from streamsvm.support.kernel_rows.row_cache import AT_ONCE, AT_ONCE_BYTES, MIN_LINES, take_line
 from streamsvm.support.tiles import PANEL
 
-_SPARE = 1.0
-"""How much space there is for problems that grow, as a share of what all take."""
+_SPARE = 7.0
+"""How much space there is for problems that grow, as a share of what all take: see `_array`."""
 
 
-def rooms_for(problems: Problems) -> np.ndarray:
-    """Return larger rooms for all problems whose segments are more than four fifths full.
+_LARGE = 1_000_000
+
+
+def rooms_for(problems: Problems, y: int) -> np.ndarray:
+    """Return rooms, larger for problems of class y whose segments are more than four fifths full.
 
     They grow to 1.6 times their members: kernel rows take the square of the room, and all should
-    fit.
+    fit. Those of other classes grow with later examples, so that no event has to wait for all.
     """
-    n, room = problems.table["n"], problems.segments["room"]
-    larger = -(-(8 * n // 5) // PANEL) * PANEL
-    return np.where(5 * n > 4 * room, np.maximum(larger, room + PANEL), np.maximum(room, PANEL))
+    room = problems.segments["room"].copy()
+    # One against the rest, all problems learn an example of class y.
+    is_rest = problems.segments[0].negative == REST
+    own = np.diag(problems.problem_of) if is_rest else problems.problem_of[y]
+    own = own[own != NONE]
+    n, before = problems.table["n"][own], room[own]
+    larger = np.maximum(-(-(8 * n // 5) // PANEL) * PANEL, before + PANEL)
+    room[own] = np.where(5 * n >= 4 * before, larger, before)
+    return room
 
 
 def laid_out(
-    old: Problems, room: np.ndarray, cache_bytes: int, n_features: int, spare: float = 0.0
+    old: Problems, room: np.ndarray, cache_bytes: float, n_features: int, spare: float = 0.0
 ) -> Problems:
     """Return the same problems with other rooms, and with lines for the kernel rows of members.
 
@@ -46,21 +63,25 @@ def laid_out(
     n_features
         The number of features that the store has room for.
     spare
-        How much space there is behind all segments, as a share of what they take: see `grown`. The
-        system provides memory for it when it is first written.
+        How much space there is behind all segments, as a share of what they take: see `grown`.
 
     """
     segments = old.segments.copy()
     segments["room"] = room
     everyone = np.arange(len(room))
-    ends = _place(segments, everyone, [0, 0, 0], _n_lines(room, cache_bytes))
-    n_entries, n_values, n_lines = (int(end * (1.0 + spare)) for end in ends)
-    sizes = dict.fromkeys((*MEMBERS, "line_of"), n_entries)
-    sizes |= {"values": n_values} | dict.fromkeys(LINES, n_lines)
+    ends = _place(segments, everyone, [0, 0, 0], _n_lines(room, _share(room, cache_bytes)))
+    if spare:
+        # For the first members of each problem, too.
+        least = PANEL * len(room), PANEL * PANEL * len(room), PANEL * len(room)
+        ends = [int((1.0 + spare) * max(pair)) for pair in zip(ends, least, strict=True)]
+    n_entries, n_values, n_lines = ends
+    sizes = dict.fromkeys((*MEMBERS, "line_of"), n_entries) | dict.fromkeys(LINES, n_lines)
+    sizes["values"] = n_values
     new = old._replace(
         segments=segments,
-        **{name: np.zeros(size, getattr(old, name).dtype) for name, size in sizes.items()},
-        cache_state=_cache_states(segments),
+        # What is not of a segment is not written, and nothing reads it.
+        **{name: _array(size, getattr(old, name).dtype) for name, size in sizes.items()},
+        cache_state=_cache_states(segments, everyone),
         feature_row=np.zeros((1, max(1, n_features)), np.float32),
         row=np.zeros(int(room.max(initial=0)), np.float32),
     )
@@ -68,11 +89,24 @@ def laid_out(
     return new
 
 
+def _array(size: int, dtype: Any) -> np.ndarray:
+    """Return an array, not initialised.
+
+    The system provides the memory of a large one when it is first written, and gets it back when
+    the array is freed: NumPy's would leave hundreds of megabytes in a heap that never shrinks.
+    """
+    n_bytes = size * dtype.itemsize
+    if n_bytes < _LARGE or not hasattr(mmap, "MAP_PRIVATE"):
+        return np.empty(size, dtype)
+    memory = mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return np.frombuffer(memory, dtype)
+
+
 def grown(old: Problems, room: np.ndarray, cache_bytes: int, n_features: int) -> Problems:
     """Return the same problems with larger rooms.
 
-    Those whose room changes move to the end of the arrays, if there is space: to copy all problems
-    of hundreds of classes takes a tenth of a second. Else all are laid out anew.
+    Those whose room changes move to the end of the arrays, if they are few and there is space: to
+    copy all problems of hundreds of classes takes a tenth of a second. Else all are laid out anew.
 
     Parameters
     ----------
@@ -81,22 +115,44 @@ def grown(old: Problems, room: np.ndarray, cache_bytes: int, n_features: int) ->
 
     """
     segments = old.segments.copy()
-    moved = np.flatnonzero(room != segments["room"])
-    stay = np.delete(segments, moved)
-    taken = 4.0 * float((stay["n_lines"] * stay["room"]).sum())
+    before = segments["room"]
+    moved = np.flatnonzero(room != before)
+    if 2 * before[moved].sum() > before.sum():
+        return laid_out(old, room, cache_bytes, n_features)
+    sizes = segments["n_lines"] * before
+    left = max(0.0, cache_bytes - 4.0 * float(sizes.sum() - sizes[moved].sum()))
+    share = _share(room, cache_bytes)
+    n_lines = _n_lines(room[moved], min(share, _share(room[moved], left)))
+    if (4 * n_lines < _n_lines(room[moved], share)).any():
+        # All get their share again, and a quarter is left for those that grow next.
+        return laid_out(old, room, 0.75 * cache_bytes, n_features, _SPARE)
     segments["room"] = room
-    # Where the others take it all, those that move have the fewest lines that there can be.
-    lines = _n_lines(room[moved], max(0.0, cache_bytes - taken))
-    ends = _place(segments, moved, ends_of(old.segments), lines)
+    ends = _place(segments, moved, ends_of(old.segments), n_lines)
     if any(end > size for end, size in zip(ends, _space(old), strict=True)):
         return laid_out(old, room, cache_bytes, n_features, _SPARE)
     cache_state = old.cache_state.copy()
-    cache_state[moved] = _cache_states(segments)[moved]
+    cache_state[moved] = _cache_states(segments, moved)
     row = np.zeros(int(room.max(initial=0)), np.float32)
-    # What the old segments say is not overwritten: an interruption leaves the problems as before.
+    # The old segments are not overwritten: an interruption leaves the problems as they were.
     new = old._replace(segments=segments, cache_state=cache_state, row=row)
     _move(old, new, moved)
     return new
+
+
+def moved_bytes(old: Problems | None, new: Problems) -> int:
+    """Return the bytes of the segments that are elsewhere in the new arrays, or new."""
+    segments = new.segments
+    is_moved = np.ones(len(segments), bool)
+    if old is not None:
+        n = len(old.segments)
+        is_moved[:n] = old.segments["start"] != segments["start"][:n]
+    found = segments[is_moved]
+    of_entries = (_bytes_of(new, MEMBERS) + _bytes_of(new, LINES)) * found["room"].sum()
+    return int(of_entries + 4 * (found["n_lines"] * found["room"]).sum())
+
+
+def _bytes_of(problems: Problems, names: tuple[str, ...]) -> int:
+    return sum(getattr(problems, name).itemsize for name in names)
 
 
 def ends_of(segments: Any) -> list[int]:
@@ -115,20 +171,23 @@ def unused_bytes(problems: Problems) -> tuple[int, int]:
     n_entries, n_values, n_lines = (
         size - end for size, end in zip(_space(problems), ends_of(problems.segments), strict=True)
     )
-    of_entry = sum(getattr(problems, name).itemsize for name in (*MEMBERS, "line_of"))
-    of_line = sum(getattr(problems, name).itemsize for name in LINES)
-    return n_entries * of_entry + n_lines * of_line, 4 * n_values
+    of_entries = n_entries * _bytes_of(problems, (*MEMBERS, "line_of"))
+    return of_entries + n_lines * _bytes_of(problems, LINES), 4 * n_values
 
 
 def _space(problems: Problems) -> tuple[int, int, int]:
     return problems.slot.size, problems.values.size, problems.length.size
 
 
-def _n_lines(room: np.ndarray, cache_bytes: float) -> np.ndarray:
-    """Return how many lines problems with these rooms get of so much memory; below 0: none."""
-    if cache_bytes < 0:
+def _share(room: np.ndarray, cache_bytes: float) -> float:
+    """Return which share of the kernel rows of problems with these rooms fits, at most 1."""
+    return min(1.0, cache_bytes / max(1.0, 4.0 * float((room.astype(float) ** 2).sum())))
+
+
+def _n_lines(room: np.ndarray, share: float) -> np.ndarray:
+    """Return how many lines problems with these rooms get for a share of them; below 0: none."""
+    if share < 0.0:
         return np.zeros(len(room), np.int64)
-    share = min(1.0, cache_bytes / max(1.0, 4.0 * float((room.astype(float) ** 2).sum())))
     return np.minimum(room, np.maximum(MIN_LINES, (share * room).astype(np.int64)))
 
 
@@ -146,11 +205,11 @@ def _place(segments: Any, which: np.ndarray, ends: list[int], n_lines: np.ndarra
     return [end + int(size.sum()) for end, size in zip(ends, sizes, strict=True)]
 
 
-def _cache_states(segments: Any) -> np.ndarray:
-    """Return the scalars of caches without rows, as `row_cache.new_cache` does."""
-    room, n_lines = segments["room"], segments["n_lines"]
-    state = np.zeros((len(room), 4), np.int64)
-    at_once = AT_ONCE_BYTES // max(1, 4 * int(room.sum()))
+def _cache_states(segments: Any, which: np.ndarray) -> np.ndarray:
+    """Return the scalars of caches without rows of some problems, as `row_cache.new_cache` does."""
+    room, n_lines = segments["room"][which], segments["n_lines"][which]
+    state = np.zeros((len(which), 4), np.int64)
+    at_once = AT_ONCE_BYTES // max(1, 4 * int(segments["room"].sum()))
     state[:, AT_ONCE] = np.minimum(n_lines, np.maximum(MIN_LINES, at_once))
     # Where all rows fit, none is worth a trial: that of a new member has values for all others.
     state[n_lines == room, AT_ONCE] = 0

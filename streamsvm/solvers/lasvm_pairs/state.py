@@ -48,6 +48,7 @@ INFO = np.dtype(
         ("lost", np.float64),  # by how much the dual of problems fell when they were rebuilt
         ("ready", np.int64),  # n or -n: the scratch has the kernel values of rows with n slots
         ("n_grouped", np.int64),  # slots that `needed` put in order; -n: not worth it of n slots
+        ("crowded", np.int64),  # class of the last example that a problem had no room for
         ("n_watched", np.int64),  # these three as in `solvers.lasvm.state.INFO`
         ("n_wrong", np.int64),
         ("wrong_of_late", np.float64),
@@ -127,7 +128,7 @@ declare(
                 "n_classes": count_of("classes"),
                 "wrong_of_late": Range(0.0, 1.0),
             },
-            reset=("ready", "n_grouped"),
+            reset=("ready", "n_grouped", "crowded"),
         ),
         "block": Field((BLOCK, "slots"), np.float32, scratch=True),
         "skipped": Field((BLOCK,), np.int64, scratch=True),

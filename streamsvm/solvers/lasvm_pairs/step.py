@@ -166,9 +166,18 @@ def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, ma
                 n_block = squeezed(state.block, state.order, r, n_block, info.n)
             n, own_class = info.n, np.int64(y[at])
             fresh = part(x, at, at + 1)
-            is_full = n == state.y.size or not stores.has_room(state.store, fresh)
-            if is_full or not _has_room(state, own_class):
+            if n == state.y.size or not stores.has_room(state.store, fresh):
                 return at
+            info.crowded = own_class
+            if not _has_room(state, own_class):
+                return at
+            # It may be kept already, as an example of another class: see `learn_example`.
+            kept = _slot_of(state, numbers[at])
+            if kept >= 0 and state.y[kept] != own_class:
+                info.crowded = state.y[kept]
+                if not _has_room(state, state.y[kept]):
+                    return at
+            info.crowded = 0
             row, out = state.block[r], state.block[r : r + 1]
             stores.values(kernel, state.store, fresh, np.int64(1), d, n_block, n, out)
             info.n_values += n - state.skipped[r]

@@ -138,10 +138,11 @@ def test_each_merge_is_that_of_the_slow_twin(seed, rest):
     own, _ = learnt(x[:0], y[:0], schedule(), rest=rest)
     kernel = bound(KERNEL, own.store)
     for k in range(60):
-        step.learn_rows(
+        while not step.learn_rows(
             own, kernel, x[k : k + 1], y[k : k + 1].astype(float), np.full(1, 2.0), np.ones(1),
             np.array([k + 1]), np.ones(1, np.float32), schedule(), np.zeros((1, 0)),
-        )  # fmt: skip
+        ):  # fmt: skip
+            own = classes.grown(own, CACHE)
         # Within `learn_rows` there is room before the look.
         own.info[0].n_looked -= 1
         while own.info[0].n - own.info[0].n_dead > 12:

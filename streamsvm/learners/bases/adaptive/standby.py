@@ -13,8 +13,10 @@ counts, not by the clock: the same examples always lead to the same models.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from streamsvm.labels import outputs
 from streamsvm.learners.bases.adaptive import members
 from streamsvm.learners.bases.kept_examples import Examples
 from streamsvm.solvers.adaptive import step
@@ -33,8 +35,8 @@ SLEEP_EVERY, SLEEP_FROM = 256, 512
 LONG = 1024
 """Errors that have been more for so many examples are what is usual now: models may sleep."""
 
-BUDGET = 2e7
-"""What models learn after a comparison, in about nanoseconds (see `_cost_of`)."""
+BUDGET = 4e7
+"""What models learn after a comparison, in about nanoseconds (see `_costs_of`)."""
 
 RENEWED_AT = (32, 128, 1024)
 """The numbers of examples of the first model at which the others take its scale and gamma: it
@@ -74,7 +76,7 @@ def _is_alarmed(state: Any) -> bool:
     return 0 < state.risen[0] < LONG
 
 
-def catch_up(learner: Any, budget: float = BUDGET) -> None:
+def catch_up(learner: Any, budget: float = BUDGET, fewest: int = 2 * EVERY) -> float:
     """Let the models that are awake, but for the one in use, learn the examples they wait for.
 
     Parameters
@@ -84,9 +86,16 @@ def catch_up(learner: Any, budget: float = BUDGET) -> None:
         caller holds its lock.
     budget
         How much they may learn; those that are behind wait with the rest.
+    fewest
+        So many examples the first of them learns whatever it takes, the others `EVERY` at most: so
+        they catch up at some time, one after the other.
+
+    Returns
+    -------
+    What is left of the budget.
 
     """
-    state, fewest = learner._state, 2 * EVERY
+    state = learner._state
     for m in range(len(members.KINDS)):
         waiting = int(state.waiting[m])
         if not waiting or state.asleep[m]:
@@ -99,26 +108,35 @@ def catch_up(learner: Any, budget: float = BUDGET) -> None:
         # Of what is not kept any more it learns nothing.
         uncounted = max(0, int(state.uncounted[m]) - waiting + len(examples.classes))
         model = learner._members[m]
-        cost = _cost_of(model, examples)
+        one, further = _costs_of(model, examples)
+        # Each may become a support vector, which the later ones are compared with.
+        most = (math.sqrt(one * one + 2.0 * further * budget) - one) / further
         # What is usual between two comparisons is learnt at once: in parts it takes longer.
-        most = waiting if waiting <= EVERY_IF_CALM else int(min(budget / cost, waiting))
-        part = examples.first(max(fewest, most))
-        wrong = members.learn_examples(model, part, learner._labels.seen)
-        step.fade(state, m, wrong[uncounted:], len(examples.classes) - len(wrong))
-        state.uncounted[m] = max(0, uncounted - len(wrong))
-        budget -= len(wrong) * cost
+        least = EVERY_IF_CALM if waiting <= EVERY_IF_CALM and fewest else fewest
+        n = min(waiting, max(least, int(min(most, waiting))))
+        if not n:
+            continue
+        wrong = members.learn_examples(model, examples.first(n), learner._labels.seen)
+        n = len(wrong)
+        step.fade(state, m, wrong[uncounted:], len(examples.classes) - n)
+        state.uncounted[m] = max(0, uncounted - n)
+        budget = max(0.0, budget - n * (one + 0.5 * further * n))
         if state.waiting[m]:
-            # The next ones shall not fall further behind.
-            fewest = EVERY
+            fewest = min(fewest, EVERY)
+    return budget
 
 
-def _cost_of(model: Any, examples: Examples) -> float:
-    """Return what it takes a model to learn an example, in about nanoseconds."""
-    x = examples.x
-    width = len(x.values) / len(examples.classes) if isinstance(x, SparseRows) else x.shape[1]
+def _costs_of(model: Any, examples: Examples) -> tuple[float, float]:
+    """Return what it takes a model to learn an example, and what more for each support vector."""
+    x, n = examples.x, len(examples.classes)
+    # Nonzero features of sparse rows are looked for one by one.
+    of_row = 3.0 * len(x.values) / n if isinstance(x, SparseRows) else 0.1 * x.shape[1]
     n_vectors = getattr(model, "n_support_patterns", model.n_support_vectors)
     n_classes = len(model.classes)
-    return 5000.0 + 1500.0 * n_classes + (20.0 + 0.2 * width + 0.3 * n_classes) * n_vectors
+    # Of several classes a LASVM has a problem of each class with each other.
+    of_class = 8000.0 if model._output is outputs.PROBLEMS and n_classes > 2 else 100.0
+    further = 10.0 + of_row + 0.2 * n_classes
+    return 5000.0 + of_class * n_classes + further * n_vectors, further
 
 
 def begin_anew(learner: Any, changes: dict[str, Any], n: int) -> None:
@@ -141,11 +159,20 @@ def begin_anew(learner: Any, changes: dict[str, Any], n: int) -> None:
     state.asleep[:] = state.waiting[:] = state.uncounted[:] = 0
     state.waiting[1:n_models] = state.uncounted[1:n_models] = n
     learner.__dict__.update(changes)
-    _go_on_with(learner, used)
+    _go_on_with(learner, used, BUDGET)
 
 
-def renew_others(learner: Any) -> None:
-    """Let the other models compare rows as the first one does, if it does so for long."""
+def renew_others(learner: Any, budget: float) -> None:
+    """Let the other models compare rows as the first one does, if it does so for long.
+
+    Parameters
+    ----------
+    learner
+        An `AdaptiveSVMClassifier`; the caller holds its lock.
+    budget
+        How much those that begin anew may learn now: see `catch_up`.
+
+    """
     first, state = learner._members[0], learner._state
     if first._trial is not None and first.n_examples not in RENEWED_AT:
         return
@@ -165,17 +192,17 @@ def renew_others(learner: Any) -> None:
                 members.use_first(learner)
         models.append(model)
     learner._members = models
-    _go_on_with(learner, used)
+    _go_on_with(learner, used, budget)
 
 
-def _go_on_with(learner: Any, used: int) -> None:
+def _go_on_with(learner: Any, used: int, budget: float) -> None:
     """Let models catch up; use the first until the one in use has learnt what it waits for."""
-    catch_up(learner)
+    catch_up(learner, budget, 0)
     if not learner._state.waiting[used]:
         learner._state.info[IN_USE] = used
 
 
-def choose(learner: Any, n: int) -> None:
+def choose(learner: Any, n: int, budget: float) -> float:
     """Choose the model that predicts from now on, after n examples, a multiple of `EVERY`.
 
     Parameters
@@ -184,13 +211,19 @@ def choose(learner: Any, n: int) -> None:
         An `AdaptiveSVMClassifier` after `catch_up`; the caller holds its lock.
     n
         The number of examples that it has learnt.
+    budget
+        How much models that wake may learn now: see `catch_up`.
+
+    Returns
+    -------
+    What is left of the budget.
 
     """
     state = learner._state
     may_sleep = n % SLEEP_EVERY == 0 and learner._members[0].n_examples >= SLEEP_FROM
     if (_is_alarmed(state) or (may_sleep and n & (n - 1) == 0)) and state.asleep.any():
         step.wake(state, _is_alarmed(state))
-        catch_up(learner)
+        budget = catch_up(learner, budget, 0)
     step.choose(state)
     if may_sleep and not _is_alarmed(state):
         step.fall_asleep(state)
@@ -201,3 +234,4 @@ def choose(learner: Any, n: int) -> None:
         # So that what each of them needs to predict is compiled.
         state.asleep[:] = 0
         state.info[IN_USE] = n // EVERY % len(learner._members)
+    return budget

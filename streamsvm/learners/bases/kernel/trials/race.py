@@ -23,13 +23,14 @@ from streamsvm.learners.bases import label_runs
 from streamsvm.learners.bases.kernel import auto_gamma
 from streamsvm.learners.bases.kernel.feature_scales import FeatureScales
 from streamsvm.learners.bases.kernel.trials import relevance
+from streamsvm.learners.bases.kernel.trials.cost import Cost
 from streamsvm.learners.bases.kernel.trials.progressive_errors import ProgressiveErrors
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.support import states
 from streamsvm.support.rows import cut, shape, sparse
 
 BUDGET = 2e7
-"""The work after an event, about that of so many nanoseconds: see `_Cost`."""
+"""The work after an event, about that of so many nanoseconds: see `Cost`."""
 
 _MANY = 256
 """From so many examples on, candidates that err far more do not learn all of them."""
@@ -49,23 +50,15 @@ _CLEARLY = 2.0
 _WIDEST = 4.0
 """Features are weighted with widths up to this one."""
 
-_OF_PAIR = 2000.0
+_OF_VALUE = 40.0
+"""The work for each value of the examples, to find the scales of features."""
+
+_OF_PAIR = 700.0
 """The work for two classes, each of which may have a problem with the other, before learning."""
 
-_FEWEST = 2
-"""So many rows are learnt after each event at least: so the best catches up at some time."""
-
-_OF_BYTE = 0.5
-"""The work for each byte that is copied when the problems of several classes need more room."""
-
-_CACHE_MB = 16.0
-"""The most memory for kernel rows of a candidate: those of 1,024 examples need 4 for two classes.
-
-With hundreds of classes more would fit; but each growth copies them, which takes too long.
-"""
-
-_ROWS_AT_FIRST = 8
-"""So many rows show what one takes."""
+_CACHE_MB = 64.0
+"""The most memory for kernel rows of a candidate: those of 1,024 examples need 4 for two classes,
+and 80 for hundreds."""
 
 
 class Candidate(NamedTuple):
@@ -199,7 +192,12 @@ class Race:
     # The work, which pauses when the budget is spent
 
     def _run(self) -> Generator[None, None, Tried]:
+        work = _OF_VALUE * self.begun.n_kept * len(self._learner._schema)
+        if work > BUDGET / 4.0:
+            # After the next event: other work, too, is due at powers of two.
+            yield
         self._prepare()
+        self._left -= work
         candidates = self._candidates()
         self.relevance = yield from self._relevance()
         if self.relevance is not None:
@@ -256,7 +254,7 @@ class Race:
             for label in seen[: classes.max(initial=-1) + 1]:
                 model._add_class(label)
         labels = LabelColumn(classes, seen)
-        first, cost = model.n_examples, _Cost(model)
+        first, cost = model.n_examples, Cost(model)
         while model.n_examples < stop:
             if self._left <= 0.0:
                 yield
@@ -346,47 +344,6 @@ class Race:
 
 def _first(examples: Any, n: int) -> Any:
     return [cut(examples.x, 0, n), *(fact[:n] for fact in examples[1:])]
-
-
-class _Cost:
-    """What a model does for a row, in about nanoseconds, by the counts of its solver."""
-
-    def __init__(self, model: Any) -> None:
-        self._model = model
-        self._before, self._n_before = self._total(), model.n_examples
-        self._state = model._state
-        self._of_row, self._most = 0.0, _ROWS_AT_FIRST
-
-    def _total(self) -> float:
-        counts = self._model.counters
-        state = self._model._state
-        d = 0 if self._model._sparse else self._model._room_for_features()
-        is_several = hasattr(state, "problems")
-        of_value = 220.0 if is_several else 20.0 + 0.2 * d
-        n_classes = len(self._model._labels.seen)
-        of_rows = self._model.n_examples * (5000.0 + 1500.0 * n_classes)
-        return (
-            of_rows
-            + 600.0 * (counts["steps"] + counts["null_steps"])
-            + of_value * counts["kernel_values"]
-        )
-
-    def of_last(self) -> float:
-        """Return what the rows took that were learnt since the last time."""
-        total, n = self._total(), self._model.n_examples
-        last, rows = total - self._before, n - self._n_before
-        state = self._model._state
-        if state is not self._state and hasattr(state, "problems"):
-            last += _OF_BYTE * sum(array.nbytes for array in state.problems)
-        self._state = state
-        self._before, self._n_before = total, n
-        self._of_row, self._most = last / max(1, rows), 2 * rows
-        return last
-
-    def affordable(self, budget: float) -> int:
-        """Return how many rows the model may learn now."""
-        rows = int(budget / self._of_row) if self._of_row else _ROWS_AT_FIRST
-        return max(_FEWEST, min(rows, self._most))
 
 
 def _learner_like(learner: Any, gamma: float, C: float) -> Any:

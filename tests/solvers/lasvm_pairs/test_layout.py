@@ -1,0 +1,84 @@
+"""Where problems are in the common arrays: the same members and cached rows wherever they are."""
+
+import numpy as np
+import pytest
+
+from streamsvm import LASVMClassifier
+from streamsvm.solvers.lasvm_pairs import inspection, layout
+from streamsvm.solvers.lasvm_pairs.problems import MEMBERS, cache_of, members_of
+from tests.solvers.lasvm_pairs.test_step import CACHE, examples, learnt, schedule
+
+
+def contents(problems):
+    """Return the members of all problems, and the valid values of their cached rows."""
+    at = members_of(problems)
+    found = [getattr(problems, name)[at].tolist() for name in MEMBERS]
+    for p in range(len(problems.table)):
+        cache = cache_of.py_func(problems, p)
+        for slot in range(problems.table[p].n):
+            line = cache.line_of[slot]
+            found.append([] if line < 0 else cache.values[line, : cache.length[line]].tolist())
+    return found
+
+
+def test_few_problems_that_grow_move_and_the_others_stay():
+    state, _ = learnt(*examples(k=6), schedule(), k=6)
+    # As after more classes: with space behind the segments.
+    room = state.problems.segments["room"].copy()
+    old = layout.laid_out(state.problems, room, CACHE, 3, spare=2.0)
+    before = contents(old)
+    room[[3, 7]] += 64
+    new = layout.grown(old, room, CACHE, 3)
+    assert new.alpha is old.alpha and new.values is old.values
+    is_moved = old.segments["start"] != new.segments["start"]
+    assert np.flatnonzero(is_moved).tolist() == [3, 7]
+    assert contents(new) == contents(old) == before == contents(state.problems)
+    of_moved = layout.moved_bytes(old, new)
+    assert 0 < of_moved < 0.5 * layout.moved_bytes(None, new)
+    unused = layout.unused_bytes(new)
+    assert all(u < v for u, v in zip(unused, layout.unused_bytes(old), strict=True))
+    # Until there is no space left: then there is again.
+    while new.alpha is old.alpha:
+        room[3] += 64
+        new = layout.grown(new, room, CACHE, 3)
+    assert contents(new) == before
+    assert new.alpha.size > room.sum()
+
+
+def test_what_a_problem_left_behind_does_not_count():
+    state, _ = learnt(*examples(k=6), schedule(), k=6)
+    asked = inspection.n_support_vectors, inspection.sum_of_coefficients, inspection.kept_gap
+    before = [ask(state) for ask in asked]
+    at_bound = inspection.at_bound(state).tolist()
+    room = state.problems.segments["room"].copy()
+    of = layout.laid_out(state.problems, room, CACHE, 3, spare=2.0)
+    moved = state._replace(problems=layout.grown(of, room + 64 * (np.arange(15) < 3), CACHE, 3))
+    assert [ask(moved) for ask in asked] == before
+    assert inspection.at_bound(moved).tolist() == at_bound
+
+
+def test_kernel_rows_keep_within_their_memory():
+    state, _ = learnt(*examples(k=6), schedule(), k=6)
+    room = state.problems.segments["room"].copy()
+    cache = int(2.0 * (room**2).sum())
+    of = layout.laid_out(state.problems, room, cache, 3, spare=2.0)
+    draws = np.random.default_rng(0)
+    for _ in range(40):
+        room[draws.integers(len(room))] += 32
+        of = layout.grown(of, room, cache, 3)
+        lines = of.segments["n_lines"]
+        # Each problem has 8 lines at least.
+        assert 4 * (lines * room).sum() <= cache + 4 * 8 * room.sum()
+        assert contents(of)[: len(MEMBERS)] == contents(state.problems)[: len(MEMBERS)]
+
+
+@pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
+def test_a_kept_example_of_another_class_finds_room(multiclass):
+    # A problem of its first class may be full when the example comes again with another label.
+    x, y = examples(400, k=5)
+    ids, other = np.arange(1, 401), np.random.default_rng(1).integers(0, 5, 400)
+    model = LASVMClassifier(multiclass=multiclass)
+    for labels in (y, other):
+        model.learn_many(x, labels.tolist(), ids=ids)
+    of = model._state.problems
+    assert (of.table["n"] <= of.segments["room"]).all()
