@@ -5,17 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from connectors.base import BaseSource
 from connectors.errors import SnapshotError, SourceAborted
 from connectors.pairs import batch_of
-from connectors.source import (
-    DEFAULT_BATCH_SIZE,
-    Batch,
-    Closing,
-    Event,
-    Position,
-    Snapshot,
-    WeightedEvent,
-)
+from connectors.source import Batch, Event, Position, Snapshot, WeightedEvent
 
 
 class _Eof:
@@ -29,11 +22,12 @@ class _Abort:
         self.done = False
 
 
-class MemorySource(Closing):
+class MemorySource(BaseSource):
     """Events from (x, y) pairs in memory.
 
     `events` yields each x unchanged, with strings, None and all, so that tests can use data that a
-    real stream would contain. `batches` makes text one-hot and leaves out None.
+    real stream would contain. `batches` makes text one-hot and leaves out None; it raises a
+    `NotReadableError` for other values, and for labels of several types.
 
     Marks among the pairs let a unit test restart: at `MemorySource.EOF` the iterator ends, and the
     next one continues after it; at `MemorySource.ABORT` reading raises `SourceAborted` once. A
@@ -61,6 +55,7 @@ class MemorySource(Closing):
 
     """
 
+    _kind = "MemorySource"
     EOF = _Eof
     ABORT = _Abort
 
@@ -74,24 +69,11 @@ class MemorySource(Closing):
         self._row = 0
 
     @property
-    def name(self) -> str:
-        """The name of the source in messages and on a screen."""
-        return self._name
-
-    @property
     def n_rows(self) -> int:
         """The number of pairs."""
         return sum(not _is_mark(item) for item in self._items)
 
-    def events(self) -> Iterator[Event]:
-        """Return the unread events, one by one, up to the next mark.
-
-        Returns
-        -------
-        Iterator[Event]
-            The events.
-
-        """
+    def _events(self) -> Iterator[Event]:
         while not self._stopped():
             x, y = self._items[self._next]
             event = Event(x, y, Position(None, self._row))
@@ -102,33 +84,10 @@ class MemorySource(Closing):
             self._row += 1
             yield event
 
-    def batches(self, size: int | None = None) -> Iterator[Batch]:
-        """Return the unread events in batches, up to the next mark.
-
-        Parameters
-        ----------
-        size
-            The largest number of rows a batch, at least 1; None = 4096.
-
-        Returns
-        -------
-        Iterator[Batch]
-            The batches.
-
-        Raises
-        ------
-        NotReadableError
-            A value is neither number, text nor None, or the labels have several types.
-        ValueError
-            `size` is below 1.
-
-        """
-        most = DEFAULT_BATCH_SIZE if size is None else size
-        if most < 1:
-            raise ValueError(f"size must be at least 1, not {size}")
+    def _batches(self, size: int) -> Iterator[Batch]:
         while not self._stopped():
             pairs = []
-            for item in self._items[self._next : self._next + most]:
+            for item in self._items[self._next : self._next + size]:
                 if _is_mark(item):
                     break
                 pairs.append(item)
@@ -143,33 +102,12 @@ class MemorySource(Closing):
             self._row += len(pairs)
             yield batch
 
-    def snapshot(self) -> Snapshot:
-        """Return the position of the next unread event.
+    def _position(self) -> Snapshot:
+        return {"row": self._row}
 
-        Returns
-        -------
-        Snapshot
-            JSON values, ready for ``json.dumps``.
-
-        """
-        return {"source": "MemorySource", "row": self._row}
-
-    def resume(self, snapshot: Mapping[str, Any]) -> None:
-        """Continue from a snapshot.
-
-        Parameters
-        ----------
-        snapshot
-            The return value of `snapshot`, of this or an earlier process.
-
-        Raises
-        ------
-        SnapshotError
-            The snapshot is of another source.
-
-        """
+    def _resume(self, snapshot: Mapping[str, Any]) -> None:
         row = snapshot.get("row")
-        if snapshot.get("source") != "MemorySource" or not isinstance(row, int):
+        if not isinstance(row, int):
             raise SnapshotError(f"not a snapshot of a MemorySource: {dict(snapshot)}")
         if not 0 <= row <= self.n_rows:
             raise SnapshotError(
@@ -183,9 +121,6 @@ class MemorySource(Closing):
     def rewind(self) -> None:
         """Go back to the start."""
         self._next = self._row = 0
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to release."""
 
     def _weighed(self, x: Mapping[Any, Any]) -> tuple[dict[Any, Any], float]:
         """Return features without the weight, and the weight; NaN if it is no number."""

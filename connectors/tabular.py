@@ -1,7 +1,7 @@
 """The base of all sources of Arrow columns: everything except reading the raw rows."""
 
 import operator
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from connectors.base import BaseSource
 from connectors.columns import (
     column_of_numbers,
     feature_columns,
@@ -27,7 +28,6 @@ from connectors.listed import ListEncoder, are_listed
 from connectors.source import (
     DEFAULT_BATCH_SIZE,
     Batch,
-    Closing,
     Event,
     Position,
     Reject,
@@ -35,8 +35,11 @@ from connectors.source import (
     WeightedEvent,
 )
 
+# What every snapshot holds; those of older releases hold no "content".
+_NEEDED = {"file", "row", "block", "offset", "seed", "settings", "vocabulary"}
 
-class TabularSource(Closing, ABC):
+
+class TabularSource(BaseSource):
     """A source of rows with a target column and feature columns.
 
     A subclass returns the raw rows from any position (`_read`) and checks positions (`_check`).
@@ -125,7 +128,7 @@ class TabularSource(Closing, ABC):
         for parameter, value, least in (*sizes, ("seed", seed, 0)):
             if value is not None and operator.index(value) < least:
                 raise ValueError(f"{parameter} must be at least {least}, not {value}")
-        self._name = name
+        self._name, self._kind = name, type(self).__name__
         self._start = start
         self.target = target
         self.timestamp, self.weight = timestamp, weight
@@ -193,20 +196,7 @@ class TabularSource(Closing, ABC):
     def n_rows(self) -> int | None:
         """All rows from start to end if that is cheap to know, for a progress bar."""
 
-    @property
-    def name(self) -> str:
-        """What to call the source on a screen."""
-        return self._name
-
-    def events(self) -> Iterator[Event]:
-        """Return the unread events, one by one.
-
-        Returns
-        -------
-        Iterator[Event]
-            The events.
-
-        """
+    def _events(self) -> Iterator[Event]:
         cursor = self._cursor
         while (chunk := cursor.peek(self.batch_size)) is not None:
             version = cursor.version
@@ -218,46 +208,9 @@ class TabularSource(Closing, ABC):
                     # Another iterator, a resume or a rewind has moved the cursor.
                     break
 
-    def batches(self, size: int | None = None) -> Iterator[Batch]:
-        """Return the unread events in batches.
-
-        Parameters
-        ----------
-        size
-            Rows a batch, at least 1; fewer at the ends of files and of shuffled blocks. None = the
-            source's `batch_size`.
-
-        Returns
-        -------
-        Iterator[Batch]
-            The batches.
-
-        Raises
-        ------
-        ValueError
-            `size` is below 1.
-
-        """
-        rows = self.batch_size if size is None else size
-        if rows < 1:
-            raise ValueError(f"size must be at least 1, not {size}")
-        return self._batches(rows)
-
-    def snapshot(self) -> Snapshot:
-        """Return the position of the next unread event, ready for ``json.dumps``.
-
-        Returns
-        -------
-        Snapshot
-            JSON values, ready for ``json.dumps``.
-
-        """
+    def _position(self) -> Snapshot:
         place = self._cursor.place
-        return self._snapshot(place) | {"content": self._content(place.position)}
-
-    def _snapshot(self, place: Place) -> Snapshot:
         return {
-            "source": type(self).__name__,
             "file": place.position.file,
             "row": place.position.row,
             "block": place.block,
@@ -265,22 +218,10 @@ class TabularSource(Closing, ABC):
             "seed": self._cursor.seed if isinstance(self._cursor, ShuffledCursor) else None,
             "settings": dict(self._settings),
             "vocabulary": self._encoder.snapshot(),
+            "content": self._content(place.position),
         }
 
-    def resume(self, snapshot: Mapping[str, Any]) -> None:
-        """Continue from a snapshot, from this or an earlier process.
-
-        Parameters
-        ----------
-        snapshot
-            The return value of `snapshot`, of this or an earlier process.
-
-        Raises
-        ------
-        SnapshotError
-            The snapshot is of another source, or of this one with other settings.
-
-        """
+    def _resume(self, snapshot: Mapping[str, Any]) -> None:
         place = self._place_of(snapshot)
         self._check(place.position)
         self._check_content(snapshot.get("content"))  # None in older releases' snapshots
@@ -383,14 +324,9 @@ class TabularSource(Closing, ABC):
         return None if name is None else column_of_numbers(chunk.data, name)
 
     def _place_of(self, snapshot: Mapping[str, Any]) -> Place:
-        """Return the place in a snapshot; refuse a snapshot of another source."""
-        kind = type(self).__name__
-        missing = set(self._snapshot(self._cursor.place)) - set(snapshot)
-        if missing or snapshot["source"] != kind:
-            raise SnapshotError(
-                f"not a snapshot of a {kind}: "
-                + (f"it lacks {sorted(missing)}" if missing else f"it is of {snapshot['source']!r}")
-            )
+        """Return the place in a snapshot; refuse a snapshot of other settings."""
+        if missing := _NEEDED - snapshot.keys():
+            raise SnapshotError(f"not a snapshot of a {self._kind}: it lacks {sorted(missing)}")
         settings = {**snapshot["settings"], "seed": snapshot["seed"]}
         own = {**self._settings, "seed": snapshot["seed"] if self._seed is None else self._seed}
         if not self._settings["shuffle_buffer"]:

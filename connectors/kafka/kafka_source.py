@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from connectors.errors import SnapshotError, SourceError
+from connectors.base import BaseSource
+from connectors.errors import SourceError
 from connectors.identity import asked_for, check_settings, settings_of_stream
 from connectors.kafka.client_errors import is_message
 from connectors.kafka.message_reader import MessageReader
@@ -17,7 +18,7 @@ from connectors.kafka.messages import Message, message_of, poller_of
 from connectors.kafka.rebalance import Rebalanced, handover_of
 from connectors.pairs import batch_of
 from connectors.payloads import Decoder, decoder_of, name_of
-from connectors.source import Batch, Closing, Event, Snapshot
+from connectors.source import Batch, Event, Snapshot
 
 DEFAULT_BATCH_SIZE = 500
 """Messages a poll: enough to hide the cost of a poll, few enough to be learnt quickly."""
@@ -26,10 +27,12 @@ _PATIENCE = 3.0
 """Seconds without partitions after which `on_long_wait` is called."""
 
 
-class KafkaSource(Rebalanced, Closing):
+class KafkaSource(Rebalanced, BaseSource):
     """Events from a Kafka consumer, or from any iterator of messages.
 
-    A batch holds messages of one partition. A snapshot holds the offset of the next unread message
+    A batch holds messages of one partition; it is empty if none came within `timeout`. `events`
+    leaves out payloads that are no events. Both raise a `SourceError` if the broker reports an
+    error that is not temporary. A snapshot holds the offset of the next unread message
     of each partition; after a restart from a checkpoint, reading continues at these offsets,
     whatever offsets the broker has. Offsets are committed to the broker only by `settled`, which a
     run calls when its checkpoint is on the disk: the consumer needs ``enable.auto.commit=False``.
@@ -120,6 +123,7 @@ class KafkaSource(Rebalanced, Closing):
 
     """
 
+    _kind = "KafkaSource"
     cuts_anew = True
     """True: when the same messages are read again, they are divided into other batches."""
 
@@ -175,47 +179,15 @@ class KafkaSource(Rebalanced, Closing):
             self._subscribe(list(topics))
 
     @property
-    def name(self) -> str:
-        """The name of the source in messages and on a screen."""
-        return self._name
-
-    @property
     def n_rows(self) -> None:
         """None: a topic has no end."""
 
-    def events(self) -> Iterator[Event]:
-        """Return the unread events, one by one; payloads that are no events are skipped.
-
-        Returns
-        -------
-        Iterator[Event]
-            The events.
-
-        """
-        for batch in self.batches(1):
+    def _events(self) -> Iterator[Event]:
+        for batch in self._batches(1):
             yield from batch.events()
 
-    def batches(self, size: int | None = None) -> Iterator[Batch]:
-        """Return the unread events in batches; an empty batch if none came within `timeout`.
-
-        Parameters
-        ----------
-        size
-            Messages a poll, at least 1; None: `batch_size`.
-
-        Returns
-        -------
-        Iterator[Batch]
-            The batches.
-
-        Raises
-        ------
-        SourceError
-            The broker reported an error that is not temporary.
-
-        """
-        most = self.batch_size if size is None else size
-        last, wanted = time.monotonic(), most
+    def _batches(self, size: int) -> Iterator[Batch]:
+        last, wanted = time.monotonic(), size
         is_patient, first = True, last
         while True:
             by_place: dict[str, list[Message]] = {}
@@ -225,7 +197,7 @@ class KafkaSource(Rebalanced, Closing):
             found = [message_of(raw) for raw in polled if is_message(raw, self.name)]
             if not found:
                 self.wait_seconds += time.monotonic() - start
-            wanted = size_of_poll(most, found)
+            wanted = size_of_poll(size, found)
             for message in found:
                 by_place.setdefault(message.place, []).append(message)
             for place, messages in by_place.items():
@@ -268,35 +240,12 @@ class KafkaSource(Rebalanced, Closing):
             self._read.add(place)
             yield batch
 
-    def snapshot(self) -> Snapshot:
-        """Return the offset of the next unread message of each partition, and what they are of.
-
-        Returns
-        -------
-        Snapshot
-            JSON values, ready for ``json.dumps``.
-
-        """
-        found: Snapshot = {"source": "KafkaSource", "offsets": dict(self._offsets)}
+    def _position(self) -> Snapshot:
+        found: Snapshot = {"offsets": dict(self._offsets)}
         found |= {"settings": dict(self._settings)} | self._reader.first.snapshot()
         return found | ({"jumped": self.jumped} if self.jumped else {})
 
-    def resume(self, snapshot: Mapping[str, Any]) -> None:
-        """Continue from a snapshot, from this or an earlier process.
-
-        Parameters
-        ----------
-        snapshot
-            The return value of `snapshot`, of this or an earlier process.
-
-        Raises
-        ------
-        SnapshotError
-            The snapshot is of another kind of source, or of this one with other settings.
-
-        """
-        if snapshot.get("source") != "KafkaSource":
-            raise SnapshotError(f"not a snapshot of a KafkaSource: {dict(snapshot)!r:.200}")
+    def _resume(self, snapshot: Mapping[str, Any]) -> None:
         # Snapshots of older releases have no settings.
         check_settings(snapshot.get("settings", {}), self._settings)
         self._reader.first.resume(snapshot)

@@ -207,8 +207,8 @@ def test_excluded_columns_are_no_features():
 def test_foreign_snapshots_are_refused():
     source = ArrowSource(TABLE, "y")
     with pytest.raises(SnapshotError, match="not a snapshot of a ArrowSource: it lacks"):
-        source.resume({"row": 1})
-    with pytest.raises(SnapshotError, match="it is of 'ParquetSource'"):
+        source.resume({"source": "ArrowSource", "row": 1})
+    with pytest.raises(SnapshotError, match="not a snapshot of a ArrowSource: .*'ParquetSource'"):
         source.resume({**source.snapshot(), "source": "ParquetSource"})
     with pytest.raises(SnapshotError, match="row 21 of `Table`, which has 20 rows"):
         source.resume({**source.snapshot(), "row": 21})
