@@ -66,22 +66,3 @@ def check_settings(kept: Mapping[str, Any], own: Mapping[str, Any]) -> None:
                 f"the snapshot was taken with {setting}={then!r}, this source "
                 f"has {setting}={value!r}: give it the same {setting}, or start anew"
             )
-
-
-def settings_of_stream(
-    fields: Mapping[str, Any],
-    columns: Sequence[str] | None,
-    exclude: Sequence[str],
-    topics: Sequence[str] | None,
-) -> dict[str, Any]:
-    """Return the settings of a stream that a snapshot keeps, independent of the order of names."""
-    found = {**fields, "exclude": sorted(exclude)}
-    found["columns"] = None if columns is None else sorted(columns)
-    return found if topics is None else found | {"topics": sorted(topics)}
-
-
-def asked_for(names: Sequence[str] | bool) -> bool | list[str]:
-    """Return names independent of their order; True stays as it is, and False is none."""
-    if isinstance(names, str):
-        raise TypeError(f"parse_numbers must be a list of names, or True, not the text {names!r}")
-    return names if names is True else sorted(names or ())

@@ -1,24 +1,33 @@
 """Events from Kafka through a consumer of any client; this module imports no client."""
 
 import asyncio
-import contextlib
+import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from connectors.base import BaseSource
 from connectors.errors import SourceError
-from connectors.identity import asked_for, check_settings, settings_of_stream
-from connectors.kafka.client_errors import is_message
+from connectors.identity import check_settings
 from connectors.kafka.message_reader import MessageReader
 from connectors.kafka.message_sizes import size_of_poll
-from connectors.kafka.messages import Message, message_of, poller_of
-from connectors.kafka.rebalance import Rebalanced, handover_of
+from connectors.kafka.messages import (
+    Message,
+    is_message,
+    message_of,
+    place_of,
+    poller_of,
+    shown,
+    will_pass,
+)
+from connectors.kafka.rebalance import Handover, listener_of
 from connectors.pairs import batch_of
 from connectors.payloads import Decoder, decoder_of, name_of
 from connectors.source import Batch, Event, Snapshot
+
+_log = logging.getLogger(__name__)
 
 DEFAULT_BATCH_SIZE = 500
 """Messages a poll: enough to hide the cost of a poll, few enough to be learnt quickly."""
@@ -27,7 +36,7 @@ _PATIENCE = 3.0
 """Seconds without partitions after which `on_long_wait` is called."""
 
 
-class KafkaSource(Rebalanced, BaseSource):
+class KafkaSource(BaseSource):
     """Events from a Kafka consumer, or from any iterator of messages.
 
     A batch holds messages of one partition; it is empty if none came within `timeout`. `events`
@@ -150,6 +159,10 @@ class KafkaSource(Rebalanced, BaseSource):
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, not {batch_size}")
+        if isinstance(parse_numbers, str):
+            raise TypeError(
+                f"parse_numbers must be a list of names, or True, not the text {parse_numbers!r}"
+            )
         if not timeout > 0 or (idle is not None and not idle > 0):
             raise ValueError(f"timeout and idle must be above 0, not {timeout}, {idle}")
         self.consumer, self.has_answers = consumer, labels is not None
@@ -164,17 +177,28 @@ class KafkaSource(Rebalanced, BaseSource):
         self._reader = MessageReader(target, key, timestamp, columns, *reads)
         self.number_texts = self._reader.number_texts
         self.target_field, self._name = target, name
-        fields: dict[str, Any] = {"target": target, "key": key, "timestamp": timestamp}
-        changed = None if transform is None else name_of(transform)
-        fields |= {"weight": weight, "decode": name_of(decode), "transform": changed}
-        fields |= {"labels": labels, "parse_numbers": asked_for(parse_numbers)}
-        self._settings = settings_of_stream(fields, columns, exclude, topics)
+        # A snapshot is refused if one of these differs; names may be given in any order.
+        self._settings: dict[str, Any] = {
+            "target": target,
+            "key": key,
+            "timestamp": timestamp,
+            "weight": weight,
+            "decode": name_of(decode),
+            "transform": None if transform is None else name_of(transform),
+            "labels": labels,
+            "parse_numbers": parse_numbers is True or sorted(parse_numbers or ()),
+            "exclude": sorted(exclude),
+            "columns": None if columns is None else sorted(columns),
+        }
+        if topics is not None:
+            self._settings["topics"] = sorted(topics)
         self._poller = poller_of(consumer, name, loop)
         self._offsets: dict[str, int] = {}
         self._expected: dict[str, int] = {}  # the next offset, if none is left out
         # Read from since assigned. In others another member may have committed a higher offset.
         self._read: set[str] = set()
-        self._handover = handover_of(self._poller, self._give_up, self._refused, self._forget_read)
+        told = self._poller.committing, self._refused, self._forget_read
+        self._handover = Handover(self._give_up, *told)
         if topics is not None:
             self._subscribe(list(topics))
 
@@ -192,7 +216,7 @@ class KafkaSource(Rebalanced, BaseSource):
         while True:
             by_place: dict[str, list[Message]] = {}
             start = time.monotonic()
-            with contextlib.nullcontext() if self._handover is None else self._handover.polling():
+            with self._handover.polling():
                 polled = self._poller.poll(wanted, self.timeout)
             found = [message_of(raw) for raw in polled if is_message(raw, self.name)]
             if not found:
@@ -285,7 +309,7 @@ class KafkaSource(Rebalanced, BaseSource):
 
         """
         offsets = {p: n for p, n in snapshot["offsets"].items() if p in self._read}
-        if self._handover is not None and self._handover.note(offsets):
+        if self._handover.note(offsets):
             return
         try:
             self._poller.commit(offsets)
@@ -306,3 +330,70 @@ class KafkaSource(Rebalanced, BaseSource):
         """Close the consumer (an asynchronous one must be stopped by the caller)."""
         if hasattr(self.consumer, "close"):
             self.consumer.close()
+
+    # Partitions come and go
+
+    def _subscribe(self, topics: list[str]) -> None:
+        if self._poller.committing is not None:
+            listener = listener_of(self.consumer, self._handover)
+            self.consumer.subscribe(topics, **({} if listener is None else {"listener": listener}))
+        else:
+            calls = {"on_assign": self._assigned, "on_revoke": self._revoked, "on_lost": self._lost}
+            self.consumer.subscribe(topics, **calls)
+
+    def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
+        """Start at the highest offset of checkpoint, broker and other members' checkpoints."""
+        elsewhere = self.learnt_elsewhere()
+        for known in consumer.committed(partitions, 30.0):
+            place = place_of(known)
+            self._read.add(place)
+            start = max(self._offsets.get(place, -1), known.offset, elsewhere.get(place, -1))
+            if start >= 0:
+                self._offsets[place] = self._expected[place] = start
+        for partition in partitions:
+            partition.offset = self._offsets.get(place_of(partition), partition.offset)
+        self._say(logging.INFO, "assigned", partitions)
+        consumer.assign(partitions)
+
+    def _give_up(self, partitions: Collection[Any]) -> None:
+        """Write a checkpoint before another member of the group gets partitions."""
+        self._drop_held(partitions)
+        self.before_revoke()
+
+    def _drop_held(self, partitions: Collection[Any]) -> None:
+        """Drop what is held of partitions: it is read again, here or by another member."""
+        for place, first in self._reader.first.drop(map(place_of, partitions)).items():
+            self._offsets.setdefault(place, first)
+
+    def _forget_read(self, partitions: Collection[Any]) -> None:
+        """Commit nothing of newly assigned partitions until a message of theirs is learnt."""
+        self._say(logging.INFO, "assigned", partitions)
+        self._read.difference_update(map(place_of, partitions))
+        elsewhere = self.learnt_elsewhere()
+        for place in map(place_of, partitions):
+            self._expected.pop(place, None)
+            # Messages from the committed offset up to this one are passed over.
+            if elsewhere.get(place, 0) > self._offsets.get(place, 0):
+                self._offsets[place] = elsewhere[place]
+
+    def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
+        """Write a checkpoint before another member of the group gets the partitions."""
+        self._say(logging.INFO, "revoked", partitions)
+        self._give_up(partitions)
+        consumer.unassign()
+
+    def _lost(self, consumer: Any, partitions: list[Any]) -> None:
+        """Unassign partitions that another member has; their offsets are kept, not committed."""
+        self._say(logging.WARNING, "lost", partitions)
+        self._drop_held(partitions)
+        consumer.unassign()
+
+    def _say(self, level: int, what: str, partitions: Collection[Any]) -> None:
+        told = shown(partitions, self._offsets)
+        _log.log(level, "%s: partitions %s: %s", self._name, what, told)
+
+    def _refused(self, error: Exception) -> None:
+        if not will_pass(error):
+            raise SourceError(f"`{self._name}`: offsets cannot be committed: {error}") from error
+        _log.warning("%s: a commit failed for now: %s", self._name, error)
+        self.failed_commits += 1

@@ -3,8 +3,30 @@
 import asyncio
 import contextlib
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from itertools import islice
+from typing import Any, NamedTuple
+
+from connectors.errors import SourceError
+
+# Errors of librdkafka after which the client retries by itself: transport, resolving, all brokers
+# down, timed out.
+_CONNECTING = frozenset({-195, -193, -187, -185})
+# Temporary errors of the cluster: leaders and coordinators move, requests time out.
+_BUSY = frozenset({5, 6, 7, 9, 13, 14, 15, 16, 19})
+# A rebalance is under way: illegal generation, unknown member, rebalance in progress; no offset.
+_REBALANCING = frozenset({22, 25, 27, -168})
+_REBALANCING_NAMES = frozenset(
+    {
+        "CommitFailedError",
+        "IllegalGenerationError",
+        "IllegalStateError",
+        "RebalanceInProgressError",
+        "UnknownMemberIdError",
+    }
+)
+_PARTITION_EOF = -191
 
 
 class Message(NamedTuple):
@@ -50,55 +72,78 @@ def _seconds_of(timestamp: Any) -> float | None:
     return None if timestamp is None or timestamp < 0 else timestamp / 1000.0
 
 
-class Poller(Protocol):
+def is_message(raw: Any, name: str) -> bool:
+    """Tell whether what a client returned is a message, not a passing error; raise other errors."""
+    error = getattr(raw, "error", None)
+    error = error() if callable(error) else error
+    if error is None:
+        return True
+    if error.code() == _PARTITION_EOF or is_passing(error):
+        return False
+    raise SourceError(f"`{name}`: the broker says: {error}")
+
+
+def is_passing(error: Any) -> bool:
+    """Tell whether an error of confluent-kafka is temporary."""
+    return error.code() in _CONNECTING | _BUSY or bool(error.retriable())
+
+
+def will_pass(exception: Exception) -> bool:
+    """Tell whether a failed commit is worth another try: it was temporary, or a rebalance."""
+    error = exception.args[0] if exception.args else None
+    if error is not None and hasattr(error, "code") and hasattr(error, "retriable"):
+        return is_passing(error) or error.code() in _REBALANCING
+    name = type(exception).__name__
+    return bool(getattr(exception, "retriable", False)) or name in _REBALANCING_NAMES
+
+
+class Poller(ABC):
     """The interface to a client. Offsets are dicts by place, ``topic[partition]``.
 
     `may_wait` tells whether a poll may wait for messages, for which its caller may want to do
     something else; `is_over`, whether no more messages come.
     """
 
-    may_wait: bool
-    is_over: bool
+    may_wait, is_over = True, False
+    committing: Any = None
+    """Commits offsets from within a client's own event loop, for assigned partitions and others."""
 
+    def __init__(self, consumer: Any) -> None:
+        self.consumer = consumer
+
+    @abstractmethod
     def poll(self, n: int, seconds: float) -> list[Any]:
         """Return at most n messages, in the client's own type; wait for them at most so long."""
 
     def is_waiting(self) -> bool:
         """Tell whether no partition is assigned yet."""
+        return hasattr(self.consumer, "assignment") and not self.consumer.assignment()
 
     def seek(self, offsets: Mapping[str, int]) -> None:
         """Set the position of the partitions that are assigned now."""
+        for partition, offset in self._own(offsets):
+            self.consumer.seek(partition, offset)
 
     def commit(self, offsets: Mapping[str, int]) -> None:
         """Commit offsets for the partitions that are assigned now."""
+        if own := self._own(offsets):
+            self._commit(own)
 
     def lag(self, offsets: Mapping[str, int]) -> int | None:
         """Return how many messages of assigned partitions follow; None: it is not known."""
+        ends = [(self._end_of(partition), offset) for partition, offset in self._own(offsets)]
+        known = [max(0, end - offset) for end, offset in ends if end is not None and end >= 0]
+        return sum(known) if known else None
 
-
-class _Assigned:
-    """Base of the adapters for consumers with assigned partitions."""
-
-    may_wait, is_over = True, False
-
-    def __init__(self, consumer: Any) -> None:
-        self.consumer = consumer
-
-    def is_waiting(self) -> bool:
-        """Tell whether no partition is assigned yet."""
-        return hasattr(self.consumer, "assignment") and not self.consumer.assignment()
+    def _commit(self, own: list[tuple[Any, int]]) -> None:
+        """Commit the offsets of some assigned partitions."""
+        raise NotImplementedError
 
     def _own(self, offsets: Mapping[str, int], more: Collection[Any] = ()) -> list[tuple[Any, int]]:
         """Return the partitions that are assigned now, and `more`, and their offsets."""
         partitions = self.consumer.assignment() if hasattr(self.consumer, "assignment") else ()
         by_place = {place_of(partition): partition for partition in (*partitions, *more)}
         return [(p, offsets[place]) for place, p in by_place.items() if place in offsets]
-
-    def lag(self, offsets: Mapping[str, int]) -> int | None:
-        """Return how many messages follow, as in `Poller.lag`."""
-        ends = [(self._end_of(partition), offset) for partition, offset in self._own(offsets)]
-        known = [max(0, end - offset) for end, offset in ends if end is not None and end >= 0]
-        return sum(known) if known else None
 
     def _end_of(self, partition: Any) -> int | None:
         """Return the offset after the last message of a partition, if the client knows it."""
@@ -108,28 +153,26 @@ class _Assigned:
         return end
 
 
-class ConsumePoller(_Assigned):
+class ConsumePoller(Poller):
     """confluent-kafka and clients with its ``consume(n, timeout)``."""
 
     def poll(self, n: int, seconds: float) -> list[Any]:
-        """Return up to n messages, as in `Poller.poll`."""
+        """Return up to n messages."""
         return list(self.consumer.consume(n, seconds))
+
+    def seek(self, offsets: Mapping[str, int]) -> None:
+        """Set the position, as in `Poller`."""
+        for partition, offset in self._own(offsets):
+            self.consumer.seek(_at(partition, offset))
+
+    def _commit(self, own: list[tuple[Any, int]]) -> None:
+        self.consumer.commit(offsets=[_at(*one) for one in own], asynchronous=False)
 
     def _end_of(self, partition: Any) -> int | None:
         end: int | None = None
         with contextlib.suppress(Exception):
             end = self.consumer.get_watermark_offsets(partition, cached=True)[1]
         return end
-
-    def seek(self, offsets: Mapping[str, int]) -> None:
-        """Set the position, as in `Poller.seek`."""
-        for partition, offset in self._own(offsets):
-            self.consumer.seek(_at(partition, offset))
-
-    def commit(self, offsets: Mapping[str, int]) -> None:
-        """Commit offsets, as in `Poller.commit`."""
-        if own := [_at(partition, offset) for partition, offset in self._own(offsets)]:
-            self.consumer.commit(offsets=own, asynchronous=False)
 
 
 def place_of(partition: Any) -> str:
@@ -152,7 +195,7 @@ class OnePoller(ConsumePoller):
     """quixstreams and clients with confluent-kafka's ``poll(timeout)``, one message a call."""
 
     def poll(self, n: int, seconds: float) -> list[Any]:
-        """Return up to n messages, as in `Poller.poll`."""
+        """Return up to n messages."""
         found = []
         message = self.consumer.poll(seconds)
         while message is not None:
@@ -162,45 +205,37 @@ class OnePoller(ConsumePoller):
         return found
 
 
-class RecordsPoller(_Assigned):
+class RecordsPoller(Poller):
     """kafka-python and clients whose ``poll`` returns {partition: [records]}."""
 
     def poll(self, n: int, seconds: float) -> list[Any]:
-        """Return up to n messages, as in `Poller.poll`."""
+        """Return up to n messages."""
         found = self.consumer.poll(timeout_ms=int(1000 * seconds), max_records=n)
         return [record for records in found.values() for record in records]
 
-    def seek(self, offsets: Mapping[str, int]) -> None:
-        """Set the position, as in `Poller.seek`."""
-        for partition, offset in self._own(offsets):
-            self.consumer.seek(partition, offset)
-
-    def commit(self, offsets: Mapping[str, int]) -> None:
-        """Commit offsets, as in `Poller.commit`."""
-        if own := self._with_metadata(offsets):
-            self.consumer.commit(own)
+    def _commit(self, own: list[tuple[Any, int]]) -> None:
+        self.consumer.commit(_with_metadata(own))
 
     async def committing(self, offsets: Mapping[str, int], more: Collection[Any]) -> None:
-        """Commit offsets from within the client's loop, for assigned partitions and `more`."""
-        own = self._with_metadata(offsets, more)
+        """Commit offsets, as in `Poller`; a passing failure is tried again twice."""
+        own = self._own(offsets, more)
         for left in (2, 1, 0) if own else ():
             try:
-                await self.consumer.commit_async(own)
+                await self.consumer.commit_async(_with_metadata(own))
                 return
             except Exception as error:
                 if left == 0 or not getattr(error, "retriable", False):
                     raise
 
-    def _with_metadata(
-        self, offsets: Mapping[str, int], more: Collection[Any] = ()
-    ) -> dict[Any, Any]:
-        # A consumer of this kind comes from the package kafka, which is installed then.
-        from kafka.structs import OffsetAndMetadata
 
-        return {p: OffsetAndMetadata(offset, "", -1) for p, offset in self._own(offsets, more)}
+def _with_metadata(own: list[tuple[Any, int]]) -> dict[Any, Any]:
+    # A consumer of this kind comes from the package kafka, which is installed then.
+    from kafka.structs import OffsetAndMetadata
+
+    return {partition: OffsetAndMetadata(offset, "", -1) for partition, offset in own}
 
 
-class AsyncPoller(_Assigned):
+class AsyncPoller(Poller):
     """aiokafka and clients with its ``await getmany(timeout_ms, max_records)``.
 
     The event loop runs only while messages are fetched: learning the messages of one poll must take
@@ -212,26 +247,19 @@ class AsyncPoller(_Assigned):
         self.loop = loop
 
     def poll(self, n: int, seconds: float) -> list[Any]:
-        """Return up to n messages, as in `Poller.poll`."""
+        """Return up to n messages."""
         wanted = self.consumer.getmany(timeout_ms=int(1000 * seconds), max_records=n)
         found = self.loop.run_until_complete(wanted)
         return [record for records in found.values() for record in records]
 
-    def seek(self, offsets: Mapping[str, int]) -> None:
-        """Set the position, as in `Poller.seek`."""
-        for partition, offset in self._own(offsets):
-            self.consumer.seek(partition, offset)
-
-    def commit(self, offsets: Mapping[str, int]) -> None:
-        """Commit offsets, as in `Poller.commit`."""
-        if own := dict(self._own(offsets)):
-            self.loop.run_until_complete(self.consumer.commit(own))
+    def _commit(self, own: list[tuple[Any, int]]) -> None:
+        self.loop.run_until_complete(self.consumer.commit(dict(own)))
 
     async def committing(self, offsets: Mapping[str, int], more: Collection[Any]) -> None:
-        """Commit offsets from within the client's loop, for assigned partitions and `more`.
+        """Commit offsets, as in `Poller`; an offset is never lowered.
 
-        An offset is never lowered: this is also called after the consumer was removed from its
-        group, when another member may have committed a higher offset.
+        This is also called after the consumer was removed from its group, when another member may
+        have committed a higher offset.
         """
         own = {}
         for partition, offset in self._own(offsets, more):
@@ -241,8 +269,8 @@ class AsyncPoller(_Assigned):
             await self.consumer.commit(own)
 
 
-class IteratorPoller:
-    """Any iterator: of messages, of mappings, or of (key, value) pairs.
+class IteratorPoller(Poller):
+    """Any iterator: of messages, of mappings, or of (key, value) pairs; it has no partitions.
 
     Items without an offset are numbered from 0, in partition 0 of the topic `topic`.
     """
@@ -250,36 +278,15 @@ class IteratorPoller:
     may_wait = False
 
     def __init__(self, items: Iterator[Any], topic: str) -> None:
-        self.items = items
-        self.topic = topic
-        self.next = 0
-        self.is_over = False
+        super().__init__(items)
+        self.topic, self.next = topic, 0
 
     def poll(self, n: int, seconds: float) -> list[Any]:
         """Return the next n items, fewer at the end."""
         del seconds
-        found = []
-        for item in self.items:
-            found.append(self._message(item))
-            if len(found) == n:
-                return found
-        self.is_over = True
+        found = [self._message(item) for item in islice(self.consumer, n)]
+        self.is_over = len(found) < n
         return found
-
-    def lag(self, offsets: Mapping[str, int]) -> int | None:
-        """Return None: an iterator does not tell how many items follow."""
-        del offsets
-        return None
-
-    def is_waiting(self) -> bool:
-        """Return False: an iterator has no partitions to wait for."""
-        return False
-
-    def seek(self, offsets: Mapping[str, int]) -> None:
-        """Do nothing: the source skips items that it has read before."""
-
-    def commit(self, offsets: Mapping[str, int]) -> None:
-        """Do nothing: there is no broker."""
 
     def _message(self, item: Any) -> Any:
         if hasattr(item, "offset"):

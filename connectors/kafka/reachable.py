@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from connectors.errors import SourceError
-from connectors.kafka.client_errors import is_passing
+from connectors.kafka.messages import is_passing
 
 
 def check_reachable(consumer: Any, seconds: float = 15.0) -> None:
