@@ -11,6 +11,7 @@ from connectors.columns import column_of_numbers, no_number, parsed, plain_batch
 from connectors.kafka.first_messages import NO_LABEL, FirstMessages
 from connectors.kafka.message_fields import (
     NUMBERS,
+    TableSchemas,
     can_be_learnt,
     check_label,
     is_moment,
@@ -21,7 +22,6 @@ from connectors.kafka.message_fields import (
 )
 from connectors.kafka.message_sizes import narrow, parts_of
 from connectors.kafka.messages import Message
-from connectors.kafka.table_schema import TableSchemas
 from connectors.kinds import NumberTexts, kind_of, number_in, plain, plain_type
 from connectors.pairs import batch_of, encoded
 from connectors.payloads import Decoder, PayloadError, decoded, transformed
