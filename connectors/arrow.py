@@ -13,7 +13,7 @@ from pyarrow import ipc
 from connectors.columns import plain_batch
 from connectors.cursor import Chunk
 from connectors.errors import NotReadableError, SnapshotError, SourceError, SourceNotFoundError
-from connectors.identity import FileIdentity, check_file, identity_of
+from connectors.identity import identity_of
 from connectors.source import DEFAULT_BATCH_SIZE, Position
 from connectors.tabular import TabularSource
 
@@ -100,7 +100,6 @@ class ArrowSource(TabularSource):
         self._n_rows: int | None = None
         schema = self._inspect()
         file = self._data.name if isinstance(self._data, Path) else None
-        self._identity: FileIdentity | None = None
         if isinstance(self._data, Path):
             self._identity = identity_of(self._data, self._data.name, self._n_rows)
         super().__init__(
@@ -150,11 +149,7 @@ class ArrowSource(TabularSource):
         return pa.RecordBatchReader.from_stream(data).schema
 
     def _check(self, position: Position) -> None:
-        if position.file != self._start.file:
-            raise SnapshotError(
-                f"the snapshot continues in `{position.file}`, this source reads "
-                f"`{self._start.file or self.name}`"
-            )
+        super()._check(position)
         if self._n_rows is not None and not 0 <= position.row <= self._n_rows:
             raise SnapshotError(
                 f"the snapshot continues at row {position.row} of `{self.name}`, "
@@ -167,15 +162,6 @@ class ArrowSource(TabularSource):
                 "give ArrowSource a table (reader.read_all()) or a file instead"
             )
 
-    def _content(self, position: Position) -> list[Any] | None:
-        """Return the identity of a file; None for data in memory, which the caller holds."""
-        del position
-        return None if self._identity is None else list(self._identity)
-
-    def _check_content(self, content: list[Any] | None) -> None:
-        if self._identity is not None:
-            check_file(content, self._identity)
-
     def _read(self, start: Position) -> Iterator[Chunk]:
         # After an error while reading, the cursor calls this again without `resume`.
         self._check(start)
@@ -183,17 +169,13 @@ class ArrowSource(TabularSource):
         for batch in self._record_batches():
             if isinstance(self._data, pa.RecordBatchReader):
                 self._taken += batch.num_rows
-            batch = self._select(batch)
+            # Joining and shuffling would copy the other columns as well.
+            batch = batch.select([i for i, n in enumerate(batch.schema.names) if n in self._used])
             for at in range(min(max(start.row - row, 0), batch.num_rows), batch.num_rows, _PIECE):
                 piece = plain_batch(batch.slice(at, _PIECE), Position(start.file, row + at))
                 rows = np.arange(row + at, row + at + piece.num_rows, dtype=np.int64)
                 yield Chunk(piece, rows, start.file)
             row += batch.num_rows
-
-    def _select(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return only the columns in use: joining and shuffling would copy the others as well."""
-        used = [i for i, name in enumerate(batch.schema.names) if name in self._used]
-        return batch.select(used)
 
     def _record_batches(self) -> Iterator[pa.RecordBatch]:
         if isinstance(self._data, pa.Table):

@@ -5,13 +5,13 @@ Sparse data sets are kept in this form in Parquet. A feature's name is its index
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import types
 
-from connectors.errors import SnapshotError
+from connectors.encoding import Encoder
 
 
 def _holds(type_: pa.DataType, *tests: Any) -> bool:
@@ -43,12 +43,14 @@ def events_of(batch: pa.RecordBatch) -> Iterator[dict[Any, float]]:
         yield dict(zip(row_places or (), row_values or (), strict=True))
 
 
-class ListEncoder:
+class ListEncoder(Encoder):
     """The counterpart of `Encoder` for list columns, which need no encoding."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._names = schema.names
-        self.empty: list[str] = []  # see `Encoder`: of lists it is not known
+        self._kinds = {}  # none are texts, whose categories a snapshot keeps
+        self.empty = []  # of lists it is not known
+        self.rewind()
 
     def encode(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the two columns of a batch."""
@@ -57,18 +59,3 @@ class ListEncoder:
     def events(self, batch: pa.RecordBatch) -> Iterator[dict[Any, float]]:
         """Return the features of each row."""
         return events_of(self.encode(batch))
-
-    def snapshot(self) -> dict[str, list[str]]:
-        """Return an empty dict: there are no text categories to keep."""
-        return {}
-
-    def resume(self, vocabulary: Mapping[str, list[str]]) -> None:
-        """Check that the snapshot is of list columns, too."""
-        if vocabulary:
-            raise SnapshotError(
-                f"the snapshot is of a source with the text columns {sorted(vocabulary)}, this one "
-                "has lists: give it the source it was taken from"
-            )
-
-    def rewind(self) -> None:
-        """Do nothing: there is nothing to forget."""

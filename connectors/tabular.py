@@ -22,7 +22,7 @@ from connectors.columns import (
 from connectors.cursor import Chunk, Cursor, Place, ShuffledCursor
 from connectors.encoding import Encoder
 from connectors.errors import MissingColumnError, NotReadableError, SnapshotError
-from connectors.identity import check_settings
+from connectors.identity import FileIdentity, check_file, check_settings
 from connectors.kinds import NumberTexts, kind_of
 from connectors.listed import ListEncoder, are_listed
 from connectors.source import (
@@ -175,21 +175,30 @@ class TabularSource(BaseSource):
             "parse_numbers": sorted(parse_numbers),
         }
 
+    _identity: FileIdentity | None = None
+    """Of a source of one file: what it is, by its content."""
+
     @abstractmethod
     def _read(self, start: Position) -> Iterator[Chunk]:
         """Give the raw rows from a position on, as chunks of plain columns (see `plain_batch`)."""
 
-    @abstractmethod
     def _check(self, position: Position) -> None:
         """Raise if reading cannot start at a position: SnapshotError if there is no such row."""
+        if position.file != self._start.file:
+            raise SnapshotError(
+                f"the snapshot continues in `{position.file}`, this source reads "
+                f"`{self._start.file or self.name}`"
+            )
 
     def _content(self, position: Position) -> Any:
         """Return what identifies the data read up to a position, as JSON values."""
         del position
-        return None
+        return None if self._identity is None else list(self._identity)
 
     def _check_content(self, content: Any) -> None:
         """Raise a SnapshotError if the data are not those that `_content` was about."""
+        if self._identity is not None:
+            check_file(content, self._identity)
 
     @property
     @abstractmethod

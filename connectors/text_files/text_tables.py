@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from connectors.columns import shown_row
 from connectors.cursor import Chunk
-from connectors.errors import NotReadableError, SnapshotError, SourceNotFoundError
-from connectors.identity import check_file, identity_of
+from connectors.errors import NotReadableError, SourceNotFoundError
+from connectors.identity import identity_of
 from connectors.kinds import record_batch
 from connectors.source import DEFAULT_BATCH_SIZE, Position, Reject
 from connectors.tabular import TabularSource
@@ -105,19 +105,6 @@ class TextSource(TabularSource):
             yield
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise NotReadableError(f"`{self._path}` cannot be read: {error}") from error
-
-    def _check(self, position: Position) -> None:
-        if position.file != self._path.name:
-            raise SnapshotError(
-                f"the snapshot continues in `{position.file}`, this source reads `{self.name}`"
-            )
-
-    def _content(self, position: Position) -> list[Any]:
-        del position
-        return list(self._identity)
-
-    def _check_content(self, content: list[Any] | None) -> None:
-        check_file(content, self._identity)
 
     def _read(self, start: Position) -> Iterator[Chunk]:
         with self._errors():
