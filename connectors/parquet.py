@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from pyarrow import acero, fs
+from pyarrow import fs
 
 from connectors.columns import plain_batch
 from connectors.cursor import Chunk
@@ -284,15 +284,8 @@ class ParquetSource(TabularSource):
             str(part.path), fs.LocalFileSystem(), partition_expression=told
         )
         # The types of this file, as its statistics have them.
-        own = {field.name: plain_type(field.type) for field in part.fields}
-        schema = pa.schema(
-            [
-                field
-                if pa.types.is_null(own.get(field.name, pa.null()))
-                else pa.field(field.name, own[field.name])
-                for field in self._schema
-            ]
-        )
+        own = {f.name: plain_type(f.type) for f in part.fields if not pa.types.is_null(f.type)}
+        schema = pa.schema([(f.name, own.get(f.name, f.type)) for f in self._schema])
         pruned = fragment.subset(self._filter, schema=schema)
         return {group.id for group in pruned.row_groups}
 
@@ -300,13 +293,9 @@ class ParquetSource(TabularSource):
         """Return the rows of a batch that pass the filter, with the columns of the folder names."""
         n = batch.num_rows
         rows = np.arange(row, row + n, dtype=np.int64)
-        told = {
-            key: pa.repeat(value, n)
-            for key, value in part.folders.items()
-            if key in self._used and key not in part.schema.names
-        }
-        for key, column in told.items():
-            batch = batch.append_column(key, column)
+        for key, value in part.folders.items():
+            if key in self._used and key not in part.schema.names:
+                batch = batch.append_column(key, pa.repeat(value, n))
         batch = plain_batch(batch, Position(part.name, row))
         if self._filter is not None:
             batch, rows = self._filtered(batch, rows)
@@ -319,13 +308,7 @@ class ParquetSource(TabularSource):
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         for name in self._used - columns.keys():
             columns[name] = pa.nulls(len(rows), self._schema.field(name).type)
-        table = pa.table({_ROW: rows, **columns})
-        plan = [
-            acero.Declaration("table_source", acero.TableSourceNodeOptions(table)),
-            acero.Declaration("filter", acero.FilterNodeOptions(self._filter)),
-        ]
-        # One thread: the rows must keep their order.
-        kept = acero.Declaration.from_sequence(plan).to_table(use_threads=False).combine_chunks()
+        kept = pa.table({_ROW: rows, **columns}).filter(self._filter).combine_chunks()
         if len(kept):
             arrays = [kept.column(name).chunk(0) for name in batch.schema.names]
         else:

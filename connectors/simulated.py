@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -86,7 +86,7 @@ class SimulatedStream(Closing):
         self.speed = speed
         self._clock = clock
         self._sleep = sleep
-        self._pace: _Pace | None = None
+        self._pace: _Steady | _Recorded | None = None
         if rate is not None:
             self._pace = _Steady(rate)
         if speed is not None:
@@ -195,7 +195,7 @@ class SimulatedStream(Closing):
         """Close the source."""
         self.source.close()
 
-    def _batches(self, size: int | None, pace: "_Pace") -> Iterator[Batch]:
+    def _batches(self, size: int | None, pace: "_Steady | _Recorded") -> Iterator[Batch]:
         most = DEFAULT_BATCH_SIZE if size is None else size
         while len(due := pace.due(most)):
             start = self._start()
@@ -226,18 +226,11 @@ class SimulatedStream(Closing):
             self._sleep(wait)
 
 
-class _Pace(Protocol):
-    """The due times of the next rows, in seconds from the start; never decreasing."""
-
-    def due(self, limit: int) -> npt.NDArray[np.float64]: ...
-
-    def advance(self, count: int) -> None: ...
-
-    def reset(self) -> None: ...
-
-
 class _Steady:
-    """A constant number of rows a second."""
+    """A constant number of rows a second.
+
+    `due` returns when the next rows are due, in seconds from the start; never decreasing.
+    """
 
     def __init__(self, rate: float) -> None:
         self._rate = rate

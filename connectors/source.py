@@ -8,9 +8,9 @@ Iterators of events and of batches share one position, so that the two can be mi
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import repeat
-from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -276,18 +276,13 @@ class Closing:
         """Return the source."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Close the source."""
         self.close()
 
 
 @runtime_checkable
-class Source(Protocol):
+class Source(AbstractContextManager["Source"], Protocol):
     """Anything that gives events with positions, one by one or in batches.
 
     After an iterator is exhausted, ``events()`` and ``batches()`` yield nothing more until `rewind`
@@ -359,19 +354,6 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Release files; reading again reopens them where reading stopped."""
-        ...
-
-    def __enter__(self) -> Self:
-        """Return the source."""
-        ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close the source."""
         ...
 
 
