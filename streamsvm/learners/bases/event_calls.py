@@ -85,9 +85,16 @@ if JIT:
 
         def __new__(cls, *values: Any) -> Any:
             """Return a new object; `values` are those of `_FIELDS`."""
-            return structref.StructRefProxy.__new__(cls, *values)
+            # Numba's own constructor would be compiled anew in each process.
+            return _new_arguments(*values)
 
     structref.define_proxy(Arguments, _ArgumentsType, list(_FIELDS))
+
+    @compiled
+    def _new_arguments(*values):
+        """Return an `Arguments` of the values of `_FIELDS`."""
+        return Arguments(*values)
+
 else:
     Arguments = _PlainArguments  # type: ignore[assignment, misc]
 
