@@ -285,3 +285,23 @@ for bounds in ({}, {"window": 20}, {"max_support_patterns": 20}):
 print(specialisations() - before)
 """
     assert run(program)[-1] == "0"
+
+
+COUNTS = """
+from numba.core import event
+from streamsvm import LASVMClassifier
+
+with event.install_recorder("numba:compile") as recorder:
+    model = LASVMClassifier()
+    for i in range(8):
+        model.predict_one({"a": i % 3, "b": i % 2})
+        model.learn_one({"a": i % 3, "b": i % 2}, i % 2 == 0)
+print(len(recorder.buffer))
+"""
+
+
+@compiled
+def test_a_second_process_compiles_nothing():
+    """All compiled code is kept, that of the object of an event's arguments too."""
+    run(COUNTS)
+    assert run(COUNTS) == ["0"]
