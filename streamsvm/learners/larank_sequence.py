@@ -260,7 +260,6 @@ class LaRankSequenceLabeler(SequenceLearner):
     # What a monitor asks for: see `streamsvm.monitor.watched`.
 
     has_dual = True
-    has_looks = True
     covers = "kept"
 
     def at_bound(self) -> np.ndarray:

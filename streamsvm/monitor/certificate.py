@@ -63,19 +63,7 @@ class Looks(NamedTuple):
         )
 
     def since(self, earlier: Self) -> Self:
-        """Return the sums of the looks after a moment.
-
-        Parameters
-        ----------
-        earlier
-            The sums at that moment.
-
-        Returns
-        -------
-        Looks
-            The sums; the largest B is that of all looks, which is on the safe side.
-
-        """
+        """Return the sums of later looks; the largest B is that of all: the safe side."""
         return self._replace(
             n=self.n - earlier.n,
             total=self.total - earlier.total,
@@ -88,19 +76,7 @@ class Looks(NamedTuple):
         return self.total / self.n if self.n else None
 
     def bound(self, confidence: float = 0.95) -> float | None:
-        """Return an upper bound of the mean gap, valid at all moments at once.
-
-        Parameters
-        ----------
-        confidence
-            The probability with which it holds, between 0 and 1.
-
-        Returns
-        -------
-        float | None
-            The bound; None before the first look.
-
-        """
+        """Return a bound of the mean gap at all moments at once; None before the first look."""
         if not self.n or not self.most > 0.0:
             return self.mean
         first = math.ceil(-2.0 * math.log2(self.most)) - 1
@@ -115,55 +91,6 @@ class Looks(NamedTuple):
 
 
 _GRID = np.arange(80)
-
-
-def mu(x: float, r2: float, C: float) -> float:
-    """Return sqrt(2 R2 x) + x / C: the gap that a mean dual increase of x allows (Lemma 1).
-
-    Parameters
-    ----------
-    x
-        Mean dual increase of a step, at least 0.
-    r2
-        R2, a bound on the kernel values k(x, x), above 0.
-    C
-        The bound of each coefficient, above 0.
-
-    Returns
-    -------
-    float
-        The bound on the mean gap.
-
-    Examples
-    --------
-    >>> from streamsvm.monitor.certificate import mu
-    >>> mu(0.02, r2=1.0, C=1.0)
-    0.22
-
-    """
-    return math.sqrt(2.0 * r2 * x) + x / C
-
-
-def nu(x: float, rho2: float, C: float) -> float:
-    """Return sqrt(2 rho2 x) + 2 x / C: the bound `mu`, for block steps over several classes.
-
-    Parameters
-    ----------
-    x
-        Mean dual increase of a step, at least 0.
-    rho2
-        A bound on the squared distance of two feature vectors of one example: 2 R2 for the joint
-        kernel of several classes.
-    C
-        The bound of each coefficient, above 0.
-
-    Returns
-    -------
-    float
-        The bound on the mean gap.
-
-    """
-    return math.sqrt(2.0 * rho2 * x) + 2.0 * x / C
 
 
 def steps_for(epsilon: float, C: float, r2: float) -> int:
@@ -198,22 +125,10 @@ def steps_for(epsilon: float, C: float, r2: float) -> int:
 
 
 def papers_bound(info: Any, *, blocks: bool = False) -> float | None:
-    """Return the bound in the papers' form.
+    """Return the bound in the papers' form from the record of a state; `blocks`: of block steps.
 
-    Parameters
-    ----------
-    info
-        The record of a state: `n_seen` = T, and the sums over t `mean_gain`, `scaled_gain`,
-        `width`; `box_least` and `box_most`.
-    blocks
-        Whether steps are block steps over several classes (then `nu` is used instead of `mu`).
-
-    Returns
-    -------
-    float | None
-        The bound on the mean normalised gap; None before the first example, and for unequal C_i,
-        for which it is not valid.
-
+    None before the first example, and for unequal C_i, for which it is not valid. Block steps over
+    several classes have nu(x) = sqrt(2 rho2 x) + 2 x / C in the place of mu, where rho2 is 2 R2.
     """
     T = int(info.n_seen)
     if T == 0 or info.box_least != info.box_most:

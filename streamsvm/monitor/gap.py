@@ -41,21 +41,9 @@ NONE_DISCARDED = Discarded(0.0, 0.0, 0.0, 0.0)
 def discarded(losses: np.ndarray, boxes: np.ndarray, n: int) -> Discarded:
     """Estimate the sum of losses of n examples from a uniform sample of them.
 
-    Parameters
-    ----------
-    losses
-        float64 (m,): C_i max(0, 1 - y_i f(x_i)) of each example in the sample.
-    boxes
-        float64 (m,): C_i of each example in the sample.
-    n
-        How many examples the sample stands for.
-
-    Returns
-    -------
-    Discarded
-        The estimate, and about 95 % bounds: Student's interval of the sample with one more example
-        of the largest loss, at least C, so that a sample without any loss does not claim certainty.
-
+    `losses` and `boxes` are C_i max(0, 1 - y_i f(x_i)) and C_i of the sample, float64 (m,). The
+    bounds are about 95 %: Student's interval of the sample with one more example of the largest
+    loss, at least C, so that a sample without any loss does not claim certainty.
     """
     m = len(losses)
     if n == 0:
@@ -93,31 +81,14 @@ def measured(
     draws: random.Random | None = None,
     n_of_reserve: int = 0,
 ) -> dict[str, float | None]:
-    """Return the normalised gap of a learner and its parts.
+    """Return `GAPS`: the normalised gap of a `DualLearner` and its parts.
 
-    Parameters
-    ----------
-    learner
-        A `DualLearner`.
-    sample
-        A sample of all examples; None: the learner keeps all examples that its problem is about.
-    n_sampled
-        How many examples of the sample to compute the loss of, at most.
-    n_before
-        How many examples were learnt before the first one that was offered to the sample. Those
-        that the learner does not keep are no part of the problem.
-    draws
-        The generator that chooses from the sample; None: one with seed 0.
-    n_of_reserve
-        How many rows of the learner's reserve to compute the loss of, at most. 0: they are sampled
-        as all others.
-
-    Returns
-    -------
-    dict[str, float | None]
-        The values of `GAPS`, divided by the sum of the C_i, but `kept_gap` by that of the examples
-        kept; None before the first example.
-
+    They are divided by the sum of the C_i, `kept_gap` by that of the examples kept; None before the
+    first example. At most `n_sampled` losses are computed of `sample`, which is of all examples
+    (None: the learner keeps all that its problem is about), and `n_of_reserve` of the learner's
+    reserve (0: it is sampled as all others). Of the `n_before` examples from before the sample,
+    those that the learner does not keep are no part of the problem. `draws` chooses; None: a
+    generator with seed 0.
     """
     if not learner.n_examples:
         return dict.fromkeys(GAPS)
@@ -227,20 +198,9 @@ def _sum_of(losses: np.ndarray, boxes: np.ndarray, n: int) -> Discarded:
 
 
 def sampled_objective(learner: Any, sample: PassedBy) -> float | None:
-    """Return the primal objective, with the mean loss of a uniform sample of all examples.
+    """Return the primal objective of a `PrimalLearner`, with the mean loss of a sample.
 
-    Parameters
-    ----------
-    learner
-        A `PrimalLearner`.
-    sample
-        A sample of all examples.
-
-    Returns
-    -------
-    float | None
-        The objective; None before the first example.
-
+    None before the first example.
     """
     d = len(learner.feature_names)
     x, signs, weights = sample.draw(sample.size, d, np.zeros(0, np.int64), random.Random(0))
@@ -250,27 +210,11 @@ def sampled_objective(learner: Any, sample: PassedBy) -> float | None:
 def stream_objective(
     learner: Any, sample: PassedBy, n_sampled: int, draws: random.Random
 ) -> dict[str, float | None]:
-    """Return the primal objective over all examples of a stream, divided by the sum of their C_i.
+    """Return `OBJECTIVES` over all examples of a stream, divided by the sum of their C_i.
 
-    For models of merged vectors, which are no examples: their dual is no bound for the stream.
-
-    Parameters
-    ----------
-    learner
-        A `DualLearner`.
-    sample
-        A sample of all examples.
-    n_sampled
-        How many examples of the sample to compute the loss of, at most.
-    draws
-        The generator that chooses from the sample.
-
-    Returns
-    -------
-    dict[str, float | None]
-        The values of `OBJECTIVES`: regularisation plus mean loss, and the 95 % interval of the
-        sample; None before the first example of the sample.
-
+    For models of merged vectors, which are no examples: their dual is no bound for the stream. It
+    is regularisation plus mean loss of up to `n_sampled` examples, and the sample's 95 % interval;
+    None before its first example.
     """
     n = sample.seen
     if sample.window is not None:

@@ -14,18 +14,9 @@ class SeenGap:
     """Estimates and bounds of the mean gap since the start, and of late, from a learner's looks.
 
     "Of late" is since one of the marks that are set every `horizon` examples: between one and two
-    horizons. Each mark starts a bound of its own; the j-th one, counted from 1, has the share
-    6 / (pi j)^2 of the probability to fail, so that all of them hold at once.
-
-    Parameters
-    ----------
-    looks
-        The learner's looks at the start.
-    horizon
-        Examples between two marks.
-    confidence
-        The probability with which the bounds hold.
-
+    horizons. Each mark starts a bound of its own; the j-th one, counted from 1, has the share 6 /
+    (pi j)^2 of the probability to fail, so that all of them hold at once, with probability
+    `confidence`. `looks` are those of the learner at the start.
     """
 
     def __init__(self, looks: Looks, horizon: int, confidence: float) -> None:
@@ -41,16 +32,7 @@ class SeenGap:
         return self.marked_at + self.horizon
 
     def advance(self, looks: Looks, n: int) -> None:
-        """Set a mark if a horizon has passed.
-
-        Parameters
-        ----------
-        looks
-            The learner's looks now.
-        n
-            The number of examples since the start.
-
-        """
+        """Set a mark if a horizon has passed: `n` examples since the start, `looks` now."""
         if n >= self.due:
             # The first two marks are the start.
             self.n_marks += self.marked_at > 0
@@ -58,19 +40,7 @@ class SeenGap:
             self.marked_at = n
 
     def values(self, looks: Looks) -> dict[str, float | None]:
-        """Return the estimates and bounds.
-
-        Parameters
-        ----------
-        looks
-            The learner's looks now.
-
-        Returns
-        -------
-        dict[str, float | None]
-            The values of `SEEN`; None before the first look.
-
-        """
+        """Return the values of `SEEN`, by the looks now; None before the first look."""
         ever, recent = looks.since(self.start), looks.since(self.marks[0])
         share = 6.0 / (math.pi * self.n_marks) ** 2
         bounds = ever.bound(self.confidence), recent.bound(1.0 - (1.0 - self.confidence) * share)

@@ -47,26 +47,10 @@ _OPTIMUM = {
 
 
 def write(monitor: Any, folder: Path) -> list[Path]:
-    """Write the plots and return their paths.
+    """Write the plots of a `TrackingMonitor` into a folder, which is made; return their paths.
 
-    Parameters
-    ----------
-    monitor
-        A `TrackingMonitor`.
-    folder
-        Where to; it is made if it does not exist.
-
-    Returns
-    -------
-    list[Path]
-        The paths of the files: gap, objective, or both, then the other plots that have values.
-        Drifts that the learner noticed are marked.
-
-    Raises
-    ------
-    ImportError
-        matplotlib is not installed.
-
+    Gap, objective, or both, then the other plots that have values. Drifts that the learner noticed
+    are marked.
     """
     try:
         import matplotlib
@@ -105,7 +89,7 @@ def _axes(title: str, label: str) -> tuple[Any, Any]:
 
 def _mark_drifts(monitor: Any, axes: Any) -> None:
     """Mark the last drift before each record, in examples since the monitor was attached."""
-    found = np.unique(monitor.history.column("last_drift")) - monitor._n_before
+    found = np.unique(monitor.history.column("last_drift")) - monitor.n_before
     label = "a drift was noticed"
     for n in found[found > 0].tolist():
         axes.axvline(n, color="tab:red", linestyle=":", linewidth=1, label=label)

@@ -23,8 +23,8 @@ class Presentation(ABC):
 
     learner: Any
     confidence: float
-    _scores: Scores
-    _n_before: int
+    scores: Scores
+    n_before: int
 
     @abstractmethod
     def get(self) -> dict[str, Any]:
@@ -133,8 +133,8 @@ class Presentation(ABC):
         reason: str = found.reason
         if found.value is not None and self.covers != "kept":
             reason = _ONLY_KEPT.format(type(self.learner).__name__)
-        if self._n_before:
-            reason += f", since the monitor was attached, after {self._n_before:,} examples"
+        if self.n_before:
+            reason += f", since the monitor was attached, after {self.n_before:,} examples"
         return reason
 
     @property
@@ -142,7 +142,7 @@ class Presentation(ABC):
         """What the gap is about: as of the learner, or "since" the monitor was attached."""
         covers: str = getattr(self.learner, "covers", "stream")
         # Of examples before it, the monitor knows only those that the learner keeps.
-        return "since" if self._n_before and covers == "stream" else covers
+        return "since" if self.n_before and covers == "stream" else covers
 
     @property
     def about(self) -> dict[str, Any]:
@@ -157,10 +157,10 @@ class Presentation(ABC):
     def confusion(self) -> dict[tuple[Any, Any], int]:
         """The numbers of examples by label and predicted label: {(label, predicted): number}."""
         self._score()
-        return dict(self._scores.pairs)
+        return dict(self.scores.pairs)
 
     @property
     def recall(self) -> dict[Any, float]:
         """The share of the examples of each label that were predicted correctly."""
         self._score()
-        return self._scores.recall()
+        return self.scores.recall()

@@ -17,14 +17,7 @@ OF_RUN = {
 
 
 class Server:
-    """A running metrics server, as `serve` returns it.
-
-    Attributes
-    ----------
-    port
-        The port that it listens on.
-
-    """
+    """A running metrics server, as `serve` returns it, on a `port`."""
 
     def __init__(self, server: Any, thread: Any) -> None:
         self._server, self._thread = server, thread
@@ -64,29 +57,9 @@ class _Collector:
 def serve(
     monitor: Any, port: int, host: str, figures: Callable[[], Mapping[str, Any]] = dict
 ) -> Server:
-    """Serve the last record of a monitor on http://host:port/metrics.
+    """Serve the last record of a `TrackingMonitor`: see its method.
 
-    Parameters
-    ----------
-    monitor
-        A `TrackingMonitor`.
-    port
-        The port; 0 takes a free one.
-    host
-        The address to listen on.
-    figures
-        Called at each request: the values of `OF_RUN`, None for one that is not known.
-
-    Returns
-    -------
-    Server
-        The running server.
-
-    Raises
-    ------
-    ImportError
-        prometheus-client is not installed.
-
+    `figures` is called at each request: the values of `OF_RUN`, None for one that is not known.
     """
     try:
         from prometheus_client import CollectorRegistry, start_http_server

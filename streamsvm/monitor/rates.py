@@ -11,25 +11,14 @@ from typing import Any
 import numpy as np
 
 from streamsvm.errors import ParameterError
+from streamsvm.support.declaration import FLAG, Field, NamedArrays
 
-_LATENCIES = 1000
-"""Number of latencies that are kept."""
-
-RECENT = 1000
-"""Number of examples of the recent accuracy."""
+_RECENT = 1000
+"""Number of latencies that are kept, and of examples of the recent accuracy."""
 
 
 class Rates:
-    """Learning speed: examples per second since the start, and the last 1,000 latencies.
-
-    Attributes
-    ----------
-    n_examples
-        Number of examples learnt.
-    seconds
-        Total time of learning them.
-
-    """
+    """Learning speed: examples per second since the start, and the last 1,000 latencies."""
 
     def __init__(self) -> None:
         self.n_examples = 0
@@ -37,31 +26,18 @@ class Rates:
         self._latencies = np.zeros(0)
 
     def add(self, n: int, seconds: float, latencies: list[float]) -> None:
-        """Count examples that were learnt.
+        """Count n examples that were learnt in some seconds, without compiling.
 
-        Parameters
-        ----------
-        n
-            Number of examples.
-        seconds
-            The time of learning all of them, without compiling.
-        latencies
-            Seconds for each event, or for one example of each batch.
-
+        `latencies` are seconds for each event, or for one example of each batch.
         """
         self.n_examples += n
         self.seconds += seconds
-        self._latencies = np.append(self._latencies, latencies)[-_LATENCIES:]
+        self._latencies = np.append(self._latencies, latencies)[-_RECENT:]
 
     def get(self) -> dict[str, float | None]:
-        """Return the speed and the latencies.
+        """Return ``examples_per_second``, and the quantiles ``latency_p50`` and ``latency_p99``.
 
-        Returns
-        -------
-        dict[str, float | None]
-            The values of ``examples_per_second`` and, in seconds, of the median ``latency_p50`` and
-            the 99th percentile ``latency_p99``; None before the first example.
-
+        The latter are in seconds; None before the first example.
         """
         n = len(self._latencies)
         if n == 0 or self.seconds <= 0.0:
@@ -73,6 +49,15 @@ class Rates:
             "latency_p99": float(ordered[min(n - 1, math.ceil(0.99 * n) - 1)]),
         }
 
+    def state(self) -> tuple[list[Any], dict[str, np.ndarray]]:
+        """Return the sums as JSON values, and the arrays, for `resume`."""
+        return [self.n_examples, self.seconds], {"latencies": self._latencies}
+
+    def resume(self, state: list[Any], arrays: NamedArrays) -> None:
+        """Continue from what `state` returned."""
+        self.n_examples, self.seconds = state
+        self._latencies = arrays.take("latencies", Field((arrays.length_of("latencies", 0),)), {})
+
 
 class Scores:
     """The accuracy and River metrics of predictions made before each label was learnt.
@@ -80,30 +65,10 @@ class Scores:
     As in River's ``evaluate.progressive_val_score``, an example without a prediction is not scored:
     None, predicted before the first label, is no label that a metric should count.
 
-    Parameters
-    ----------
-    metrics
-        None, one metric, or several: objects with ``update(y_true, y_pred)`` and ``get()``. A
-        metric whose ``requires_labels`` is false is given {label: probability} as y_pred.
-    learner
-        The learner that predicts.
-
-    Raises
-    ------
-    ParameterError
-        A metric needs probabilities, which the learner does not have.
-    TypeError
-        A metric lacks a method, or ``get()`` does not return numbers.
-
-    Attributes
-    ----------
-    metrics
-        A list of the metrics.
-    wants_probabilities
-        Whether one of them needs probabilities.
-    pairs
-        {(label, predicted label): number of examples}.
-
+    `metrics` is None, one metric, or several: objects with ``update(y_true, y_pred)`` and
+    ``get()``. A metric whose ``requires_labels`` is false is given {label: probability} as y_pred,
+    which `wants_probabilities` tells. Others than numbers, or probabilities that the learner lacks,
+    are refused. `pairs` has the number of examples of each (label, predicted label).
     """
 
     def __init__(self, metrics: Any, learner: Any) -> None:
@@ -136,19 +101,13 @@ class Scores:
     ) -> None:
         """Score predictions that were made before their labels were learnt.
 
-        Parameters
-        ----------
-        labels, predicted
-            The true labels, and the predicted ones; None where nothing was predicted.
-        probabilities
-            {label: probability} of each example; empty if no metric uses probabilities.
-
+        None is no prediction. `probabilities` is empty if no metric uses them.
         """
         scored = [(y, p) for y, p in zip(labels, predicted, strict=True) if p is not None]
         self._n += len(scored)
         right = np.fromiter(starmap(eq, scored), bool, len(scored))
         self._right += int(right.sum())
-        self._recent = np.append(self._recent, right)[-RECENT:]
+        self._recent = np.append(self._recent, right)[-_RECENT:]
         pairs = Counter(scored)
         self.pairs.update(pairs)
         for metric in self.metrics:
@@ -166,14 +125,10 @@ class Scores:
     def get(self) -> dict[str, float | None]:
         """Return the values of all metrics.
 
-        Returns
-        -------
-        dict[str, float | None]
-            The ``accuracy`` so far, that of the last 1,000 examples, ``accuracy_recent``, and the
-            mean over the labels of the share predicted correctly, ``balanced_accuracy``; all None
-            before the first example. Then the value of each metric by the name of its class; a
-            metric of several values has one entry for each.
-
+        The ``accuracy`` so far, that of the last 1,000 examples, ``accuracy_recent``, and the mean
+        over the labels of the share predicted correctly, ``balanced_accuracy``; all None before the
+        first example. Then each metric by the name of its class; one of several values has an entry
+        for each.
         """
         shares = self.recall()
         values: dict[str, float | None] = {
@@ -194,6 +149,34 @@ class Scores:
             totals[label] += n
         return {label: self.pairs[label, label] / n for label, n in totals.items()}
 
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return the counts as JSON values, and the arrays, for `resume`."""
+        matrices = [pairs_of(metric.cm) for metric in self.metrics]
+        pairs = [[y, p, n] for (y, p), n in self.pairs.items()]
+        state = {"scores": [self._right, self._n, matrices], "pairs": pairs}
+        return state, {"recent": self._recent.astype(np.uint8)}
+
+    def resume(self, state: dict[str, Any], arrays: NamedArrays) -> None:
+        """Continue from what `state` returned; older files lack ``pairs`` and the array."""
+        self._right, self._n, matrices = state["scores"]
+        if "pairs" in state:
+            self.pairs.update({(y, p): n for y, p, n in state["pairs"]})
+            recent = Field((arrays.length_of("recent", 0),), np.uint8, range=FLAG)
+            self._recent = arrays.take("recent", recent, {}) > 0
+        for metric, pairs in zip(self.metrics, matrices, strict=True):
+            fill_matrix(metric.cm, pairs)
+
+
+def pairs_of(matrix: Any) -> list[list[Any]]:
+    """Return [label, prediction, count] of each count of River's confusion matrix but 0."""
+    return [[y, p, count] for y, row in matrix.data.items() for p, count in row.items() if count]
+
+
+def fill_matrix(matrix: Any, pairs: list[list[Any]]) -> None:
+    """Add the return value of `pairs_of` to a confusion matrix."""
+    for y, p, count in pairs:
+        matrix.update(y, p, count)
+
 
 def _gives_numbers(metric: Any) -> bool:
     """Tell whether `get` returns a number, or several."""
@@ -204,19 +187,7 @@ def _gives_numbers(metric: Any) -> bool:
 
 
 def counts_pairs(metric: Any) -> bool:
-    """Tell whether a metric only counts (label, prediction) pairs in a confusion matrix.
-
-    Parameters
-    ----------
-    metric
-        A River metric.
-
-    Returns
-    -------
-    bool
-        True for River's metrics of a confusion matrix.
-
-    """
+    """Tell whether a metric of River only counts (label, prediction) in a confusion matrix."""
     return hasattr(metric, "cm") and type(metric).__module__.startswith("river.metrics.")
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
+
 from streamsvm.monitor import gap
 from streamsvm.monitor.certificate import Looks
-from streamsvm.monitor.watched import counts_of, work_of
 
 
 def looks_of(learner: Any) -> Looks:
@@ -16,35 +17,25 @@ def looks_of(learner: Any) -> Looks:
     return looks
 
 
-def record_of(monitor: Any, n_sampled: int) -> dict[str, Any]:
-    """Measure, and return the record.
+def record_of(monitor: Any, n: int, n_sampled: int) -> dict[str, Any]:
+    """Measure a monitor whose buffers are empty, after n examples; return the record.
 
-    Parameters
-    ----------
-    monitor
-        A `TrackingMonitor`, whose buffers are empty.
-    n_sampled
-        How many sampled examples to compute the loss of, at most.
-
-    Returns
-    -------
-    dict[str, Any]
-        The values, with the names of `TrackingMonitor.get`.
-
+    At most `n_sampled` examples are drawn; the values have the names of `TrackingMonitor.get`.
     """
-    learner, sample = monitor.learner, monitor._passed_by
-    record: dict[str, Any] = {"n_examples": monitor._n}
+    learner, sample, n_before = monitor.learner, monitor.passed_by, monitor.n_before
+    record: dict[str, Any] = {"n_examples": n}
     if hasattr(learner, "n_support_vectors"):
         record["n_support_vectors"] = learner.n_support_vectors
     if learner.has_dual:
-        record |= counts_of(learner)
+        bounded = learner.at_bound() if learner.n_examples else np.zeros(0, bool)
+        n_bounded = int(np.count_nonzero(bounded))
+        record |= {"n_free": len(bounded) - n_bounded, "n_bounded": n_bounded, "dual": learner.dual}
         # Drawn by the number of examples, not by what was recorded before.
-        draws = random.Random(monitor._n)
+        draws = random.Random(n)
         # Only on demand: each record of the history would cost as much as learning.
         n_of_reserve = gap.MOST_OF_RESERVE if n_sampled > monitor.sample else monitor.sample
-        record |= gap.measured(
-            learner, monitor.sampled(), n_sampled, monitor._n_before, draws, n_of_reserve
-        )
+        about = monitor.sampled()
+        record |= gap.measured(learner, about, n_sampled, n_before, draws, n_of_reserve)
         if learner.covers in ("merged", "problems"):
             # Merged vectors are no examples, and examples that a problem left out are not counted:
             # of the stream's gap nothing is known.
@@ -55,17 +46,29 @@ def record_of(monitor: Any, n_sampled: int) -> dict[str, Any]:
         record |= {"n_drifts": learner.n_drifts, "last_drift": learner.last_drift}
     else:
         record["objective"] = gap.sampled_objective(learner, sample)
-    seen = monitor._seen.values(looks_of(learner))
+    seen = monitor.seen.values(looks_of(learner))
     # Only here it is about the examples that the gap is about.
     certifies = learner.has_dual and learner.covers == "kept"
     for name, of in _OF_ALL.items():
         record[name] = seen[of] if certifies else None
     record |= seen
     papers = getattr(learner, "papers_certificate", None)
-    record["certificate_papers"] = None if papers is None or monitor._n_before else papers.value
+    record["certificate_papers"] = None if papers is None or n_before else papers.value
     record["kappa"] = learner.kappa
     record["delta"] = getattr(learner, "delta", None)
-    return record | monitor._scores.get() | monitor._rates.get() | work_of(learner)
+    return record | monitor.scores.get() | monitor.rates.get() | _work_of(learner)
+
+
+def _work_of(learner: Any) -> dict[str, Any]:
+    """Return how much a learner has computed, and how much memory it holds."""
+    counts = learner.counters
+    hits = counts.get("cached_rows_hit", 0) + counts.get("cached_rows_extended", 0)
+    looked = hits + counts.get("cached_rows_missed", 0)
+    return {
+        "kernel_values": counts.get("kernel_values"),
+        "cache_hits": hits / looked if looked else None,
+        "memory_bytes": learner.memory_usage,
+    }
 
 
 _OF_ALL = {

@@ -70,24 +70,11 @@ NOT_OF_ALL = {
 
 
 def shown(value: Any) -> str:
-    """Return a value as text; a dash for None and NaN.
+    """Return a number as text; a dash for None and NaN.
 
-    Parameters
-    ----------
-    value
-        A number, or None.
-
-    Returns
-    -------
-    str
-        The text.
-
-    Examples
-    --------
     >>> from streamsvm.monitor.report import shown
     >>> shown(12345), shown(0.0123456), shown(None)
     ('12,345', '0.01235', '-')
-
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "-"
@@ -97,21 +84,7 @@ def shown(value: Any) -> str:
 
 
 def panel(monitor: Any, values: Mapping[str, Any]) -> Table:
-    """Return the table of a record.
-
-    Parameters
-    ----------
-    monitor
-        The `TrackingMonitor` that made it.
-    values
-        The record.
-
-    Returns
-    -------
-    Table
-        A row a value: name, value, meaning.
-
-    """
+    """Return the table of a record of a monitor: name, value and meaning of each value."""
     table = Table(
         title=f"Tracking {type(monitor.learner).__name__}", title_justify="left", box=None
     )
@@ -147,19 +120,7 @@ def _no_papers(monitor: Any) -> str:
 
 
 def text(monitor: Any) -> str:
-    """Return the table of the current values, and the size of the history, as text.
-
-    Parameters
-    ----------
-    monitor
-        A `TrackingMonitor`.
-
-    Returns
-    -------
-    str
-        The text, 120 columns wide.
-
-    """
+    """Return the table of the current values, and the size of the history, 120 columns wide."""
     values = monitor.get()
     out = StringIO()
     console = Console(file=out, width=120)
@@ -174,16 +135,7 @@ def text(monitor: Any) -> str:
 def live(monitor: Any) -> Live:
     """Return a context in which the last record is shown and renewed four times a second.
 
-    Parameters
-    ----------
-    monitor
-        A `TrackingMonitor`.
-
-    Returns
-    -------
-    Live
-        The context; the table disappears at its end.
-
+    The table disappears at its end.
     """
     return Live(
         get_renderable=lambda: panel(monitor, monitor.last()),

@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm.support.rows import Rows, copied, joined
+from streamsvm.support.declaration import (
+    NOT_NEGATIVE,
+    Field,
+    NamedArrays,
+    Range,
+    as_int,
+    rows_as_arrays,
+)
+from streamsvm.support.rows import Rows, SparseRows, copied, joined, shape
 from streamsvm.support.writable import writable
 
 NEVER = 10**18
@@ -19,26 +27,13 @@ class PassedBy:
     """A uniform sample of all examples of a stream, or of the last `window`, in bounded memory.
 
     Without a window: reservoir sampling (Li's Algorithm L, 1994; it draws how many examples to
-    skip, so that most examples cost one comparison). With a window: each example enters the sample
-    with probability size / window, and leaves it when the window has moved past it.
+    skip, so that most examples cost one comparison), of `size` examples. With a window: each
+    example enters the sample with probability size / window, and leaves it when the window has
+    moved past it.
 
-    Parameters
-    ----------
-    size
-        How many examples are kept (on average, with a window).
-    window
-        Sample from this many last examples; None: from all.
-    seed
-        The seed of the draws.
-
-    Attributes
-    ----------
-    seen
-        How many examples the stream has had so far.
-    next
-        The value of `seen` at which the next example enters the sample; below it, the caller may
-        just add to `seen` instead of calling `offer`.
-
+    `seen` is how many examples the stream has had so far, `next` its value at which the next
+    example enters the sample: below it, the caller may just add to `seen` instead of calling
+    `offer`.
     """
 
     def __init__(self, size: int, window: int | None, seed: int) -> None:
@@ -84,17 +79,9 @@ class PassedBy:
         return 1.0 - self._random.random()
 
     def offer(self, x: Rows, signs: np.ndarray, weights: np.ndarray, numbers: np.ndarray) -> None:
-        """Give the sample the next examples of the stream; some of them enter it.
+        """Give the sample the next n examples, with their signs, weights and numbers (n,).
 
-        Parameters
-        ----------
-        x
-            n rows; those that enter are copied.
-        signs, weights
-            float64 (n,): the labels as -1 and +1, and the weights.
-        numbers
-            int64 (n,): the numbers that the learner gave the examples.
-
+        The rows of those that enter it are copied.
         """
         first = self.seen
         after = first + len(signs)
@@ -144,25 +131,12 @@ class PassedBy:
     def draw(
         self, n: int, d: int, kept: np.ndarray, draws: random.Random | None = None
     ) -> tuple[Rows, np.ndarray, np.ndarray]:
-        """Draw examples of the sample that the model does not keep.
+        """Draw up to n examples that are not among `kept`; return rows, signs and weights.
 
-        Parameters
-        ----------
-        n
-            How many, at most.
-        d
-            How many features the rows returned have; features that an older row lacks are 0.
-        kept
-            int64, sorted: the numbers of the examples that the model keeps.
-        draws
-            The generator that chooses; None: one with seed 0. The sample's own is not used, as the
-            sample must not depend on how often it is drawn from.
-
-        Returns
-        -------
-        tuple[Rows, np.ndarray, np.ndarray]
-            Rows (sparse if the last example that came was); signs; and weights.
-
+        `kept` are the sorted numbers of the examples that the model keeps. The rows have d features
+        (those that an older row lacks are 0), and are sparse if the last example that came was. The
+        sample's own generator is not used, as it must not depend on how often it is drawn from;
+        None: one with seed 0.
         """
         chosen = np.flatnonzero(~_are_in(self.numbers, kept))
         if len(chosen) > n:
@@ -172,15 +146,48 @@ class PassedBy:
         return x, self._signs[chosen], self._weights[chosen]
 
     def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Replace the signs, as the learner has renamed its classes.
-
-        Parameters
-        ----------
-        change
-            Takes the array of signs, and returns the new one.
-
-        """
+        """Replace the array of signs, as the learner has renamed its classes."""
         self._signs = change(self._signs)
+
+    def state(self) -> tuple[list[Any], dict[str, np.ndarray]]:
+        """Return the counts as JSON values, and the arrays, for `resume`."""
+        blocks = self._rows[: self._n]
+        rows = joined(blocks, max([shape(block)[1] for block in blocks], default=0))
+        arrays = {name: getattr(self, name) for name in _ARRAYS} | rows_as_arrays(rows)
+        if isinstance(rows, SparseRows):
+            arrays["width"] = np.array([rows.d])
+        return [self.seen, self.next, self._w, self._n, self._random.getstate()], arrays
+
+    def resume(self, state: list[Any], arrays: NamedArrays) -> None:
+        """Continue from what `state` returned."""
+        room = {"room": len(self._signs)}
+        for name, field in _ARRAYS.items():
+            setattr(self, name, arrays.take(name, field, room))
+        self.seen, self.next, self._w, n, (version, words, gauss) = state
+        self._random.setstate((version, tuple(words), gauss))
+        self._n = as_int("the number of sampled rows", n, 0, room["room"])
+        self._rows = _rows_of(arrays, self._n)
+
+
+_ARRAYS = {
+    "_signs": Field(("room",)),
+    "_weights": Field(("room",), range=NOT_NEGATIVE),
+    "_numbers": Field(("room",), np.int64, range=Range()),
+    "_arrived": Field(("room",), np.int64),
+}
+
+
+def _rows_of(arrays: NamedArrays, n: int) -> list[Rows]:
+    """Return at least n rows as blocks of one each: a file may hold more than are of the sample."""
+    if "rows" in arrays:
+        n_rows, width = arrays.length_of("rows", 0), arrays.length_of("rows", 1)
+    else:
+        n_rows = arrays.length_of("row_start", 0) - 1
+        width = int(arrays.take("width", Field((1,), np.int64, range=Range(0, 2**31)), {})[0])
+    if n_rows < n:
+        raise ValueError("there are fewer sampled rows than the sample says")
+    rows = arrays.take_rows(n_rows, width)
+    return [copied(rows, r) for r in range(n_rows)]
 
 
 def _are_in(numbers: np.ndarray, among: np.ndarray) -> np.ndarray:

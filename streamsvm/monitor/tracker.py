@@ -29,6 +29,8 @@ _FORWARDED = (
     "predict_proba_one",
     "predict_proba_many",
 )
+_SUMS = {"_n", "_n_before", "_due", "_wake", "_is_thorough"}
+_RENAMED = {f"_{name}": name for name in ("n_before", "passed_by", "rates", "scores", "seen")}
 
 
 class TrackingMonitor(Presentation):
@@ -109,21 +111,21 @@ class TrackingMonitor(Presentation):
         self.learner = learner_of(model)
         self.every, self.sample = every, sample
         self.history = History(most)
-        self._rates = Rates()
-        self._scores = Scores(metrics, self.learner)
+        self.rates = Rates()
+        self.scores = Scores(metrics, self.learner)
         # Public for the learner: probabilities must be computed before its calibration learns.
-        self.asks_probabilities = self._scores.wants_probabilities
-        self._has_dual = self.learner.has_dual
-        size = max(_SAMPLE_FOR_GAP if self._has_dual else _SAMPLE_FOR_OBJECTIVE, sample)
-        self._passed_by = PassedBy(size, getattr(self.learner, "window", None), seed)
+        self.asks_probabilities = self.scores.wants_probabilities
+        has_dual = self.learner.has_dual
+        size = max(_SAMPLE_FOR_GAP if has_dual else _SAMPLE_FOR_OBJECTIVE, sample)
+        self.passed_by = PassedBy(size, getattr(self.learner, "window", None), seed)
         # Of examples kept, and of several models, nothing is estimated from a sample.
-        is_exact = self._has_dual and self.learner.covers == "kept"
+        is_exact = has_dual and self.learner.covers == "kept"
         if is_exact or hasattr(self.learner, "n_drifts"):
-            self._passed_by.next = NEVER
+            self.passed_by.next = NEVER
         self._n = 0
-        self._n_before = self.learner.n_examples
+        self.n_before = self.learner.n_examples
         self.confidence, self.horizon = confidence, horizon
-        self._seen = SeenGap(looks_of(self.learner), horizon, confidence)
+        self.seen = SeenGap(looks_of(self.learner), horizon, confidence)
         self._due = every
         self._wake = 0
         # Flat lists: thousands of small tuples would trigger the garbage collector.
@@ -137,7 +139,7 @@ class TrackingMonitor(Presentation):
         self._last: dict[str, Any] = {}
         self._is_thorough = False
         self._attach()
-        if self._n_before:
+        if self.n_before:
             # So that `last` has values of a model that was loaded, and may only predict.
             self._measured(self.sample)
 
@@ -168,20 +170,10 @@ class TrackingMonitor(Presentation):
         numbers: np.ndarray,
         seconds: float,
     ) -> None:
-        """Record examples that were just learnt. The learner calls this.
+        """Record n examples that were just learnt; the learner calls this: see `TrainingObserver`.
 
-        Parameters
-        ----------
-        x
-            n rows; not copied.
-        signs, margins, weights, numbers
-            Arrays of length n: labels as -1 and +1, margins before learning, weights, and the
-            numbers of the examples.
-        labels, predicted
-            n true labels, and the labels predicted before learning.
-        seconds
-            How long learning took.
-
+        The signs and margins are those before learning, `predicted` the labels before it; `seconds`
+        is how long learning took.
         """
         # This is called at each event: all else is left to `_process`.
         self._take_noted()
@@ -199,18 +191,7 @@ class TrackingMonitor(Presentation):
     def note(self, label: Any, predicted: Any, seconds: float) -> bool:
         """Record one learnt example cheaply, if nothing is due at it. The learner calls this.
 
-        Parameters
-        ----------
-        label, predicted
-            The true label, and the label predicted before learning.
-        seconds
-            How long learning took.
-
-        Returns
-        -------
-        bool
-            False: nothing was recorded, and the learner must call `learnt` instead.
-
+        False: nothing was recorded, and the learner must call `learnt` instead.
         """
         if self._n + 1 >= self._wake or self._expected:
             return False
@@ -242,12 +223,12 @@ class TrackingMonitor(Presentation):
             self._batch_seconds += self._seconds[-1]
             self._seconds[-1] /= n_new
             self._batch_seconds -= self._seconds[-1]
-        if self._scores.wants_probabilities:
+        if self.scores.wants_probabilities:
             self._probabilities += map(self.learner.probabilities_of, margins.tolist())
-        self._passed_by.seen = self._n - n_new
-        self._passed_by.offer(x, signs, weights, numbers)
-        if self._n >= self._seen.due:
-            self._seen.advance(looks_of(self.learner), self._n)
+        self.passed_by.seen = self._n - n_new
+        self.passed_by.offer(x, signs, weights, numbers)
+        if self._n >= self.seen.due:
+            self.seen.advance(looks_of(self.learner), self._n)
         if self._n >= self._due:
             self._due = (self._n // self.every + 1) * self.every
             self.measure()
@@ -255,41 +236,29 @@ class TrackingMonitor(Presentation):
             self._score()
         # `note` refuses from this example on; always, if a metric uses probabilities.
         self._wake = min(
-            self._due, self._seen.due, self._passed_by.next + 1, self._n + _BUFFER_LENGTH
+            self._due, self.seen.due, self.passed_by.next + 1, self._n + _BUFFER_LENGTH
         )
-        if self._scores.wants_probabilities:
+        if self.scores.wants_probabilities:
             self._wake = 0
 
     def expect(self, predicted: list[Any]) -> None:
         """Score the next examples by earlier predictions, made when they came without a label.
 
-        Parameters
-        ----------
-        predicted
-            The predictions, one for each of the next examples to be learnt; None before the first
-            label.
-
+        One for each of the next examples to be learnt; None before the first label.
         """
         self._expected = list(predicted)
 
     def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Replace the signs of earlier examples. The learner calls this as its classes change.
-
-        Parameters
-        ----------
-        change
-            Takes an array of signs, and returns the new one.
-
-        """
-        self._passed_by.turn_signs(change)
+        """Change the array of signs of earlier examples, as the learner renames its classes."""
+        self.passed_by.turn_signs(change)
 
     def _score(self) -> None:
         """Count and score the buffered examples, and empty the buffers."""
         self._take_noted()
         if self._labels:
             total = sum(self._seconds) + self._batch_seconds
-            self._rates.add(len(self._labels), total, self._seconds)
-            self._scores.add(self._labels, self._predicted, self._probabilities)
+            self.rates.add(len(self._labels), total, self._seconds)
+            self.scores.add(self._labels, self._predicted, self._probabilities)
             self._labels, self._predicted, self._probabilities, self._seconds = [], [], [], []
             self._batch_seconds = 0.0
 
@@ -308,10 +277,9 @@ class TrackingMonitor(Presentation):
     def _measured(self, n_sampled: int) -> dict[str, Any]:
         """Measure the gap with up to `n_sampled` examples left out, and return the record."""
         self._score()
-        self._is_thorough = n_sampled > self.sample or self._passed_by.next == NEVER
-        record = record_of(self, n_sampled)
-        self._last = record
-        return record
+        self._is_thorough = n_sampled > self.sample or self.passed_by.next == NEVER
+        self._last = record_of(self, self._n, n_sampled)
+        return self._last
 
     def _is_current(self) -> bool:
         """Tell whether the last record is of the present model; `finish` changes it, too."""
@@ -340,7 +308,7 @@ class TrackingMonitor(Presentation):
 
         """
         if not (self._is_thorough and self._is_current()):
-            self._measured(max(self.sample + 1, 2 * self._passed_by.size))
+            self._measured(max(self.sample + 1, 2 * self.passed_by.size))
         return dict(self._last)
 
     def conclude(self) -> dict[str, Any]:
@@ -371,20 +339,27 @@ class TrackingMonitor(Presentation):
     def sampled(self) -> PassedBy | None:
         """Return the sample of examples left out; None: the problem is of the examples kept."""
         # A learner of two classes that meets a third one has other problems.
-        return self._passed_by if self.learner.covers in ("stream", "window") else None
+        return self.passed_by if self.learner.covers in ("stream", "window") else None
 
     def wanted(self) -> int:
-        """Return how many examples to learn, at most, before the monitor is told of them.
-
-        Returns
-        -------
-        int
-            At least 1.
-
-        """
-        return max(1, self._seen.due - self._n)
+        """Return how many examples to learn, at least 1, before the monitor is told of them."""
+        return max(1, self.seen.due - self._n)
 
     # Copies
+
+    def state(self) -> dict[str, Any]:
+        """Return the counters and the last record as JSON values, for checkpoints."""
+        self._score()
+        sums = {name: getattr(self, _RENAMED.get(name, name)) for name in _SUMS}
+        return {"sums": sums, "seen": self.seen.state(), "last": self._last}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Continue from what `state` returned; older files lack some values."""
+        for name in state["sums"].keys() & _SUMS:
+            setattr(self, _RENAMED.get(name, name), state["sums"][name])
+        if "seen" in state:
+            self.seen.resume(state["seen"])
+        self._last = state["last"]
 
     def __copy__(self) -> TrackingMonitor:
         # As with learners, a shallow copy learns on its own: a learner reports to one monitor only.
@@ -394,7 +369,8 @@ class TrackingMonitor(Presentation):
         return {name: value for name, value in self.__dict__.items() if name not in _FORWARDED}
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
-        # Pickles of older releases lack these two.
-        self._noted, self.asks_probabilities = [], contents["_scores"].wants_probabilities
+        # Pickles of older releases lack these two, and have other names.
+        contents = {_RENAMED.get(name, name): value for name, value in contents.items()}
+        self._noted, self.asks_probabilities = [], contents["scores"].wants_probabilities
         self.__dict__.update(contents)
         self._attach()

@@ -46,48 +46,20 @@ class WatchedLearner(Protocol):
         """Bytes of all arrays."""
 
     def probabilities_of(self, margin: Any) -> Mapping[Any, float]:
-        """Return calibrated probabilities.
-
-        Parameters
-        ----------
-        margin
-            A margin; of several classes, one a class.
-
-        Returns
-        -------
-        Mapping[Any, float]
-            {label: probability}.
-
-        """
+        """Return {label: calibrated probability} of a margin; of several classes, one a class."""
 
 
 class PrimalLearner(WatchedLearner, Protocol):
     """A learner without dual coefficients: the monitor follows its primal objective."""
 
     def objective_of(self, x: Rows, signs: np.ndarray, weights: np.ndarray) -> float:
-        """Return the primal objective, with the mean loss of the rows given.
-
-        Parameters
-        ----------
-        x
-            n rows.
-        signs, weights
-            float64 (n,): labels as -1 and +1, and weights.
-
-        Returns
-        -------
-        float
-            Regularisation plus mean loss.
-
-        """
+        """Return regularisation plus the mean loss of n rows with their signs and weights."""
 
 
 class DualLearner(WatchedLearner, Protocol):
     """A learner with dual coefficients: the monitor follows its duality gap."""
 
     window: int | None
-    has_looks: bool
-    """Whether its `certificate` is of looks: see `streamsvm.support.looks`."""
 
     @property
     def dual(self) -> float:
@@ -98,117 +70,35 @@ class DualLearner(WatchedLearner, Protocol):
         """The examples that the gap is about: "kept" ones, the whole "stream", or its "window"."""
 
     def at_bound(self) -> np.ndarray:
-        """Return which coefficients are at their bound.
-
-        Returns
-        -------
-        np.ndarray
-            bool, one entry for each coefficient that is not 0.
-
-        """
+        """Return which coefficients that are not 0 are at their bound: bool."""
 
     def kept_gap(self) -> KeptGap:
-        """Return the measured gap on the examples kept; call it after the first example.
-
-        Returns
-        -------
-        KeptGap
-            The gap and the sum of the C_i.
-
-        """
+        """Return the gap on the examples kept; call it after the first example."""
 
     def gap_beside(self, signs: np.ndarray, margins: np.ndarray, boxes: np.ndarray) -> KeptGap:
-        """Return the gap on the examples kept, at the bias that is best for others, too.
+        """Return the gap on the examples kept, not normalised, at the bias best for others, too.
 
-        Parameters
-        ----------
-        signs, margins, boxes
-            float64 (n,), of examples that are not kept: labels as the learner codes them, the
-            return value of `margins_of`, and C_i times how many examples each stands for.
-
-        Returns
-        -------
-        KeptGap
-            The gap, not normalised.
-
+        The others are not kept: float64 (n,), their signs as the learner codes them, `margins_of`,
+        and C_i times how many examples each stands for.
         """
 
     def kept_numbers(self) -> np.ndarray:
-        """Return the numbers of the examples kept; call it after the first example.
-
-        Returns
-        -------
-        np.ndarray
-            int64, in any order.
-
-        """
+        """Return the numbers of the examples kept, int64, after the first example."""
 
     def boxes_now(self, signs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the C_i that examples would have if they came now.
-
-        Parameters
-        ----------
-        signs, weights
-            float64 (n,): labels as -1 and +1, and weights.
-
-        Returns
-        -------
-        np.ndarray
-            float64 (n,).
-
-        """
+        """Return the C_i that examples of these signs and weights would have now."""
 
     def margins_of(self, x: Rows) -> np.ndarray:
-        """Return the margins of rows.
-
-        Parameters
-        ----------
-        x
-            n rows.
-
-        Returns
-        -------
-        np.ndarray
-            float64 (n,), or (n, classes).
-
-        """
+        """Return the margins of n rows, float64: (n,), or (n, classes)."""
 
     def losses_of(self, signs: np.ndarray, margins: np.ndarray) -> np.ndarray:
-        """Return the loss of each margin.
-
-        Parameters
-        ----------
-        signs
-            float64 (n,): labels as the learner codes them.
-        margins
-            The return value of `margins_of`.
-
-        Returns
-        -------
-        np.ndarray
-            float64 (n,).
-
-        """
+        """Return the loss of each margin, for signs as the learner codes them."""
 
 
 def learner_of(model: Any) -> Any:
-    """Return the learner at the end of a model.
+    """Return the learner at the end of a model: itself, or the last step of a River pipeline.
 
-    Parameters
-    ----------
-    model
-        A learner of this package, or a River pipeline that ends in one.
-
-    Returns
-    -------
-    WatchedLearner
-        The learner.
-
-    Raises
-    ------
-    ParameterError
-        The model ends in another class.
-
+    Raises `ParameterError` for the classes of others, and for those that have no gap.
     """
     steps = getattr(model, "steps", None)
     learner = list(steps.values())[-1] if steps else model
@@ -223,50 +113,3 @@ def learner_of(model: Any) -> Any:
             "use LASVMClassifier or TrackingSVMClassifier, or a pipeline that ends in one"
         )
     return learner
-
-
-def counts_of(learner: DualLearner) -> dict[str, Any]:
-    """Return the numbers of support vectors of two kinds, and the dual objective.
-
-    Parameters
-    ----------
-    learner
-        The learner.
-
-    Returns
-    -------
-    dict[str, Any]
-        Values of n_free, n_bounded and dual.
-
-    """
-    bounded = learner.at_bound() if learner.n_examples else np.zeros(0, bool)
-    n_bounded = int(np.count_nonzero(bounded))
-    return {
-        "n_free": len(bounded) - n_bounded,
-        "n_bounded": n_bounded,
-        "dual": learner.dual,
-    }
-
-
-def work_of(learner: WatchedLearner) -> dict[str, Any]:
-    """Return how much a learner has computed, and how much memory it holds.
-
-    Parameters
-    ----------
-    learner
-        The learner.
-
-    Returns
-    -------
-    dict[str, Any]
-        Values of kernel_values, cache_hits (a share) and memory_bytes.
-
-    """
-    counts = learner.counters
-    hits = counts.get("cached_rows_hit", 0) + counts.get("cached_rows_extended", 0)
-    looked = hits + counts.get("cached_rows_missed", 0)
-    return {
-        "kernel_values": counts.get("kernel_values"),
-        "cache_hits": hits / looked if looked else None,
-        "memory_bytes": learner.memory_usage,
-    }

@@ -25,6 +25,7 @@ from streamsvm.model_files import codec, replacing
 from streamsvm.model_files import container as model_file
 from streamsvm.model_files.json_values import as_json, checked
 from streamsvm.monitor import monitor_file
+from streamsvm.monitor.rates import fill_matrix, pairs_of
 from streamsvm.run.checkpoint_lock import CheckpointLock
 from streamsvm.run.peers import offsets_of
 
@@ -376,7 +377,7 @@ def _state_of(run: Any) -> dict[str, Any]:
         "compile_seconds": report.compile_seconds,
         "wait_seconds": report.wait_seconds,
         "history": report.history.state(),
-        "pairs": [[_plain(y), _plain(p), n] for y, p, n in monitor_file.pairs_of(run.confusion)],
+        "pairs": [[_plain(y), _plain(p), n] for y, p, n in pairs_of(run.confusion)],
         "seen": [[_plain(y), n] for y, n in run.seen.items()],
         "bad": bad.settle(),
     }
@@ -395,6 +396,6 @@ def _fill(run: Any, state: dict[str, Any]) -> None:
     # Files from before late labels lack `taken`: it was the number of rows then.
     run.taken = bad.n_events = state.get("taken", state["rows"])
     report.history.resume(state["history"])
-    monitor_file.fill_matrix(run.confusion, state["pairs"])
+    fill_matrix(run.confusion, state["pairs"])
     run.seen.update({y: n for y, n in state["seen"]})
     bad.resume(state["bad"])

@@ -163,7 +163,7 @@ def test_signs_turn_with_the_second_class():
     order = np.argsort(~y, kind="stable")  # True first: it is -1 until False comes
     monitor = watched(LASVMClassifier(), sample=100)
     monitor.learn_many(x[order], y[order])
-    signs = dict(zip(monitor._passed_by.numbers, monitor._passed_by.signs, strict=True))
+    signs = dict(zip(monitor.passed_by.numbers, monitor.passed_by.signs, strict=True))
     assert [signs[i + 1] > 0 for i in range(60)] == y[order].tolist()
 
 
@@ -211,7 +211,7 @@ def test_compiling_is_no_part_of_the_speed(monkeypatch, way):
     for x, y in stream:
         monitor.learn_one(x, y)
     monitor.measure()
-    before, where = monitor._rates.seconds, monitor.learner
+    before, where = monitor.rates.seconds, monitor.learner
 
     def slow(function):
         def call(*arguments):
@@ -230,7 +230,7 @@ def test_compiling_is_no_part_of_the_speed(monkeypatch, way):
         monkeypatch.setattr(where, "_learn_rows", slow(where._learn_rows))
         monitor.learn_one(*stream[0], 0.0)
     assert monitor.measure()["n_examples"] == 21
-    assert monitor._rates.seconds - before < 0.3 and max(monitor._rates._latencies[20:]) < 0.3
+    assert monitor.rates.seconds - before < 0.3 and max(monitor.rates._latencies[20:]) < 0.3
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def stream(n, seed, k=2):
 
 def seen_by(monitor):
     """Return what a monitor knows, but for times."""
-    passed_by = monitor._passed_by
+    passed_by = monitor.passed_by
     rows = [np.asarray(getattr(row, "values", row)).tolist() for row in passed_by._rows]
     records = [untimed(record) for record in monitor.history._records]
     for record in records:
@@ -95,7 +95,7 @@ def test_a_monitor_sees_the_same_as_by_the_general_path(name, params, scores, se
             cls(**params), every=every, metrics=metric and metric(), sample=5, seed=seed
         )
         # Smaller than the stream, so that most examples are only counted.
-        monitor._passed_by.size = 20
+        monitor.passed_by.size = 20
         with path():
             for i, (x, y) in enumerate(stream(120, seed, k)):
                 monitor.predict_one(x)
@@ -257,7 +257,7 @@ def test_an_interruption_while_a_sample_takes_a_row(sparse):
         for x, y in events[6:200]:
             monitor.learn_one(x, y)
         assert monitor.get()["n_examples"] == monitor.model.n_examples == 200
-        passed_by = monitor._passed_by
+        passed_by = monitor.passed_by
         assert len(passed_by) == len(passed_by._rows) >= 199
         assert all(shape(row)[0] == 1 for row in passed_by._rows)
         assert (np.diff(passed_by.numbers) > 0).all()

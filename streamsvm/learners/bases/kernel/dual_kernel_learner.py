@@ -31,9 +31,6 @@ _ROUNDING = 2.0**-46
 class DualKernelLearner(KernelLearner):
     """A kernel learner whose coefficients are feasible for the dual of an SVM: 0 <= a_i <= C_i."""
 
-    has_looks = True
-    """Whether the solver looks at examples after its steps: see `support.looks`."""
-
     window: int | None
 
     @property

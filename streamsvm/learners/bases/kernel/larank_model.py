@@ -143,11 +143,6 @@ class LaRankModel(ReserveLearner):
         return SupportPatterns(names, as_matrix(rows)[kept], coefficients[kept, :k], labels, seen)
 
     @property
-    def has_looks(self) -> bool:  # type: ignore[override]
-        """Whether the solver looks at examples after its steps: with `K` only."""
-        return self.K is not None
-
-    @property
     def looks(self) -> Looks:
         """The sums of looks so far, which estimate and bound the mean gap; none without `K`."""
         return Looks() if self._state is None else Looks.of(self._state.info[0])
