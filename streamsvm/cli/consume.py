@@ -19,7 +19,7 @@ from streamsvm.cli.learners import add_learner_options
 from streamsvm.cli.outputs import check_outputs
 from streamsvm.cli.parser import Parser
 from streamsvm.cli.running import add_output_options, run_shown
-from streamsvm.cli.sources import add_parse_numbers
+from streamsvm.cli.sources import add_data_options, columns_from
 from streamsvm.cli.values import path, positive, whole
 from streamsvm.errors import ParameterError
 
@@ -43,26 +43,13 @@ def complete(parser: Parser) -> None:
         "label-topic`; default classification",
     )
     data.add_argument("--target", required=True, metavar="FIELD", help="field of the label")
-    data.add_argument("--columns", metavar="A,B,...", help="features; default: all other fields")
-    data.add_argument("--exclude", metavar="A,B,...", help="fields that are no features")
+    add_data_options(data, "field", "the learner's draws")
     data.add_argument("--timestamp", metavar="FIELD", help="field that is the event's time")
-    data.add_argument(
-        "--weight", metavar="FIELD", help="weight of each example, at least 0; it is no feature"
-    )
-    add_parse_numbers(data)
     data.add_argument(
         "--key",
         metavar="FIELD",
         help="field by which late labels find their events; default: the key of the message",
     )
-    data.add_argument("--positive", metavar="LABEL", help="learn this label against all others")
-    data.add_argument(
-        "--max-classes",
-        type=whole(2),
-        metavar="N",
-        help="classes of the target; default 1000, and fewer if they look like quantities",
-    )
-    data.add_argument("--seed", type=whole(0), default=0, help="of the learner's draws; default 0")
     add_learner_options(parser.add_argument_group("learner"))
     late = parser.add_argument_group("labels that come late")
     late.add_argument(
@@ -153,11 +140,8 @@ def run(options: argparse.Namespace) -> int:
         topics=options.topic + ([options.labels_topic] if by_key else []),
         key=options.key,
         timestamp=options.timestamp,
-        weight=options.weight,
-        parse_numbers=options.parse_numbers or (),
         labels=options.labels_topic,
-        columns=options.columns.split(",") if options.columns else None,
-        exclude=options.exclude.split(",") if options.exclude else (),
+        **columns_from(options),
         transform=flatten if options.flatten else None,
         decode=decoder,
         idle=options.idle,

@@ -21,19 +21,9 @@ from streamsvm.support.rows import LARGEST
 def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
     """Yield the margins of each batch of a source; then name its columns that held nothing.
 
-    Parameters
-    ----------
-    model
-        A model that `parts_of` finds a learner in.
-    source
-        The rows.
-
-    Yields
-    ------
-    tuple[Batch, np.ndarray, np.ndarray]
-        The batch; bool, which of its rows the model takes (all values finite, none missing that
-        must not be); and their margins, NaN in the other rows.
-
+    The batch; bool, which of its rows the model takes (all values finite, none missing that must
+    not be); and their margins, NaN in the other rows. The model is one that `parts_of` finds a
+    learner in.
     """
     scaler, learner = parts_of(model)
     assert learner is not None
@@ -58,15 +48,9 @@ def margins(model: Any, source: Source) -> Iterator[tuple[Any, np.ndarray, np.nd
 
 
 class Errors:
-    """Counts wrong predictions.
+    """Counts wrong predictions of a learner.
 
-    Parameters
-    ----------
-    learner
-        The learner that predicts.
-    positive
-        A label, as text: it counts as True, all others as False.
-
+    `positive` is a label, as text: it counts as True, all others as False.
     """
 
     def __init__(self, learner: Any, positive: str | None) -> None:
@@ -95,13 +79,7 @@ class Errors:
     def result(self, name: str) -> tuple[float, int]:
         """Return the share of errors (NaN without labelled rows) and the number of rows.
 
-        Rows that could not be right are said on standard error.
-
-        Parameters
-        ----------
-        name
-            The source, for messages.
-
+        Rows of the source `name` that could not be right are said on standard error.
         """
         if self._refused:
             lines = f"{self._refused:,} examples of {name} have no prediction"
@@ -117,23 +95,7 @@ class Errors:
 
 
 def test_error(model: Any, source: Source, positive: str | None) -> tuple[float, int]:
-    """Return the share of wrong predictions and the number of rows with a label.
-
-    Parameters
-    ----------
-    model
-        A model that `parts_of` finds a learner in.
-    source
-        The rows.
-    positive
-        As in `Errors`.
-
-    Returns
-    -------
-    tuple[float, int]
-        As of `Errors.result`.
-
-    """
+    """Return the share of wrong predictions and the number of rows with a label."""
     errors = Errors(parts_of(model)[1], positive)
     for part in margins(model, source):
         errors.add(*part)
@@ -158,26 +120,9 @@ def check_fit(
 ) -> None:
     """Refuse a file whose columns are not those of a model, and name those that it lacks.
 
-    Parameters
-    ----------
-    file
-        The file, for messages.
-    kinds
-        The kind of each of its feature columns.
-    numbers, texts
-        The columns that the model knows.
-    allow_mismatch
-        Refuse only a file that has none of them.
-    are_all
-        Whether `kinds` are of all columns; False: those that lack were not asked for.
-    hint
-        How to go on nevertheless.
-
-    Raises
-    ------
-    ParameterError
-        The file has none of the columns; or one is of another kind, or more than half lack.
-
+    It has none of the columns; or one is of another kind, or more than half lack, unless
+    `allow_mismatch`. `kinds` are of its feature columns, `numbers` and `texts` those that the model
+    knows. Unless `are_all`, those that lack were not asked for. `hint`: how to go on nevertheless.
     """
     wanted = numbers | texts
     missing = sorted(wanted - set(kinds))

@@ -75,25 +75,10 @@ def write(
     plots: Iterable[Path],
     confusion: Sequence[tuple[str, str, int]],
 ) -> None:
-    """Write the page.
+    """Write the page: names and values of the figures, advice, plots as PNG files, confusion.
 
-    Parameters
-    ----------
-    path
-        The file to write.
-    title
-        Its title: what was learnt.
-    made
-        When and by what the report was made.
-    rows
-        Name and value of each figure.
-    advice
-        Sentences to show first.
-    plots
-        PNG files, which are embedded.
-    confusion
-        Label, predicted label and number of examples.
-
+    `made` is when and by what the report was made; `confusion` has label, predicted label and
+    number.
     """
     listed = "".join(f"<li>{escape(sentence)}</li>\n" for sentence in advice)
     cells = (f"<tr><th>{escape(n)}</th><td>{escape(value)}</td></tr>" for n, value in rows)

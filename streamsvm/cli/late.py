@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from streamsvm.cli.values import label_of, number, whole
 from streamsvm.errors import ParameterError
@@ -43,23 +42,7 @@ def add_late_options(group: argparse._ArgumentGroup) -> None:
 def late_labels_of(options: argparse.Namespace, by_key: bool = False) -> LateLabels | None:
     """Return the buffer of events that wait for labels; None: each event has its label.
 
-    Parameters
-    ----------
-    options
-        The parsed command line.
-    by_key
-        Labels come from a topic of their own.
-
-    Returns
-    -------
-    LateLabels | None
-        The buffer.
-
-    Raises
-    ------
-    ParameterError
-        An option is given without the one that it needs.
-
+    `by_key`: labels come from a topic of their own.
     """
     if options.label_delay is None and not by_key:
         if options.patience is not None or options.default_label is not None:
@@ -70,17 +53,14 @@ def late_labels_of(options: argparse.Namespace, by_key: bool = False) -> LateLab
         if options.label_moment is not None:
             raise ParameterError("--label-moment needs --label-delay")
         return None
+    default = options.default_label
+    if default is not None:
+        positive = options.positive
+        default = label_of(default) if positive is None else default == positive
     return LateLabels(
         options.label_delay,
         options.label_moment,
         most=options.hold_most,
         patience=options.patience,
-        default=_label(options.default_label, options.positive),
+        default=default,
     )
-
-
-def _label(text: str | None, positive: str | None) -> Any:
-    """Return the label that a text means: its JSON value, or the text itself."""
-    if text is None:
-        return None
-    return text == positive if positive is not None else label_of(text)

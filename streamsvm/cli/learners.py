@@ -131,24 +131,7 @@ def add_learner_options(group: argparse._ArgumentGroup) -> None:
 
 
 def kernel_from(options: argparse.Namespace) -> Any:
-    """Return the kernel of the options; None: an RBF whose gamma follows the data.
-
-    Parameters
-    ----------
-    options
-        The parsed command line.
-
-    Returns
-    -------
-    NamedTuple | None
-        The kernel.
-
-    Raises
-    ------
-    ParameterError
-        An option is not a parameter of the kernel.
-
-    """
+    """Return the kernel of the options; None: an RBF whose gamma follows the data."""
     if options.kernel is not None and options.kernel not in KERNELS:
         return _own_kernel(options)
     used = {"linear": (), "polynomial": ("gamma", "degree", "coef0")}
@@ -192,24 +175,7 @@ def _default_learner(options: argparse.Namespace, given: dict[str, Any]) -> str:
 
 
 def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
-    """Return the learner of the options, and the model: the learner, or a scaler and the learner.
-
-    Parameters
-    ----------
-    options
-        The parsed command line.
-
-    Returns
-    -------
-    tuple[Any, Any]
-        The learner, and the model.
-
-    Raises
-    ------
-    ParameterError
-        An option is not a parameter of the learner.
-
-    """
+    """Return the learner of the options, and the model: the learner, or a scaler and it."""
     names = [parameter.name for parameter in parameters(ADDED_BY_HAND)]
     # A learner of the user's may have parameters that no option is for.
     given = {name: getattr(options, name, None) for name in (*names, *_KERNEL_OPTIONS)}

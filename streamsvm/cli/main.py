@@ -73,19 +73,7 @@ def _of_task(arguments: list[str]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code.
-
-    Parameters
-    ----------
-    arguments
-        The command line without the program's name; None: that of the process.
-
-    Returns
-    -------
-    int
-        The exit code.
-
-    """
+    """Run the command of some arguments (None: the process's own); return its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
     with leaving_at_once():
         options = parser().parse_args(_of_task(list(given)))

@@ -24,17 +24,6 @@ def check_distinct(options: argparse.Namespace) -> None:
     """Refuse to write two outputs to one file, or an output over an input.
 
     A model may be saved where it was read: it has learnt more.
-
-    Parameters
-    ----------
-    options
-        The parsed command line of any subcommand.
-
-    Raises
-    ------
-    ParameterError
-        Two options name the same file.
-
     """
     named: dict[str, str] = {}
     for name in (*_INPUTS, *_OUTPUTS):
@@ -49,21 +38,7 @@ def check_distinct(options: argparse.Namespace) -> None:
 
 
 def check_outputs(options: argparse.Namespace) -> None:
-    """Refuse output paths that cannot be written.
-
-    Parameters
-    ----------
-    options
-        The parsed command line of `replay` or `consume`.
-
-    Raises
-    ------
-    ParameterError
-        There is something else than a file, or a folder, where one is to be written.
-    OSError
-        The folder of a path does not exist, or nothing can be written in it.
-
-    """
+    """Refuse output paths of `replay` or `consume` that cannot be written."""
     check_distinct(options)
     for option, path in (("--save", options.save), ("--checkpoint", options.checkpoint)):
         if path is not None:
@@ -83,19 +58,7 @@ def check_outputs(options: argparse.Namespace) -> None:
 
 
 def said(error: BaseException) -> str:
-    """Return an error as a sentence: those of the system without the number of the error.
-
-    Parameters
-    ----------
-    error
-        The error.
-
-    Returns
-    -------
-    str
-        The sentence, with the name of the file.
-
-    """
+    """Return an error as a sentence: those of the system with the file, without their number."""
     is_named = isinstance(error, OSError) and error.filename
     return f"{error.filename}: {error.strerror}" if is_named else str(error)  # type: ignore[attr-defined]
 
@@ -103,20 +66,7 @@ def said(error: BaseException) -> str:
 def check_file(option: str, path: str) -> None:
     """Refuse a path at which no file can be written, or replaced; remove what a killed run left.
 
-    Parameters
-    ----------
-    option
-        The option, for the error message.
-    path
-        Its value.
-
-    Raises
-    ------
-    ParameterError
-        There is a folder or a device.
-    OSError
-        The folder of the file does not exist, or nothing can be written in it.
-
+    `option` is that of the path, for the error message.
     """
     # The file that a symbolic link points to is the one that is replaced.
     file = Path(os.path.realpath(path))
@@ -165,20 +115,9 @@ _WRITERS: dict[str, Any] = {
 
 
 def check_ending(output: str, without: tuple[str, ...] = ()) -> None:
-    """Refuse a path whose ending is of another format than those that are written.
+    """Refuse an output path whose ending is of another format than those that are written.
 
-    Parameters
-    ----------
-    output
-        The value of ``--output``.
-    without
-        Endings that are refused; all others are those of Parquet files. None: see `_WRITERS`.
-
-    Raises
-    ------
-    ParameterError
-        The ending is refused.
-
+    `without`: endings that are refused, if all others are those of Parquet files.
     """
     ending = Path(output).suffix.lower()
     if ending in without:
@@ -188,21 +127,5 @@ def check_ending(output: str, without: tuple[str, ...] = ()) -> None:
 
 
 def writer_of(output: Path, file: Any, schema: pa.Schema) -> Any:
-    """Return what writes tables of a schema to a file, as the ending of the output says.
-
-    Parameters
-    ----------
-    output
-        The path that was asked for.
-    file
-        Where to write.
-    schema
-        The tables' schema.
-
-    Returns
-    -------
-    Any
-        An object with ``write_table`` and ``close``.
-
-    """
+    """Return what writes tables of a schema to a file, as the ending of the output says."""
     return _WRITERS[output.suffix.lower()](file, schema)

@@ -28,16 +28,7 @@ class Parameter(NamedTuple):
 def parameters(without: tuple[str, ...]) -> list[Parameter]:
     """Return the parameters of all learners by name, in the order of their signatures.
 
-    Parameters
-    ----------
-    without
-        Names of parameters to leave out: their options are added by hand.
-
-    Returns
-    -------
-    list[Parameter]
-        The parameters.
-
+    Those named in `without` are left out: their options are added by hand.
     """
     found: dict[str, Parameter] = {}
     for learner in registered_learners():
@@ -53,24 +44,11 @@ def parameters(without: tuple[str, ...]) -> list[Parameter]:
 
 
 def kinds_of(hint: Any) -> frozenset[type]:
-    """Return the types that an annotation allows, without None.
+    """Return the types that a resolved annotation allows, without None.
 
-    Parameters
-    ----------
-    hint
-        A resolved annotation.
-
-    Returns
-    -------
-    frozenset[type]
-        The types.
-
-    Examples
-    --------
     >>> from streamsvm.cli.parameters import kinds_of
     >>> kinds_of(int | None) == {int}
     True
-
     """
     several = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
     parts = typing.get_args(hint) if several else (hint,)
@@ -78,20 +56,9 @@ def kinds_of(hint: Any) -> frozenset[type]:
 
 
 def texts_of(cls: type) -> dict[str, str]:
-    """Return the descriptions in the numpydoc section "Parameters" of a class.
+    """Return the descriptions in the numpydoc section "Parameters" of a class by name.
 
     A description "As in `Other`" is replaced by that of the class `Other`.
-
-    Parameters
-    ----------
-    cls
-        The class of a learner.
-
-    Returns
-    -------
-    dict[str, str]
-        The description of each parameter.
-
     """
     found: dict[str, str] = {}
     for names, text in _entries(inspect.getdoc(cls) or ""):
@@ -120,14 +87,6 @@ def add_options(group: argparse._ArgumentGroup, found: list[Parameter]) -> None:
     """Add an option for each parameter, and for older names of parameters.
 
     The value of an option that is not given is None.
-
-    Parameters
-    ----------
-    group
-        Where to add them.
-    found
-        The return value of `parameters`.
-
     """
     for parameter in found:
         option = "--" + parameter.name.replace("_", "-")

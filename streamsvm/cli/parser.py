@@ -11,15 +11,8 @@ from typing import Any, NoReturn
 class Parser(argparse.ArgumentParser):
     """An `argparse.ArgumentParser` with short errors that name the option probably meant.
 
-    Parameters
-    ----------
-    complete
-        Adds the description and the arguments of a subcommand, when its parser is first used.
-    elsewhere
-        What to use in place of commands that there are not: {name: command}.
-    settings
-        The parameters of `argparse.ArgumentParser`.
-
+    `complete` adds the description and the arguments of a subcommand, when its parser is first
+    used; `elsewhere` says what to use in place of commands that there are not: {name: command}.
     """
 
     def __init__(
@@ -43,38 +36,14 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse a command line; its parser is completed before.
-
-        Parameters
-        ----------
-        args, namespace
-            As in `argparse.ArgumentParser.parse_known_args`.
-
-        Returns
-        -------
-        tuple[argparse.Namespace, list[str]]
-            The options, and the arguments that are not known.
-
-        """
+        """Parse a command line; its parser is completed before."""
         self.complete()
         return super().parse_known_args(args, namespace)
 
     def parse_args(  # type: ignore[override]
         self, arguments: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> argparse.Namespace:
-        """Parse a command line; an unknown option is an error of its subcommand.
-
-        Parameters
-        ----------
-        arguments, namespace
-            As in `argparse.ArgumentParser.parse_args`.
-
-        Returns
-        -------
-        argparse.Namespace
-            The options.
-
-        """
+        """Parse a command line; an unknown option is an error of its subcommand."""
         options, unknown = self.parse_known_args(arguments, namespace)
         if unknown:
             options.parser.refuse(unknown)
@@ -117,24 +86,9 @@ class Parser(argparse.ArgumentParser):
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a question for the known name that is nearest to a name; empty: none is near.
 
-    Parameters
-    ----------
-    name
-        A name that is not known.
-    known
-        The known names.
-
-    Returns
-    -------
-    str
-        To be appended to an error message.
-
-    Examples
-    --------
     >>> from streamsvm.cli.parser import did_you_mean
     >>> did_you_mean("--lerner", ["--learner", "--limit"])
     ', did you mean --learner?'
-
     """
     # Dashes that all have would make --rate near to --bias-rate.
     bare = {other.lstrip("-"): other for other in known}

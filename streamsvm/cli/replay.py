@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
 
 from connectors import MissingColumnError, Source
 from streamsvm.cli.evaluate import check_fit
@@ -15,7 +14,14 @@ from streamsvm.cli.learners import add_learner_options
 from streamsvm.cli.outputs import check_outputs
 from streamsvm.cli.parser import Parser
 from streamsvm.cli.running import add_output_options, run_shown
-from streamsvm.cli.sources import FILES, add_pace_options, add_parse_numbers, open_source, paced
+from streamsvm.cli.sources import (
+    FILES,
+    add_data_options,
+    add_pace_options,
+    columns_from,
+    open_source,
+    paced,
+)
 from streamsvm.cli.values import path, whole
 from streamsvm.errors import ParameterError
 from streamsvm.features.frames import labels_of
@@ -42,19 +48,7 @@ def complete(parser: Parser) -> None:
     )
     parser.add_argument("--target", required=True, metavar="COLUMN", help="column of the label")
     data = parser.add_argument_group("data")
-    data.add_argument("--columns", metavar="A,B,...", help="features; default: all other columns")
-    data.add_argument("--exclude", metavar="A,B,...", help="columns that are no features")
-    data.add_argument(
-        "--weight", metavar="COLUMN", help="weight of each example, at least 0; it is no feature"
-    )
-    add_parse_numbers(data)
-    data.add_argument("--positive", metavar="LABEL", help="learn this label against all others")
-    data.add_argument(
-        "--max-classes",
-        type=whole(2),
-        metavar="N",
-        help="classes of the target; default 1000, and fewer if they look like quantities",
-    )
+    add_data_options(data, "column", "the shuffle buffer")
     data.add_argument("--limit", type=whole(1), metavar="ROWS", help="read only so many rows")
     data.add_argument("--epochs", type=whole(1), default=1, help="readings of the file; default 1")
     data.add_argument(
@@ -66,7 +60,6 @@ def complete(parser: Parser) -> None:
     )
     add_pace_options(data)
     add_late_options(parser.add_argument_group("labels that come late"))
-    data.add_argument("--seed", type=whole(0), default=0, help="of the shuffle buffer; default 0")
     add_learner_options(parser.add_argument_group("learner"))
     output = parser.add_argument_group("output")
     output.add_argument("--finish", action="store_true", help="end at the optimum (delta <= tau)")
@@ -76,19 +69,9 @@ def complete(parser: Parser) -> None:
     add_output_options(output)
 
 
-def _columns(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of a source that say which columns are features."""
-    return {
-        "columns": options.columns.split(",") if options.columns else None,
-        "exclude": options.exclude.split(",") if options.exclude else (),
-        "weight": options.weight,
-        "parse_numbers": options.parse_numbers or (),
-    }
-
-
 def _texts_that_are_numbers(options: argparse.Namespace) -> list[str]:
     """Return the text columns whose first texts are all numbers or times."""
-    wanted = _columns(options) | {"parse_numbers": ()}
+    wanted = columns_from(options) | {"parse_numbers": ()}
     with open_source(options.file, options.target, **wanted) as source:
         next(source.batches(_ROWS_TO_CHOOSE_BY), None)
     return source.number_texts.names
@@ -101,7 +84,7 @@ def _look_at_target(options: argparse.Namespace) -> None:
     """
     if options.positive is not None:
         return
-    with open_source(options.file, options.target, **_columns(options)) as source:
+    with open_source(options.file, options.target, **columns_from(options)) as source:
         first = next(source.batches(_ROWS_TO_CHOOSE_BY), None)
     if first is None:
         return
@@ -110,14 +93,18 @@ def _look_at_target(options: argparse.Namespace) -> None:
     n_classes = len(labels.present())
     if n_classes > _MOST_CLASSES_OF_LASVM and options.learner is None:
         options.learner = "larank"
-        if not options.quiet:
-            found = f"{n_classes} classes in the first {len(first):,} examples"
-            print(f"learner: larank, as the target has {found}", file=sys.stderr)
+        found = f"{n_classes} classes in the first {len(first):,} examples"
+        _say(options, f"learner: larank, as the target has {found}")
+
+
+def _say(options: argparse.Namespace, text: str) -> None:
+    if not options.quiet:
+        print(text, file=sys.stderr)
 
 
 def _test_of(options: argparse.Namespace, learnt: Mapping[str, str | None]) -> Source:
     """Open the file of --test; refuse one whose columns are not those that are learnt."""
-    wanted = _columns(options)
+    wanted = columns_from(options)
     try:
         test = open_source(options.test, options.target, **wanted)
     except MissingColumnError as error:
@@ -139,7 +126,7 @@ def run(options: argparse.Namespace) -> int:
     source = open_source(
         options.file,
         options.target,
-        **_columns(options),
+        **columns_from(options),
         timestamp=options.timestamp,
         shuffle_buffer=options.shuffle_buffer,
         seed=options.seed,
@@ -151,27 +138,16 @@ def run(options: argparse.Namespace) -> int:
     test = _test_of(options, source.kinds) if options.test else None
     check_outputs(options)
     _look_at_target(options)
-    if options.parse_numbers and not options.quiet:
-        print(f"texts learnt as numbers: {', '.join(options.parse_numbers)}", file=sys.stderr)
-    times = [name for name, kind in source.kinds.items() if kind == "time"]
-    if times and not options.quiet:
-        print(
-            f"learnt as numbers, the seconds since 1970: {', '.join(times)} (--exclude leaves "
-            "columns out)",
-            file=sys.stderr,
-        )
-
-    total = None if source.n_rows is None else source.n_rows * options.epochs
-    if options.limit is not None:
-        total = (
-            options.limit * options.epochs
-            if total is None
-            else min(total, options.limit * options.epochs)
-        )
+    if options.parse_numbers:
+        _say(options, f"texts learnt as numbers: {', '.join(options.parse_numbers)}")
+    if times := ", ".join(name for name, kind in source.kinds.items() if kind == "time"):
+        how = "(--exclude leaves columns out)"
+        _say(options, f"learnt as numbers, the seconds since 1970: {times} {how}")
+    of_an_epoch = [n for n in (source.n_rows, options.limit) if n is not None]
     return run_shown(
         options,
         f"replay {source.name}",
-        total,
+        min(of_an_epoch) * options.epochs if of_an_epoch else None,
         lambda stop: paced(source, options, stop),
         test,
         epochs=options.epochs,

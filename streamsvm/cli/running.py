@@ -8,10 +8,13 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from types import FrameType
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 from connectors import Source
 from streamsvm import TrackingMonitor, __version__
@@ -19,7 +22,7 @@ from streamsvm import save as save_model
 from streamsvm.cli import evaluate, history
 from streamsvm.cli.learners import model_from
 from streamsvm.cli.outputs import said
-from streamsvm.cli.screen import Screen, report_rows, report_table
+from streamsvm.cli.screen import Screen, report_rows
 from streamsvm.cli.values import number_or_share, path, whole
 from streamsvm.errors import ParameterError
 from streamsvm.run.advice import advice_of
@@ -95,26 +98,6 @@ def add_output_options(output: argparse._ArgumentGroup) -> None:
     )
 
 
-def checkpoint_of(options: argparse.Namespace) -> Checkpoint | None:
-    """Return the checkpoint that the options ask for, if any.
-
-    Parameters
-    ----------
-    options
-        The parsed command line.
-
-    Returns
-    -------
-    Checkpoint | None
-        The checkpoint; None: the state of the run is not kept.
-
-    """
-    if options.checkpoint is None:
-        return None
-    peers = getattr(options, "peers", None)
-    return Checkpoint(options.checkpoint, options.checkpoint_every, peers=peers)
-
-
 def run_shown(
     options: argparse.Namespace,
     title: str,
@@ -124,31 +107,12 @@ def run_shown(
     letters: OnError | None = None,
     **run_options: Any,
 ) -> int:
-    """Run a source and show its progress; then report and save.
+    """Run a source and show its progress; then report and save; return the exit code.
 
-    Parameters
-    ----------
-    options
-        The parsed command line.
-    title
-        The name of the run on the screen.
-    total
-        The number of rows, if known.
-    open_stream
-        Returns the source. It is given the list of received signals: a source that waits must stop
-        waiting when the list is not empty.
-    test
-        Rows to measure the error on at the end.
-    letters
-        Takes dead letters instead of a file.
-    run_options
-        Further arguments of `Run`.
-
-    Returns
-    -------
-    int
-        The exit code.
-
+    `total` is the number of rows, if known. `open_stream` returns the source; it is given the list
+    of received signals: a source that waits must stop waiting when the list is not empty. `test`
+    are rows to measure the error on at the end. `letters` takes dead letters instead of a file.
+    `run_options` are further arguments of `Run`.
     """
     learner, model = model_from(options)
     watched = options.monitor or options.metrics_port is not None
@@ -156,6 +120,10 @@ def run_shown(
     on_error = options.on_error if letters is None else letters
     most: Any = "half" if options.max_errors is None else options.max_errors
     bad = BadEvents(on_error, options.dead_letters, most)
+    checkpoint = None
+    if options.checkpoint is not None:
+        peers = getattr(options, "peers", None)
+        checkpoint = Checkpoint(options.checkpoint, options.checkpoint_every, peers=peers)
     screen = Screen(title, total, quiet=options.quiet, learner=options.learner)
     with ExitStack() as stack:
         stack.enter_context(screen)
@@ -169,7 +137,7 @@ def run_shown(
             max_classes=options.max_classes,
             bad_events=bad,
             should_stop=lambda: bool(stop),
-            checkpoint=checkpoint_of(options),
+            checkpoint=checkpoint,
             will_save=options.save is not None,
             **run_options,
         )
@@ -177,7 +145,8 @@ def run_shown(
         say_waiting(screen, source)
         if monitor is not None and options.metrics_port is not None:
             host, port = options.metrics_host, options.metrics_port
-            server = stack.enter_context(closing(_serve(monitor, port, host, _figures(run))))
+            figures = partial(_figures, run)
+            server = stack.enter_context(closing(_serve(monitor, port, host, figures)))
             screen.say(f"metrics: http://{host}:{server.port}/metrics")
         report = run.execute()
     if run.taken == report.resumed_after and not report.interrupted:
@@ -218,15 +187,11 @@ def _shown(screen: Screen, bad: BadEvents, report: RunReport) -> Callable[[Progr
     return show
 
 
-def _figures(run: Run) -> Callable[[], dict[str, Any]]:
-    """Return a function that counts what a run has taken, for Prometheus: see `OF_RUN` there."""
-
-    def count() -> dict[str, Any]:
-        bad = dict(run.bad.counts)
-        found = {"events": run.taken, "bad_events": sum(bad.values()), "bad_events_by_kind": bad}
-        return found | {"lag": getattr(run.source, "lag", None)}
-
-    return count
+def _figures(run: Run) -> dict[str, Any]:
+    """Return counts of what a run has taken, for Prometheus: see `OF_RUN` there."""
+    bad = dict(run.bad.counts)
+    found = {"events": run.taken, "bad_events": sum(bad.values()), "bad_events_by_kind": bad}
+    return found | {"lag": getattr(run.source, "lag", None)}
 
 
 def _serve(monitor: TrackingMonitor, port: int, host: str, figures: Any) -> Any:
@@ -246,31 +211,9 @@ def conclude(
     report: RunReport,
     test: Source | None = None,
 ) -> int:
-    """Save the model, measure the test error, and print the report.
+    """Save the model, measure the test error, and print the report; return the exit code.
 
-    Parameters
-    ----------
-    options
-        The parsed command line.
-    model, learner
-        The model, and the learner in it.
-    monitor
-        The monitor, if there is one.
-    report
-        The run's report.
-    test
-        Rows to measure the error on.
-
-    Returns
-    -------
-    int
-        The exit code.
-
-    Raises
-    ------
-    BaseException
-        Whatever failed here, even an interruption; raised after the report was printed.
-
+    Whatever fails here, even an interruption, is raised after the report was printed.
     """
     failures: list[BaseException] = []
     # What a trial has chosen has a line of its own.
@@ -337,7 +280,11 @@ def _print(
     # Without a terminal (logs, scripts) no line is wrapped.
     console = Console(file=sys.stdout)
     if console.is_terminal:
-        console.print(report_table(rows))
+        settings: dict[str, Any] = {"title_justify": "left", "box": None, "padding": (0, 2)}
+        table = Table(title="Report", show_header=False, **settings)
+        for name, value in rows:
+            table.add_row(name, escape(value))
+        console.print(table)
         return
     width = max(len(name) for name, _ in rows)
     print("Report")
@@ -347,19 +294,7 @@ def _print(
 
 @contextmanager
 def stop_on_signals() -> Iterator[list[int]]:
-    """Collect SIGINT and SIGTERM in a list instead of interrupting; a second signal interrupts.
-
-    Yields
-    ------
-    list[int]
-        The numbers of the received signals.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        A second signal was received.
-
-    """
+    """Collect SIGINT and SIGTERM in a list instead of interrupting; a second one interrupts."""
     received: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:

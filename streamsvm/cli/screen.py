@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -18,7 +16,6 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.progress import Progress as Bar
-from rich.table import Table
 from rich.text import Text
 
 from streamsvm import _compiling
@@ -44,19 +41,7 @@ _USUAL_FUNCTIONS = {
 
 
 def figures(now: Progress) -> str:
-    """Return the figures of a moment in one line.
-
-    Parameters
-    ----------
-    now
-        The progress of the run.
-
-    Returns
-    -------
-    str
-        The line.
-
-    """
+    """Return the figures of a moment in one line."""
     return (
         f"{now.rows_per_second:,.0f} examples/s  accuracy {now.accuracy:.2%}  "
         f"balanced {now.balanced_accuracy:.2%}"
@@ -70,17 +55,8 @@ def figures(now: Progress) -> str:
 class Screen:
     """Shows a run on standard error, so that standard output stays for results.
 
-    Parameters
-    ----------
-    title
-        The name of the run.
-    total
-        The number of rows, if known.
-    quiet
-        Show nothing.
-    learner
-        The command's name of the learner, on which the number of functions to compile depends.
-
+    `total` is the number of rows, if known; on the command's name of the `learner` depends the
+    number of functions to compile.
     """
 
     def __init__(
@@ -125,14 +101,7 @@ class Screen:
         self._live.stop()
 
     def say(self, text: str) -> None:
-        """Show a line that is not overwritten.
-
-        Parameters
-        ----------
-        text
-            The line.
-
-        """
+        """Show a line that is not overwritten."""
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def _is_due(self, kind: str) -> bool:
@@ -147,12 +116,6 @@ class Screen:
         """Show that one more function was compiled, and about how many there are.
 
         There are fewer if an earlier run, or another learner, has compiled some of them.
-
-        Parameters
-        ----------
-        name
-            The function; not shown.
-
         """
         self._compiled += 1
         text = f"compiling for this machine, once: function {self._compiled}"
@@ -164,14 +127,7 @@ class Screen:
             self.say(text)
 
     def show(self, now: Progress) -> None:
-        """Show the progress of the run.
-
-        Parameters
-        ----------
-        now
-            The progress.
-
-        """
+        """Show the progress of the run."""
         text = figures(now)
         if now.phase == "finishing":
             left = "" if now.delta is None else f"  {now.delta:.3g} from the optimum"
@@ -184,22 +140,8 @@ class Screen:
 
 
 def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the figures of the final report.
-
-    Parameters
-    ----------
-    report
-        The report.
-    extra
-        Further rows, by name.
-
-    Returns
-    -------
-    list[tuple[str, str]]
-        Name and value of each figure.
-
-    """
-    rows = [
+    """Return name and value of each figure of the final report, and of `extra`."""
+    rows: list[tuple[str, str | None]] = [
         ("examples", _examples(report)),
         ("classes", _classes(report)),
         (
@@ -207,62 +149,53 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
             f"{report.accuracy:.2%}  (each example predicted before it was learnt)",
         ),
         ("balanced accuracy", f"{report.balanced_accuracy:.2%}  (mean over the classes)"),
+        ("scale, gamma, C", report.chosen),
+        ("drifts", report.drifts),
+        ("support vectors", _number(report.n_support_vectors)),
+        ("memory", _memory(report)),
+        ("kernel cache", _cached(report.counters)),
+        *_gap_rows(report.monitor),
+        ("duality gap", _NO_GAP if report.monitor and report.drifts is not None else None),
+        ("optimum", _optimum(report.delta, report.tau)),
+        (
+            "finishing",
+            f"{report.finish_seconds:.2f} s, without compiling" if report.finished else None,
+        ),
+        ("late labels", _counts(report.late, "_")),
+        ("missing values", _missing(report)),
+        ("clipped values", _clipped(report.clipped)),
     ]
-    if report.chosen is not None:
-        rows.append(("scale, gamma, C", report.chosen))
-    if report.drifts is not None:
-        rows.append(("drifts", report.drifts))
-    if report.n_support_vectors is not None:
-        rows.append(("support vectors", f"{report.n_support_vectors:,}"))
-    rows.append(("memory", _memory(report)))
-    if cached := _cached(report.counters):
-        rows.append(("kernel cache", cached))
-    rows += _gap_rows(report.monitor)
-    if report.monitor and report.drifts is not None:
-        rows.append(("duality gap", _NO_GAP))
-    if report.delta is not None and report.tau is not None:
-        rows.append(("optimum", _optimum(report.delta, report.tau)))
-    if report.finished:
-        rows.append(("finishing", f"{report.finish_seconds:.2f} s, without compiling"))
-    if report.late:
-        counts = ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in report.late.items())
-        rows.append(("late labels", counts))
-    if report.missing or report.empty_columns:
-        rows.append(("missing values", _missing(report)))
-    if report.clipped:
-        rows.append(("clipped values", _clipped(report.clipped)))
-    if jumped := report.source.get("jumped", 0):
-        meaning = "no messages there: deleted by the broker, or marks of transactions"
-        rows.append(("offsets left out", f"{jumped:,}  ({meaning})"))
-    if passed_over := report.source.get("passed_over", 0):
-        meaning = "older than the checkpoint; if the topic was made anew, use another checkpoint"
-        rows.append(("passed over", f"{passed_over:,} messages  ({meaning})"))
-    if new := report.source.get("new_fields", 0):
-        rows.append(("ignored fields", f"in {new:,} rows: not in the first 10,000 of the file"))
-    if report.bad:
-        reasons = ", ".join(f"{n:,} {reason}" for reason, n in report.bad.items())
-        rows.append(("bad examples", reasons))
-    return rows + [(name, str(value)) for name, value in extra.items()]
+    for name, count, text in _OF_SOURCE:
+        if n := report.source.get(count, 0):
+            rows.append((name, text.format(n)))
+    rows.append(("bad examples", _counts(report.bad)))
+    found = [(name, text) for name, text in rows if text is not None]
+    return found + [(name, str(value)) for name, value in extra.items()]
 
 
-def report_table(rows: Iterable[tuple[str, str]]) -> Table:
-    """Return the figures of the final report as a table.
+_OF_SOURCE = (
+    (
+        "offsets left out",
+        "jumped",
+        "{:,}  (no messages there: deleted by the broker, or marks of transactions)",
+    ),
+    (
+        "passed over",
+        "passed_over",
+        "{:,} messages  (older than the checkpoint; if the topic was made anew, use another "
+        "checkpoint)",
+    ),
+    ("ignored fields", "new_fields", "in {:,} rows: not in the first 10,000 of the file"),
+)
+"""Name of the row, the source's own name of the count, and the text."""
 
-    Parameters
-    ----------
-    rows
-        Name and value of each figure.
 
-    Returns
-    -------
-    Table
-        The table.
+def _number(n: int | None) -> str | None:
+    return None if n is None else f"{n:,}"
 
-    """
-    table = Table(title="Report", title_justify="left", show_header=False, box=None, padding=(0, 2))
-    for name, value in rows:
-        table.add_row(name, escape(value))
-    return table
+
+def _counts(counts: dict[str, int], joint: str = " ") -> str | None:
+    return ", ".join(f"{n:,} {name.replace(joint, ' ')}" for name, n in counts.items()) or None
 
 
 def _classes(report: RunReport) -> str:
@@ -276,8 +209,10 @@ def _classes(report: RunReport) -> str:
     return f"{len(counts)} of {min(counts.values()):,} to {max(counts.values()):,}; worst: {listed}"
 
 
-def _optimum(delta: float, tau: float) -> str:
+def _optimum(delta: float | None, tau: float | None) -> str | None:
     """Say whether the model is at the optimum of the examples kept, and what to do if not."""
+    if delta is None or tau is None:
+        return None
     if delta <= tau:
         return f"reached on the examples kept  (delta {delta:.3g}, at most tau, {tau:g})"
     hint = "--finish, or model.finish(), goes there"
@@ -303,20 +238,17 @@ def _memory(report: RunReport) -> str:
         shown = {"support_vectors": "support vectors", "cache": "cached rows", "reserve": "reserve"}
         sizes = {label: report.memory_parts.get(part, 0) for part, label in shown.items()}
         text += ": " + ", ".join(f"{n / 1e6:.1f} MB {label}" for label, n in sizes.items() if n)
-    peak = (
-        ""
-        if report.peak_bytes is None
-        else f"; peak of the process {report.peak_bytes / 1e6:,.0f} MB"
-    )
-    return text + peak
+    if report.peak_bytes is not None:
+        text += f"; peak of the process {report.peak_bytes / 1e6:,.0f} MB"
+    return text
 
 
-def _missing(report: RunReport) -> str:
+def _missing(report: RunReport) -> str | None:
     """Return how many values were missing, in which features most, and which columns are empty."""
     counts = report.missing
     empty = ", ".join(report.empty_columns)
     if not counts:
-        return f"all of {empty}"
+        return f"all of {empty}" if empty else None
     most = sorted(counts, key=lambda name: -counts[name])
 
     def share(name: str) -> float:
@@ -329,8 +261,10 @@ def _missing(report: RunReport) -> str:
     return f"{text}; and all of {empty}" if empty else text
 
 
-def _clipped(counts: dict[str, int]) -> str:
+def _clipped(counts: dict[str, int]) -> str | None:
     """Return how many values were beyond the scaler's limit, and of which features."""
+    if not counts:
+        return None
     most = sorted(counts, key=lambda name: -counts[name])
     shown = ", ".join(f"{name} ({counts[name]:,})" for name in most[:3])
     return f"{sum(counts.values()):,} far from the mean: {shown}{', ...' if most[3:] else ''}"
@@ -338,13 +272,11 @@ def _clipped(counts: dict[str, int]) -> str:
 
 def _cached(counters: dict[str, int]) -> str | None:
     """Say how many kernel rows were in the cache (if too few, the advice says what to do)."""
-    hit, longer, missed = (
-        counters.get(f"cached_rows_{how}", 0) for how in ("hit", "extended", "missed")
-    )
-    total = hit + longer + missed
+    total = sum(counters.get(f"cached_rows_{how}", 0) for how in ("hit", "extended", "missed"))
     if not total:
         return None
-    return f"{1 - missed / total:.1%} of the kernel rows that were needed were there"
+    share = 1 - counters.get("cached_rows_missed", 0) / total
+    return f"{share:.1%} of the kernel rows that were needed were there"
 
 
 def _gap_rows(monitor: dict[str, Any]) -> list[tuple[str, str]]:

@@ -18,7 +18,7 @@ from connectors import (
     SourceNotFoundError,
     TabularSource,
 )
-from streamsvm.cli.values import names, positive, whole
+from streamsvm.cli.values import names, positive, split, whole
 
 # The longest sleep between two checks for Ctrl-C, in seconds.
 _LONGEST_SLEEP = 0.1
@@ -34,20 +34,8 @@ FILES = "Parquet file or folder, Arrow file, .csv, or .jsonl (also .csv.gz and t
 def open_source(path: str, target: str | None, **options: Any) -> TabularSource:
     """Open a file, by its suffix, or a folder of Parquet files.
 
-    Parameters
-    ----------
-    path
-        The file or folder.
-    target
-        The column of labels; None: there are no labels.
-    options
-        Further arguments of `ParquetSource` and the others.
-
-    Returns
-    -------
-    TabularSource
-        The source.
-
+    `target` is the column of labels (None: there are none), `options` are further arguments of
+    `ParquetSource` and the others.
     """
     name = Path(path)
     if not name.exists():
@@ -65,6 +53,35 @@ def open_source(path: str, target: str | None, **options: Any) -> TabularSource:
         # The name may be why the file was taken for one of Parquet.
         others = ", ".join(_SOURCES)
         raise NotReadableError(f"{error}; names of other formats end in {others}") from error
+
+
+def add_data_options(data: argparse._ArgumentGroup, what: str, seed_of: str) -> None:
+    """Add the options of features and labels; `what` is the word for a column of the source."""
+    placeholder, s = what.upper(), f"{what}s"
+    data.add_argument("--columns", metavar="A,B,...", help=f"features; default: all other {s}")
+    data.add_argument("--exclude", metavar="A,B,...", help=f"{s} that are no features")
+    data.add_argument(
+        "--weight", metavar=placeholder, help="weight of each example, at least 0; it is no feature"
+    )
+    add_parse_numbers(data)
+    data.add_argument("--positive", metavar="LABEL", help="learn this label against all others")
+    data.add_argument(
+        "--max-classes",
+        type=whole(2),
+        metavar="N",
+        help="classes of the target; default 1000, and fewer if they look like quantities",
+    )
+    data.add_argument("--seed", type=whole(0), default=0, help=f"of {seed_of}; default 0")
+
+
+def columns_from(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of a source that say which columns are features."""
+    return {
+        "columns": split(options.columns) or None,
+        "exclude": split(options.exclude),
+        "weight": options.weight,
+        "parse_numbers": options.parse_numbers or (),
+    }
 
 
 def add_parse_numbers(data: argparse._ActionsContainer) -> None:
@@ -99,27 +116,9 @@ def add_pace_options(group: argparse._ArgumentGroup) -> None:
 
 
 def paced(source: Source, options: argparse.Namespace, stop: list[int]) -> Source:
-    """Return a source at the pace that the options ask for.
+    """Return a source at the pace that the options ask for: itself, or a `SimulatedStream` of it.
 
-    Parameters
-    ----------
-    source
-        The source.
-    options
-        The parsed command line.
-    stop
-        Received signals; waiting ends when the list is not empty.
-
-    Returns
-    -------
-    Source
-        The source itself, or a `SimulatedStream` of it.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        Raised by a wait when `stop` is not empty.
-
+    Its waiting ends by a KeyboardInterrupt when signals are in `stop`.
     """
     if options.rate is None and options.speed is None:
         return source

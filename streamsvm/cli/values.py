@@ -10,24 +10,11 @@ from typing import Any
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
-    """Return a reader of whole numbers of a range.
+    """Return a reader of whole numbers of a range, a ``type`` for `argparse`.
 
-    Parameters
-    ----------
-    least, most
-        The range; None: there is no upper end.
-
-    Returns
-    -------
-    Callable[[str], int]
-        A ``type`` for `argparse`.
-
-    Examples
-    --------
     >>> from streamsvm.cli.values import whole
     >>> whole(1)("20")
     20
-
     """
     wanted = f"of at least {least}" if most is None else f"from {least} to {most}"
 
@@ -44,79 +31,26 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
 
 
 def number(text: str) -> float:
-    """Read a finite number of at least 0.
-
-    Parameters
-    ----------
-    text
-        The value of an option.
-
-    Returns
-    -------
-    float
-        The number.
-
-    Raises
-    ------
-    argparse.ArgumentTypeError
-        It is none.
-
-    """
-    value = _float(text)
-    if not 0.0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r}: use a number of at least 0")
-    return value
+    """Read a finite number of at least 0."""
+    return _finite(text, "a number of at least 0", lambda value: value >= 0.0)
 
 
 def positive(text: str) -> float:
-    """Read a finite number above 0.
-
-    Parameters
-    ----------
-    text
-        The value of an option.
-
-    Returns
-    -------
-    float
-        The number.
-
-    Raises
-    ------
-    argparse.ArgumentTypeError
-        It is none.
-
-    """
-    value = _float(text)
-    if not 0.0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r}: use a number above 0")
-    return value
+    """Read a finite number above 0."""
+    return _finite(text, "a number above 0", lambda value: value > 0.0)
 
 
 def limit(text: str) -> float | None:
-    """Read a finite number of at least 1, or "none".
-
-    Parameters
-    ----------
-    text
-        The value of an option.
-
-    Returns
-    -------
-    float | None
-        The number; None for "none".
-
-    Raises
-    ------
-    argparse.ArgumentTypeError
-        It is neither.
-
-    """
+    """Read a finite number of at least 1, or "none": None."""
     if text.lower() == "none":
         return None
+    return _finite(text, "a number of at least 1, or none", lambda value: value >= 1.0)
+
+
+def _finite(text: str, wanted: str, is_meant: Callable[[float], bool]) -> float:
     value = _float(text)
-    if not 1.0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r}: use a number of at least 1, or none")
+    if not (math.isfinite(value) and is_meant(value)):
+        raise argparse.ArgumentTypeError(f"{text!r}: use {wanted}")
     return value
 
 
@@ -128,31 +62,11 @@ def _float(text: str) -> float:
 
 
 def number_or_share(text: str) -> float:
-    """Read a number of examples, or a share of them.
-
-    Parameters
-    ----------
-    text
-        The value of an option.
-
-    Returns
-    -------
-    int | float
-        An int for a number, a float from 0 to 1 for a share.
-
-    Raises
-    ------
-    argparse.ArgumentTypeError
-        It is neither.
-
-    """
-    try:
-        if text.endswith("%"):
-            found: float = float(text[:-1]) / 100.0
-        else:
-            found = int(text) if text.isdecimal() else float(text)
-    except ValueError:
-        found = math.nan
+    """Read a number of examples, as an int, or a share of them, as a float from 0 to 1."""
+    if text.endswith("%"):
+        found = _float(text[:-1]) / 100.0
+    else:
+        found = int(text) if text.isdecimal() else _float(text)
     if isinstance(found, float) and not 0.0 <= found <= 1.0:
         raise argparse.ArgumentTypeError(
             f"{text!r}: use a number of examples, as 100, or a share, as 1% or .01, up to 100%"
@@ -161,73 +75,33 @@ def number_or_share(text: str) -> float:
 
 
 def path(text: str) -> str:
-    """Read a path; an empty one, which a script's unset variable gives, is none.
-
-    Parameters
-    ----------
-    text
-        The value of an option.
-
-    Returns
-    -------
-    str
-        The path.
-
-    Raises
-    ------
-    argparse.ArgumentTypeError
-        It is empty, or has a null character.
-
-    """
+    """Read a path; an empty one, which a script's unset variable gives, is none."""
     if not text or "\0" in text:
         raise argparse.ArgumentTypeError(f"{text!r} is not a path")
     return text
 
 
 def names(text: str) -> list[str]:
-    """Read names with commas between them.
-
-    Parameters
-    ----------
-    text
-        The value of an option.
-
-    Returns
-    -------
-    list[str]
-        The names.
-
-    Raises
-    ------
-    argparse.ArgumentTypeError
-        One is empty.
-
-    """
+    """Read names with commas between them."""
     found = text.split(",")
     if not all(found):
         raise argparse.ArgumentTypeError(f"{text!r}: use names with commas between them")
     return found
 
 
+def split(text: str | None) -> list[str]:
+    """Return the names in an option; none if it was not given, or is empty."""
+    return text.split(",") if text else []
+
+
 def label_of(text: str) -> Any:
     """Return the label that a text means: its JSON value, or the text itself.
 
-    Parameters
-    ----------
-    text
-        A label; ``True`` and ``False`` may be written as in Python.
+    ``True`` and ``False`` may be written as in Python.
 
-    Returns
-    -------
-    Any
-        The label.
-
-    Examples
-    --------
     >>> from streamsvm.cli.values import label_of
     >>> label_of("False"), label_of("7"), label_of("spam")
     (False, 7, 'spam')
-
     """
     if text in ("True", "False"):
         return text == "True"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from streamsvm.monitor.history import History
 
 _PLOTS = {
     "support_vectors": (
@@ -31,6 +34,7 @@ _PLOTS = {
         "share of the steps so far",
         {"kappa": "share of the steps"},
     ),
+    "delta": ("Distance from the optimum", "delta", {"delta": "delta"}),
 }
 """Title, label of the axis, and {column: name} of each plot."""
 
@@ -61,14 +65,29 @@ def write(monitor: Any, folder: Path) -> list[Path]:
     paths = [_gap(monitor, folder)] if monitor.learner.has_dual else []
     if _has_values(monitor, "objective"):
         paths.append(_objective(monitor, folder))
-    for name, (title, label, columns) in _PLOTS.items():
-        given = [column for column in columns if _has_values(monitor, column)]
-        if not given:
+    # Drifts are counted from the first example, records since the monitor was attached.
+    drifts = np.unique(monitor.history.column("last_drift")) - monitor.n_before
+    names = ("support_vectors", "accuracy", "kappa")
+    return paths + draw_lines(monitor.history, "n_examples", folder, names, drifts[drifts > 0])
+
+
+def draw_lines(
+    history: History, by: str, folder: Path, names: Sequence[str], drifts: Sequence[float] = ()
+) -> list[Path]:
+    """Write the plots of these names that have values, over the column `by`; return their paths."""
+    paths = []
+    for name in names:
+        title, label, columns = _PLOTS[name]
+        lines = {text: history.column(column) for column, text in columns.items()}
+        lines = {text: line for text, line in lines.items() if not np.isnan(line).all()}
+        if not lines:
             continue
         figure, axes = _axes(title, label)
-        for column in given:
-            axes.plot(*_series(monitor, column), label=columns[column])
-        _mark_drifts(monitor, axes)
+        for text, line in lines.items():
+            axes.plot(history.column(by), line, label=text)
+        for i, n in enumerate(drifts):
+            marked = "" if i else "a drift was noticed"
+            axes.axvline(n, color="tab:red", linestyle=":", linewidth=1, label=marked)
         if len(axes.get_lines()) > 1:
             axes.legend(fontsize="small")
         paths.append(_write(figure, folder / f"{name}.png"))
@@ -85,15 +104,6 @@ def _axes(title: str, label: str) -> tuple[Any, Any]:
     axes.grid(alpha=0.3)
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     return figure, axes
-
-
-def _mark_drifts(monitor: Any, axes: Any) -> None:
-    """Mark the last drift before each record, in examples since the monitor was attached."""
-    found = np.unique(monitor.history.column("last_drift")) - monitor.n_before
-    label = "a drift was noticed"
-    for n in found[found > 0].tolist():
-        axes.axvline(n, color="tab:red", linestyle=":", linewidth=1, label=label)
-        label = ""
 
 
 def _series(monitor: Any, column: str) -> tuple[Any, Any]:
