@@ -28,21 +28,9 @@ _FEWEST_VALUES = 50
 
 
 def advice_of(report: RunReport, learner: Any) -> list[str]:
-    """Return what a report advises, most harmful first.
+    """Return what a report and the learner advise: a sentence for each finding, most harmful first.
 
-    Parameters
-    ----------
-    report
-        The report of a run.
-    learner
-        The learner that the run trained.
-
-    Returns
-    -------
-    list[str]
-        A sentence for each finding; empty: nothing looks wrong, or there were fewer than 1,000
-        examples.
-
+    Empty: nothing looks wrong, or there were fewer than 1,000 examples.
     """
     if report.learnt < _FEWEST:
         return []

@@ -9,12 +9,13 @@ import json
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple
 
+from connectors.source import Batch, Event, Position, Reject
 from streamsvm.errors import BadEventError, ParameterError
 from streamsvm.run.letter_file import DEFAULT_NAME, LetterFile
 
@@ -30,12 +31,17 @@ _MOST_CHARACTERS = 2000  # of a reason: the name of a feature may be as long as 
 OnError = str | Callable[[dict[str, Any]], None]
 
 
-class EventLike(Protocol):
-    """The interface of an event: features, label, position."""
+class RefusedEvent(NamedTuple):
+    """An event that cannot be used, with the message that it was in, as that came."""
 
-    x: Mapping[str, Any]
+    x: dict[Any, float]
     y: Any
-    position: Any
+    position: Position
+    message: Any
+    w: float
+
+
+EventLike = Event | RefusedEvent | Reject
 
 
 class BadEvents:
@@ -88,9 +94,8 @@ class BadEvents:
         self.unkept: str | None = None  # why dead letters are only counted, though asked for
         self.counts: Counter[str] = Counter()
         self.n_events = 0  # all events so far, good or bad; the `Run` keeps this up to date
-        self._batch: list[tuple[Any, str, str]] | None = (
-            None  # (position, kind, reason) of bad ones
-        )
+        # (position, kind, reason) of the bad ones of a batch
+        self._batch: list[tuple[Any, str, str]] | None = None
         self._reasons: dict[str, str] = {}  # of the first event of each kind in this process
         # How often each of the first reasons came in this process, and with which event first.
         self._often: Counter[str] = Counter()
@@ -182,7 +187,7 @@ class BadEvents:
             self._stop(event.position, self.counts, self._often, allowed, reason)
 
     @contextmanager
-    def in_order(self, batch: Any) -> Iterator[None]:
+    def in_order(self, batch: Batch) -> Iterator[None]:
         """Return a context for the events of a batch, in which they may be taken in any order.
 
         Whether they are too large a share is decided at its end, in the order of the events:
@@ -307,12 +312,12 @@ class BadEvents:
         self._letters.close()
 
 
-def _numbers_of(batch: Any, before: int) -> dict[Any, int]:
+def _numbers_of(batch: Batch, before: int) -> dict[Any, int]:
     """Return the number in the stream of each position of a batch, good or bad."""
     positions = [batch.position(i) for i in range(len(batch))]
-    if rejects := getattr(batch, "rejects", ()):
+    if batch.rejects:
         # Both are of one partition: their rows are in its order.
-        positions = sorted([*positions, *(reject.position for reject in rejects)])
+        positions = sorted([*positions, *(reject.position for reject in batch.rejects)])
     return {position: before + i for i, position in enumerate(positions, 1)}
 
 

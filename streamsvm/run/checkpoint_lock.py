@@ -16,12 +16,6 @@ class CheckpointLock:
     The first is there before there is a checkpoint. If somebody deletes it, a second process makes
     and locks a new one; but then it finds the checkpoint locked. The system releases both locks
     however the process ends. On Windows a second process is not detected.
-
-    Parameters
-    ----------
-    path
-        The checkpoint.
-
     """
 
     def __init__(self, path: Path) -> None:
@@ -34,11 +28,7 @@ class CheckpointLock:
     def take(self) -> None:
         """Lock the two files as they are now; called again whenever one may be a new one.
 
-        Raises
-        ------
-        CheckpointError
-            Another process has locked one of them, or the lock cannot be made.
-
+        CheckpointError: another process has locked one of them, or the lock cannot be made.
         """
         self._lock(self._beside, "ab")
         if self._path.exists():

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from connectors.source import Batch
 from streamsvm.errors import BadEventError, FeatureError, StreamSVMError
 from streamsvm.features import frames
 from streamsvm.features.events import fault_of
@@ -23,7 +24,7 @@ from streamsvm.features.sparse_frames import are_lists
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.container import steps_of
-from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.bad_events import BadEvents, EventLike
 from streamsvm.run.parts import (
     are_weights,
     can_be_label,
@@ -42,19 +43,12 @@ from streamsvm.support.rows import LARGEST
 class Feeder:
     """Predicts and learns batches with a model.
 
-    Parameters
-    ----------
-    model
-        A learner of this package, a pipeline of `StandardScaler` and one, or any River classifier
-        (which is given the events one by one).
-    bad
-        Takes the rows that cannot be used.
-    positive
-        A label, as text: it is learnt as True, all others as False.
-    target
-        The field of the label, if events need not have it: if none had it before, the first one
-        that lacks it may have a field with a similar name, which is then named.
+    The model is a learner of this package, a pipeline of `StandardScaler` and one, or any River
+    classifier (which is given the events one by one). `bad` takes the rows that cannot be used.
 
+    `positive` is a label, as text: it is learnt as True, all others as False. `target` is the field
+    of the label, if events need not have it: if none had it before, the first one that lacks it may
+    have a field with a similar name, which is then named.
     """
 
     def __init__(
@@ -71,52 +65,30 @@ class Feeder:
         steps = steps_of(model)
         self._imputed = [name for step in steps for name, _ in getattr(step, "imputers", ())]
 
-    def labels_of(self, batch: Any) -> LabelColumn:
-        """Return the labels of a batch as the model learns them.
-
-        Parameters
-        ----------
-        batch
-            A batch of a source.
-
-        Returns
-        -------
-        LabelColumn
-            One label a row; None where it is missing.
-
-        """
+    def labels_of(self, batch: Batch) -> LabelColumn:
+        """Return the labels of a batch as the model learns them; None where one is missing."""
         labels = frames.labels_of(batch.labels, len(batch))
         if self.positive is not None:
             labels = labels.mapped(lambda y: str(y) == self.positive)
         return labels
 
-    def feed(self, batch: Any, labels: Sequence[Any], first: int | None = None) -> Pairs:
-        """Predict each row, then learn it.
+    def feed(self, batch: Batch, labels: Sequence[Any], first: int | None = None) -> Pairs:
+        """Predict each row, then learn it; return (label, prediction) of those that were learnt.
 
-        Parameters
-        ----------
-        batch, labels
-            Rows, and their labels from `labels_of`.
-        first
-            The number of rows of this epoch before the batch, by which the learner knows rows of an
-            earlier epoch again; None: there is one epoch.
-
-        Returns
-        -------
-        Pairs
-            (label, prediction) of each row that was learnt.
-
+        `labels` are from `labels_of`. `first` is the number of rows of this epoch before the batch,
+        by which the learner knows rows of an earlier epoch again; None: there is one epoch.
         """
         if self.learner is None:
-            return self._feed_one_by_one(batch, labels)
+            rows, predicted = self._one_by_one(batch, labels)
+            return Pairs.of([(labels[i], p) for i, p in zip(rows, predicted, strict=True)])
         labels = LabelColumn.of(labels)
-        if self._is_too_wide(batch):
+        if self.is_too_wide(batch):
             pairs = Pairs()
             for i, row in self._narrow_rows(batch):
                 number = None if first is None else first + i
                 pairs += self.feed(row, labels[i : i + 1], number)
             return pairs
-        matrix, kept = self._checked(batch, labels)
+        matrix, kept = self.checked(batch, labels)
         if not len(kept):
             return Pairs()
         matrix, kept = self._scaled(batch, matrix, kept)
@@ -124,88 +96,72 @@ class Feeder:
             return Pairs()
         ids = None if first is None else first + 1 + kept
         labels = labels if len(kept) == len(labels) else labels.take(kept)
-        return self._learn(batch, matrix, labels, kept, ids)
+        return self.learn_checked(batch, matrix, labels, kept, ids)
 
-    def predict(self, batch: Any) -> tuple[np.ndarray, list[Any]]:
+    def predict(self, batch: Batch) -> tuple[np.ndarray, list[Any]]:
         """Predict rows whose labels are not known yet. The scaler learns them.
 
-        Parameters
-        ----------
-        batch
-            Rows.
-
-        Returns
-        -------
-        tuple[np.ndarray, list[Any]]
-            The numbers in the batch of the rows that can be used, int64; and their predictions,
-            None before the first label was learnt.
-
+        Returns the numbers in the batch of the rows that can be used, int64; and their predictions,
+        None before the first label was learnt.
         """
         if self.learner is None:
-            return self._predict_one_by_one(batch)
-        if self._is_too_wide(batch):
+            numbers, predicted = self._one_by_one(batch, None)
+            return np.array(numbers, np.int64), predicted
+        if self.is_too_wide(batch):
             rows = [(i, self.predict(row)[1]) for i, row in self._narrow_rows(batch)]
-            numbers = [i for i, predicted in rows if predicted]
-            return np.array(numbers, np.int64), [p for _, predicted in rows for p in predicted]
-        matrix, kept = self._checked(batch)
+            numbers = [i for i, found in rows if found]
+            return np.array(numbers, np.int64), [p for _, found in rows for p in found]
+        matrix, kept = self.checked(batch)
         if len(kept):
             matrix, kept = self._scaled(batch, matrix, kept)
-        return self._predicted(batch, matrix, kept) if len(kept) else (kept, [])
+        return self.predict_checked(batch, matrix, kept) if len(kept) else (kept, [])
 
-    def _predicted(self, batch: Any, matrix: Any, kept: np.ndarray) -> tuple[np.ndarray, list[Any]]:
+    def predict_checked(
+        self, batch: Batch, matrix: Any, kept: np.ndarray
+    ) -> tuple[np.ndarray, list[Any]]:
         """Predict checked rows; return the numbers of those that the learner takes, and labels."""
         assert self.learner is not None
         refuse = partial(self._refuse, batch)
         margins, taken = margins_of_taken(self.learner, matrix, kept, refuse)
         return taken, self.learner.labels_of(margins)
 
-    def _refuse(self, batch: Any, i: int, error: FeatureError) -> None:
+    def _refuse(self, batch: Batch, i: int, error: FeatureError) -> None:
         """Give row i, which the learner refuses, to `bad`."""
         assert self.learner is not None
         kind = "missing value" if self.learner.missing == "reject" else "kernel value"
         self.bad.take(event_of(batch, i), kind, str(error))
 
-    def learn(self, batch: Any, labels: Sequence[Any], predicted: Sequence[Any]) -> Pairs:
-        """Learn rows that `predict` was given earlier.
+    def learn(self, batch: Batch, labels: Sequence[Any], predicted: Sequence[Any]) -> Pairs:
+        """Learn rows that `predict` was given earlier, and returned `predicted` for.
 
-        Parameters
-        ----------
-        batch, labels
-            Rows, and their labels.
-        predicted
-            Their earlier predictions.
-
-        Returns
-        -------
-        Pairs
-            (label, prediction) of each row that was learnt.
-
+        Returns (label, prediction) of each row that was learnt.
         """
         if self.learner is None:
-            return self._learn_one_by_one(batch, labels, predicted)
+            rows, predicted = self._one_by_one(batch, labels, predicted)
+            return Pairs.of([(labels[i], p) for i, p in zip(rows, predicted, strict=True)])
         labels = LabelColumn.of(labels)
-        if self._is_too_wide(batch):
+        if self.is_too_wide(batch):
             pairs = Pairs()
             for i, row in self._narrow_rows(batch):
                 pairs += self.learn(row, labels[i : i + 1], predicted[i : i + 1])
             return pairs
-        matrix, kept = self._checked(batch, labels)
+        matrix, kept = self.checked(batch, labels)
         if not len(kept):
             return Pairs()
         if self.scaler is not None:
             matrix = self.scaler.transform_matrix(matrix)
         given = LabelColumn.of(predicted).take(kept)
-        return self._learn(batch, matrix, labels.take(kept), kept, None, given)
+        return self.learn_checked(batch, matrix, labels.take(kept), kept, None, given)
 
     # Learners of this package
 
-    def _is_too_wide(self, batch: Any) -> bool:
+    def is_too_wide(self, batch: Batch) -> bool:
         """Tell whether the rows have more features between them than one event may have."""
         assert self.learner is not None
         most = self.learner.most_features
         return batch.features.num_columns > most and not are_lists(batch.features.schema)
 
-    def _narrow_rows(self, batch: Any) -> Iterator[tuple[int, Any]]:
+    def _narrow_rows(self, batch: Batch) -> Iterator[tuple[int, Batch]]:
         """Yield each row that can be used as a batch of its own features, and its number."""
         assert self.learner is not None
         most = self.learner.most_features
@@ -218,14 +174,14 @@ class Feeder:
             row = batch.slice(i, 1)
             yield i, replace(row, features=row.features.select(list(event.x)))
 
-    def _checked(self, batch: Any, labels: LabelColumn | None = None) -> tuple[Any, np.ndarray]:
+    def checked(self, batch: Batch, labels: LabelColumn | None = None) -> tuple[Any, np.ndarray]:
         """Return the rows that can be used, and their numbers; give the others to `bad`."""
         assert self.learner is not None
         n = len(batch)
         matrix = self._matrix_of(batch.features, n)
         usable = are_usable(matrix, LARGEST) & are_weights(batch)
         if labels is not None:
-            usable &= self._usable_labels(labels)
+            usable &= self.usable_labels(labels)
         for i in np.flatnonzero(~usable).tolist():
             self._reject(batch, i, labels, matrix)
         kept = np.flatnonzero(usable)
@@ -234,7 +190,7 @@ class Feeder:
             matrix = self._matrix_of(rows_of(batch.features, kept), len(kept))
         return matrix, kept
 
-    def _scaled(self, batch: Any, matrix: Any, kept: np.ndarray) -> tuple[Any, np.ndarray]:
+    def _scaled(self, batch: Batch, matrix: Any, kept: np.ndarray) -> tuple[Any, np.ndarray]:
         """Scale checked rows as they are learnt; give those that the scaler rejects to `bad`."""
         if self.scaler is None:
             return matrix, kept
@@ -256,7 +212,7 @@ class Feeder:
             return Matrix([], np.zeros((n, 0)), None)
         return matrix
 
-    def _usable_labels(self, labels: LabelColumn) -> np.ndarray:
+    def usable_labels(self, labels: LabelColumn) -> np.ndarray:
         """Return which labels are neither missing nor of a class beyond the most."""
         assert self.learner is not None
         known, most = set(self.learner.classes), self.learner.most_classes
@@ -270,14 +226,14 @@ class Feeder:
         return np.array([*usable, False])[labels.codes]
 
     def _reject(
-        self, batch: Any, i: int, labels: LabelColumn | None, matrix: Matrix | SparseMatrix
+        self, batch: Batch, i: int, labels: LabelColumn | None, matrix: Matrix | SparseMatrix
     ) -> None:
         event = event_of(batch, i)
         if labels is not None and labels[i] is None:
             self.bad.take(event, "missing label", self._reason(event, bool(labels.values)))
             return
         bad = bad_value(matrix, i, LARGEST)
-        if (reason := weight_fault(event)) is not None:
+        if (reason := weight_fault(event.w)) is not None:
             self.bad.take(event, "bad weight", reason)
         elif bad is not None:
             name, value = bad
@@ -286,7 +242,7 @@ class Feeder:
             assert self.learner is not None
             self.bad.take(event, *refused_label(self.learner, labels[i]))
 
-    def _reason(self, event: Any, others_have: bool) -> str:
+    def _reason(self, event: EventLike, others_have: bool) -> str:
         """Return why an event without a label is refused; looked up for the first one only."""
         if not self._missing:
             self._missing = "the label is missing"
@@ -298,9 +254,9 @@ class Feeder:
                 self._missing += f": there is no `{self._target}`, did you mean `{near[0]}`?"
         return self._missing
 
-    def _learn(
+    def learn_checked(
         self,
-        batch: Any,
+        batch: Batch,
         matrix: Any,
         ys: LabelColumn,
         kept: np.ndarray,
@@ -324,64 +280,45 @@ class Feeder:
                 own = take(matrix, np.array([i]))
                 numbers = None if ids is None else ids[one]
                 before = None if given is None else given[one]
-                pairs += self._learn(batch, own, ys[one], kept[one], numbers, before)
+                pairs += self.learn_checked(batch, own, ys[one], kept[one], numbers, before)
             return pairs
         return Pairs((ys, predicted if given is None else given))
 
     # Any River classifier
 
-    @property
-    def _has_learnt_nothing(self) -> bool:
+    def _one_by_one(
+        self, batch: Batch, labels: Sequence[Any] | None, given: Sequence[Any] | None = None
+    ) -> tuple[list[int], list[Any]]:
+        """Predict (if nothing is `given`) and learn (if there are labels) each row as an event.
+
+        Returns the numbers of the rows that can be used, and their predictions.
+        """
+        kept, predicted = [], []
         last = steps_of(self.model)[-1]
-        return isinstance(last, Learner) and not last.classes
-
-    def _events(self, batch: Any) -> Iterator[Any]:
-        for event in batch.events():
-            for name in self._imputed:
-                event.x.setdefault(name, None)
-            yield event
-
-    def _feed_one_by_one(self, batch: Any, labels: Sequence[Any]) -> Pairs:
-        pairs = []
-        for i, (event, y) in enumerate(zip(self._events(batch), labels, strict=True)):
-            if y is None:
+        for i, event in enumerate(batch.events()):
+            if labels is not None and labels[i] is None:
                 others_have = any(label is not None for label in labels)
                 self.bad.take(event_of(batch, i), "missing label", self._reason(event, others_have))
                 continue
+            x: dict[Any, Any] = event.x
+            x |= {name: None for name in self._imputed if name not in x}
             try:
                 # River's MinMaxScaler makes NaN of the first event until it has learnt it.
-                is_first = self._has_learnt_nothing and all(v == v for v in event.x.values())
-                predicted = None if is_first else self.model.predict_one(event.x)
-                learn_event(self.model, event, y)
-            except Exception as error:
-                self.bad.take(event_of(batch, i), "bad event", _reason(error))
-            else:
-                pairs.append((y, predicted))
-        return Pairs.of(pairs)
-
-    def _predict_one_by_one(self, batch: Any) -> tuple[np.ndarray, list[Any]]:
-        kept, predicted = [], []
-        for i, event in enumerate(self._events(batch)):
-            try:
-                predicted.append(self.model.predict_one(event.x))
+                is_first = labels is not None and isinstance(last, Learner) and not last.classes
+                if given is not None:
+                    guess = given[i]
+                elif is_first and all(v == v for v in x.values()):
+                    guess = None
+                else:
+                    guess = self.model.predict_one(x)
+                if labels is not None:
+                    learn_event(self.model, x, event.w, labels[i])
             except Exception as error:
                 self.bad.take(event_of(batch, i), "bad event", _reason(error))
             else:
                 kept.append(i)
-        return np.array(kept, np.int64), predicted
-
-    def _learn_one_by_one(
-        self, batch: Any, labels: Sequence[Any], predicted: Sequence[Any]
-    ) -> Pairs:
-        pairs = []
-        for event, y, before in zip(self._events(batch), labels, predicted, strict=True):
-            try:
-                learn_event(self.model, event, y)
-            except Exception as error:
-                self.bad.take(event, "bad event", _reason(error))
-            else:
-                pairs.append((y, before))
-        return Pairs.of(pairs)
+                predicted.append(guess)
+        return kept, predicted
 
 
 def _reason(error: Exception) -> str:

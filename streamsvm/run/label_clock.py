@@ -10,29 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from connectors.source import Batch
 from streamsvm.errors import ParameterError
 
 Delay = int | float | timedelta | Callable[[Any], float]
 
 
 class LabelClock:
-    """A queue of events whose labels come a given time after them.
+    """A queue of events whose labels come a given time after them: see `LateLabels`.
 
-    Parameters
-    ----------
-    delay, moment
-        As in `LateLabels`.
-
-    Attributes
-    ----------
-    seen, now
-        How many events came so far, and the time of the last one.
-
-    Raises
-    ------
-    ParameterError
-        `delay` is out of range, or missing beside `moment`.
-
+    `seen` events came so far, the last one at the time `now`.
     """
 
     def __init__(self, delay: Delay | None, moment: str | None) -> None:
@@ -46,25 +33,12 @@ class LabelClock:
         self.seen, self.now = 0, 0.0
         self._due: list[tuple[float, int]] = []  # a heap: (when the label comes, number)
 
-    def take(self, batch: Any, first: int) -> tuple[np.ndarray, np.ndarray, list[float]]:
-        """Take a batch of events.
+    def take(self, batch: Batch, first: int) -> tuple[np.ndarray, np.ndarray, list[float]]:
+        """Take a batch of events, which are numbered in their order, from `first` on.
 
-        Parameters
-        ----------
-        batch
-            Events.
-        first
-            The number of the first one; they are numbered in their order.
-
-        Returns
-        -------
-        numbers, are_learnt
-            int64 and bool: the steps to take, in order: the number of an event, and whether it is
-            learnt now or predicted. An event is learnt before the first later one that comes when
-            its label is there, or afterwards.
-        due
-            When the label of each event of the batch comes.
-
+        Returns the steps to take, in order: int64, the number of an event, and bool, whether it is
+        learnt now or predicted. An event is learnt before the first later one that comes when its
+        label is there, or afterwards. Then, when the label of each event of the batch comes.
         """
         times, due = self._times(batch)
         waiting = sorted(self._due)
@@ -120,7 +94,7 @@ class LabelClock:
         self.seen, self.now = seen, now
         self._due = [] if self.delay is None else sorted(due)
 
-    def _times(self, batch: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _times(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
         """Return the times at which each row comes, and at which its label comes."""
         n = len(batch)
         moments = np.array([self.now, *self._moments(batch)])
@@ -135,7 +109,7 @@ class LabelClock:
         self.now = float(times[-1]) if n else self.now
         return times, times + delays
 
-    def _moments(self, batch: Any) -> Any:
+    def _moments(self, batch: Batch) -> Any:
         if self.moment is None:
             return range(self.seen, self.seen + len(batch))
         if self.moment == "timestamp":

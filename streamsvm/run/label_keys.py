@@ -7,6 +7,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from connectors.source import Batch
 from streamsvm.model_files.json_values import as_json
 
 
@@ -16,14 +17,10 @@ class LabelKeys:
     A key is enough while it is new. Once an event with a key has had its label, a further label may
     be meant for the next event with that key, or be the same label delivered a second time. Then
     the times decide: a label that is older than an event is not its label. Without times such a
-    label is passed over while no event waits.
+    label is passed over while no event waits. A time is NaN where there is none.
 
-    Parameters
-    ----------
-    most
-        The largest number of labels that wait, and of keys of events that wait no longer; the
-        oldest are forgotten first.
-
+    `most` is the largest number of labels that wait, and of keys of events that wait no longer; the
+    oldest are forgotten first.
     """
 
     def __init__(self, most: int) -> None:
@@ -42,37 +39,14 @@ class LabelKeys:
         return self._n_waiting
 
     def note(self, key: Any, has_label: bool) -> None:
-        """Note that an event waits no longer.
-
-        Parameters
-        ----------
-        key
-            Its key.
-        has_label
-            Whether it got its label; False: it was given up.
-
-        """
+        """Note that an event waits no longer: it got its label, or it was given up."""
         self._past.pop(key, None)
         self._past[key] = has_label
         if len(self._past) > self.most:
             self._past.popitem(last=False)
 
     def label_of(self, key: Any, moment: float) -> Any:
-        """Return the label that came before an event, and forget it; None: there is none.
-
-        Parameters
-        ----------
-        key
-            The event's key.
-        moment
-            The event's time; NaN: it has none.
-
-        Returns
-        -------
-        Any
-            The label.
-
-        """
+        """Return the label that came before an event, and forget it; None: there is none."""
         waiting = self._waiting.get(key)
         if waiting is None:
             return None
@@ -85,16 +59,7 @@ class LabelKeys:
     def is_forgotten(self, key: Any, moment: float) -> bool:
         """Tell whether the label of an event came before it, and was forgotten.
 
-        Parameters
-        ----------
-        key, moment
-            The event's key and time; NaN: it has none.
-
-        Returns
-        -------
-        bool
-            True: labels of this key that still wait are those of later events.
-
+        Then labels of this key that still wait are those of later events.
         """
         return moment <= self._forgotten.get(key, -math.inf)
 
@@ -110,18 +75,7 @@ class LabelKeys:
     def is_second(self, key: Any, moment: float, event_moment: float | None) -> bool:
         """Tell whether a label can belong to none but an earlier event; count it then.
 
-        Parameters
-        ----------
-        key, moment
-            The label's key and time; NaN: it has none.
-        event_moment
-            The time of the event that waits under this key; None: no event waits.
-
-        Returns
-        -------
-        bool
-            True: the label must not be paired.
-
+        `event_moment` is the time of the event that waits under this key; None: no event waits.
         """
         if event_moment is None:
             is_second = self._past.get(key, False) and math.isnan(moment)
@@ -131,14 +85,7 @@ class LabelKeys:
         return is_second
 
     def wait(self, key: Any, label: Any, moment: float) -> None:
-        """Keep a label until its event comes.
-
-        Parameters
-        ----------
-        key, label, moment
-            The label, its key and its time.
-
-        """
+        """Keep a label until its event comes."""
         if key in self._waiting and math.isnan(moment):
             # Without times the first label counts, as it does after its event.
             self.counts["second_label"] += 1
@@ -168,14 +115,7 @@ class LabelKeys:
         return {"early": early, "past": past, "forgotten": forgotten, "key_counts": counts}
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Continue from what `state` returned.
-
-        Parameters
-        ----------
-        state
-            Its return value; in files of older releases, labels have no times.
-
-        """
+        """Continue from what `state` returned; in files of older releases, labels have no times."""
         self._waiting = OrderedDict()
         for key, label, *moment in state["early"]:
             one = label, moment[0] if moment else math.nan
@@ -186,36 +126,13 @@ class LabelKeys:
         self.counts = Counter(state.get("key_counts", {}))
 
 
-def times_of(batch: Any) -> list[float]:
-    """Return the time of each row, NaN where there is none.
-
-    Parameters
-    ----------
-    batch
-        A batch of a source.
-
-    Returns
-    -------
-    list[float]
-        The times in seconds.
-
-    """
-    times = getattr(batch, "timestamps", None)
+def times_of(batch: Batch) -> list[float]:
+    """Return the time of each row in seconds, NaN where there is none."""
+    times = batch.timestamps
     return [math.nan] * len(batch) if times is None else times.tolist()
 
 
-def rows_of(batch: Any, labels: Sequence[Any]) -> Iterator[tuple[int, Any, Any, float]]:
-    """Return number, key, label and time of each row.
-
-    Parameters
-    ----------
-    batch, labels
-        A batch with keys, and its labels.
-
-    Returns
-    -------
-    Iterator[tuple[int, Any, Any, float]]
-        The rows.
-
-    """
+def rows_of(batch: Batch, labels: Sequence[Any]) -> Iterator[tuple[int, Any, Any, float]]:
+    """Return number, key, label and time of each row of a batch with keys."""
+    assert batch.keys is not None
     return zip(range(len(batch)), batch.keys, labels, times_of(batch), strict=True)

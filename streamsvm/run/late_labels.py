@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from connectors.source import Batch
 from streamsvm.errors import ParameterError
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.model_files.json_values import as_json
@@ -110,7 +112,7 @@ class LateLabels:
         held = {"held": len(self._held), "labels_held": len(self._keys)}
         return held | {name: self._counts[name] + self._keys.counts[name] for name in names}
 
-    def take(self, batch: Any, labels: Sequence[Any], feeder: Feeder) -> Pairs:
+    def take(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> Pairs:
         """Take a batch of events, or a batch of labels of earlier events.
 
         Parameters
@@ -165,21 +167,25 @@ class LateLabels:
 
     # By key
 
-    def _take_events(self, batch: Any, labels: Sequence[Any], feeder: Feeder) -> Pairs:
+    def _take_events(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> Pairs:
         pairs = Pairs()
         labels = self._fresh_labels(batch, labels, feeder)
-        for start, stop, kind in _runs(labels):
+        marks = [y if y is _AWAITED or y is _REFUSED else None for y in labels]
+        stop, keys = 0, batch.keys or []
+        for mark, run in groupby(marks):
+            start, stop = stop, stop + len(list(run))
             part = batch.slice(start, stop - start)
-            if kind == "known":
+            if mark is None:
                 pairs += feeder.feed(part, labels[start:stop])
-            elif kind == "awaited":
+            elif mark is _AWAITED:
                 kept, predicted = feeder.predict(part)
                 numbers, times = self._rows.add(part, kept), times_of(part)
                 for i, number, guess in zip(kept.tolist(), numbers, predicted, strict=True):
-                    self._held[part.keys[i]] = _Held(number, guess, None, math.inf, times[i])
+                    held = _Held(number, guess, None, math.inf, times[i])
+                    self._held[keys[start + i]] = held
         return pairs + self._give_up_old(feeder)
 
-    def _fresh_labels(self, batch: Any, labels: Sequence[Any], feeder: Feeder) -> list[Any]:
+    def _fresh_labels(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> list[Any]:
         """Return the label of each event; or `_AWAITED` (unknown), or `_REFUSED` (a bad event)."""
         found: list[Any] = []
         awaited: set[Any] = set()
@@ -207,7 +213,7 @@ class LateLabels:
                 found.append(_AWAITED)
         return found
 
-    def _take_answers(self, batch: Any, labels: Sequence[Any], feeder: Feeder) -> Pairs:
+    def _take_answers(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> Pairs:
         answered: list[_Held] = []
         for i, key, label, moment in rows_of(batch, labels):
             if key is None or label is None:
@@ -252,7 +258,7 @@ class LateLabels:
 
     # By delay
 
-    def _take_delayed(self, batch: Any, labels: Sequence[Any], feeder: Feeder) -> Pairs:
+    def _take_delayed(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> Pairs:
         first = self._rows.next_number
         numbers, are_learnt, due = self._clock.take(batch, first)
         earlier = numbers[numbers < first].tolist()
@@ -274,7 +280,7 @@ class LateLabels:
         return taken.pairs + self._give_up_old(feeder)
 
     def _hold(
-        self, batch: Any, labels: LabelColumn, taken: Taken, waits: np.ndarray, due: list[float]
+        self, batch: Batch, labels: LabelColumn, taken: Taken, waits: np.ndarray, due: list[float]
     ) -> None:
         """Number the events of a batch, and hold those that wait: the last ones of `taken`."""
         start, first = len(labels) - len(batch), self._rows.next_number
@@ -328,23 +334,8 @@ class LateLabels:
         return {"delay": delay} | {f"late {name}": repr(getattr(self, name)) for name in names}
 
 
-class _Mark:
-    """A marker in the place of a label."""
-
-
-_AWAITED, _REFUSED = _Mark(), _Mark()
-
-
-def _runs(labels: list[Any]) -> Iterator[tuple[int, int, str]]:
-    """Yield (start, stop, kind) of each run of events of one kind: known, awaited or refused."""
-    start = 0
-    kinds = [
-        "awaited" if y is _AWAITED else "refused" if y is _REFUSED else "known" for y in labels
-    ]
-    for i in range(1, len(kinds) + 1):
-        if i == len(kinds) or kinds[i] != kinds[start]:
-            yield start, i, kinds[start]
-            start = i
+_AWAITED, _REFUSED = object(), object()
+"""Markers in the place of a label."""
 
 
 def _plain(*labels: Any) -> list[Any]:

@@ -48,33 +48,18 @@ class Taken(NamedTuple):
 def take_steps(
     feeder: Feeder, batches: list[Batch], labels: LabelColumn, given: list[Any], steps: Steps
 ) -> Taken:
-    """Predict and learn events, step by step.
+    """Predict and learn events, step by step; return what became of them.
 
-    Parameters
-    ----------
-    feeder
-        Predicts and learns with the model.
-    batches
-        The events.
-    labels
-        Their labels.
-    given
-        The predictions of the first events, which were predicted earlier.
-    steps
-        What to do. Each of the other events is predicted by a step, before one learns it.
-
-    Returns
-    -------
-    What became of the events.
-
+    `given` are the predictions of the first events, which were predicted earlier. Each of the
+    others is predicted by a step, before one learns it.
     """
     predicted = np.full(len(labels), None, object)
     predicted[: len(given)] = np.array([*given, None], object)[:-1]
     batch = _joined(batches)
     learner = feeder.learner
-    if learner is None or batch is None or feeder._is_too_wide(batch):
+    if learner is None or batch is None or feeder.is_too_wide(batch):
         return _one_by_one(feeder, batches, labels, predicted, steps)
-    matrix, kept = feeder._checked(batch)
+    matrix, kept = feeder.checked(batch)
     place = np.full(len(labels), MISSING)
     place[kept] = np.arange(len(kept))
     steps, good = steps.where(place[steps.events] != MISSING), place != MISSING
@@ -110,7 +95,7 @@ def _have_labels(
 
 def _may_be_learnt(feeder: Feeder, batch: Batch, labels: LabelColumn, steps: Steps) -> np.ndarray:
     """Return which events to learn have a label that the learner takes; the others are bad."""
-    usable = feeder._usable_labels(labels.take(steps.learnt))
+    usable = feeder.usable_labels(labels.take(steps.learnt))
     for i in steps.learnt[~usable].tolist():
         assert feeder.learner is not None
         feeder.bad.take(event_of(batch, i), *refused_label(feeder.learner, labels[i]))
@@ -157,10 +142,10 @@ def _rows_one_by_one(
             continue
         if is_learnt:
             given = LabelColumn.of([predicted[i]])
-            pairs += feeder._learn(batch, row, labels.take(event), event, None, given)
+            pairs += feeder.learn_checked(batch, row, labels.take(event), event, None, given)
         else:
             # A row that is refused now is not learnt when its label comes: it would count twice.
-            found = feeder._predicted(batch, row, event)[1]
+            found = feeder.predict_checked(batch, row, event)[1]
             good[i] = bool(found)
             predicted[i] = found[0] if found else None
     return pairs

@@ -21,18 +21,10 @@ class LetterFile:
 
     A new run makes a new file, when its first letter comes: if there is one of that name, a number
     is put before its ending (``letters.2.jsonl``). A run that continues from a checkpoint goes on
-    with its own file, which it knows by the name of the run in the first line.
+    with its own file, which it knows by the name of the run in the first line. A device or a pipe
+    is written to as it is.
 
-    Parameters
-    ----------
-    path
-        Where the file is to be. A device or a pipe is written to as it is.
-
-    Attributes
-    ----------
-    path : Path | None
-        The file in use; None: there is none yet.
-
+    `path` is the file in use; None: there is none yet.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -43,19 +35,7 @@ class LetterFile:
         self._file: IO[bytes] | None = None
 
     def write(self, letter: dict[str, Any]) -> None:
-        """Append a letter.
-
-        Parameters
-        ----------
-        letter
-            JSON values by name.
-
-        Raises
-        ------
-        OSError
-            The file cannot be made, or written.
-
-        """
+        """Append a letter: JSON values by name."""
         if self._file is None:
             self._file = self._made() if self.path is None else self.path.open("ab")
         with naming(self.path or self.wanted):
@@ -85,33 +65,21 @@ class LetterFile:
         return self.wanted.with_name(f"{self.wanted.stem}.{self._number}{self.wanted.suffix}")
 
     def settle(self) -> dict[str, Any]:
-        """Write all letters to the disk; part of a checkpoint.
-
-        Returns
-        -------
-        dict[str, Any]
-            JSON values for `resume`.
-
-        """
-        size = 0
+        """Write all letters to the disk; return JSON values for `resume`, for a checkpoint."""
+        is_regular = self.path is not None and self.path.is_file()
         if self._file is not None:
             with naming(self.path or self.wanted):
                 self._file.flush()
-                if self._is_regular():
+                if is_regular:
                     os.fsync(self._file.fileno())
-        if self.path is not None and self._is_regular():
-            size = self.path.stat().st_size
+        size = os.stat(self.path).st_size if self.path is not None and is_regular else 0
         return {"run": self._run, "number": self._number, "bytes": size}
 
     def resume(self, settled: dict[str, Any]) -> None:
         """Continue the file of a checkpoint; letters after it are removed, to be written again.
 
-        Parameters
-        ----------
-        settled
-            The return value of `settle`. Older releases kept no ``run``: nobody knows whose letters
-            their file holds, so it is left as it is.
-
+        Older releases kept no ``run``: nobody knows whose letters their file holds, so it is left
+        as it is.
         """
         if "run" not in settled:
             return
@@ -134,9 +102,6 @@ class LetterFile:
                 return bool(json.loads(file.readline())["run"] == self._run)
             except (ValueError, LookupError, TypeError):
                 return False
-
-    def _is_regular(self) -> bool:
-        return self.path is not None and self.path.is_file()
 
     def close(self) -> None:
         """Close the file."""

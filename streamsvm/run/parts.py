@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Callable, Collection
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from river import compose
 
+from connectors.source import Batch, Event
 from streamsvm._parameter_checks import LARGEST_FACTOR
 from streamsvm.errors import BadEventError, FeatureError, LabelError, ParameterError
 from streamsvm.features.matrices import Matrix, SparseMatrix, take
@@ -25,7 +26,7 @@ from streamsvm.preprocessing.mapped_scaler import MappedScaler
 from streamsvm.preprocessing.nystroem import Nystroem
 from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
 from streamsvm.preprocessing.standard_scaler import StandardScaler
-from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.bad_events import BadEvents, RefusedEvent
 
 _FEATURE_MAPS = RandomFourierFeatures, Nystroem
 _LEAST_LABELS, _MOST_ERRORS = 20, 0.1
@@ -36,18 +37,9 @@ _FEW_CLASSES, _MOST_CLASSES = 50, 1000
 def parts_of(model: Any) -> tuple[StandardScaler | MappedScaler | None, Learner | None]:
     """Return the scaler and the learner of a model that learns batches without dicts.
 
-    Parameters
-    ----------
-    model
-        A learner of this package, or a pipeline of `StandardScaler`, one of `RandomFourierFeatures`
-        and `Nystroem`, or both, in this order, and one; or any other model.
-
-    Returns
-    -------
-    tuple[StandardScaler | MappedScaler | None, Learner | None]
-        What transforms batches (None: nothing does) and the learner; (None, None) for any other
-        model.
-
+    That is a learner of this package, or a pipeline of `StandardScaler`, one of
+    `RandomFourierFeatures` and `Nystroem`, or both, in this order, and one. The first is what
+    transforms batches (None: nothing does); (None, None) for any other model.
     """
     steps = list(model.steps.values()) if isinstance(model, compose.Pipeline) else [model]
     if not steps or not isinstance(steps[-1], Learner):
@@ -62,23 +54,10 @@ def parts_of(model: Any) -> tuple[StandardScaler | MappedScaler | None, Learner 
 def check_target(
     labels: LabelColumn, learner: Learner | None, may_have_errors: bool = False
 ) -> None:
-    """Refuse a target of more classes than the learner takes.
+    """Refuse a target whose first labels have more classes than the learner takes.
 
-    Parameters
-    ----------
-    labels
-        The labels of the first rows.
-    learner
-        The learner; None: nothing is checked.
-    may_have_errors
-        Single labels may be wrong, as anybody may write to a topic: refuse only if further classes
-        are more than a tenth of at least 20 labels.
-
-    Raises
-    ------
-    LabelError
-        The labels have more classes than the learner takes.
-
+    `may_have_errors`: single labels may be wrong, as anybody may write to a topic: refuse only if
+    further classes are more than a tenth of at least 20 labels.
     """
     classes = [label for label, _ in labels.present()]
     most = None if learner is None else learner.most_classes
@@ -110,23 +89,10 @@ def check_is_classification(
 ) -> None:
     """Refuse a target whose values look like quantities or names rather than classes.
 
-    Parameters
-    ----------
-    labels
-        The labels of the next rows.
-    seen
-        How often each label was learnt before.
-    most
-        So many classes are accepted, whatever they look like; None: 1,000, and fewer if they look
-        like something else.
-
-    Raises
-    ------
-    LabelError
-        There are more classes than `most`. Without it: more than 1,000; or more than 50, and there
-        are fractions among them and less than 50 rows for each, or nearly every row of at least
-        100, or more than every second one of at least 1,000, has a label of its own.
-
+    `seen` is how often each label was learnt before. So many classes as `most` are accepted,
+    whatever they look like. Without it, refused are more than 1,000; or more than 50, if there are
+    fractions among them and less than 50 rows for each, or nearly every row of at least 100, or
+    more than every second one of at least 1,000, has a label of its own.
     """
     if len(seen) + len(labels.values) <= _FEW_CLASSES:
         return
@@ -151,31 +117,9 @@ def check_is_classification(
 
 
 def check_can_be_saved(labels: LabelColumn) -> None:
-    """Refuse labels that a model file cannot hold.
-
-    Parameters
-    ----------
-    labels
-        The labels of the first rows.
-
-    Raises
-    ------
-    ModelFileError
-        A label is no string, number or boolean.
-
-    """
+    """Refuse labels that a model file cannot hold: no string, number or boolean."""
     for label, _ in labels.present():
         as_json(label, "the label")
-
-
-class RefusedEvent(NamedTuple):
-    """An event that cannot be used, with the message that it was in, as that came."""
-
-    x: Any
-    y: Any
-    position: Any
-    message: Any
-    w: float
 
 
 def can_be_label(label: Any, known: Collection[Any], most: int | None) -> bool:
@@ -193,80 +137,55 @@ def refused_label(learner: Learner, label: Any) -> tuple[str, str]:
     return "too many classes", f"label {too_many_classes(label, most)}"
 
 
-def event_of(batch: Any, i: int) -> Any:
-    """Return row i of a batch as an event.
-
-    Parameters
-    ----------
-    batch
-        A batch of a source.
-    i
-        The row, from 0.
-
-    Returns
-    -------
-    Event or RefusedEvent
-        An event with `x`, `y` and `position`, and its `message` if the batch has it.
-
-    """
-    row = batch.slice(i, 1)
-    event = next(iter(row.events()))
-    payloads = getattr(row, "payloads", None)
-    return (
-        event
-        if payloads is None
-        else RefusedEvent(event.x, event.y, event.position, payloads[0], getattr(event, "w", 1.0))
-    )
+def event_of(batch: Batch, i: int) -> Event | RefusedEvent:
+    """Return row i of a batch as an event, with its `message` if the batch has it."""
+    event = next(iter(batch.slice(i, 1).events()))
+    if batch.payloads is None:
+        return event
+    return RefusedEvent(event.x, event.y, event.position, batch.payloads[i], event.w)
 
 
-def weights_of(batch: Any, kept: np.ndarray | None = None) -> Any:
+def weights_of(batch: Batch, kept: np.ndarray | None = None) -> Any:
     """Return the weights of the rows of a batch, or of those `kept`; 1.0 if it has none."""
-    weights = getattr(batch, "weights", None)
-    if weights is None:
+    if batch.weights is None:
         return 1.0
-    return weights if kept is None else weights[kept]
+    return batch.weights if kept is None else batch.weights[kept]
 
 
-def are_weights(batch: Any) -> Any:
+def are_weights(batch: Batch) -> Any:
     """Return which rows of a batch have a weight that can be used; True if it has none."""
     weights = weights_of(batch)
     return (weights >= 0.0) & (weights <= LARGEST_FACTOR)
 
 
-def weight_fault(event: Any) -> str | None:
+def weight_fault(w: float) -> str | None:
     """Return what is wrong with the weight of an event; None: nothing is."""
-    w = getattr(event, "w", 1.0)
     if 0.0 <= w <= LARGEST_FACTOR:
         return None
     found = "missing, or no number" if w != w else f"{w:g}"
     return f"the weight is {found}: use a number from 0 to {LARGEST_FACTOR:g}"
 
 
-def learn_event(model: Any, event: Any, y: Any) -> None:
+def learn_event(model: Any, x: dict[Any, Any], w: float, y: Any) -> None:
     """Learn an event with its weight, by any River classifier.
 
-    Raises
-    ------
-    BadEventError
-        The weight or the label cannot be used; River's transformers have not learnt the event.
-    ParameterError
-        The classifier takes no weights.
-
+    BadEventError: the weight or the label cannot be used, and River's transformers have not learnt
+    the event. ParameterError: the classifier takes no weights.
     """
-    w, last = getattr(event, "w", 1.0), steps_of(model)[-1]
+    last = steps_of(model)[-1]
     if isinstance(last, Learner) and not can_be_label(y, last.classes, last.most_classes):
         raise BadEventError(refused_label(last, y)[1])
     if w == 1.0:
-        model.learn_one(event.x, y)
+        model.learn_one(x, y)
         return
-    if (fault := weight_fault(event)) is not None:
+    if (fault := weight_fault(w)) is not None:
         raise BadEventError(fault)
     if "w" not in inspect.signature(last.learn_one).parameters:
         raise ParameterError(
             f"{type(last).__name__} takes no weights (w of learn_one): leave weight= (--weight) "
             "out, and exclude the column"
         )
-    model.learn_one(event.x, y, w=w)
+    model.learn_one(x, y, w=w)
 
 
 def margins_of_taken(
@@ -277,22 +196,8 @@ def margins_of_taken(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the margins of the rows that a learner takes, and which of `rows` they are.
 
-    Parameters
-    ----------
-    learner
-        It may refuse rows: of missing values, or whose kernel values are out of range.
-    matrix
-        n rows.
-    rows
-        int64 (n,): their numbers.
-    refuse
-        Is given the number of each row that is refused, and why.
-
-    Returns
-    -------
-    tuple[np.ndarray, np.ndarray]
-        As of `Learner.margins_many`; and the numbers.
-
+    It may refuse rows: of missing values, or whose kernel values are out of range. `rows` are the
+    numbers of those in the matrix, int64 (n,); `refuse` is given each that is refused, and why.
     """
     try:
         return learner.margins_many(matrix), rows
@@ -311,24 +216,10 @@ def margins_of_taken(
 def check_classes(
     n_rows: int, seen: Counter[Any], bad: BadEvents, positive: str | None = None
 ) -> None:
-    """Refuse a stream whose labels had fewer than two classes.
+    """Refuse a stream that ended with fewer than two classes.
 
-    Parameters
-    ----------
-    n_rows
-        How many rows were read.
-    seen
-        How often each label was learnt.
-    bad
-        The rows that could not be used.
-    positive
-        The label that counts as True; None: labels count as they are.
-
-    Raises
-    ------
-    LabelError
-        There were no rows, none that could be used, or fewer than two classes.
-
+    `seen` is how often each label was learnt; `positive` the label that counts as True, if there is
+    one.
     """
     if n_rows == 0:
         raise LabelError("there are no rows to learn from")

@@ -16,23 +16,8 @@ def offsets_of(pattern: str, own: Path) -> dict[str, int]:
     A checkpoint and the offsets in it are written in one step, the broker is told afterwards. If a
     member dies between the two, only its checkpoint tells what it has learnt.
 
-    Parameters
-    ----------
-    pattern
-        The checkpoints, as a pattern of paths such as ``checkpoints/*.ckpt``.
-    own
-        The checkpoint of this run, which is left out.
-
-    Returns
-    -------
-    dict[str, int]
-        The highest offset of each partition.
-
-    Raises
-    ------
-    CheckpointError
-        A file is no checkpoint, or cannot be read.
-
+    `pattern` is one of paths such as ``checkpoints/*.ckpt``; `own` is the checkpoint of this run,
+    which is left out.
     """
     offsets: dict[str, int] = {}
     for name in sorted(glob.glob(pattern)):

@@ -14,14 +14,7 @@ from streamsvm.monitor.history import History
 
 
 def peak_memory() -> int | None:
-    """Return the peak memory of this process.
-
-    Returns
-    -------
-    int | None
-        Bytes; None on systems that do not tell (Windows).
-
-    """
+    """Return the peak memory of this process in bytes; None: the system does not tell."""
     try:
         import resource
     except ImportError:  # Windows

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from river import metrics
 
+from connectors.source import Batch
 from streamsvm._compiling import clock
 from streamsvm.errors import ParameterError
 from streamsvm.labels.class_labels import plain
@@ -31,43 +32,17 @@ from streamsvm.run.report import Progress, RunReport, peak_memory
 class BatchSource(Protocol):
     """The interface of a source that `Run` reads (the sources of `connectors` have it)."""
 
-    def batches(self, size: int | None = None) -> Iterator[Any]:
-        """Return batches with `features`, `labels`, `events()`, `slice()` and a length.
-
-        Parameters
-        ----------
-        size
-            Rows a batch, at least 1; None: the source's own choice.
-
-        Returns
-        -------
-        Iterator[Any]
-            The unread batches.
-
-        """
+    def batches(self, size: int | None = None) -> Iterator[Batch]:
+        """Return the unread batches, of at most `size` rows; None: the source's own choice."""
 
     def rewind(self) -> None:
         """Go back to the start, for the next epoch."""
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the position of the next unread row (for checkpoints).
-
-        Returns
-        -------
-        dict[str, Any]
-            JSON values.
-
-        """
+        """Return the position of the next unread row, as JSON values, for checkpoints."""
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
-        """Continue from a snapshot (for checkpoints).
-
-        Parameters
-        ----------
-        snapshot
-            The return value of `snapshot`, of this or an earlier process.
-
-        """
+        """Continue from a snapshot of this or an earlier process."""
 
 
 class Run:
@@ -231,15 +206,14 @@ class Run:
         """Learn the unread rows of an epoch."""
         report = self.report
         for batch, first in self._chunks():
-            rejects: Any = getattr(batch, "rejects", None) or []
             with self.bad.in_order(batch):
-                for reject in rejects:
+                for reject in batch.rejects:
                     report.rows += 1
                     self._count(1)
                     self.bad.take(reject, reject.kind, reject.reason)
                 if len(batch):
                     self._learn(batch, first, epoch)
-            if len(batch) or rejects:
+            if len(batch) or batch.rejects:
                 self._update_times()
                 self._report_progress("learning", epoch)
             if self.checkpoint is not None:
@@ -248,7 +222,7 @@ class Run:
                 report.interrupted = True
                 break
 
-    def _chunks(self) -> Iterator[tuple[Any, int]]:
+    def _chunks(self) -> Iterator[tuple[Batch, int]]:
         """Yield parts of at most a chunk, with the number of their first row in the epoch."""
         first, offset = self.place.first, self.place.offset
         batches = self.source.batches()
@@ -267,9 +241,8 @@ class Run:
             if whole and self.limit is not None and self.checkpoint is None:
                 # What is left out will be read again: nothing is committed.
                 batch = batch.slice(0, self.limit - first)
-            rejects = getattr(batch, "rejects", ())
-            if whole or (rejects and not len(batch)):
-                start, first = first, first + len(batch) + len(rejects)
+            if whole or (batch.rejects and not len(batch)):
+                start, first = first, first + len(batch) + len(batch.rejects)
                 after = None if self.checkpoint is None else self.source.snapshot()
                 self.place = Place(self.place.epoch, first, 0, after)
                 yield batch, start
@@ -289,7 +262,7 @@ class Run:
                 yield part, start
             offset -= len(batch)
 
-    def _learn(self, batch: Any, first: int, epoch: int) -> None:
+    def _learn(self, batch: Batch, first: int, epoch: int) -> None:
         """Predict, score and learn the rows of a chunk, or take the labels of earlier rows."""
         labels = self.feeder.labels_of(batch)
         # Once a learner of two classes has them, any other label is a bad event.
@@ -300,7 +273,7 @@ class Run:
             if self._will_save:
                 check_can_be_saved(labels)
         self._count(len(labels))
-        if not getattr(batch, "are_answers", False):
+        if not batch.are_answers:
             self.report.rows += len(labels)
             self.report.count_texts(batch.features)
         if self.late is None:
@@ -353,27 +326,25 @@ class Run:
         self.on_progress(now)
 
     def _progress(self, phase: str, epoch: int) -> Progress:
-        learner = self.learner
+        report = self.report
+        last = {} if self.monitor is None else self.monitor.last()
         return Progress(
             phase,
             epoch,
-            self.report.rows,
-            self.report.seconds,
+            report.rows,
+            report.seconds,
             self._accuracy.get(),
             self._balanced.get(),
-            getattr(learner, "n_support_vectors", None),
-            getattr(learner, "delta", None),
-            getattr(learner, "dual", None),
+            getattr(self.learner, "n_support_vectors", None),
+            getattr(self.learner, "delta", None),
+            getattr(self.learner, "dual", None),
             self.bad.total,
-            *self._monitored(),
-            self.report.compile_seconds,
-            self.report.wait_seconds,
+            last.get("gap"),
+            last.get("averaged_gap"),
+            last.get("certificate"),
+            report.compile_seconds,
+            report.wait_seconds,
         )
-
-    def _monitored(self) -> tuple[float | None, float | None, float | None]:
-        """Return gap, mean gap and certificate of the monitor's last record."""
-        last = {} if self.monitor is None else self.monitor.last()
-        return last.get("gap"), last.get("averaged_gap"), last.get("certificate")
 
     def _complete(self) -> None:
         """Fill in the report."""

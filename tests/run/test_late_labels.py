@@ -419,4 +419,4 @@ def test_held_rows_give_back_what_they_were_given(steps, size):
         held = copy
     assert len(held) == len(model)
     held.drop(list(model))
-    assert len(held) == 0 and not held._parts
+    assert len(held) == 0 and not held.state()[1]
