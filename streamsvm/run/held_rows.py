@@ -31,12 +31,13 @@ class HeldRows:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from connectors import MemorySource
     >>> from streamsvm.run.held_rows import HeldRows
     >>> held = HeldRows()
     >>> batch = next(MemorySource([({"a": 1.0}, None), ({"a": 2.0}, None)]).batches())
-    >>> held.add(batch, [0, 1])
-    range(0, 2)
+    >>> held.add(batch, np.array([0, 1]))
+    [0, 1]
     >>> [batch.features.to_pylist() for batch, _ in held.take([1])]
     [[{'a': 2.0}]]
     >>> len(held)
@@ -52,24 +53,16 @@ class HeldRows:
         """Return how many rows are held."""
         return len(self._part_of)
 
-    def add(
-        self,
-        batch: Batch,
-        kept: Sequence[int] | npt.NDArray[np.int64],
-        wait: npt.NDArray[np.bool_] | None = None,
-    ) -> range:
-        """Number the rows `kept` of a batch, and store those of them that `wait` (None: all)."""
-        numbers = range(self.next_number, self.next_number + len(kept))
-        places, stored = np.asarray(kept, np.int64), np.arange(numbers.start, numbers.stop)
-        if wait is not None:
-            places, stored = places[wait], stored[wait]
-        if len(places):
+    def add(self, batch: Batch, kept: npt.NDArray[np.int64]) -> list[int]:
+        """Store some rows of a batch; return their numbers. The other rows are numbered, too."""
+        numbers = self.next_number + kept
+        self.next_number += len(batch)
+        if len(kept):
             # A copy: a slice would keep the whole batch in memory.
-            features = batch.features.take(pa.array(places))
-            weights = None if batch.weights is None else batch.weights[places]
-            self._put(features, batch.rows[places], batch.file, stored, weights)
-        self.next_number = numbers.stop
-        return numbers
+            features = batch.features.take(pa.array(kept))
+            weights = None if batch.weights is None else batch.weights[kept]
+            self._put(features, batch.rows[kept], batch.file, numbers, weights)
+        return numbers.tolist()
 
     def _put(
         self, features: pa.RecordBatch, rows: Any, file: str | None, numbers: Any, weights: Any

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from datetime import timedelta
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -41,41 +41,17 @@ class LabelClock:
         label is there, or afterwards. Then, when the label of each event of the batch comes.
         """
         times, due = self._times(batch)
-        waiting = sorted(self._due)
-        all_due = np.array([*(when for when, _ in waiting), *due])
-        if (np.diff(times) >= 0.0).all() and (np.diff(all_due) >= 0.0).all():
-            return self._take_in_order(waiting, times, all_due, first)
         numbers: list[int] = []
         are_learnt: list[bool] = []
         queue = self._due
-        for number, (now, label_comes) in enumerate(
-            zip(times.tolist(), due.tolist(), strict=True), first
-        ):
+        for number, (now, label_comes) in enumerate(zip(times, due, strict=True), first):
             while queue and queue[0][0] <= now:
                 numbers.append(heappop(queue)[1])
                 are_learnt.append(True)
             numbers.append(number)
             are_learnt.append(False)
             heappush(queue, (label_comes, number))
-        return np.array(numbers, np.int64), np.array(are_learnt, bool), due.tolist()
-
-    def _take_in_order(
-        self, waiting: list[tuple[float, int]], times: np.ndarray, due: np.ndarray, first: int
-    ) -> tuple[np.ndarray, np.ndarray, list[float]]:
-        """Do what `take` does if labels come in the order of their events: without a loop."""
-        n = len(times)
-        own = np.arange(first, first + n)
-        all_numbers = np.array([*(number for _, number in waiting), *own], np.int64)
-        # Each is learnt before this event of the batch; the last ones wait for a later batch.
-        after = np.maximum(np.searchsorted(times, due), np.arange(len(due)) - len(waiting) + 1)
-        n_learnt = int(np.searchsorted(after, n))
-        are_learnt = np.zeros(n + n_learnt, bool)
-        are_learnt[after[:n_learnt] + np.arange(n_learnt)] = True
-        numbers = np.empty(n + n_learnt, np.int64)
-        numbers[are_learnt], numbers[~are_learnt] = all_numbers[:n_learnt], own
-        left = slice(n_learnt, None)
-        self._due = list(zip(due[left].tolist(), all_numbers[left].tolist(), strict=True))
-        return numbers, are_learnt, due[len(waiting) :].tolist()
+        return np.array(numbers, np.int64), np.array(are_learnt, bool), due
 
     def rest(self) -> list[int]:
         """Return the events that still wait, in the order of their labels, and empty the queue."""
@@ -83,18 +59,12 @@ class LabelClock:
         self._due = []
         return numbers
 
-    def renumber(self, first: int, numbers: np.ndarray) -> None:
-        """Number the events from `first` on anew; those of a number below 0 leave the queue."""
-        due = [(t, m if m < first else int(numbers[m - first])) for t, m in self._due]
-        self._due = [(t, m) for t, m in due if m >= 0]
-        heapify(self._due)
-
     def resume(self, seen: int, now: float, due: list[tuple[float, int]]) -> None:
         """Continue with events that wait: (when the label comes, number)."""
         self.seen, self.now = seen, now
         self._due = [] if self.delay is None else sorted(due)
 
-    def _times(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+    def _times(self, batch: Batch) -> tuple[list[float], list[float]]:
         """Return the times at which each row comes, and at which its label comes."""
         n = len(batch)
         moments = np.array([self.now, *self._moments(batch)])
@@ -107,7 +77,7 @@ class LabelClock:
             delays = np.full(n, float(self.delay or 0.0))
         self.seen += n
         self.now = float(times[-1]) if n else self.now
-        return times, times + delays
+        return times.tolist(), (times + delays).tolist()
 
     def _moments(self, batch: Batch) -> Any:
         if self.moment is None:

@@ -23,7 +23,7 @@ from streamsvm.run.feeder import Feeder
 from streamsvm.run.held_rows import HeldRows
 from streamsvm.run.label_clock import Delay, LabelClock
 from streamsvm.run.label_keys import LabelKeys, rows_of, times_of
-from streamsvm.run.late_steps import Steps, Taken, take_steps
+from streamsvm.run.late_steps import Steps, take_steps
 from streamsvm.run.parts import event_of
 
 
@@ -276,21 +276,11 @@ class LateLabels:
         self._counts["answered"] += int(taken.are_good[steps.learnt].sum())
         waits = taken.are_good.copy()
         waits[steps.learnt] = False
-        self._hold(batch, own, taken, waits, due)
+        kept = np.flatnonzero(waits[len(held) :])
+        for i, number in zip(kept.tolist(), self._rows.add(batch, kept), strict=True):
+            at = len(held) + i
+            self._held[number] = _Held(number, taken.predicted[at], own[at], due[i])
         return taken.pairs + self._give_up_old(feeder)
-
-    def _hold(
-        self, batch: Batch, labels: LabelColumn, taken: Taken, waits: np.ndarray, due: list[float]
-    ) -> None:
-        """Number the events of a batch, and hold those that wait: the last ones of `taken`."""
-        start, first = len(labels) - len(batch), self._rows.next_number
-        kept = np.flatnonzero(taken.are_good[start:])
-        numbers = np.full(len(batch), -1)
-        numbers[kept] = self._rows.add(batch, kept, waits[start + kept])
-        self._clock.renumber(first, numbers)
-        for i in np.flatnonzero(waits[start:]).tolist():
-            number, at = int(numbers[i]), start + i
-            self._held[number] = _Held(number, taken.predicted[at], labels[at], due[i])
 
     # Checkpoints
 

@@ -405,7 +405,7 @@ def test_held_rows_give_back_what_they_were_given(steps, size):
             rows = [{names[0]: float(step), names[1]: float(i)} for i in range(size)]
             batch = next(MemorySource([(x, None) for x in rows]).batches())
             kept = [i for i in range(size) if (step + i) % 4]
-            for number, i in zip(held.add(batch, kept), kept, strict=True):
+            for number, i in zip(held.add(batch, np.array(kept, int)), kept, strict=True):
                 model[number] = rows[i]
         elif model:
             numbers = sorted(model, key=lambda n: (n * step) % 7)[: 1 + step // 6]
