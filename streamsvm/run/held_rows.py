@@ -24,6 +24,7 @@ class _Part:
     numbers: npt.NDArray[np.int64]  # by which `HeldRows` knows them; increasing
     weights: npt.NDArray[np.float64] | None
     n_held: int  # the others were taken or dropped
+    schema: bytes  # serialised: rows of parts with equal ones can share a batch
 
 
 class HeldRows:
@@ -67,7 +68,8 @@ class HeldRows:
     def _put(
         self, features: pa.RecordBatch, rows: Any, file: str | None, numbers: Any, weights: Any
     ) -> None:
-        part = _Part(features, rows, file, numbers, weights, len(numbers))
+        schema = features.schema.serialize().to_pybytes()
+        part = _Part(features, rows, file, numbers, weights, len(numbers), schema)
         self._part_of.update(dict.fromkeys(numbers.tolist(), part))
 
     def take(self, numbers: Sequence[int]) -> Iterator[tuple[Batch, slice]]:
@@ -76,14 +78,12 @@ class HeldRows:
         They come as batches without labels, in the order of `numbers`, each with the slice of
         `numbers` that it holds.
         """
-        parts = [self._part_of[n] for n in numbers]
+        runs = [(part, [*run]) for part, run in groupby(numbers, self._part_of.__getitem__)]
         start = 0
-        # Rows of parts with equal schemas can share a batch.
-        for _, group in groupby(parts, key=lambda part: part.features.schema.serialize()):
-            run = list(group)
-            stop = start + len(run)
-            yield _gathered(run, numbers[start:stop]), slice(start, stop)
-            start = stop
+        for _, same in groupby(runs, lambda run: run[0].schema):
+            batch = _gathered([*same])
+            yield batch, slice(start, start + len(batch))
+            start += len(batch)
         self.drop(numbers)
 
     def drop(self, numbers: Sequence[int]) -> None:
@@ -134,21 +134,16 @@ class HeldRows:
             self._put(features, rows, file, numbers, arrays.get(f"{first}.weights"))
 
 
-def _gathered(parts: list[_Part], numbers: Sequence[int]) -> Batch:
-    """Return rows of parts with the same columns as one batch, in the order of the numbers."""
-    unique = list(dict.fromkeys(parts))
-    offsets = np.cumsum([0, *(len(part.numbers) for part in unique)]).tolist()
-    offset_of = dict(zip(unique, offsets, strict=False))
-    places = np.array(
-        [
-            offset_of[part] + int(np.searchsorted(part.numbers, number))
-            for part, number in zip(parts, numbers, strict=True)
-        ],
-        np.int64,
-    )
-    features = pa.concat_batches([part.features for part in unique]).take(pa.array(places))
-    rows = np.concatenate([part.rows for part in unique])[places]
-    files = [part.file for part in parts]
-    weights = [part.weights for part in unique if part.weights is not None]
+def _gathered(runs: list[tuple[_Part, list[int]]]) -> Batch:
+    """Return rows of parts of one schema as a batch; a run has the numbers of rows of a part."""
+    parts = list(dict.fromkeys(part for part, _ in runs))
+    firsts = np.cumsum([0, *(len(part.numbers) for part in parts)]).tolist()
+    first_of = dict(zip(parts, firsts, strict=False))
+    found = [first_of[part] + np.searchsorted(part.numbers, run) for part, run in runs]
+    places = np.concatenate(found)
+    features = pa.concat_batches([part.features for part in parts]).take(pa.array(places))
+    rows = np.concatenate([part.rows for part in parts])[places]
+    files = [part.file for part, run in runs for _ in run]
+    weights = [part.weights for part in parts if part.weights is not None]
     w = np.concatenate(weights)[places] if weights else None
     return Batch(features, pa.nulls(len(rows)), rows, None, files=files, weights=w)
