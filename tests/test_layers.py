@@ -28,6 +28,7 @@ FACES = {"__init__", "__main__", "_public"}
 SOURCES = sorted((ROOT / "streamsvm").rglob("*.py"))
 CONNECTORS = sorted((ROOT / "connectors").rglob("*.py"))
 UNPICKLERS = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
+OF_NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
 
 
 def imports(path):
@@ -104,3 +105,30 @@ def test_no_file_is_long_and_none_unpickles():
         assert text.count("\n") <= 400, path.name
         assert not {name.partition(".")[0] for name in imports(path)} & UNPICKLERS, path.name
         assert not re.search(r"pickle\.loads?\(|allow_pickle=True", text), path.name
+
+
+@pytest.mark.parametrize("part", ["cli", "monitor", "run"])
+def test_no_private_attribute_of_another_object_is_used(part):
+    for path in SOURCES:
+        if part_of(path) == part:
+            assert not list(_private_of_others(path)), path.name
+
+
+def _private_of_others(path):
+    """Yield ``other._name`` in a file, but for modules and what named tuples call so."""
+    tree = ast.parse(path.read_text())
+    modules = {
+        name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in _names(node)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and re.match(r"_(?!_)", node.attr):
+            owner = ast.unparse(node.value)
+            if (
+                owner not in {"self", "cls", "super()", *modules}
+                and node.attr not in OF_NAMED_TUPLES
+            ):
+                yield f"{owner}.{node.attr}"
+
+
+def _names(node):
+    return [(alias.asname or alias.name).partition(".")[0] for alias in node.names]

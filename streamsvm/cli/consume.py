@@ -17,7 +17,7 @@ from connectors.payloads import avro, flatten
 from streamsvm.cli.late import add_late_options, late_labels_of
 from streamsvm.cli.learners import add_learner_options
 from streamsvm.cli.outputs import check_outputs
-from streamsvm.cli.parser import Parser
+from streamsvm.cli.parser import Group, Parser
 from streamsvm.cli.running import add_output_options, run_shown
 from streamsvm.cli.sources import add_data_options, columns_from
 from streamsvm.cli.values import path, positive, whole
@@ -70,7 +70,7 @@ def complete(parser: Parser) -> None:
     add_letter_topic(output)
 
 
-def add_broker_options(data: argparse._ArgumentGroup) -> None:
+def add_broker_options(data: Group) -> None:
     """Add the options of where messages come from, and of how they are decoded."""
     data.add_argument(
         "--brokers", required=True, metavar="HOST:PORT,...", help="where to find the cluster"
@@ -118,7 +118,7 @@ def add_broker_options(data: argparse._ArgumentGroup) -> None:
     )
 
 
-def add_letter_topic(output: argparse._ArgumentGroup) -> None:
+def add_letter_topic(output: Group) -> None:
     """Add the option for a topic of dead letters."""
     output.add_argument(
         "--dead-letter-topic", metavar="TOPIC", help="produce them to this topic, not to a file"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 
+from streamsvm.cli.parser import Group
 from streamsvm.cli.values import label_of, number, whole
 from streamsvm.errors import ParameterError
 from streamsvm.run.late_labels import LateLabels
 
 
-def add_late_options(group: argparse._ArgumentGroup) -> None:
+def add_late_options(group: Group) -> None:
     """Add the options for late labels, and for events whose labels never come."""
     group.add_argument(
         "--label-delay",

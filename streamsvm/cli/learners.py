@@ -6,17 +6,20 @@ import argparse
 import inspect
 import os
 import sys
+from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from streamsvm import AdaptiveSVMClassifier, StandardScaler, kernels
 from streamsvm.cli.parameters import add_options, parameters
+from streamsvm.cli.parser import Group
 from streamsvm.cli.values import limit, whole
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import RegisteredLearner, registered_learners
 from streamsvm.run.warm import KERNELS
 
-_KERNEL_OPTIONS = ("kernel", "gamma", "degree", "coef0")
+_OF_KERNELS = ("gamma", "degree", "coef0")
+_KERNEL_OPTIONS = ("kernel", *_OF_KERNELS)
 ADDED_BY_HAND = ("kernel", "max_classes", "seed", "scale", "gamma")
 """Parameters whose options are added by hand."""
 
@@ -72,8 +75,7 @@ def _own_kernel(options: argparse.Namespace) -> Any:
     types = kernels.registered().values()
     if kernel not in types and type(kernel) not in types:
         kernels.check_kernel(kernel)
-    values = {name: getattr(options, name) for name in ("gamma", "degree", "coef0")}
-    given = {name: float(value) for name, value in values.items() if value is not None}
+    given = {name: float(value) for name, value in _given(options, _OF_KERNELS).items()}
     try:
         found = (kernel if isinstance(kernel, type) else kernel._replace)(**given)
     except (TypeError, ValueError) as error:
@@ -85,7 +87,7 @@ def _own_kernel(options: argparse.Namespace) -> Any:
     return found
 
 
-def add_learner_options(group: argparse._ArgumentGroup) -> None:
+def add_learner_options(group: Group) -> None:
     """Add the options of learner and kernel; an option not given means the class's default."""
     group.add_argument(
         "--learner",
@@ -134,20 +136,23 @@ def kernel_from(options: argparse.Namespace) -> Any:
     """Return the kernel of the options; None: an RBF whose gamma follows the data."""
     if options.kernel is not None and options.kernel not in KERNELS:
         return _own_kernel(options)
-    used = {"linear": (), "polynomial": ("gamma", "degree", "coef0")}
-    wanted = used.get(options.kernel, ("gamma",))
-    for name in ("gamma", "degree", "coef0"):
-        if getattr(options, name) is not None and name not in wanted:
+    given = _given(options, _OF_KERNELS)
+    used = {"linear": (), "polynomial": _OF_KERNELS}
+    for name in given:
+        if name not in used.get(options.kernel, ("gamma",)):
             kernel = options.kernel or "rbf"
             raise ParameterError(f"--{name}: not for --kernel {kernel}; leave it out")
     if options.kernel == "linear":
         return kernels.Linear()
     if options.kernel == "polynomial":
-        gamma = 1.0 if options.gamma is None else options.gamma
-        degree = 3 if options.degree is None else options.degree
-        coef0 = 1.0 if options.coef0 is None else options.coef0
-        return kernels.Polynomial(degree=degree, gamma=gamma, coef0=coef0)
-    return None if options.gamma is None else kernels.RBF(gamma=options.gamma)
+        return kernels.Polynomial(**given)
+    return kernels.RBF(**given) if given else None
+
+
+def _given(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """Return those of some options that were given."""
+    values = {name: getattr(options, name, None) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _scaler_from(options: argparse.Namespace, scales_itself: bool) -> StandardScaler | None:
@@ -178,8 +183,7 @@ def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
     """Return the learner of the options, and the model: the learner, or a scaler and it."""
     names = [parameter.name for parameter in parameters(ADDED_BY_HAND)]
     # A learner of the user's may have parameters that no option is for.
-    given = {name: getattr(options, name, None) for name in (*names, *_KERNEL_OPTIONS)}
-    given = {name: value for name, value in given.items() if value is not None}
+    given = _given(options, (*names, *_KERNEL_OPTIONS))
     found = _learner_of(options.learner or _default_learner(options, given))
     options.learner, cls = found.name, found.cls
     known = inspect.signature(cls).parameters.keys()
@@ -190,7 +194,7 @@ def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
     given = {name: value for name, value in given.items() if name not in _KERNEL_OPTIONS}
     if "kernel" in known:
         given["kernel"] = kernel_from(options)
-    if "seed" in inspect.signature(cls).parameters:
+    if "seed" in known:
         given["seed"] = options.seed
     if "max_classes" in known and getattr(options, "max_classes", None) is not None:
         given["max_classes"] = options.max_classes

@@ -11,6 +11,7 @@ import typing
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from streamsvm.cli.parser import Group
 from streamsvm.cli.values import label_of
 from streamsvm.learners.bases.registry import RegisteredLearner, registered_learners
 
@@ -83,7 +84,7 @@ def _entries(doc: str) -> list[tuple[list[str], str]]:
     return entries
 
 
-def add_options(group: argparse._ArgumentGroup, found: list[Parameter]) -> None:
+def add_options(group: Group, found: list[Parameter]) -> None:
     """Add an option for each parameter, and for older names of parameters.
 
     The value of an option that is not given is None.
@@ -100,9 +101,7 @@ def add_options(group: argparse._ArgumentGroup, found: list[Parameter]) -> None:
         _add_older(group, learner, {parameter.name: parameter for parameter in found})
 
 
-def _add_older(
-    group: argparse._ArgumentGroup, learner: RegisteredLearner, found: dict[str, Parameter]
-) -> None:
+def _add_older(group: Group, learner: RegisteredLearner, found: dict[str, Parameter]) -> None:
     for older, name in learner.renamed.items():
         group.add_argument(
             "--" + older.replace("_", "-"),

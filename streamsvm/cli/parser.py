@@ -7,6 +7,9 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
+Group = argparse._ActionsContainer
+"""What options are added to, a parser or a group of its options; argparse has no public name."""
+
 
 class Parser(argparse.ArgumentParser):
     """An `argparse.ArgumentParser` with short errors that name the option probably meant.

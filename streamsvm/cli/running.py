@@ -22,6 +22,7 @@ from streamsvm import save as save_model
 from streamsvm.cli import evaluate, history
 from streamsvm.cli.learners import model_from
 from streamsvm.cli.outputs import said
+from streamsvm.cli.parser import Group
 from streamsvm.cli.screen import Screen, report_rows
 from streamsvm.cli.values import number_or_share, path, whole
 from streamsvm.errors import ParameterError
@@ -35,7 +36,7 @@ _WORTH_A_LINE = 20
 """So many bad examples, if they are most, are mentioned at once."""
 
 
-def add_output_options(output: argparse._ArgumentGroup) -> None:
+def add_output_options(output: Group) -> None:
     """Add the options for output files, progress, checkpoints and bad rows."""
     output.add_argument("--save", type=path, metavar="MODEL", help="write the model to this file")
     output.add_argument(

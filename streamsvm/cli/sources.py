@@ -18,6 +18,7 @@ from connectors import (
     SourceNotFoundError,
     TabularSource,
 )
+from streamsvm.cli.parser import Group
 from streamsvm.cli.values import names, positive, split, whole
 
 # The longest sleep between two checks for Ctrl-C, in seconds.
@@ -55,7 +56,7 @@ def open_source(path: str, target: str | None, **options: Any) -> TabularSource:
         raise NotReadableError(f"{error}; names of other formats end in {others}") from error
 
 
-def add_data_options(data: argparse._ArgumentGroup, what: str, seed_of: str) -> None:
+def add_data_options(data: Group, what: str, seed_of: str) -> None:
     """Add the options of features and labels; `what` is the word for a column of the source."""
     placeholder, s = what.upper(), f"{what}s"
     data.add_argument("--columns", metavar="A,B,...", help=f"features; default: all other {s}")
@@ -84,7 +85,7 @@ def columns_from(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def add_parse_numbers(data: argparse._ActionsContainer) -> None:
+def add_parse_numbers(data: Group) -> None:
     """Add the option that makes numbers of texts."""
     data.add_argument(
         "--parse-numbers",
@@ -97,7 +98,7 @@ def add_parse_numbers(data: argparse._ActionsContainer) -> None:
     )
 
 
-def add_pace_options(group: argparse._ArgumentGroup) -> None:
+def add_pace_options(group: Group) -> None:
     """Add the options of a simulated stream."""
     group.add_argument(
         "--rate", type=positive, help="examples a second; default: as fast as possible"

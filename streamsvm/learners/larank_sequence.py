@@ -261,6 +261,7 @@ class LaRankSequenceLabeler(SequenceLearner):
 
     has_dual = True
     covers = "kept"
+    papers_certificate = None
 
     def at_bound(self) -> np.ndarray:
         """Return whether each nonzero coefficient is at its upper bound C_i.

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from streamsvm.monitor.history import History
 from streamsvm.monitor.rates import Scores
 
 _ONLY_KEPT = (
@@ -22,6 +24,8 @@ class Presentation(ABC):
     """Base of `TrackingMonitor`: tables, plots and metrics of its records."""
 
     learner: Any
+    every: int
+    history: History
     confidence: float
     scores: Scores
     n_before: int
@@ -29,6 +33,10 @@ class Presentation(ABC):
     @abstractmethod
     def get(self) -> dict[str, Any]:
         """Return the current values by name."""
+
+    @abstractmethod
+    def last(self) -> dict[str, Any]:
+        """Return the last record without measuring."""
 
     @abstractmethod
     def _score(self) -> None:
@@ -43,9 +51,16 @@ class Presentation(ABC):
             The table, 120 columns wide.
 
         """
-        from streamsvm.monitor.report import text
+        from rich.console import Console
 
-        return text(self)
+        out = StringIO()
+        console = Console(file=out, width=120)
+        console.print(self.panel())
+        n, kept_every = len(self.history), self.history.kept_every
+        thinned = "" if kept_every == 1 else " (thinned: older records were dropped)"
+        every = f"{self.every * kept_every:,} examples{thinned}"
+        console.print(f"history: {n:,} records, about one every {every}")
+        return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
     def panel(self) -> Any:
         """Return the current values as a table for Rich.
@@ -69,9 +84,14 @@ class Presentation(ABC):
             The context.
 
         """
-        from streamsvm.monitor.report import live
+        from rich.live import Live
 
-        return live(self)
+        from streamsvm.monitor.report import panel
+
+        def renderable() -> Any:
+            return panel(self, self.last())
+
+        return Live(get_renderable=renderable, refresh_per_second=4, transient=True)
 
     def plot(self, folder: str | Path) -> list[Path]:
         """Write PNG plots of the history.

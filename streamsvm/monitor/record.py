@@ -8,13 +8,6 @@ from typing import Any
 import numpy as np
 
 from streamsvm.monitor import gap
-from streamsvm.monitor.certificate import Looks
-
-
-def looks_of(learner: Any) -> Looks:
-    """Return the looks of a learner so far; none if it makes no looks."""
-    looks: Looks = getattr(learner, "looks", Looks())
-    return looks
 
 
 def record_of(monitor: Any, n: int, n_sampled: int) -> dict[str, Any]:
@@ -42,17 +35,17 @@ def record_of(monitor: Any, n: int, n_sampled: int) -> dict[str, Any]:
             record |= dict.fromkeys(gap.OF_STREAM)
         if learner.covers == "merged":
             record |= gap.stream_objective(learner, sample, n_sampled, draws)
-    elif hasattr(learner, "n_drifts"):
+    elif learner.n_drifts is not None:
         record |= {"n_drifts": learner.n_drifts, "last_drift": learner.last_drift}
     else:
         record["objective"] = gap.sampled_objective(learner, sample)
-    seen = monitor.seen.values(looks_of(learner))
+    seen = monitor.seen.values(learner.looks)
     # Only here it is about the examples that the gap is about.
     certifies = learner.has_dual and learner.covers == "kept"
     for name, of in _OF_ALL.items():
         record[name] = seen[of] if certifies else None
     record |= seen
-    papers = getattr(learner, "papers_certificate", None)
+    papers = learner.papers_certificate
     record["certificate_papers"] = None if papers is None or n_before else papers.value
     record["kappa"] = learner.kappa
     record["delta"] = getattr(learner, "delta", None)

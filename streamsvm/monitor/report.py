@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from io import StringIO
 from typing import Any
 
-from rich.console import Console
-from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
@@ -111,34 +108,9 @@ def panel(monitor: Any, values: Mapping[str, Any]) -> Table:
 
 def _no_papers(monitor: Any) -> str:
     """Say why there is no bound in the papers' form."""
-    bound = getattr(monitor.learner, "papers_certificate", None)
+    bound = monitor.learner.papers_certificate
     if bound is None:
         return "none: the papers' bound needs K uniform steps after each example"
     if bound.value is not None:
         return "none: the papers' bound is about the time before the monitor, too"
     return f"none: {bound.reason}"
-
-
-def text(monitor: Any) -> str:
-    """Return the table of the current values, and the size of the history, 120 columns wide."""
-    values = monitor.get()
-    out = StringIO()
-    console = Console(file=out, width=120)
-    console.print(panel(monitor, values))
-    history = monitor.history
-    every = monitor.every * history.kept_every
-    thinned = "" if history.kept_every == 1 else " (thinned: older records were dropped)"
-    console.print(f"history: {len(history):,} records, about one every {every:,} examples{thinned}")
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
-
-
-def live(monitor: Any) -> Live:
-    """Return a context in which the last record is shown and renewed four times a second.
-
-    The table disappears at its end.
-    """
-    return Live(
-        get_renderable=lambda: panel(monitor, monitor.last()),
-        refresh_per_second=4,
-        transient=True,
-    )

@@ -14,7 +14,7 @@ from streamsvm.monitor.history import History
 from streamsvm.monitor.mean_gap import SeenGap
 from streamsvm.monitor.presentation import Presentation
 from streamsvm.monitor.rates import Rates, Scores
-from streamsvm.monitor.record import looks_of, record_of
+from streamsvm.monitor.record import record_of
 from streamsvm.monitor.sample import NEVER, PassedBy
 from streamsvm.monitor.watched import learner_of
 
@@ -120,12 +120,12 @@ class TrackingMonitor(Presentation):
         self.passed_by = PassedBy(size, getattr(self.learner, "window", None), seed)
         # Of examples kept, and of several models, nothing is estimated from a sample.
         is_exact = has_dual and self.learner.covers == "kept"
-        if is_exact or hasattr(self.learner, "n_drifts"):
+        if is_exact or self.learner.n_drifts is not None:
             self.passed_by.next = NEVER
         self._n = 0
         self.n_before = self.learner.n_examples
         self.confidence, self.horizon = confidence, horizon
-        self.seen = SeenGap(looks_of(self.learner), horizon, confidence)
+        self.seen = SeenGap(self.learner.looks, horizon, confidence)
         self._due = every
         self._wake = 0
         # Flat lists: thousands of small tuples would trigger the garbage collector.
@@ -228,7 +228,7 @@ class TrackingMonitor(Presentation):
         self.passed_by.seen = self._n - n_new
         self.passed_by.offer(x, signs, weights, numbers)
         if self._n >= self.seen.due:
-            self.seen.advance(looks_of(self.learner), self._n)
+            self.seen.advance(self.learner.looks, self._n)
         if self._n >= self._due:
             self._due = (self._n // self.every + 1) * self.every
             self.measure()

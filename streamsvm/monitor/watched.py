@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from streamsvm.errors import ParameterError
-from streamsvm.monitor.certificate import Certificate
+from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.support.rows import Rows
 
@@ -32,6 +32,14 @@ class WatchedLearner(Protocol):
     @property
     def certificate(self) -> Certificate:
         """The bound on the mean gap, or why there is none."""
+
+    @property
+    def papers_certificate(self) -> Certificate | None:
+        """The bound in the papers' form; None: the learner has none."""
+
+    @property
+    def looks(self) -> Looks:
+        """The sums of looks so far."""
 
     @property
     def kappa(self) -> float:

@@ -14,6 +14,7 @@ from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
 from streamsvm.labels.outputs import Output
 from streamsvm.learners.bases import summary
+from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.support.rows import Rows
 
 
@@ -32,6 +33,23 @@ class Inspection(abc.ABC):
 
     _last_label: tuple[np.ndarray, np.ndarray] | None = None
     """What `solvers.adaptive.last_label` needs; None: it is not used."""
+
+    # What only some learners have; a monitor asks all of them.
+
+    @property
+    def looks(self) -> Looks:
+        """The sums of looks so far, which estimate and bound the mean gap; none by default."""
+        return Looks()
+
+    @property
+    def papers_certificate(self) -> Certificate | None:
+        """The bound of the mean gap in the papers' form; None: it is not for this learner."""
+        return None
+
+    @property
+    def n_drifts(self) -> int | None:
+        """How often a drift was noticed; None: the learner does not look for drifts."""
+        return None
 
     compiles_classes_apart = False
     """Whether three or more classes run other compiled code than two."""
