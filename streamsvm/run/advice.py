@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from streamsvm.errors import ParameterError
 from streamsvm.labels.class_labels import plain, shown
+from streamsvm.learners.bases.learner import Learner
 from streamsvm.run.report import RunReport
 
 _FEWEST = 1000
@@ -27,7 +27,7 @@ _MISSED = 0.5
 _FEWEST_VALUES = 50
 
 
-def advice_of(report: RunReport, learner: Any) -> list[str]:
+def advice_of(report: RunReport, learner: Learner) -> list[str]:
     """Return what a report and the learner advise: a sentence for each finding, most harmful first.
 
     Empty: nothing looks wrong, or there were fewer than 1,000 examples.
@@ -44,7 +44,7 @@ def advice_of(report: RunReport, learner: Any) -> list[str]:
     ]
 
 
-def _labels(report: RunReport, learner: Any) -> Iterator[str]:
+def _labels(report: RunReport, learner: Learner) -> Iterator[str]:
     counts = {label: n for label, n in report.labels.items() if n}
     if len(counts) == 1:
         yield f"all labels are {next(iter(counts))}: there is nothing to tell apart"
@@ -57,7 +57,7 @@ def _labels(report: RunReport, learner: Any) -> Iterator[str]:
         yield f"class_weight names {', '.join(absent)}, which no example is labelled"
     total = sum(counts.values())
     label = min(counts, key=lambda label: counts[label])
-    if counts[label] < _RARE * total and learner.class_weight is None:
+    if counts[label] < _RARE * total and weights is None:
         yield (
             f"{label} is 1 example in {total / counts[label]:,.0f}: an SVM may ignore so rare a "
             f"class; {_weighting(label, learner)}, and balanced accuracy shows whether it helps"
@@ -69,19 +69,19 @@ def _labels(report: RunReport, learner: Any) -> Iterator[str]:
         )
 
 
-def _weighting(text: str, learner: Any) -> str:
+def _weighting(text: str, learner: Learner) -> str:
     """Return what the parameter class_weight of a learner can do for a label, given as text."""
     if "class_weight" not in inspect.signature(type(learner)).parameters:
         return f"{type(learner).__name__} has no class weights, as other learners have"
     try:
-        type(learner)(class_weight="balanced")
+        learner.clone({"class_weight": "balanced"})
     except ParameterError:
         label = next((y for y in learner.classes if str(plain(y)) == text), text)
         return f"class_weight={{{plain(label)!r}: 10.0}} (in Python) weighs its examples tenfold"
     return "class_weight='balanced' gives both sides the same weight"
 
 
-def _model(report: RunReport, learner: Any) -> Iterator[str]:
+def _model(report: RunReport, learner: Learner) -> Iterator[str]:
     n = getattr(learner, "n_support_patterns", report.n_support_vectors)
     most = max(report.labels.values(), default=0) / max(1, sum(report.labels.values()))
     # With many classes most examples support some border, though the classes are told apart.
@@ -106,7 +106,7 @@ def _model(report: RunReport, learner: Any) -> Iterator[str]:
         yield f"{missed / asked:.0%} of kernel rows were not in the cache: a larger cache_mb helps"
 
 
-def _drift(report: RunReport, learner: Any) -> Iterator[str]:
+def _drift(report: RunReport, learner: Learner) -> Iterator[str]:
     """Compare the accuracy on the last quarter of the rows with that on the best one before it."""
     rows = report.history.column("rows")
     if report.epochs > 1 or rows.size < 8 or not rows[-1] > 0:
@@ -137,7 +137,7 @@ def _texts(report: RunReport) -> Iterator[str]:
         )
 
 
-def _features(report: RunReport, learner: Any) -> Iterator[str]:
+def _features(report: RunReport, learner: Learner) -> Iterator[str]:
     """Name the features that only grow, in the support vectors in the order of the stream."""
     model = getattr(learner, "in_use", learner)
     if report.epochs > 1 or not hasattr(model, "support_vectors"):

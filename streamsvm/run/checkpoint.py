@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from streamsvm.errors import CheckpointError, DamagedModelFileError, ParameterError, StreamSVMError
 from streamsvm.learners.bases.learner import Learner
@@ -29,11 +29,14 @@ from streamsvm.monitor.rates import fill_matrix, pairs_of
 from streamsvm.run.checkpoint_lock import CheckpointLock
 from streamsvm.run.peers import offsets_of
 
+if TYPE_CHECKING:
+    from streamsvm.run.runner import Run
+
 _log = logging.getLogger(__name__)
 
 # Parameters that a resumed run may change: they do not change the model.
 _CHANGEABLE = ("n_jobs",)
-_LATE_PREFIX = "late."
+_LATE = "late."
 
 
 class Place(NamedTuple):
@@ -108,7 +111,7 @@ class Checkpoint:
         self._rows = 0
         self._moment = time.monotonic()
 
-    def begin(self, run: Any) -> Place:
+    def begin(self, run: Run) -> Place:
         """Restore the state in the file into a new run; if there is no file, write a first one.
 
         Parameters
@@ -157,7 +160,7 @@ class Checkpoint:
             run.source.before_revoke = lambda: self._serve(run)
         return place
 
-    def after(self, run: Any) -> None:
+    def after(self, run: Run) -> None:
         """Write a checkpoint if one is due; called after each chunk of rows.
 
         Parameters
@@ -180,7 +183,7 @@ class Checkpoint:
         if is_due:
             self.write(run)
 
-    def write(self, run: Any) -> None:
+    def write(self, run: Run) -> None:
         """Write a checkpoint now.
 
         Parameters
@@ -197,7 +200,7 @@ class Checkpoint:
         with self._writing:
             self._write(run)
 
-    def _serve(self, run: Any) -> None:
+    def _serve(self, run: Run) -> None:
         """Write a checkpoint for the source that asks for one, unless the run has ended."""
         # Waiting could deadlock: the writing thread may be waiting for the thread that asks.
         if not self._writing.acquire(blocking=False):
@@ -208,14 +211,14 @@ class Checkpoint:
         finally:
             self._writing.release()
 
-    def _write(self, run: Any) -> None:
+    def _write(self, run: Run) -> None:
         about: dict[str, Any] = {"run": _state_of(run), "settings": settings_of(run)}
         arrays: dict[str, Any] = {}
         if run.monitor is not None:
             about["monitor"], arrays = monitor_file.to_file(run.monitor)
         if run.late is not None:
             about["late"], held = run.late.state()
-            arrays = arrays | {_LATE_PREFIX + name: array for name, array in held.items()}
+            arrays = arrays | {_LATE + name: array for name, array in held.items()}
         # Somebody may have deleted the lock: then it is taken anew, before anything is written.
         self._lock.take()
         start = time.perf_counter()
@@ -239,7 +242,7 @@ class Checkpoint:
                 self._served = None
         self._lock.release()
 
-    def _resume(self, run: Any) -> Place:
+    def _resume(self, run: Run) -> Place:
         model, about, arrays = model_file.read(self.path)
         if "sentences" in about:
             raise CheckpointError(f"{self.path} is of a run of sentences: use --task sequence")
@@ -255,26 +258,22 @@ class Checkpoint:
         if place.snapshot is not None:
             self._resume_source(run, place.snapshot)
         with as_damage(self.path):
-            for own, kept in zip(
-                model_file.steps_of(run.model), model_file.steps_of(model), strict=True
-            ):
+            steps = model_file.steps_of(run.model), model_file.steps_of(model)
+            for own, kept in zip(*steps, strict=True):
                 adopt(own, kept)
             if run.monitor is not None:
                 monitor_file.fill(run.monitor, about["monitor"], arrays)
             if run.late is not None:
-                held = {
-                    n.removeprefix(_LATE_PREFIX): a
-                    for n, a in arrays.items()
-                    if n.startswith(_LATE_PREFIX)
-                }
-                run.late.resume(about["late"], held)
+                held = [name for name in arrays if name.startswith(_LATE)]
+                of_held = {name.removeprefix(_LATE): arrays[name] for name in held}
+                run.late.resume(about["late"], of_held)
             _fill(run, about["run"])
         run.report.resumed_after = run.taken
         run.report.resumed = f"{self.path}: after {run.taken:,} examples"
         _log.info("%s: the run continues after %d examples", self.path, run.taken)
         return place
 
-    def _resume_source(self, run: Any, snapshot: dict[str, Any]) -> None:
+    def _resume_source(self, run: Run, snapshot: dict[str, Any]) -> None:
         try:
             run.source.resume(snapshot)
         except ValueError as error:
@@ -365,7 +364,7 @@ def adopt(own: Any, kept: Any) -> None:
         own.observer = observer
 
 
-def _state_of(run: Any) -> dict[str, Any]:
+def _state_of(run: Run) -> dict[str, Any]:
     report, bad = run.report, run.bad
     return {
         "place": run.place._asdict(),
@@ -387,7 +386,7 @@ def _plain(label: Any) -> Any:
     return as_json(label, "the label")
 
 
-def _fill(run: Any, state: dict[str, Any]) -> None:
+def _fill(run: Run, state: dict[str, Any]) -> None:
     report, bad = run.report, run.bad
     report.rows, report.learnt, report.seconds = state["rows"], state["learnt"], state["seconds"]
     report.missing_texts = state.get("missing_texts", {})

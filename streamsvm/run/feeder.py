@@ -26,6 +26,7 @@ from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.container import steps_of
 from streamsvm.run.bad_events import BadEvents, EventLike
 from streamsvm.run.parts import (
+    AnyMatrix,
     are_weights,
     can_be_label,
     event_of,
@@ -117,7 +118,7 @@ class Feeder:
         return self.predict_checked(batch, matrix, kept) if len(kept) else (kept, [])
 
     def predict_checked(
-        self, batch: Batch, matrix: Any, kept: np.ndarray
+        self, batch: Batch, matrix: AnyMatrix, kept: np.ndarray
     ) -> tuple[np.ndarray, list[Any]]:
         """Predict checked rows; return the numbers of those that the learner takes, and labels."""
         assert self.learner is not None
@@ -174,7 +175,9 @@ class Feeder:
             row = batch.slice(i, 1)
             yield i, replace(row, features=row.features.select(list(event.x)))
 
-    def checked(self, batch: Batch, labels: LabelColumn | None = None) -> tuple[Any, np.ndarray]:
+    def checked(
+        self, batch: Batch, labels: LabelColumn | None = None
+    ) -> tuple[AnyMatrix, np.ndarray]:
         """Return the rows that can be used, and their numbers; give the others to `bad`."""
         assert self.learner is not None
         n = len(batch)
@@ -190,7 +193,9 @@ class Feeder:
             matrix = self._matrix_of(rows_of(batch.features, kept), len(kept))
         return matrix, kept
 
-    def _scaled(self, batch: Batch, matrix: Any, kept: np.ndarray) -> tuple[Any, np.ndarray]:
+    def _scaled(
+        self, batch: Batch, matrix: AnyMatrix, kept: np.ndarray
+    ) -> tuple[AnyMatrix, np.ndarray]:
         """Scale checked rows as they are learnt; give those that the scaler rejects to `bad`."""
         if self.scaler is None:
             return matrix, kept
@@ -204,7 +209,7 @@ class Feeder:
             self.bad.take(event_of(batch, int(kept[r])), "outlier", reason)
         return take(scaled, good), kept[good]
 
-    def _matrix_of(self, features: pa.RecordBatch, n: int) -> Matrix | SparseMatrix:
+    def _matrix_of(self, features: pa.RecordBatch, n: int) -> AnyMatrix:
         """Read the features of n rows."""
         assert self.learner is not None
         matrix = self.learner.matrix_of(features)
@@ -225,9 +230,7 @@ class Feeder:
         # MISSING is -1, so that it selects the last element.
         return np.array([*usable, False])[labels.codes]
 
-    def _reject(
-        self, batch: Batch, i: int, labels: LabelColumn | None, matrix: Matrix | SparseMatrix
-    ) -> None:
+    def _reject(self, batch: Batch, i: int, labels: LabelColumn | None, matrix: AnyMatrix) -> None:
         event = event_of(batch, i)
         if labels is not None and labels[i] is None:
             self.bad.take(event, "missing label", self._reason(event, bool(labels.values)))
@@ -257,7 +260,7 @@ class Feeder:
     def learn_checked(
         self,
         batch: Batch,
-        matrix: Any,
+        matrix: AnyMatrix,
         ys: LabelColumn,
         kept: np.ndarray,
         ids: np.ndarray | None,

@@ -66,7 +66,12 @@ class HeldRows:
         return numbers.tolist()
 
     def _put(
-        self, features: pa.RecordBatch, rows: Any, file: str | None, numbers: Any, weights: Any
+        self,
+        features: pa.RecordBatch,
+        rows: np.ndarray,
+        file: str | None,
+        numbers: np.ndarray,
+        weights: np.ndarray | None,
     ) -> None:
         schema = features.schema.serialize().to_pybytes()
         part = _Part(features, rows, file, numbers, weights, len(numbers), schema)

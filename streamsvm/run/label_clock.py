@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from heapq import heappop, heappush
 from typing import Any
@@ -79,13 +79,14 @@ class LabelClock:
         self.now = float(times[-1]) if n else self.now
         return times.tolist(), (times + delays).tolist()
 
-    def _moments(self, batch: Batch) -> Any:
+    def _moments(self, batch: Batch) -> Iterable[float]:
         if self.moment is None:
             return range(self.seen, self.seen + len(batch))
         if self.moment == "timestamp":
             if batch.timestamps is None:
                 raise ParameterError("moment='timestamp': the source has none; name its column")
-            return batch.timestamps.tolist()
+            found: list[float] = batch.timestamps.tolist()
+            return found
         moments = [float(event.x.get(self.moment, math.nan)) for event in batch.events()]
         if self.now == 0.0 and not any(map(math.isfinite, moments)):
             raise ParameterError(f"moment={self.moment!r}: no event has such a time so far")

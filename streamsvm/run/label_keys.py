@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 from connectors.source import Batch
@@ -27,25 +27,25 @@ class LabelKeys:
         self.most = most
         self.counts: Counter[str] = Counter()
         # Of each key: its labels and their times, in the order in which they came.
-        self._waiting: OrderedDict[Any, deque[tuple[Any, float]]] = OrderedDict()
+        self._waiting: OrderedDict[Hashable, deque[tuple[Any, float]]] = OrderedDict()
         self._n_waiting = 0
         # Of keys whose labels were forgotten: the time of the latest of these.
-        self._forgotten: OrderedDict[Any, float] = OrderedDict()
+        self._forgotten: OrderedDict[Hashable, float] = OrderedDict()
         # Keys of events that wait no longer: whether they got a label, or were given up.
-        self._past: OrderedDict[Any, bool] = OrderedDict()
+        self._past: OrderedDict[Hashable, bool] = OrderedDict()
 
     def __len__(self) -> int:
         """Return how many labels wait for their events."""
         return self._n_waiting
 
-    def note(self, key: Any, has_label: bool) -> None:
+    def note(self, key: Hashable, has_label: bool) -> None:
         """Note that an event waits no longer: it got its label, or it was given up."""
         self._past.pop(key, None)
         self._past[key] = has_label
         if len(self._past) > self.most:
             self._past.popitem(last=False)
 
-    def label_of(self, key: Any, moment: float) -> Any:
+    def label_of(self, key: Hashable, moment: float) -> Any:
         """Return the label that came before an event, and forget it; None: there is none."""
         waiting = self._waiting.get(key)
         if waiting is None:
@@ -56,14 +56,14 @@ class LabelKeys:
             self.counts["second_label"] += 1
         return self._take_first(key)[0] if waiting else None
 
-    def is_forgotten(self, key: Any, moment: float) -> bool:
+    def is_forgotten(self, key: Hashable, moment: float) -> bool:
         """Tell whether the label of an event came before it, and was forgotten.
 
         Then labels of this key that still wait are those of later events.
         """
         return moment <= self._forgotten.get(key, -math.inf)
 
-    def _take_first(self, key: Any) -> tuple[Any, float]:
+    def _take_first(self, key: Hashable) -> tuple[Any, float]:
         """Remove the label of a key that came first, and return it with its time."""
         waiting = self._waiting[key]
         first = waiting.popleft()
@@ -72,7 +72,7 @@ class LabelKeys:
         self._n_waiting -= 1
         return first
 
-    def is_second(self, key: Any, moment: float, event_moment: float | None) -> bool:
+    def is_second(self, key: Hashable, moment: float, event_moment: float | None) -> bool:
         """Tell whether a label can belong to none but an earlier event; count it then.
 
         `event_moment` is the time of the event that waits under this key; None: no event waits.
@@ -84,7 +84,7 @@ class LabelKeys:
         self.counts["second_label"] += is_second
         return is_second
 
-    def wait(self, key: Any, label: Any, moment: float) -> None:
+    def wait(self, key: Hashable, label: Any, moment: float) -> None:
         """Keep a label until its event comes."""
         if key in self._waiting and math.isnan(moment):
             # Without times the first label counts, as it does after its event.
@@ -95,7 +95,7 @@ class LabelKeys:
         if self._n_waiting > self.most:
             self._forget(next(iter(self._waiting)))
 
-    def _forget(self, key: Any) -> None:
+    def _forget(self, key: Hashable) -> None:
         _, moment = self._take_first(key)
         self.counts["without_event"] += 1
         self._forgotten[key] = max(moment, self._forgotten.pop(key, -math.inf))

@@ -18,7 +18,7 @@ from streamsvm.features.matrices import take
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.run.feeder import Feeder
-from streamsvm.run.parts import event_of, refused_label, weights_of
+from streamsvm.run.parts import AnyMatrix, event_of, refused_label, weights_of
 
 
 class Steps(NamedTuple):
@@ -105,7 +105,7 @@ def _may_be_learnt(feeder: Feeder, batch: Batch, labels: LabelColumn, steps: Ste
 def _at_once(
     feeder: Feeder,
     batch: Batch,
-    matrix: Any,
+    matrix: AnyMatrix,
     labels: LabelColumn,
     predicted: np.ndarray,
     steps: Steps,
@@ -128,7 +128,7 @@ def _at_once(
 def _rows_one_by_one(
     feeder: Feeder,
     batch: Batch,
-    matrix: Any,
+    matrix: AnyMatrix,
     labels: LabelColumn,
     predicted: np.ndarray,
     steps: Steps,

@@ -28,6 +28,8 @@ from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.bad_events import BadEvents, RefusedEvent
 
+AnyMatrix = Matrix | SparseMatrix
+
 _FEATURE_MAPS = RandomFourierFeatures, Nystroem
 _LEAST_LABELS, _MOST_ERRORS = 20, 0.1
 # Up to so many classes nothing is suspected; more than so many are refused unless asked for.
@@ -190,7 +192,7 @@ def learn_event(model: Any, x: dict[Any, Any], w: float, y: Any) -> None:
 
 def margins_of_taken(
     learner: Learner,
-    matrix: Matrix | SparseMatrix,
+    matrix: AnyMatrix,
     rows: np.ndarray,
     refuse: Callable[[int, FeatureError], None] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
