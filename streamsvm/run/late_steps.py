@@ -6,6 +6,7 @@ are given to the model in one call, as one at a time costs a hundred times as mu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from streamsvm.errors import FeatureError
 from streamsvm.features.matrices import take
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
 from streamsvm.learners.bases.late_rows import LateRows
+from streamsvm.learners.bases.learner import Learner
 from streamsvm.run.feeder import Feeder
 from streamsvm.run.parts import AnyMatrix, event_of, refused_label, weights_of
 
@@ -37,12 +39,126 @@ class Steps(NamedTuple):
         return self.events[self.is_learnt]
 
 
-class Taken(NamedTuple):
-    """What became of the events of some steps."""
+class Taken:
+    """What became of the events of some steps.
 
-    pairs: Pairs  # (label, prediction) of each event that was learnt
-    predicted: np.ndarray  # object (events,): their predictions
-    are_good: np.ndarray  # bool (events,): False: the event cannot be used
+    Attributes
+    ----------
+    pairs : Pairs
+        (label, prediction) of each event that was learnt.
+    predicted : np.ndarray
+        object (events,): their predictions.
+    are_good : np.ndarray
+        bool (events,): False: the event cannot be used.
+
+    """
+
+    def __init__(self, feeder: Feeder, labels: LabelColumn, given: list[Any]) -> None:
+        self._feeder, self._labels, self._n_given = feeder, labels, len(given)
+        self.pairs = Pairs()
+        self.predicted = np.full(len(labels), None, object)
+        self.predicted[: len(given)] = np.array([*given, None], object)[:-1]
+        self.are_good = np.ones(len(labels), bool)
+
+    def take_at_once(self, learner: Learner, batch: Batch, steps: Steps) -> None:
+        """Take all steps in one call of the learner."""
+        feeder, good = self._feeder, self.are_good
+        matrix, kept = feeder.checked(batch)
+        place = np.full(len(good), MISSING)
+        place[kept] = np.arange(len(kept))
+        good &= place != MISSING
+        steps = steps.where(good[steps.events])
+        matrix = take(matrix, place[steps.events])
+        if feeder.scaler is not None:
+            raw = matrix
+            matrix, refused = feeder.scaler.learn_transform_usable(raw, ~steps.is_learnt)
+            for s in np.flatnonzero(refused >= 0).tolist():
+                i, name = int(steps.events[s]), raw.names[refused[s]]
+                reason = feeder.scaler.far_message(name, float(raw.values[s, refused[s]]))
+                feeder.bad.take(event_of(batch, i), "outlier", reason)
+                good[i] = False
+        missing = good & (self._labels.codes == MISSING)
+        for i in np.flatnonzero(missing[self._n_given :]).tolist():
+            self._refuse_unlabelled(batch, self._n_given + i)
+        good &= ~missing
+        wanted = good[steps.events]
+        wanted[wanted & steps.is_learnt] = self._may_be_learnt(learner, batch, steps.where(wanted))
+        if not learner.classes:
+            # Before the first label nothing is predicted.
+            wanted &= np.cumsum(wanted & steps.is_learnt) > 0
+        self._take_checked(
+            learner, batch, take(matrix, np.flatnonzero(wanted)), steps.where(wanted)
+        )
+
+    def _refuse_unlabelled(self, batch: Batch, i: int) -> None:
+        self._feeder.bad.take(event_of(batch, i), "missing label", "the label is missing")
+
+    def _may_be_learnt(self, learner: Learner, batch: Batch, steps: Steps) -> np.ndarray:
+        """Return which events to learn have a label that the learner takes; the others are bad."""
+        usable = self._feeder.usable_labels(self._labels.take(steps.learnt))
+        for i in steps.learnt[~usable].tolist():
+            self._feeder.bad.take(event_of(batch, i), *refused_label(learner, self._labels[i]))
+        return usable
+
+    def _take_checked(
+        self, learner: Learner, batch: Batch, matrix: AnyMatrix, steps: Steps
+    ) -> None:
+        """Take steps whose rows have been checked and scaled."""
+        feeder, labels = self._feeder, self._labels
+        if not len(steps.events):
+            return
+        late = LateRows(steps.is_learnt, steps.events, self.predicted)
+        w = weights_of(batch, steps.events)
+        try:
+            learner.learn_batch(matrix, labels.take(steps.events), w, late=late)
+        except FeatureError:
+            # The kernel gave no finite value for some row.
+            def predict(s: int, i: int) -> list[Any]:
+                return feeder.predict_checked(batch, take(matrix, np.array([s])), np.array([i]))[1]
+
+            def learn(s: int, i: int) -> Pairs:
+                row, event = take(matrix, np.array([s])), np.array([i])
+                given = LabelColumn.of([self.predicted[i]])
+                return feeder.learn_checked(batch, row, labels.take(event), event, None, given)
+
+            self._take_each(steps, predict, learn)
+        else:
+            predicted = LabelColumn.of(list(self.predicted[steps.learnt]))
+            self.pairs += Pairs((labels.take(steps.learnt), predicted))
+
+    def take_one_by_one(self, batches: list[Batch], steps: Steps) -> None:
+        """Take the steps one after the other: any classifier, and batches of different columns."""
+        rows = list(chain.from_iterable((b.slice(i, 1) for i in range(len(b))) for b in batches))
+
+        def predict(_: int, i: int) -> list[Any]:
+            found = self._feeder.predict(rows[i])[1]
+            if found and self._labels[i] is None:
+                self._refuse_unlabelled(rows[i], 0)
+                return []
+            return found
+
+        def learn(_: int, i: int) -> Pairs:
+            return self._feeder.learn(rows[i], self._labels[i : i + 1], [self.predicted[i]])
+
+        self._take_each(steps, predict, learn)
+
+    def _take_each(
+        self,
+        steps: Steps,
+        predict: Callable[[int, int], list[Any]],
+        learn: Callable[[int, int], Pairs],
+    ) -> None:
+        """Take step after step by functions of the step and its event; [] is no prediction."""
+        for s, (i, is_learnt) in enumerate(zip(*map(np.ndarray.tolist, steps), strict=True)):
+            if not self.are_good[i]:
+                # A row that was refused is not learnt when its label comes: it would count twice.
+                continue
+            if is_learnt:
+                self.pairs += learn(s, i)
+            elif found := predict(s, i):
+                self.predicted[i] = found[0]
+            else:
+                self.are_good[i] = False
 
 
 def take_steps(
@@ -53,126 +169,12 @@ def take_steps(
     `given` are the predictions of the first events, which were predicted earlier. Each of the
     others is predicted by a step, before one learns it.
     """
-    predicted = np.full(len(labels), None, object)
-    predicted[: len(given)] = np.array([*given, None], object)[:-1]
-    batch = _joined(batches)
-    learner = feeder.learner
-    if learner is None or batch is None or feeder.is_too_wide(batch):
-        return _one_by_one(feeder, batches, labels, predicted, steps)
-    matrix, kept = feeder.checked(batch)
-    place = np.full(len(labels), MISSING)
-    place[kept] = np.arange(len(kept))
-    steps, good = steps.where(place[steps.events] != MISSING), place != MISSING
-    matrix = take(matrix, place[steps.events])
-    if feeder.scaler is not None:
-        raw = matrix
-        matrix, refused = feeder.scaler.learn_transform_usable(raw, ~steps.is_learnt)
-        for s in np.flatnonzero(refused >= 0).tolist():
-            i, name = int(steps.events[s]), raw.names[refused[s]]
-            reason = feeder.scaler.far_message(name, float(raw.values[s, refused[s]]))
-            feeder.bad.take(event_of(batch, i), "outlier", reason)
-            good[i] = False
-    good &= _have_labels(feeder, batch, labels, len(given), good)
-    wanted = good[steps.events]
-    wanted[wanted & steps.is_learnt] = _may_be_learnt(feeder, batch, labels, steps.where(wanted))
-    if not learner.classes:
-        # Before the first label nothing is predicted.
-        wanted &= np.cumsum(wanted & steps.is_learnt) > 0
-    steps, matrix = steps.where(wanted), take(matrix, np.flatnonzero(wanted))
-    return Taken(_at_once(feeder, batch, matrix, labels, predicted, steps, good), predicted, good)
-
-
-def _have_labels(
-    feeder: Feeder, batch: Batch, labels: LabelColumn, first: int, good: np.ndarray
-) -> np.ndarray:
-    """Return which events have a label; give good ones from `first` on without one to `bad`."""
-    missing = labels.codes == MISSING
-    for i in np.flatnonzero(good & missing).tolist():
-        if i >= first:
-            feeder.bad.take(event_of(batch, i), "missing label", "the label is missing")
-    return ~missing
-
-
-def _may_be_learnt(feeder: Feeder, batch: Batch, labels: LabelColumn, steps: Steps) -> np.ndarray:
-    """Return which events to learn have a label that the learner takes; the others are bad."""
-    usable = feeder.usable_labels(labels.take(steps.learnt))
-    for i in steps.learnt[~usable].tolist():
-        assert feeder.learner is not None
-        feeder.bad.take(event_of(batch, i), *refused_label(feeder.learner, labels[i]))
-    return usable
-
-
-def _at_once(
-    feeder: Feeder,
-    batch: Batch,
-    matrix: AnyMatrix,
-    labels: LabelColumn,
-    predicted: np.ndarray,
-    steps: Steps,
-    good: np.ndarray,
-) -> Pairs:
-    """Take steps whose rows have been checked and scaled; write what is predicted, and is good."""
-    assert feeder.learner is not None
-    if not len(steps.events):
-        return Pairs()
-    w = weights_of(batch, steps.events)
-    late = LateRows(steps.is_learnt, steps.events, predicted)
-    try:
-        feeder.learner.learn_batch(matrix, labels.take(steps.events), w, late=late)
-    except FeatureError:
-        # The kernel gave no finite value for some row.
-        return _rows_one_by_one(feeder, batch, matrix, labels, predicted, steps, good)
-    return Pairs((labels.take(steps.learnt), LabelColumn.of(list(predicted[steps.learnt]))))
-
-
-def _rows_one_by_one(
-    feeder: Feeder,
-    batch: Batch,
-    matrix: AnyMatrix,
-    labels: LabelColumn,
-    predicted: np.ndarray,
-    steps: Steps,
-    good: np.ndarray,
-) -> Pairs:
-    assert feeder.learner is not None
-    pairs = Pairs()
-    for s, (i, is_learnt) in enumerate(zip(*map(np.ndarray.tolist, steps), strict=True)):
-        row, event = take(matrix, np.array([s])), np.array([i])
-        if not good[i]:
-            continue
-        if is_learnt:
-            given = LabelColumn.of([predicted[i]])
-            pairs += feeder.learn_checked(batch, row, labels.take(event), event, None, given)
-        else:
-            # A row that is refused now is not learnt when its label comes: it would count twice.
-            found = feeder.predict_checked(batch, row, event)[1]
-            good[i] = bool(found)
-            predicted[i] = found[0] if found else None
-    return pairs
-
-
-def _one_by_one(
-    feeder: Feeder,
-    batches: list[Batch],
-    labels: LabelColumn,
-    predicted: np.ndarray,
-    steps: Steps,
-) -> Taken:
-    """Take the steps one after the other: any classifier, and batches of different columns."""
-    rows = list(chain.from_iterable((b.slice(i, 1) for i in range(len(b))) for b in batches))
-    good, pairs = np.ones(len(labels), bool), Pairs()
-    for i, is_learnt in zip(*map(np.ndarray.tolist, steps), strict=True):
-        if not good[i]:
-            continue
-        if is_learnt:
-            pairs += feeder.learn(rows[i], labels[i : i + 1], [predicted[i]])
-            continue
-        kept, guesses = feeder.predict(rows[i])
-        good[i] = len(kept) > 0
-        if good[i]:
-            good[i : i + 1] &= _have_labels(feeder, rows[i], labels[i : i + 1], 0, good[i : i + 1])
-            predicted[i] = guesses[0]
-    return Taken(pairs, predicted, good)
+    taken, batch = Taken(feeder, labels, given), _joined(batches)
+    if feeder.learner is None or batch is None or feeder.is_too_wide(batch):
+        taken.take_one_by_one(batches, steps)
+    else:
+        taken.take_at_once(feeder.learner, batch, steps)
+    return taken
 
 
 def _joined(batches: list[Batch]) -> Batch | None:
