@@ -1,32 +1,23 @@
-"""The run of a stream by a command: output options, progress, signals, report and exit code."""
+"""The run of a stream by a command: output options, progress and signals."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from types import FrameType
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-
 from connectors import Source
-from streamsvm import TrackingMonitor, __version__
-from streamsvm import save as save_model
-from streamsvm.cli import evaluate, history
+from streamsvm import TrackingMonitor
 from streamsvm.cli.learners import model_from
-from streamsvm.cli.outputs import said
 from streamsvm.cli.parser import Group
-from streamsvm.cli.screen import Screen, report_rows
+from streamsvm.cli.report import conclude
+from streamsvm.cli.screen import Screen
 from streamsvm.cli.values import number_or_share, path, whole
 from streamsvm.errors import ParameterError
-from streamsvm.run.advice import advice_of
 from streamsvm.run.bad_events import BadEvents, OnError
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.report import Progress, RunReport
@@ -202,95 +193,6 @@ def _serve(monitor: TrackingMonitor, port: int, host: str, figures: Any) -> Any:
         raise ParameterError(f"--metrics-port: {error}") from error
     except OSError as error:
         raise OSError(f"--metrics-port {port} of {host}: {error.strerror}") from error
-
-
-def conclude(
-    options: argparse.Namespace,
-    model: Any,
-    learner: Any,
-    monitor: TrackingMonitor | None,
-    report: RunReport,
-    test: Source | None = None,
-) -> int:
-    """Save the model, measure the test error, and print the report; return the exit code.
-
-    Whatever fails here, even an interruption, is raised after the report was printed.
-    """
-    failures: list[BaseException] = []
-    # What a trial has chosen has a line of its own.
-    described = learner.description if report.chosen is None else repr(learner)
-    extra: dict[str, Any] = {"learner": f"{options.learner}, {described}"}
-    if hasattr(learner, "n_support_patterns"):
-        extra["support patterns"] = f"{learner.n_support_patterns:,}  (examples kept)"
-    if report.interrupted:
-        extra["interrupted"] = "the report is of the examples up to there"
-    if options.save is not None:
-        with _kept_back(failures):
-            save_model(model, options.save)
-            extra["saved"] = options.save
-    result = _result(options, learner, report)
-    if test is not None and not report.interrupted:
-        with _kept_back(failures):
-            wrong, n = evaluate.test_error(model, test, options.positive)
-            extra["test error"] = f"{wrong:.2%} of {n:,} examples of {options.test}"
-            result |= {"test_error": wrong, "test_rows": n}
-    if report.resumed is not None:
-        extra["resumed"] = report.resumed
-    if report.dead_letters is not None:
-        extra["dead letters"] = report.dead_letters
-    rows = report_rows(report, extra)
-    if options.report is not None:
-        with _kept_back(failures):
-            files = history.write(options.report, report, result, monitor, rows)
-            rows.append(("written", ", ".join(files)))
-    _print(options, result, rows + [("advice", sentence) for sentence in result["advice"]])
-    for error in failures[1:]:
-        print(f"streamsvm: {said(error)}", file=sys.stderr)
-    if failures:
-        raise failures[0]
-    return 130 if report.interrupted else 0
-
-
-@contextmanager
-def _kept_back(failures: list[BaseException]) -> Iterator[None]:
-    """Keep an error in a list: the report of hours of work is printed first."""
-    try:
-        yield
-    except (Exception, KeyboardInterrupt) as error:
-        failures.append(error)
-
-
-def _result(options: argparse.Namespace, learner: Any, report: RunReport) -> dict[str, Any]:
-    """Return the report as JSON values."""
-    data = options.file if hasattr(options, "file") else ", ".join(options.topic)
-    result: dict[str, Any] = {"version": __version__, "data": data, "target": options.target}
-    result |= report.as_dict()
-    result |= {"learner": options.learner, "parameters": learner.description}
-    if hasattr(learner, "kernel_"):
-        result |= {"kernel": repr(learner.kernel_), "C": learner.C_}
-    return result | {"advice": advice_of(report, learner)}
-
-
-def _print(
-    options: argparse.Namespace, result: dict[str, Any], rows: list[tuple[str, str]]
-) -> None:
-    """Print the report as the options ask for."""
-    if options.json:
-        print(json.dumps(result))
-        return
-    # Without a terminal (logs, scripts) no line is wrapped.
-    console = Console(file=sys.stdout)
-    if console.is_terminal:
-        settings: dict[str, Any] = {"title_justify": "left", "box": None, "padding": (0, 2)}
-        table = Table(title="Report", show_header=False, **settings)
-        for name, value in rows:
-            table.add_row(name, escape(value))
-        console.print(table)
-        return
-    width = max(len(name) for name, _ in rows)
-    print("Report")
-    for name, value in rows:
-        print(f"  {name:{width}}  {value}")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamsvm.cli import history, running
+from streamsvm.cli import history, report, running
 from streamsvm.cli.learners import ADDED_BY_HAND
 from streamsvm.cli.main import main
 from streamsvm.cli.parameters import parameters
@@ -179,7 +179,7 @@ def test_whatever_fails_in_the_end_the_report_is_printed(failing, capsys, monkey
         raise OSError("the disk is full")
 
     if failing != "report":
-        monkeypatch.setattr(running, "save_model", fail)
+        monkeypatch.setattr(report, "save_model", fail)
     if failing != "save":
         monkeypatch.setattr(history, "write", fail)
     more = ["--save", "m.svm", "--report", "rep", "--json", "--quiet"]

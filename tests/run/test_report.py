@@ -4,7 +4,8 @@ from river import dummy
 
 from connectors import MemorySource
 from streamsvm import _compiling
-from streamsvm.cli.screen import Screen, report_rows
+from streamsvm.cli.report import report_rows
+from streamsvm.cli.screen import Screen
 from streamsvm.run.report import RunReport
 from streamsvm.run.runner import Run
 
