@@ -9,31 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from streamsvm import kernels
-    from streamsvm._public import (
-        AdaptiveSVMClassifier,
-        Chain,
-        HullerClassifier,
-        KernelPAClassifier,
-        KernelPegasosClassifier,
-        KernelPerceptronClassifier,
-        LaRankClassifier,
-        LaRankSequenceLabeler,
-        LASVMClassifier,
-        Nystroem,
-        RandomFourierFeatures,
-        SBPClassifier,
-        SequencePA,
-        SequencePerceptron,
-        SGDQNClassifier,
-        StandardScaler,
-        SVMSGDClassifier,
-        TrackingMonitor,
-        TrackingSVMClassifier,
-        load,
-        predict_then_learn_many,
-        save,
-        warm,
-    )
+    from streamsvm._public import *  # noqa: F403
 
 __all__ = [
     "AdaptiveSVMClassifier",

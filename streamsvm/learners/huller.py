@@ -18,7 +18,7 @@ from streamsvm.solvers.huller import events as events  # registers the solver
 from streamsvm.solvers.huller import state as huller_state
 from streamsvm.solvers.huller import step as huller
 from streamsvm.solvers.huller.state import HullerState
-from streamsvm.support import states, stores
+from streamsvm.support import states
 from streamsvm.support.rows import Rows
 
 
@@ -114,11 +114,9 @@ class HullerClassifier(PrimalKernelLearner):
     def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
         huller.margins_of(state, self._bound_kernel(state), x, out)
 
-    def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
+    def _coefficients(self, n: int) -> np.ndarray:
         state: Any = self._state
-        n = int(state.active.counts[0].n)
-        rows = stores.rows_of(state.store, n, len(self._schema))
-        return rows, huller_state.scale_of(state) * state.alpha[:n], state.store.entered[:n]
+        return np.asarray(huller_state.scale_of(state) * state.alpha[:n])
 
     # Inspection
 

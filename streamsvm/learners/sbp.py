@@ -21,7 +21,7 @@ from streamsvm.solvers.sbp import state as sbp_state
 from streamsvm.solvers.sbp import step as sbp
 from streamsvm.solvers.sbp import water
 from streamsvm.solvers.sbp.state import MEAN, SBPState
-from streamsvm.support import states, stores
+from streamsvm.support import states
 from streamsvm.support.rows import Rows
 
 _AT_ONCE = 1000
@@ -179,16 +179,9 @@ class SBPClassifier(PrimalKernelLearner):
     def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
         sbp.margins_of(state, self._bound_kernel(state), self._schedule, x, out)
 
-    def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
+    def _coefficients(self, n: int) -> np.ndarray:
         state: Any = self._state
-        n = int(state.active.counts[0].n)
-        rows = stores.rows_of(state.store, n, len(self._schema))
-        return rows, self._coefficients(), state.store.entered[:n]
-
-    def _coefficients(self) -> np.ndarray:
-        """Return the coefficients of the decision function, float64 (n,)."""
-        state: Any = self._state
-        info, n = state.info[0], int(state.active.counts[0].n)
+        info = state.info[0]
         w = info.scale * state.alpha[:n]
         if self.averaged and info.sum_weight > 0.0:
             w = (info.sum_scale * state.alpha[:n] - state.late[:n]) / info.sum_weight

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,7 +16,7 @@ from streamsvm.learners.bases.kernel import tracking_schedule
 from streamsvm.learners.bases.kernel.bounds import covered_by
 from streamsvm.learners.bases.kernel.dual_kernel_learner import DualKernelLearner
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.monitor.certificate import Certificate, Looks, papers_bound
+from streamsvm.monitor.certificate import Certificate, papers_bound
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.tracking import events as events  # registers the solver
 from streamsvm.solvers.tracking import finish as tracking_finish
@@ -25,7 +24,6 @@ from streamsvm.solvers.tracking import gap
 from streamsvm.solvers.tracking import linear as tracking_linear
 from streamsvm.solvers.tracking import state as tracking_state
 from streamsvm.solvers.tracking import step as tracking
-from streamsvm.support import stores
 from streamsvm.support.rows import Rows
 
 
@@ -243,18 +241,8 @@ class TrackingSVMClassifier(DualKernelLearner):
             alpha = state.average if self.averaged else state.alpha
             tracking.margins_of(state, self._bound_kernel(state), alpha, x, out)
 
-    def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
-        state, d = self._state, len(self._schema)
-        n = int(state.active.counts[0].n)
-        rows = stores.rows_of(state.store, n, d)
-        coefficients = state.average if self.averaged else state.alpha
-        return rows, coefficients[:n], state.store.entered[:n]
-
-    def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
-        state = copy.deepcopy(self._state)
-        if state is not None:
-            self._states.exchange_classes(state)
-        return {"_state": state}, np.negative
+    def _coefficients(self, n: int) -> np.ndarray:
+        return np.asarray((self._state.average if self.averaged else self._state.alpha)[:n])
 
     def _check_ids(self, ids: Any) -> None:
         """Accept all ids: in a window, an example that comes again counts as a new one."""
@@ -292,11 +280,6 @@ class TrackingSVMClassifier(DualKernelLearner):
     def n_kept(self) -> int:
         """Number of examples kept, which the papers call the active set."""
         return 0 if self._state is None else int(self._state.active.counts[0].n_members)
-
-    @property
-    def looks(self) -> Looks:
-        """The sums of looks so far, which estimate and bound the mean gap."""
-        return Looks() if self._state is None else Looks.of(self._state.info[0])
 
     @property
     def certificate(self) -> Certificate:

@@ -24,7 +24,6 @@ import numpy as np
 
 from streamsvm.features.event_reader import LONGEST, UNUSUAL, Event, getter, packer
 from streamsvm.features.names import Name
-from streamsvm.features.schema import Schema
 from streamsvm.learners.bases import event_calls
 from streamsvm.learners.bases.event_calls import EVENT_COLUMNS, SORTED_COLUMNS, TURN, Arguments
 from streamsvm.learners.bases.scaled_rows import padded
@@ -46,24 +45,12 @@ class EventPath:
 
     Parameters
     ----------
+    learner
+        A `Learner`, whose schema, labels and last label are those of the path.
+    model
+        The learner whose arrays are used: itself, or one of its models.
     bound
-        State, kernel, schedule, calibration and labels of the learner.
-    kernel
-        The kernel in the form that the solver takes.
-    schema
-        The features of the learner.
-    n_learnt
-        int64 (1,): the number of examples learnt, which the compiled call increases.
-    n_outputs
-        Number of margins of an example: 1, or the number of classes.
-    room
-        Number of features that the state has room for.
-    is_sparse
-        Whether rows are sparse.
-    factors
-        float32: what features are multiplied by; None: rows are taken as they are.
-    last_label
-        None, or `repeats` and `offsets` of `solvers.adaptive.last_label`, which are updated.
+        What the `_bound` of the learner returned.
 
     Attributes
     ----------
@@ -73,20 +60,12 @@ class EventPath:
 
     """
 
-    def __init__(
-        self,
-        bound: Bound,
-        kernel: Any,
-        schema: Schema,
-        n_learnt: np.ndarray,
-        n_outputs: int,
-        room: int,
-        is_sparse: bool,
-        factors: np.ndarray | None = None,
-        last_label: tuple[np.ndarray, np.ndarray] | None = None,
-    ) -> None:
-        self.bound, self.room, self.is_sparse = bound, room, is_sparse
+    def __init__(self, learner: Any, model: Any, bound: Bound) -> None:
         state, _, schedule, calibration, labels = bound
+        schema, is_sparse, room = learner._schema, learner._sparse, model._room_for_features()
+        self.bound, self.room, self.is_sparse = bound, room, is_sparse
+        n_outputs, kernel = model._output.zeros(labels, 1).size, model._bound_kernel(state)
+        factors, last_label = getattr(model, "_factors", None), learner._last_label
         n = LONGEST if is_sparse else room
         self.margins = np.zeros((1, n_outputs))
         self._row_values, self._start = np.zeros(n, np.float32), np.zeros(2, np.int64)
@@ -128,7 +107,7 @@ class EventPath:
             np.zeros(n if is_sparse else 1, np.uint32),
             self._start,
             numbers,
-            n_learnt,
+            model._n_learnt,
             self._targets,
             self.margins,
             scores,

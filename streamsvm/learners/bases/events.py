@@ -50,21 +50,7 @@ def _path_for(learner: Any, event: Event) -> EventPath | None:
         state, model = bound[0], learner._event_model()
         if state is None or len(learner._labels.seen) < 2 or model._sparse != learner._sparse:
             return None
-        n_outputs = model._output.zeros(learner._labels, 1).size
-        room, kernel = model._room_for_features(), model._bound_kernel(state)
-        n_learnt, schema = model._n_learnt, learner._schema
-        factors = getattr(model, "_factors", None)
-        path = learner._event_path = EventPath(
-            bound,
-            kernel,
-            schema,
-            n_learnt,
-            n_outputs,
-            room,
-            learner._sparse,
-            factors,
-            learner._last_label,
-        )
+        path = learner._event_path = EventPath(learner, model, bound)
     return path if d <= path.room else None
 
 

@@ -81,6 +81,16 @@ class Inspection(abc.ABC):
     def description(self) -> str:
         """The parameters in use that matter most, in a few words."""
 
+    @property
+    @abc.abstractmethod
+    def memory_parts(self) -> dict[str, int]:
+        """Bytes of each part of the model."""
+
+    @property
+    def memory_usage(self) -> int:
+        """Bytes of all arrays, including cached kernel rows and scratch, and of the names."""
+        return sum(self.memory_parts.values())
+
     def summary(self) -> str:
         """Return what the learner has learnt as a table to print.
 

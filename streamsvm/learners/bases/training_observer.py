@@ -51,15 +51,19 @@ class TrainingObserver(Protocol):
         be called.
 
         """
+        return False
 
     def wanted(self) -> int:
         """Return how many examples to learn, at most, before the next call of `learnt`."""
+        return 1 << 62
 
     def expect(self, predicted: list[Any]) -> None:
         """Take the labels that were predicted earlier for the next examples to be learnt."""
+        return
 
     def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
         """Convert the signs that were stored so far by the function `change`."""
+        return
 
 
 def tell(

@@ -102,20 +102,16 @@ def _seed(state, kernel, p, d):
     refresh_extremes(own)
 
 
-def from_two(
-    two: LASVMState, kernel: Any, positive: int, rest: bool, cache_bytes: int, d: int
-) -> PairsState:
+def from_two(two: LASVMState, positive: int, rest: bool, cache_bytes: int) -> PairsState:
     """Return the state of a LASVM of two classes as a state for several, with their problems.
 
     Parameters
     ----------
     two
         The state; its dead slots are removed.
-    kernel
-        Its kernel.
     positive
         The class of the examples with y = +1: 0 or 1.
-    rest, cache_bytes, d
+    rest, cache_bytes
         As for `with_classes`.
 
     """

@@ -146,8 +146,3 @@ class SeveralModels(Learner):
                 parts[name] = parts.get(name, 0) + size
         # All models have the same names.
         return parts | {"names": self._schema.memory_usage, "recent": self._recent.nbytes}
-
-    @property
-    def memory_usage(self) -> int:
-        """Bytes of all arrays, including cached kernel rows and scratch, and of the names."""
-        return sum(self.memory_parts.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from streamsvm import kernels
@@ -17,15 +18,17 @@ POLICIES = {
 """How one support vector is saved when there are more than allowed: see `LASVMClassifier`."""
 
 
-def policy_of(name: str | None, kernel: Any) -> float:
+def policy_of(name: str | None, kernel: Any, policies: Mapping[str, float] = POLICIES) -> float:
     """Return the number by which solvers know a policy.
 
     Parameters
     ----------
     name
-        A key of `POLICIES`; None is "merge".
+        A key of `policies`; None is the first.
     kernel
         The kernel; None for an RBF whose gamma follows the data.
+    policies
+        Those of the learner.
 
     Returns
     -------
@@ -37,12 +40,12 @@ def policy_of(name: str | None, kernel: Any) -> float:
         There is no such policy.
 
     """
-    name = "merge" if name is None else name
-    if name not in POLICIES:
-        names = ", ".join(map(repr, POLICIES))
+    name = next(iter(policies)) if name is None else name
+    if name not in policies:
+        names = ", ".join(map(repr, policies))
         raise ParameterError(f"budget={name!r}: use None or one of {names}")
     is_rbf = kernel is None or isinstance(kernel, kernels.RBF)
-    return bounds.MERGE_MEAN if name == "merge" and not is_rbf else POLICIES[name]
+    return bounds.MERGE_MEAN if name == "merge" and not is_rbf else policies[name]
 
 
 def covered_by(window: int | None, max_support_vectors: int | None, budget: str | None) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
+from streamsvm.monitor.certificate import Looks
 from streamsvm.solvers.gap import KeptGap
 
 _log = logging.getLogger(__name__)
@@ -119,6 +120,11 @@ class DualKernelLearner(KernelLearner):
             raise ParameterError(
                 "ids: a window holds the last examples, whatever they are; leave one out"
             )
+
+    @property
+    def looks(self) -> Looks:
+        """The sums of looks so far, which estimate and bound the mean gap, if there are any."""
+        return Looks() if self._state is None else Looks.of(self._state.info[0])
 
     @property
     def dual(self) -> float:

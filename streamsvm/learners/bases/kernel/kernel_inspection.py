@@ -12,7 +12,7 @@ from streamsvm.learners.bases.kernel.support_vectors import SupportVectors, as_m
 from streamsvm.learners.bases.kernel.trials.trial import Choice, Trial
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.scaled_rows import unscaled_rows
-from streamsvm.support import states
+from streamsvm.support import states, stores
 from streamsvm.support.rows import Rows
 
 _CACHED = ("cached_rows_hit", "cached_rows_missed", "cached_rows_extended")
@@ -40,8 +40,13 @@ class KernelInspection(Learner):
     """Further counters of a subclass: {name: the field of `info` that holds it}."""
 
     @abc.abstractmethod
+    def _coefficients(self, n: int) -> np.ndarray:
+        """Return the coefficients of the n slots in use; of several classes (n, columns)."""
+
     def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
         """Return rows, coefficients and example numbers of the slots in use."""
+        n, store = states.n_slots(self._state), self._state.store
+        return stores.rows_of(store, n, len(self._schema)), self._coefficients(n), store.entered[:n]
 
     def _unscaled_expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
         """Return what `_expansion` does, with rows as they came."""
@@ -70,11 +75,6 @@ class KernelInspection(Learner):
     def n_support_vectors(self) -> int:
         """Number of examples with a nonzero coefficient."""
         return 0 if self._state is None else int(np.count_nonzero(self._state.alpha))
-
-    @property
-    def memory_usage(self) -> int:
-        """Bytes of all arrays, including cached kernel rows and scratch, and of the names."""
-        return sum(self.memory_parts.values())
 
     @property
     def memory_parts(self) -> dict[str, int]:

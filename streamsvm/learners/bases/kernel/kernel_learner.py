@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import abc
+import copy
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,7 +35,6 @@ from streamsvm.learners.bases.kernel.trials import trial
 from streamsvm.learners.bases.scaled_rows import scaled_rows
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.support import states, stores
-from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.interruptions import append_result
 from streamsvm.support.kernel_rows import kernel_diagonal
 from streamsvm.support.kernel_rows.bound_kernels import bound
@@ -155,6 +156,12 @@ class KernelLearner(KernelInspection):
 
     # Learning
 
+    def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
+        state = copy.deepcopy(self._state)
+        if state is not None:
+            self._states.exchange_classes(state)
+        return {"_state": state}, np.negative
+
     def _bound_kernel(self, state: Any) -> Any:
         """Return the kernel in the form that the functions of the solver take."""
         return bound(self.kernel_, state.store)
@@ -191,16 +198,7 @@ class KernelLearner(KernelInspection):
         elif self._trial is not None:
             trial.step(self, n)
 
-    def _learn_rows(
-        self,
-        x: Rows,
-        y: np.ndarray,
-        labels: LabelColumn,
-        w: np.ndarray,
-        numbers: np.ndarray,
-        diagonal: np.ndarray,
-    ) -> np.ndarray:
-        return kernel_batches.learn_rows(self, x, y, labels, w, numbers, diagonal)
+    _learn_rows = kernel_batches.learn_rows
 
     def _margins(self, x: Rows) -> np.ndarray:
         margins = kernel_batches.margins_of(self, scaled_rows(x, self._factors))
@@ -339,21 +337,9 @@ class KernelLearner(KernelInspection):
             ):
                 self._become_sparse_after(seen)
 
-    def _trial_content(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what a file holds of the trial of scale and width: JSON values and arrays."""
-        return trial.content_of(self)
-
-    def _read_trial(self, content: dict[str, Any], arrays: NamedArrays) -> None:
-        """Set what `_trial_content` returned; older files have nothing of it."""
-        trial.read_content(self, content, arrays)
-
-    def _mend_diagonal(self) -> None:
-        """Compute k(x, x) of the examples in a file again."""
-        loaded.mend_diagonal(self)
-
-    def _mend_gradients(self) -> None:
-        """Compute the gradients in a file again, if they are wrong."""
-        loaded.mend_gradients(self)
+    # What model files hold of the trial, and what is computed again when one was read
+    _trial_content, _read_trial = trial.content_of, trial.read_content
+    _mend_diagonal, _mend_gradients = loaded.mend_diagonal, loaded.mend_gradients
 
     # Copies
 

@@ -13,14 +13,14 @@ from streamsvm.learners.bases.kernel.reserve_learner import ReserveLearner
 from streamsvm.learners.bases.kernel.second_looks import SecondLooks
 from streamsvm.learners.bases.kernel.second_looks_of_larank import SecondLooksOfLaRank
 from streamsvm.learners.bases.kernel.support_vectors import SupportPatterns, as_matrix
-from streamsvm.monitor.certificate import Certificate, Looks, papers_bound
+from streamsvm.monitor.certificate import Certificate, papers_bound
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.larank import events as events  # registers the solver
 from streamsvm.solvers.larank import state as larank_state
 from streamsvm.solvers.larank import step as larank
 from streamsvm.solvers.larank.gap import larank_gap
 from streamsvm.solvers.larank.state import LaRankState
-from streamsvm.support import states, stores
+from streamsvm.support import states
 from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.rows import Rows
 
@@ -91,10 +91,8 @@ class LaRankModel(ReserveLearner):
         state.info[0].n_classes = n_classes
         return state
 
-    def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
-        state, n = self._state, int(self._state.info[0].n)
-        rows = stores.rows_of(state.store, n, len(self._schema))
-        return rows, larank_state.coefficients(state), state.store.entered[:n]
+    def _coefficients(self, n: int) -> np.ndarray:
+        return larank_state.coefficients(self._state)
 
     def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
         larank.margins_of(state, self._bound_kernel(state), x, out)
@@ -141,11 +139,6 @@ class LaRankModel(ReserveLearner):
         labels = [seen[c] for c in self._state.y[kept].tolist()]
         k = len(seen)
         return SupportPatterns(names, as_matrix(rows)[kept], coefficients[kept, :k], labels, seen)
-
-    @property
-    def looks(self) -> Looks:
-        """The sums of looks so far, which estimate and bound the mean gap; none without `K`."""
-        return Looks() if self._state is None else Looks.of(self._state.info[0])
 
     @property
     def certificate(self) -> Certificate:

@@ -21,7 +21,7 @@ from streamsvm.learners.bases.kernel.reserve_learner import ReserveLearner
 from streamsvm.learners.bases.kernel.second_looks import SecondLooks
 from streamsvm.learners.bases.kernel.second_looks_of_classes import SecondLooksOfClasses
 from streamsvm.learners.bases.kernel.support_vectors import ProblemVectors, as_matrix
-from streamsvm.monitor.certificate import Certificate, Looks
+from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.lasvm import boxes
 from streamsvm.solvers.lasvm import events as events  # registers the solver
@@ -98,12 +98,9 @@ class LASVMModel(ReserveLearner):
     def _new_margins(self, n: int) -> np.ndarray:
         return self._output.zeros(self._labels, n)
 
-    def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
-        store, n = self._state.store, int(self._state.info[0].n)
-        rows = stores.rows_of(store, n, len(self._schema))
-        if self._is_several:
-            return rows, inspection.coefficients(self._state), store.entered[:n]
-        return rows, self._state.alpha[:n], store.entered[:n]
+    def _coefficients(self, n: int) -> np.ndarray:
+        several = self._is_several
+        return inspection.coefficients(self._state) if several else self._state.alpha[:n]
 
     def _write_margins(self, state: Any, x: Rows, out: np.ndarray) -> None:
         self._solver.margins_of(state, self._bound_kernel(state), x, out)
@@ -146,10 +143,7 @@ class LASVMModel(ReserveLearner):
         return change
 
     def _state_of_several(self, positive: int) -> PairsState:
-        kernel, d = self._bound_kernel(self._state), len(self._schema)
-        return classes.from_two(
-            self._state, kernel, positive, self._is_one_vs_rest, self._cache_bytes, d
-        )
+        return classes.from_two(self._state, positive, self._is_one_vs_rest, self._cache_bytes)
 
     def pair_margins_one(self, x: Mapping[Name, Any]) -> dict[tuple[Any, Any], float]:
         """Return the margin of each binary problem for an event.
@@ -286,11 +280,6 @@ class LASVMModel(ReserveLearner):
         if self._is_several:
             return inspection.delta(self._state)
         return 0.0 if self._state is None else float(lasvm.delta(self._state))
-
-    @property
-    def looks(self) -> Looks:
-        """The sums of looks so far, which estimate and bound the mean gap on the examples kept."""
-        return Looks() if self._state is None else Looks.of(self._state.info[0])
 
     @property
     def certificate(self) -> Certificate:

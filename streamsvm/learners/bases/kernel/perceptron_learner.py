@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
 
-from streamsvm import kernels
 from streamsvm._parameter_checks import check_seed, check_size
 from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.kernel.bounds import POLICIES as _POLICIES
+from streamsvm.learners.bases.kernel.bounds import policy_of
 from streamsvm.learners.bases.kernel.primal_kernel_learner import PrimalKernelLearner
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers import bounds
@@ -20,21 +20,15 @@ from streamsvm.solvers.perceptron import events as events  # registers the solve
 from streamsvm.solvers.perceptron import state as perceptron_state
 from streamsvm.solvers.perceptron import step as perceptron
 from streamsvm.solvers.perceptron.state import PerceptronState
-from streamsvm.support import states, stores
+from streamsvm.support import states
 from streamsvm.support.rows import Rows
 
-POLICIES: Mapping[str, float] = MappingProxyType(
-    {
-        "merge": bounds.MERGE,
-        "project": bounds.PROJECT,
-        "remove": bounds.REMOVE,
-        "smallest": bounds.SMALLEST,
-        "random": policies.RANDOM,
-        "forget": policies.FORGET,
-        "bpa-s": policies.BPA_S,
-        "project++": policies.PROJECT_PLUS,
-    }
-)
+POLICIES: Mapping[str, float] = _POLICIES | {
+    "random": policies.RANDOM,
+    "forget": policies.FORGET,
+    "bpa-s": policies.BPA_S,
+    "project++": policies.PROJECT_PLUS,
+}
 """What makes room for one more support vector: see `solvers.perceptron.budget`."""
 
 _PROJECT = (bounds.PROJECT, policies.PROJECT_PLUS)
@@ -115,12 +109,7 @@ class PerceptronLearner(PrimalKernelLearner):
 
     def _policy(self, name: str | None) -> float:
         """Return the number by which the solver knows a policy."""
-        name = self._policies[0] if name is None else name
-        if name not in self._policies:
-            names = ", ".join(map(repr, self._policies))
-            raise ParameterError(f"budget={name!r}: use None or one of {names}")
-        is_rbf = self.kernel is None or isinstance(self.kernel, kernels.RBF)
-        return bounds.MERGE_MEAN if name == "merge" and not is_rbf else POLICIES[name]
+        return policy_of(name, self.kernel, {n: POLICIES[n] for n in self._policies})
 
     # The solver
 
@@ -145,17 +134,11 @@ class PerceptronLearner(PrimalKernelLearner):
         if self.max_support_vectors is not None:
             super()._rebuild()
 
-    def _expansion(self) -> tuple[Rows, np.ndarray, np.ndarray]:
-        state: Any = self._state
-        n = int(state.info[0].n)
-        rows = stores.rows_of(state.store, n, len(self._schema))
-        return rows, self._coefficients(), state.store.entered[:n]
-
-    def _coefficients(self) -> np.ndarray:
+    def _coefficients(self, n: int) -> np.ndarray:
         """Return the coefficients of the model that predicts, or of the last one with votes."""
         state: Any = self._state
         info = state.info[0]
-        n, T = int(info.n), int(info.n_seen)
+        T = int(info.n_seen)
         if self._schedule.averaged != perceptron.MEAN:
             return np.asarray(perceptron.scale_of(self._schedule, T) * state.alpha[:n])
         scale = perceptron.scale_of_average(self._schedule, info)

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
@@ -44,9 +40,3 @@ class PrimalKernelLearner(KernelLearner):
         losses = np.maximum(0.0, self._loss_margin - signs * margins)
         factors = self.boxes_now(signs, weights) / self.C_
         return self._regularisation + (float((factors * losses).mean()) if len(losses) else 0.0)
-
-    def _with_signs_exchanged(self) -> tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]:
-        state = copy.deepcopy(self._state)
-        if state is not None:
-            self._states.exchange_classes(state)
-        return {"_state": state}, np.negative

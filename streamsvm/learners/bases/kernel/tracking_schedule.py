@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 from streamsvm import kernels
 from streamsvm._parameter_checks import MOST_STEPS, check_cost, check_number, check_size
@@ -12,29 +12,14 @@ from streamsvm.monitor.certificate import steps_for
 from streamsvm.solvers.bounds import Reservoir, bounds_of
 from streamsvm.solvers.tracking import step as tracking
 
+if TYPE_CHECKING:
+    from streamsvm.learners.tracking import TrackingSVMClassifier
+
 DEFAULT_STEPS = 10
 _GRADIENTS = ("all", "support", "fresh")
 
 
-class Parameters(Protocol):
-    """The parameters of `TrackingSVMClassifier` that are used here, which are its attributes."""
-
-    kernel: Any
-    C: float
-    K: int | None
-    epsilon: float | None
-    process: bool
-    averaged: bool
-    gradients: str | None
-    window: int | None
-    reservoir: int | None
-    max_support_vectors: int | None
-    budget: str | None
-    tau: float
-    class_weight: Any
-
-
-def chosen_gradients(given: Parameters) -> str:
+def chosen_gradients(given: TrackingSVMClassifier) -> str:
     """Return the parameter `gradients`, or the default for the kernel if it is None.
 
     Parameters
@@ -65,7 +50,7 @@ def chosen_gradients(given: Parameters) -> str:
     return gradients
 
 
-def _check_bounds(given: Parameters, gradients: str) -> None:
+def _check_bounds(given: TrackingSVMClassifier, gradients: str) -> None:
     if given.reservoir is not None and (given.window or given.max_support_vectors):
         raise ParameterError("reservoir: a uniform sample has no window or budget; use one only")
     if given.reservoir is not None and gradients == "support":
@@ -77,7 +62,7 @@ def _check_bounds(given: Parameters, gradients: str) -> None:
         )
 
 
-def schedule_of(given: Parameters, gradients: str) -> tracking.Schedule:
+def schedule_of(given: TrackingSVMClassifier, gradients: str) -> tracking.Schedule:
     """Return the schedule for the parameters.
 
     Parameters

@@ -202,11 +202,6 @@ class LinearModel(Learner):
         return {"examples": self._n_examples, "updates": int(updates)} | self._ignored()
 
     @property
-    def memory_usage(self) -> int:
-        """Bytes of all arrays, and of the names of features."""
-        return sum(self.memory_parts.values())
-
-    @property
     def memory_parts(self) -> dict[str, int]:
         """Bytes of ``weights``, ``first_rows`` kept for the rate search, and ``names``."""
         kept, state = self._rate_search_rows, self._state

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from streamsvm._compiling import working_time
 from streamsvm.features.names import Name
-from streamsvm.features.schema import Schema
-from streamsvm.learners.bases.event_path import Bound
 from streamsvm.learners.bases.linear import rate_search
-from streamsvm.learners.bases.linear.rate_search import RateSearchRows
 from streamsvm.learners.bases.training_observer import TrainingObserver, tell
 from streamsvm.native_events import availability
 from streamsvm.native_events.event_reader import LONGEST
-from streamsvm.native_events.fast_path import Generation
 from streamsvm.native_events.linear_path import LinearFastPath, NoFastPath, Target
 from streamsvm.native_events.python_objects import PLAIN
-from streamsvm.solvers.linear.events import Step
 from streamsvm.solvers.linear.state import LinearState
+
+if TYPE_CHECKING:
+    from streamsvm.learners.bases.linear.linear_learner import LinearLearner
 
 _WORTH_BINDING = 32
 """The number of events on the fast path that make up for the time of binding it."""
@@ -57,48 +53,7 @@ class BindingPace:
         self.bind_at = n + (1 << self._n_fallbacks) - 1
 
 
-class FastPathOwner(Protocol):
-    """The part of a linear learner that this file uses; the caller of its functions holds the lock.
-
-    What comes before `_state` is as in `Learner`.
-    """
-
-    @property
-    def n_examples(self) -> int:
-        """How many examples were learnt."""
-
-    @property
-    def labels(self) -> tuple[Any, ...]:
-        """The labels in the order of the outputs."""
-
-    @property
-    def classes(self) -> list[Any]:
-        """The labels seen."""
-
-    _lock: Any
-    _schema: Schema
-    _sparse: bool
-    _n_learnt: np.ndarray
-
-    def _bound(self) -> Bound: ...
-    def _bound_kernel(self, state: Any) -> Step: ...
-    def _box_of(self, label: Any, sign: float) -> float: ...
-    def _sign_of(self, label: Any) -> float: ...
-
-    _state: LinearState | None
-    _rate_search_rows: RateSearchRows | None
-    _fast_path: NoFastPath
-    _generation: Generation
-    _pace: BindingPace
-
-    def _state_for(self, d: int) -> LinearState: ...
-    def _search_rate_if_due(self) -> None: ...
-    def _bind_fast_path(self) -> None: ...
-    def _close_fast_path(self) -> None: ...
-    def _set_fast_path(self, path: NoFastPath) -> None: ...
-
-
-def bind(model: FastPathOwner) -> None:
+def bind(model: LinearLearner) -> None:
     """Let the events of a model take the fast path, if that is possible.
 
     Parameters
@@ -125,19 +80,19 @@ def bind(model: FastPathOwner) -> None:
         path.bind(_target_of(model, state), now)
 
 
-def _has_path_for(model: FastPathOwner, state: LinearState) -> bool:
+def _has_path_for(model: LinearLearner, state: LinearState) -> bool:
     path, room = model._fast_path, state.weights.shape[2]
     return isinstance(path, LinearFastPath) and path.is_for(model._schema, room, model._sparse)
 
 
-def _new_path(model: FastPathOwner) -> LinearFastPath:
+def _new_path(model: LinearLearner) -> LinearFastPath:
     schema = model._schema
     room = model._state_for(len(schema)).weights.shape[2]
     lock, generation, n_learnt = model._lock, model._generation, model._n_learnt
     return LinearFastPath(schema, room, model._sparse, lock, generation, n_learnt)
 
 
-def drop(model: FastPathOwner) -> None:
+def drop(model: LinearLearner) -> None:
     """Free the memory of the fast path: from now on events take the general path.
 
     Parameters
@@ -153,7 +108,7 @@ def drop(model: FastPathOwner) -> None:
             model._rate_search_rows.drop_room()
 
 
-def _reserve_block(model: FastPathOwner, state: LinearState) -> None:
+def _reserve_block(model: LinearLearner, state: LinearState) -> None:
     """Make room for the events until the next rate search, which compiled code appends."""
     rows, n = model._rate_search_rows, model.n_examples
     if rows is not None:
@@ -164,7 +119,7 @@ def _reserve_block(model: FastPathOwner, state: LinearState) -> None:
         rows.make_block(stop, most, width, model._sparse)
 
 
-def _target_of(model: FastPathOwner, state: LinearState) -> Target:
+def _target_of(model: LinearLearner, state: LinearState) -> Target:
     """Return the parts of the model that the fast path is to be bound to."""
     _, _, schedule, calibration, _ = model._bound()
     rows, step, labels = model._rate_search_rows, model._bound_kernel(state), list(model.labels)
@@ -177,7 +132,7 @@ def _target_of(model: FastPathOwner, state: LinearState) -> Target:
 
 
 def learn_watched(
-    model: FastPathOwner,
+    model: LinearLearner,
     observer: TrainingObserver,
     learn: Callable[..., Any],
     x: Mapping[Name, Any],
@@ -220,7 +175,7 @@ def learn_watched(
     return True
 
 
-def make_room(model: FastPathOwner, x: Mapping[Name, Any]) -> None:
+def make_room(model: LinearLearner, x: Mapping[Name, Any]) -> None:
     """Widen the weights if an open fast path may lack room for the new features of an event.
 
     Parameters
@@ -241,7 +196,7 @@ def make_room(model: FastPathOwner, x: Mapping[Name, Any]) -> None:
 
 
 def methods_of(
-    model: FastPathOwner, path: NoFastPath
+    model: LinearLearner, path: NoFastPath
 ) -> tuple[Callable[[Any], Any], Callable[..., Any]]:
     """Return the methods of a path that predict and that learn events.
 
@@ -264,7 +219,7 @@ def methods_of(
 
 
 def _checked(
-    model: FastPathOwner, path: LinearFastPath, method: Callable[..., Any]
+    model: LinearLearner, path: LinearFastPath, method: Callable[..., Any]
 ) -> Callable[..., Any]:
     reference = weakref.ref(model)
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from streamsvm.learners.bases.training_observer import TrainingObserver
 from streamsvm.support.rows import Rows
 
 _BEYOND_CHANCE = 1.5
 
 
-class ProgressiveErrors:
+class ProgressiveErrors(TrainingObserver):
     """A `TrainingObserver` that keeps errors and hinge losses of predictions.
 
     Parameters
@@ -81,17 +82,3 @@ class ProgressiveErrors:
         """Take note of n examples; see `TrainingObserver.learnt`."""
         wrong = np.array([a != b for a, b in zip(labels, predicted, strict=True)], bool)
         self._parts.append((wrong, self._losses_of(signs, margins)))
-
-    def note(self, label: Any, predicted: Any, seconds: float) -> bool:
-        """Return False: `learnt` must be called."""
-        return False
-
-    def wanted(self) -> int:
-        """Return that any number of examples may be learnt at once."""
-        return 1 << 62
-
-    def expect(self, predicted: list[Any]) -> None:
-        """Do nothing: no labels come late."""
-
-    def turn_signs(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Do nothing: no signs are kept."""
