@@ -96,14 +96,14 @@ def check_cost(C: Any) -> float:
     return float(C)
 
 
-def check_class_weight(class_weight: Any) -> None:
-    """Refuse what is not None, "balanced" or a dict of factors."""
-    if class_weight is None or class_weight == "balanced":
+def check_class_weight(class_weight: Any, takes_balanced: bool = False) -> None:
+    """Refuse what is not None, a dict of factors, or "balanced" where it is taken."""
+    if class_weight is None or (takes_balanced and class_weight == "balanced"):
         return
     if not isinstance(class_weight, dict):
-        raise ParameterError(
-            f"class_weight={class_weight!r}: use None, 'balanced' or a dict {{label: factor}}"
-        )
+        use = "None, 'balanced'" if takes_balanced else "None"
+        given = f"class_weight={class_weight!r}"
+        raise ParameterError(f"{given}: use {use} or a dict {{label: factor of C}}")
     for label, factor in class_weight.items():
         check_number(f"class_weight[{label!r}]", factor, 0, LARGEST_FACTOR)
 

@@ -62,7 +62,9 @@ def complete(parser: Parser) -> None:
     add_late_options(parser.add_argument_group("labels that come late"))
     add_learner_options(parser.add_argument_group("learner"))
     output = parser.add_argument_group("output")
-    output.add_argument("--finish", action="store_true", help="end at the optimum (delta <= tau)")
+    output.add_argument(
+        "--finish", action="store_true", help="end at the optimum of a batch SVM, if there is one"
+    )
     output.add_argument(
         "--test", type=path, metavar="FILE", help="report the error on this file at the end"
     )

@@ -8,7 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from streamsvm._parameter_checks import check_cost, check_number, check_seed, check_size
+from streamsvm._parameter_checks import (
+    check_class_weight,
+    check_cost,
+    check_number,
+    check_seed,
+    check_size,
+)
 from streamsvm.errors import ParameterError
 from streamsvm.features import density
 from streamsvm.features.schema import LIMIT
@@ -171,10 +177,7 @@ class AdaptiveSVMClassifier(SeveralModels):
         self.cache_mb, self.n_jobs, self.seed = cache_mb, n_jobs, check_seed(seed)
         self.last_label = last_label
         self._sparse = density.check_sparse(sparse, hashing)
-        if isinstance(class_weight, str):
-            raise ParameterError(
-                f"class_weight={class_weight!r}: use a dict {{label: factor of C}}"
-            )
+        check_class_weight(class_weight)
         # Checks the other parameters.
         members.new_first(self, self._labels)
         # The first model alone, until `EVERY` examples were learnt; then one of each kind.

@@ -160,8 +160,6 @@ class LaRankClassifier(LaRankModel):
         if max_support_patterns is not None:
             warnings.warn(_RENAMED, DeprecationWarning, stacklevel=2)
             max_support_vectors = max_support_patterns
-        if class_weight == "balanced":
-            raise ParameterError(_BALANCED)
         super().__init__(
             kernel,
             C,
@@ -260,7 +258,6 @@ class LaRankClassifier(LaRankModel):
         self._look_again(lambda: self._improve(some, progress), allowed)
 
 
-_BALANCED = "class_weight='balanced': use a dict {label: factor of C}; later classes are not known"
 _ALL_KEPT = (
     "reserve={reserve!r} with K={K!r}: K keeps all examples, and leaves none for a reserve; leave "
     "one of them out"

@@ -132,8 +132,6 @@ class SBPClassifier(PrimalKernelLearner):
             n_jobs,
             missing=missing,
         )
-        if isinstance(class_weight, str):
-            raise ParameterError(f"class_weight={class_weight!r}: use None or a dict")
         self.nu = nu
         self.bias = bias
         self.iterations = iterations

@@ -9,7 +9,6 @@ import numpy as np
 
 from streamsvm import kernels
 from streamsvm._parameter_checks import check_seed, check_size
-from streamsvm.errors import ParameterError
 from streamsvm.features.schema import LIMIT
 from streamsvm.learners.bases.event_path import Bound
 from streamsvm.learners.bases.kernel import tracking_schedule
@@ -172,8 +171,6 @@ class TrackingSVMClassifier(DualKernelLearner):
             n_jobs,
             missing=missing,
         )
-        if isinstance(class_weight, str):
-            raise ParameterError(f"class_weight={class_weight!r}: use None or a dict")
         self.K = K
         self.epsilon = epsilon
         self.process = process

@@ -117,7 +117,7 @@ def learner_of(model: Any) -> Any:
         )
     if not hasattr(learner, "observer"):
         raise ParameterError(
-            f"{type(learner).__name__} is no learner of ours, so that there is no gap to follow; "
+            f"{type(learner).__name__} is no learner of streamsvm: there is no gap to follow; "
             "use LASVMClassifier or TrackingSVMClassifier, or a pipeline that ends in one"
         )
     return learner

@@ -98,7 +98,7 @@ def _model(report: RunReport, learner: Learner) -> Iterator[str]:
         yield (
             f"the model is far from the optimum (gap {far:.2f}; a model that learnt nothing has "
             "about 1): were the rows sorted by label? Shuffle them (--shuffle-buffer of about the "
-            "number of rows), or take averaged tracking, which keeps all examples"
+            "number of rows), or take --learner tracking, which keeps all examples"
         )
     missed = report.counters.get("cached_rows_missed", 0)
     asked = missed + report.counters.get("cached_rows_hit", 0)

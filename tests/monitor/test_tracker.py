@@ -236,7 +236,7 @@ def test_compiling_is_no_part_of_the_speed(monkeypatch, way):
 @pytest.mark.parametrize(
     ("model", "parameters", "words"),
     [
-        (linear_model.Perceptron(), {}, "Perceptron is no learner of ours"),
+        (linear_model.Perceptron(), {}, "Perceptron is no learner of streamsvm"),
         (StandardScaler() | linear_model.Perceptron(), {}, "use LASVMClassifier or Tracking"),
         (StandardScaler(), {}, "StandardScaler is no learner"),
         (None, {"every": 0}, "every=0: use a whole number of at least 1"),

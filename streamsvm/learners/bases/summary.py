@@ -10,6 +10,7 @@ from typing import Any
 _FIGURES = (
     ("support vectors", "n_support_vectors"),
     ("support patterns", "n_support_patterns"),
+    ("bias", "bias_"),
     ("bias", "bias"),
     ("bias", "intercept"),
     ("learning rate", "rate"),
@@ -65,15 +66,14 @@ def table(learner: Any) -> str:
     ]
     for name, attribute in _FIGURES:
         value = getattr(learner, attribute, None)
-        if value is not None:
+        # A parameter of the same name is True or False.
+        if value is not None and not isinstance(value, bool):
             rows.append((name, _shown(value)))
-    on_kept = ""
     if hasattr(learner, "duality_gap"):
-        on_kept = " (on the examples kept)"
-        rows.append(("duality gap", f"{_shown(learner.duality_gap())}{on_kept}"))
+        rows.append(("duality gap", f"{_shown(learner.duality_gap())} (on the examples kept)"))
     bound = learner.certificate
     reason = bound.reason.removeprefix("no certificate: ")
-    shown = f"none: {reason}" if bound.value is None else f"{_shown(bound.value)}{on_kept}"
+    shown = f"none: {reason}" if bound.value is None else f"{_shown(bound.value)} ({reason})"
     rows.append(("certificate", shown))
     if hasattr(learner, "weights"):
         rows += _heaviest(learner.weights)

@@ -50,6 +50,9 @@ class KernelLearner(KernelInspection):
     cheap. A slot is a position in these arrays that holds one example.
     """
 
+    _takes_balanced: ClassVar[bool] = False
+    """Whether `class_weight` may be "balanced"."""
+
     def __init__(
         self,
         kernel: Any,
@@ -82,7 +85,7 @@ class KernelLearner(KernelInspection):
         # The C in use, as kernel_ is the kernel in use.
         self.C_ = trial.first_cost(C)
         self._cache_bytes = int(check_number("cache_mb", cache_mb, 0) * 1e6)
-        check_class_weight(class_weight)
+        check_class_weight(class_weight, self._takes_balanced)
         self._moments = auto_gamma.new_moments(0)
         self.scale = scale
         self.gamma = gamma

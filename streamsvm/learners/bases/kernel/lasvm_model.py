@@ -44,6 +44,7 @@ class LASVMModel(ReserveLearner):
 
     _output = outputs.PROBLEMS
     compiles_classes_apart = True
+    _takes_balanced = True
 
     multiclass: str
     max_classes: int

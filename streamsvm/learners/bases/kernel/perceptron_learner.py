@@ -86,8 +86,6 @@ class PerceptronLearner(PrimalKernelLearner):
             n_jobs,
             missing=missing,
         )
-        if isinstance(class_weight, str):
-            raise ParameterError(f"class_weight={class_weight!r}: use None or a dict")
         self.averaged = averaged
         self.max_support_vectors = max_support_vectors
         self.budget = budget

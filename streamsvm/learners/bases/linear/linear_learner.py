@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from streamsvm._parameter_checks import check_class_weight, check_size
-from streamsvm.errors import ParameterError
 from streamsvm.features import density
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT
@@ -74,8 +73,6 @@ class LinearLearner(LinearModel):
         self.t0, self.class_weight = t0, class_weight
         self.sparse, self.hashing, self.max_features = sparse, hashing, max_features
         self._sparse = density.check_sparse(sparse, hashing)
-        if class_weight == "balanced":
-            raise ParameterError("class_weight='balanced': use a dict {label: factor}")
         check_class_weight(class_weight)
         self._schedule = schedule
         # Kept until the rate is chosen and it is known whether rows are sparse.
