@@ -113,6 +113,7 @@ def test_tables_show_every_system():
     assert "scikit-learn SVC **4.5** (1.25 %)" in line
 
 
+@pytest.mark.slow
 def test_a_system_runs_in_a_process_of_its_own():
     figures = measure.in_a_process("waveform", "LASVM", 600.0)
     assert figures["error"] < 13.0

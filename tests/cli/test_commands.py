@@ -568,6 +568,7 @@ def test_wrong_arguments(capsys):
     assert "--target" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_warm(capsys):
     # All learners are some minutes more: `tests/run/test_warm.py` has what each of them compiles.
     assert main(["warm", "--kernel", "rbf", "--learner", "sgd"]) == 0

@@ -19,6 +19,7 @@ from streamsvm.model_files import container as model_file
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
 from tests import brokers
+from tests.slow import slow_but
 
 N = 1200
 # Tansu lets a group wait for half a session.
@@ -121,7 +122,7 @@ class Member:
         assert not self.errors, self.errors
 
 
-@pytest.mark.parametrize("client", list(CLIENTS))
+@pytest.mark.parametrize("client", slow_but(CLIENTS, "aiokafka"))
 def test_what_one_learnt_the_other_does_not(client, broker, tmp_path):
     address, name = broker, f"shared-{client}"
     brokers.make_topic(address, name, 2)

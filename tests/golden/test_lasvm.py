@@ -14,6 +14,7 @@ from sklearn.svm import SVC
 from streamsvm import LASVMClassifier
 from tests.golden import problems
 from tests.golden.figures import one_epoch
+from tests.slow import slow, slow_but
 
 
 class Golden(NamedTuple):
@@ -36,7 +37,7 @@ GOLDEN = {
 }
 
 
-@pytest.mark.parametrize("name", GOLDEN)
+@pytest.mark.parametrize("name", slow_but(GOLDEN, "banana", "waveform", "usps", "adult"))
 def test_one_epoch_and_finishing(name: str) -> None:
     golden = GOLDEN[name]
     problem = getattr(problems, name)()
@@ -49,7 +50,11 @@ def test_one_epoch_and_finishing(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("problem", "epochs"),
-    [(problems.banana, 6), (problems.waveform, 4), (lambda: problems.adult(n=5000), 4)],
+    [
+        (problems.banana, 6),
+        (problems.waveform, 4),
+        pytest.param(lambda: problems.adult(n=5000), 4, marks=slow),
+    ],
     ids=["banana", "waveform", "adult_5000"],
 )
 def test_optimum_is_libsvms(problem, epochs: int) -> None:

@@ -15,6 +15,7 @@ from streamsvm import SBPClassifier, kernels
 from tests.golden import problems
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bias", "nu", "expected"), [(True, 6.42e-11, 0.46), (False, 2.21e-4, 0.78)]
 )

@@ -102,7 +102,10 @@ def test_the_dual_never_falls_and_scores_are_up_to_date():
     np.testing.assert_allclose(looks._f, scores, atol=1e-3)
 
 
-@pytest.mark.parametrize("parameters", [{"reserve": 60}, {"reserve": 60, "window": 90}, {}])
+WINDOW = {"reserve": 60, "window": 90}
+
+
+@pytest.mark.parametrize("parameters", slow_but([{"reserve": 60}, WINDOW, {}], WINDOW))
 @pytest.mark.parametrize("is_sparse", slow_but([False, True], False))
 def test_batches_equal_events_and_files_continue(parameters, is_sparse, tmp_path):
     x, y = rows(300, seed=4)

@@ -10,6 +10,7 @@ from streamsvm import TrackingSVMClassifier, kernels
 from streamsvm.errors import FeatureError, ParameterError
 from tests.kernels.test_values import Cosine
 from tests.learners.test_lasvm import CONTAINERS, learnt, rows
+from tests.slow import slow_but
 
 SETTINGS = {
     "default": {},
@@ -28,6 +29,8 @@ SETTINGS = {
     "epsilon": {"epsilon": 1.0},
 }
 
+QUICK = ("default", "support", "window", "merge", "fresh", "epsilon")
+
 
 def make(name):
     return TrackingSVMClassifier(**{"seed": 7, **SETTINGS[name]})
@@ -44,13 +47,13 @@ def same(a, b):
     np.testing.assert_array_equal(a._calibration, b._calibration)
 
 
-@settings(max_examples=25, deadline=None)
+@pytest.mark.parametrize("name", slow_but(sorted(SETTINGS), *QUICK))
+@settings(max_examples=4, deadline=None)
 @given(
     st.lists(st.integers(1, 150), min_size=1, max_size=4),
-    st.sampled_from(sorted(SETTINGS)),
     st.sampled_from(sorted(CONTAINERS)),
 )
-def test_batches_give_the_model_of_events(sizes, name, container):
+def test_batches_give_the_model_of_events(name, sizes, container):
     x, y = rows(sum(sizes), seed=sum(sizes))
     one, many = make(name), make(name)
     averaged = one.averaged
@@ -67,7 +70,7 @@ def test_batches_give_the_model_of_events(sizes, name, container):
     assert averaged == make(name).averaged
 
 
-@pytest.mark.parametrize("name", sorted(SETTINGS))
+@pytest.mark.parametrize("name", slow_but(sorted(SETTINGS), *QUICK))
 @pytest.mark.parametrize("n", [0, 1, 200])
 def test_saved_or_pickled_is_never_saved(tmp_path, name, n):
     x, y = rows(500)
