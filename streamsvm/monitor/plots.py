@@ -135,6 +135,11 @@ def _set_log(axes: Any) -> None:
                     put(StrMethodFormatter("{x:,.0f}"))
 
 
+def _fill(axes: Any, t: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+    band = {"color": "tab:blue", "alpha": 0.15, "linewidth": 0}
+    axes.fill_between(t, low, high, label="its 95 % interval, from a sample", **band)
+
+
 def _gap(monitor: Any, folder: Path) -> Path:
     """Plot the gap, with its mean and certificate if it has them, on log axes."""
     covers = monitor.covers
@@ -148,8 +153,7 @@ def _gap(monitor: Any, folder: Path) -> Path:
         *_series(monitor, now), color="tab:blue", alpha=0.5, linewidth=1, label="gap, measured"
     )
     if (high > low).any():
-        band = {"color": "tab:blue", "alpha": 0.15, "linewidth": 0}
-        axes.fill_between(t, low, high, label="its 95 % interval, from a sample", **band)
+        _fill(axes, t, low, high)
     if _has_values(monitor, "averaged_gap"):
         mean = {"color": "tab:blue", "label": "its mean so far, estimated: the seen gap"}
         axes.plot(*_series(monitor, "averaged_gap"), **mean)
@@ -168,7 +172,6 @@ def _objective(monitor: Any, folder: Path) -> Path:
     axes.plot(t, objective, color="tab:blue", label="objective")
     if _has_values(monitor, "objective_low"):
         low, high = (monitor.history.column(f"objective_{end}") for end in ("low", "high"))
-        band = {"color": "tab:blue", "alpha": 0.15, "linewidth": 0}
-        axes.fill_between(t, low, high, label="its 95 % interval, from a sample", **band)
+        _fill(axes, t, low, high)
         axes.legend(fontsize="small")
     return _write(figure, folder / "objective.png")

@@ -79,25 +79,41 @@ class Feeder:
         `labels` are from `labels_of`. `first` is the number of rows of this epoch before the batch,
         by which the learner knows rows of an earlier epoch again; None: there is one epoch.
         """
+        return self._predict_and_learn(batch, labels, None, first)
+
+    def learn(self, batch: Batch, labels: Sequence[Any], predicted: Sequence[Any]) -> Pairs:
+        """Learn rows that `predict` was given earlier, and returned `predicted` for.
+
+        Returns (label, prediction) of each row that was learnt.
+        """
+        return self._predict_and_learn(batch, labels, predicted, None)
+
+    def _predict_and_learn(
+        self, batch: Batch, labels: Sequence[Any], given: Sequence[Any] | None, first: int | None
+    ) -> Pairs:
+        """Do what `feed` does, or `learn` if predictions are given."""
         if self.learner is None:
-            rows, predicted = self._one_by_one(batch, labels)
+            rows, predicted = self._one_by_one(batch, labels, given)
             return Pairs.of([(labels[i], p) for i, p in zip(rows, predicted, strict=True)])
         labels = LabelColumn.of(labels)
         if self.is_too_wide(batch):
             pairs = Pairs()
             for i, row in self._narrow_rows(batch):
+                before = None if given is None else given[i : i + 1]
                 number = None if first is None else first + i
-                pairs += self.feed(row, labels[i : i + 1], number)
+                pairs += self._predict_and_learn(row, labels[i : i + 1], before, number)
             return pairs
         matrix, kept = self.checked(batch, labels)
-        if not len(kept):
-            return Pairs()
-        matrix, kept = self._scaled(batch, matrix, kept)
+        if len(kept) and given is None:
+            matrix, kept = self._scaled(batch, matrix, kept)
+        elif len(kept) and self.scaler is not None:
+            matrix = self.scaler.transform_matrix(matrix)
         if not len(kept):
             return Pairs()
         ids = None if first is None else first + 1 + kept
         labels = labels if len(kept) == len(labels) else labels.take(kept)
-        return self.learn_checked(batch, matrix, labels, kept, ids)
+        earlier = None if given is None else LabelColumn.of(given).take(kept)
+        return self.learn_checked(batch, matrix, labels, kept, ids, earlier)
 
     def predict(self, batch: Batch) -> tuple[np.ndarray, list[Any]]:
         """Predict rows whose labels are not known yet. The scaler learns them.
@@ -131,28 +147,6 @@ class Feeder:
         assert self.learner is not None
         kind = "missing value" if self.learner.missing == "reject" else "kernel value"
         self.bad.take(event_of(batch, i), kind, str(error))
-
-    def learn(self, batch: Batch, labels: Sequence[Any], predicted: Sequence[Any]) -> Pairs:
-        """Learn rows that `predict` was given earlier, and returned `predicted` for.
-
-        Returns (label, prediction) of each row that was learnt.
-        """
-        if self.learner is None:
-            rows, predicted = self._one_by_one(batch, labels, predicted)
-            return Pairs.of([(labels[i], p) for i, p in zip(rows, predicted, strict=True)])
-        labels = LabelColumn.of(labels)
-        if self.is_too_wide(batch):
-            pairs = Pairs()
-            for i, row in self._narrow_rows(batch):
-                pairs += self.learn(row, labels[i : i + 1], predicted[i : i + 1])
-            return pairs
-        matrix, kept = self.checked(batch, labels)
-        if not len(kept):
-            return Pairs()
-        if self.scaler is not None:
-            matrix = self.scaler.transform_matrix(matrix)
-        given = LabelColumn.of(predicted).take(kept)
-        return self.learn_checked(batch, matrix, labels.take(kept), kept, None, given)
 
     # Learners of this package
 

@@ -116,26 +116,24 @@ def warm(
 
     """
     todo = list(_configurations(learners, kernels, sparse))
-    before = clock.functions
+    before, now = clock.functions, (0, "")
 
-    def tell(done: int, name: str) -> None:
+    def tell(_: str = "") -> None:
         if progress is not None:
-            progress(WarmProgress(done, len(todo), name, clock.functions - before))
+            progress(WarmProgress(now[0], len(todo), now[1], clock.functions - before))
 
-    for done, (name, model) in enumerate(todo):
-        tell(done, name)
-
-        def compiled(_: str, done: int = done, name: str = name) -> None:
-            tell(done, name)
-
-        if progress is not None:
-            watchers.append(compiled)
-        try:
+    if progress is not None:
+        watchers.append(tell)
+    try:
+        for done, (name, model) in enumerate(todo):
+            now = done, name
+            tell()
             _exercise(model)
-        finally:
-            if progress is not None:
-                watchers.remove(compiled)
-    tell(len(todo), "")
+    finally:
+        if progress is not None:
+            watchers.remove(tell)
+    now = len(todo), ""
+    tell()
     return clock.functions - before
 
 
