@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.monitor.sample import PassedBy
+from streamsvm.monitor.watched import DualLearner, PrimalLearner
 
 OF_STREAM = ("gap", "gap_kept", "gap_discarded", "gap_low", "gap_high")
 GAPS = (*OF_STREAM, "kept_gap")
@@ -74,7 +75,7 @@ def _t_quantile(n: int) -> float:
 
 
 def measured(
-    learner: Any,
+    learner: DualLearner,
     sample: PassedBy | None,
     n_sampled: int,
     n_before: int = 0,
@@ -122,7 +123,7 @@ class _Drawn(NamedTuple):
 
 
 def _left_out(
-    learner: Any,
+    learner: DualLearner,
     sample: PassedBy,
     n_sampled: int,
     n_before: int,
@@ -152,7 +153,7 @@ def _left_out(
     return [_drawn(learner, drawn, n_out)] if len(drawn[1]) and n_out else []
 
 
-def _drawn(learner: Any, examples: Any, n: int) -> _Drawn:
+def _drawn(learner: DualLearner, examples: Any, n: int) -> _Drawn:
     x, signs, weights = examples
     return _Drawn(signs, learner.margins_of(x), learner.boxes_now(signs, weights), n)
 
@@ -164,7 +165,7 @@ def _weighted(parts: list[_Drawn]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.concatenate(signs), np.concatenate(margins), np.concatenate(boxes)
 
 
-def _summed(learner: Any, shift: float, parts: list[_Drawn]) -> Discarded:
+def _summed(learner: DualLearner, shift: float, parts: list[_Drawn]) -> Discarded:
     """Return the summed losses of the examples that parts stand for."""
     sums: list[Discarded] = []
     most = box = 0.0
@@ -197,7 +198,7 @@ def _sum_of(losses: np.ndarray, boxes: np.ndarray, n: int) -> Discarded:
     return discarded(losses, boxes, n)
 
 
-def sampled_objective(learner: Any, sample: PassedBy) -> float | None:
+def sampled_objective(learner: PrimalLearner, sample: PassedBy) -> float | None:
     """Return the primal objective of a `PrimalLearner`, with the mean loss of a sample.
 
     None before the first example.
@@ -208,7 +209,7 @@ def sampled_objective(learner: Any, sample: PassedBy) -> float | None:
 
 
 def stream_objective(
-    learner: Any, sample: PassedBy, n_sampled: int, draws: random.Random
+    learner: DualLearner, sample: PassedBy, n_sampled: int, draws: random.Random
 ) -> dict[str, float | None]:
     """Return `OBJECTIVES` over all examples of a stream, divided by the sum of their C_i.
 

@@ -77,6 +77,10 @@ class DualLearner(WatchedLearner, Protocol):
     def covers(self) -> str:
         """The examples that the gap is about: "kept" ones, the whole "stream", or its "window"."""
 
+    @property
+    def squared_norm(self) -> float:
+        """|w|^2; only if vectors are merged."""
+
     def at_bound(self) -> np.ndarray:
         """Return which coefficients that are not 0 are at their bound: bool."""
 

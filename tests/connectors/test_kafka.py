@@ -511,7 +511,7 @@ def test_a_rebalance_settles_first_and_commits_what_was_learnt():
 def test_offsets_that_are_left_out_are_counted(tmp_path):
     """Those that the broker deletes between two messages, or while no process reads."""
     from streamsvm import LASVMClassifier
-    from streamsvm.cli.screen import report_rows
+    from streamsvm.cli.report import report_rows
     from streamsvm.run.checkpoint import Checkpoint
     from streamsvm.run.runner import Run
 
