@@ -48,7 +48,7 @@ def complete(parser: Parser) -> None:
     )
     parser.add_argument("--target", required=True, metavar="COLUMN", help="column of the label")
     data = parser.add_argument_group("data")
-    add_data_options(data, "column", "the shuffle buffer")
+    add_data_options(data, "column", "the shuffle buffer and the learner")
     data.add_argument("--limit", type=whole(1), metavar="ROWS", help="read only so many rows")
     data.add_argument("--epochs", type=whole(1), default=1, help="readings of the file; default 1")
     data.add_argument(
