@@ -2,6 +2,19 @@
 
 Solvers register one of the two functions: see `registry.learn_event` for their arguments. Both have
 the same lines, as a function for both would take a second more to compile with each kernel.
+
+The `learn_rows` of all these solvers learns rows one after the other, with the kernel values of a
+block computed together. It returns how many rows were learnt: fewer than n when the arrays are full
+and must grow first. Its arguments:
+
+    state, kernel   the state and its kernel
+    x               n rows: float32 (n, d), finite, or `SparseRows`
+    y               float64 (n,): labels +1.0 or -1.0, or classes, whole numbers below how many
+    box, weight     float64 (n,): C_i of each row, and its example weight
+    numbers         int64 (n,), positive: the numbers of the examples
+    diagonal        float32 (n,): k(x, x) of each row
+    schedule        the solver's `Schedule`
+    margins         float64 (n,), or (n, columns), written: of each row before it was learnt
 """
 
 from __future__ import annotations

@@ -155,27 +155,10 @@ def reprocess(state, kernel, d):
 
 @compiled
 def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
-    """Learn rows one after the other, with the kernel values of a block computed together.
+    """Learn rows one after the other: arguments and result as in `kernel_events`.
 
-    Parameters
-    ----------
-    state, kernel
-        The state and its kernel.
-    x
-        n rows: float32 (n, d), finite, or `SparseRows`.
-    y, box, weight
-        float64 (n,): labels +1.0 or -1.0; rows with a box of 0 are not learnt; example weights.
-    numbers
-        int64 (n,), positive: PROCESS does nothing for a number that is a support vector already.
-    diagonal, schedule
-        float32 (n,): k(x, x) of each row; a `Schedule`.
-    margins
-        float64 (n,), written: the margin of each row before it was learnt.
-
-    Returns
-    -------
-    How many rows were learnt; fewer than n when the arrays are full and must grow first.
-
+    y is +1.0 or -1.0; rows with a box of 0 are not learnt; PROCESS does nothing for a number that
+    is a support vector already.
     """
     state = borrowed(state)
     n_rows, d = count(x), width(x)

@@ -9,7 +9,7 @@ import numpy as np
 from streamsvm._compile import chosen_by, compiled
 from streamsvm.solvers.bounds import Budget, Unbounded, Window
 from streamsvm.solvers.larank.state import beta, forget, set_beta
-from streamsvm.solvers.tracking.state import add_scaled
+from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import kernel_row
 from streamsvm.support.looks import note_box
 

@@ -31,11 +31,11 @@ from streamsvm.solvers.larank.pairs import own_pair, pair_of_two
 from streamsvm.solvers.larank.rates import assumed_cycles, begin, charge, rate
 from streamsvm.solvers.larank.state import ABSENT, BLOCK, beta, forget, set_beta, squeeze
 from streamsvm.solvers.larank.uniform import uniform_steps
-from streamsvm.solvers.tracking.state import add_scaled
 from streamsvm.support import stores
 from streamsvm.support.clock import cycles
 from streamsvm.support.draws import below, uniform
 from streamsvm.support.kernel_rows.fresh_block import fill_part, squeezed
+from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import fetch, keep, kernel_row
 from streamsvm.support.looks import note_box
 from streamsvm.support.rows import count, part, width
@@ -297,27 +297,10 @@ def _values_of_block(state, kernel, rows, size, d, alone):
 
 @compiled
 def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
-    """Learn rows one after the other, with the kernel values of a block computed together.
+    """Learn rows one after the other: arguments and result as in `kernel_events`.
 
-    Parameters
-    ----------
-    state, kernel
-        The state and its kernel.
-    x
-        n rows: float32 (n, d), finite, or `SparseRows`.
-    y, box, weight
-        float64 (n,): classes, whole numbers below how many there are; C_i; example weights.
-    numbers
-        int64 (n,), positive: an example whose number is already kept is not processed.
-    diagonal, schedule
-        float32 (n,): k(x, x) of each row; a `Schedule`.
-    margins
-        float64 (n, classes), written: the scores of each row before it was learnt.
-
-    Returns
-    -------
-    How many rows were learnt; fewer than n when the store is full and must grow first.
-
+    y has classes, margins float64 (n, classes) the scores; an example whose number is already kept
+    is not processed.
     """
     state = borrowed(state)
     n_rows, d = count(x), width(x)

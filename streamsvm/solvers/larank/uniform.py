@@ -15,8 +15,8 @@ import numpy as np
 
 from streamsvm._compile import compiled
 from streamsvm.solvers.larank.state import beta, set_beta
-from streamsvm.solvers.tracking.state import add_scaled
 from streamsvm.support.draws import below
+from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import kernel_row
 from streamsvm.support.looks import heavy_member, record
 

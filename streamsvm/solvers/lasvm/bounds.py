@@ -16,10 +16,10 @@ import numpy as np
 
 from streamsvm._compile import chosen_by, compiled, compiled_leaf
 from streamsvm.solvers.bounds import PROJECT, SMALLEST, Budget, Unbounded, Window
-from streamsvm.solvers.budget import CANDIDATES, pair_cost, weight_of
 from streamsvm.solvers.lasvm.extremes import update_gradient
 from streamsvm.solvers.lasvm.fading import RHO, errs_more, fade, note_error
 from streamsvm.solvers.lasvm.state import BLOCK, bias, refresh_extremes
+from streamsvm.solvers.merging import CANDIDATES, pair_cost, weight_of
 from streamsvm.support import stores
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.kernel_diagonal import own_value

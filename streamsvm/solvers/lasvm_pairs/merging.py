@@ -4,7 +4,7 @@ The store has a vector once, and so its merged one, z: it takes the slot of the 
 and in each problem that has either the coefficient and the box of both, so that the sums stay 0.
 Which two: of one class, near to each other, and light in all problems, where the weight of a vector
 is the root of the sum of its squared coefficients, as if all problems were one with these
-coefficients (see `solvers.budget`). Nothing depends on the order of the slots.
+coefficients (see `solvers.merging`). Nothing depends on the order of the slots.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from __future__ import annotations
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.solvers.budget import CANDIDATES, pair_cost, weight_of
 from streamsvm.solvers.lasvm.bounds import mark_dead
 from streamsvm.solvers.lasvm.state import refresh_extremes
 from streamsvm.solvers.lasvm_pairs.looks import note_problem
 from streamsvm.solvers.lasvm_pairs.problems import NONE, n_turns, problem_of_turn
 from streamsvm.solvers.lasvm_pairs.state import problem
+from streamsvm.solvers.merging import CANDIDATES, pair_cost, weight_of
 from streamsvm.support import stores
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.kernel_diagonal import own_value

@@ -122,29 +122,12 @@ def learn_example(state, kernel, x, y, box, weight, number, row, diagonal, sched
 
 @compiled
 def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
-    """Learn rows one after the other, with the kernel values of a block computed together.
+    """Learn rows one after the other: arguments and result as in `kernel_events`.
 
-    Parameters
-    ----------
-    state, kernel
-        The state and its kernel.
-    x
-        n rows: float32 (n, d), finite, or `SparseRows`.
-    y, box, weight
-        float64 (n,): classes, whole numbers below how many there are; C_s; example weights.
-    numbers
-        int64 (n,), positive: a problem does nothing for a number that it has as a member.
-    diagonal, schedule
-        float32 (n,): k(x, x) of each row; a `Schedule`.
-    margins
-        float64 (n, 2 classes + 1), written: of each row before it was learnt the scores, the
-        logarithms of probabilities, and the least margin of its class (0 if it is not learnt).
-        With one column, only that is computed; without columns, nothing is written.
-
-    Returns
-    -------
-    How many rows were learnt; fewer than n when the state is full and must grow first.
-
+    y has classes; a problem does nothing for a number that it has as a member. margins are float64
+    (n, 2 classes + 1): of each row before it was learnt the scores, the logarithms of
+    probabilities, and the least margin of its class (0 if it is not learnt). With one column, only
+    that is computed; without columns, nothing is written.
     """
     state = borrowed(state)
     n_rows, d, info = count(x), width(x), state.info[0]

@@ -18,7 +18,7 @@
   r is where alpha_r^2 (k(x_r, x_r) - k(x_r, x)^2 / k(x, x)) is least.
 * `MERGE` (Wang, Crammer, Vucetic, JMLR 13, 2012): of the smallest and a few drawn ones, each with
   its best partner of the same sign, the cheapest pair becomes one vector between them; see
-  `streamsvm.solvers.budget`.
+  `streamsvm.solvers.merging`.
 
 Projection (`PROJECT`, and `PROJECT_PLUS`) makes no room: see `step`. An average loses what its
 model loses; of merged vectors for ever, so that older models fade from it (see `step`).
@@ -33,14 +33,14 @@ import numpy as np
 
 from streamsvm._compile import compiled
 from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, REMOVE, SMALLEST
-from streamsvm.solvers.budget import CANDIDATES, weight_of
-from streamsvm.solvers.perceptron.state import add_scaled, change, kernel_row_of, put
+from streamsvm.solvers.merging import CANDIDATES, weight_of
+from streamsvm.solvers.perceptron.state import change, kernel_row_of, put
 from streamsvm.support import stores
 from streamsvm.support.draws import below
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.fresh_block import BLOCK
 from streamsvm.support.kernel_rows.kernel_diagonal import own_value
-from streamsvm.support.kernel_rows.kernel_values import expansion
+from streamsvm.support.kernel_rows.kernel_values import add_scaled, expansion
 
 FORGET, RANDOM, BPA_S, PROJECT_PLUS = 5.0, 6.0, 7.0, 8.0
 """Policies beside those of `streamsvm.solvers.bounds`."""

@@ -84,13 +84,6 @@ declare(
 )
 
 
-@compiled_leaf
-def add_scaled(f, row, amount, n):
-    """Add amount * row to f, for the first n elements; f float64, row float32."""
-    for s in range(n):
-        f[s] += amount * np.float64(row[s])
-
-
 @compiled_within
 def change(state, s, delta):
     """Add `delta` to a coefficient, from the present example on."""

@@ -61,7 +61,6 @@ from streamsvm.solvers.bounds import (
 )
 from streamsvm.solvers.perceptron.budget import BPA_S, PROJECT_PLUS, make_room, uses_rows
 from streamsvm.solvers.perceptron.state import (
-    add_scaled,
     change,
     extend_inverse,
     fade_average,
@@ -73,7 +72,7 @@ from streamsvm.support import stores
 from streamsvm.support.averages import summed, voted
 from streamsvm.support.kernel_rows import fresh_block, row_cache
 from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_part
-from streamsvm.support.kernel_rows.kernel_values import expansion
+from streamsvm.support.kernel_rows.kernel_values import add_scaled, expansion
 from streamsvm.support.rows import count, part, width
 
 PERCEPTRON, PA, PA_I, PA_II, PEGASOS = 0.0, 1.0, 2.0, 3.0, 4.0
@@ -270,27 +269,10 @@ def _predicted(state, schedule, row, n, T, f):
 
 @compiled
 def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
-    """Learn rows one after the other, with the kernel values of a block computed together.
+    """Learn rows one after the other: arguments and result as in `kernel_events`.
 
-    Parameters
-    ----------
-    state, kernel
-        The state and its kernel.
-    x
-        n rows: float32 (n, d), finite, or `SparseRows`.
-    y, box, weight
-        float64 (n,): labels +1.0 or -1.0, C of each row, example weights.
-    numbers
-        int64 (n,), positive: an example that is a support vector already does not enter again.
-    diagonal, schedule
-        float32 (n,): k(x, x) of each row; a `Schedule`.
-    margins
-        float64 (n,), written: what predicted each row before it was learnt.
-
-    Returns
-    -------
-    How many rows were learnt; fewer than n when the store is full and must grow first.
-
+    y is +1.0 or -1.0; an example that is a support vector already does not enter again; margins are
+    what predicted each row.
     """
     state = borrowed(state)
     n_rows, d = count(x), width(x)

@@ -24,12 +24,12 @@ from streamsvm.solvers.sequences.model import (
     note_pattern,
     note_step,
 )
-from streamsvm.solvers.tracking.state import add_scaled
 from streamsvm.support import active_set, dense_store, states, stores
 from streamsvm.support.active_set import ActiveSet
 from streamsvm.support.dense_store import DenseStore
 from streamsvm.support.draws import below
 from streamsvm.support.kernel_rows import row_cache
+from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import RowCache, kernel_row
 from streamsvm.support.looks import heavy_member
 

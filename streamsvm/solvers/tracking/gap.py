@@ -12,7 +12,7 @@ import numpy as np
 from streamsvm._compile import compiled
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.tracking.linear import product, row_at
-from streamsvm.solvers.tracking.state import add_scaled
+from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import kernel_row
 
 SAMPLED_MEMBERS = 4096

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm._compile import compiled, compiled_leaf, compiled_within
+from streamsvm._compile import compiled, compiled_within
 from streamsvm.support import active_set, looks, states, stores
 from streamsvm.support.active_set import ActiveSet
 from streamsvm.support.declaration import (
@@ -29,6 +29,7 @@ from streamsvm.support.declaration import (
 from streamsvm.support.draws import new_draws
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.fresh_block import FreshBlock
+from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import RowCache
 from streamsvm.support.state_parts import BLOCK_SCRATCH, CACHE, STORE
 from streamsvm.support.states import declare
@@ -158,13 +159,6 @@ def new_state(
         look_draws=new_draws(int(draws[0])),
     )
     return state
-
-
-@compiled_leaf
-def add_scaled(f, row, amount, n):
-    """Add amount * row to f, for the first n elements; f float64, row float32."""
-    for s in range(n):
-        f[s] += amount * np.float64(row[s])
 
 
 @compiled_within

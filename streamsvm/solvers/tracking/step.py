@@ -29,11 +29,10 @@ import numpy as np
 
 from streamsvm._compile import borrowed, chosen_by, compiled, compiled_within
 from streamsvm._parameter_checks import MOST_STEPS
-from streamsvm.solvers import budget
 from streamsvm.solvers.bounds import UNBOUNDED, Bounds, Budget, Reservoir, Unbounded, Window
+from streamsvm.solvers.tracking import budget
 from streamsvm.solvers.tracking.state import (
     account,
-    add_scaled,
     enter,
     look_at,
     settle,
@@ -44,7 +43,7 @@ from streamsvm.support import active_set, looks, stores
 from streamsvm.support.draws import below
 from streamsvm.support.kernel_rows import fresh_block, row_cache
 from streamsvm.support.kernel_rows.fresh_block import BLOCK, fill_part
-from streamsvm.support.kernel_rows.kernel_values import expansion
+from streamsvm.support.kernel_rows.kernel_values import add_scaled, expansion
 from streamsvm.support.rows import count, part, width
 
 _LOOKS = 8
@@ -303,29 +302,9 @@ def _learn_row(state, kernel, x, r, y, box, weight, number, diagonal, schedule):
 
 @compiled
 def learn_rows(state, kernel, x, y, box, weight, numbers, diagonal, schedule, margins):
-    """Learn rows one after the other, with the kernel values of a block computed together.
+    """Learn rows one after the other: arguments and result as in `kernel_events`.
 
-    Parameters
-    ----------
-    state, kernel
-        The state and its kernel.
-    x
-        n rows: float32 (n, d), finite, or `SparseRows`.
-    y, box, weight
-        float64 (n,): labels +1.0 or -1.0, C_s of each row, example weights.
-    numbers
-        int64 (n,), positive: the numbers of the examples, by which they are recognised.
-    diagonal
-        float32 (n,): k(x, x) of each row.
-    schedule
-        A `Schedule`.
-    margins
-        float64 (n,), written: f of each row before it was learnt.
-
-    Returns
-    -------
-    How many rows were learnt; fewer than n when the arrays are full and must grow first.
-
+    y is +1.0 or -1.0, and margins are f of each row; examples are recognised by their numbers.
     """
     state = borrowed(state)
     n_rows = count(x)

@@ -23,6 +23,13 @@ from streamsvm.support.tiles import (
 
 
 @compiled_leaf
+def add_scaled(f, row, amount, n):
+    """Add amount * row to f, for the first n elements; f float64, row float32."""
+    for s in range(n):
+        f[s] += amount * np.float64(row[s])
+
+
+@compiled_leaf
 def expansion(alpha, row, n):
     """Return sum_s alpha_s k_s over s < n; alpha float64, row float32."""
     total = 0.0

@@ -4,41 +4,26 @@ Leaving out example i changes the dual by -a_i g_i - a_i^2 k(x_i, x_i) / 2: the 
 is where that loss is least, from f alone. Removal stops there. Projection and merging look at it
 and at a few drawn members, each with its nearest neighbour of the same label, and take the pair
 that costs w least (`pair_cost`). Projection gives the part of one along the other to the other,
-and its box. Merging (Wang, Crammer, Vucetic, JMLR 13, 2012) replaces the two by one vector
-z = h x_i + (1 - h) x_j on the line between them, which stands for two examples: its box is the sum
-of theirs, and its coefficient
-
-    a_z = (a_i k(x_i, z) + a_j k(x_j, z)) / k(z, z)
-
-is the projection of both on z. For RBF kernels, with kappa = k(x_i, x_j), k(x_i, z) is
-kappa^((1-h)^2) and k(x_j, z) is kappa^(h^2), and h makes a_z largest, so that least of w is lost.
-For other kernels h is the mean by coefficients, a_i / (a_i + a_j): exact for the linear one.
+and its box. Merging replaces the two by one vector between them (see `solvers.merging`), which
+stands for two examples: its box is the sum of theirs.
 
 Whatever is done, the dual before minus the dual after is added to `lost`.
 """
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from streamsvm._compile import compiled
-from streamsvm.solvers.bounds import MERGE, PROJECT, REMOVE, SMALLEST
-from streamsvm.solvers.tracking.state import add_scaled, enter, leave, shift
+from streamsvm.solvers.bounds import PROJECT, REMOVE, SMALLEST
+from streamsvm.solvers.merging import CANDIDATES, pair_cost, weight_of
+from streamsvm.solvers.tracking.state import enter, leave, shift
 from streamsvm.support import stores
 from streamsvm.support.draws import below
 from streamsvm.support.kernel_rows import fresh_block, row_cache
 from streamsvm.support.kernel_rows.kernel_diagonal import own_value
-from streamsvm.support.kernel_rows.kernel_values import expansion
+from streamsvm.support.kernel_rows.kernel_values import add_scaled, expansion
 from streamsvm.support.looks import note_box
-
-CANDIDATES = 4
-"""Members drawn as candidates for a merge, beside the least harmful one: heavy vectors that lie
-close together cost less than a newcomer in a region of its own."""
-
-_GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
-_SECTIONS = 20
 
 
 @compiled
@@ -102,16 +87,6 @@ def _nearest(state, row, i):
 
 
 @compiled
-def pair_cost(alpha, diagonal, i, j, k_ij):
-    """Return the square of what w loses when the lighter of two goes over to the other, at most."""
-    a_i, a_j, k_ij = abs(alpha[i]), abs(alpha[j]), np.float64(k_ij)
-    k_ii, k_jj = np.float64(diagonal[i]), np.float64(diagonal[j])
-    over_j = a_i * a_i * (k_ii - k_ij * k_ij / max(k_jj, 1e-30))
-    over_i = a_j * a_j * (k_jj - k_ij * k_ij / max(k_ii, 1e-30))
-    return max(0.0, min(over_i, over_j))
-
-
-@compiled
 def cheapest_pair(state, kernel, first, d):
     """Return the cheapest pair of one label to merge: of `first` and some drawn members."""
     n = state.active.counts[0].n
@@ -151,36 +126,6 @@ def _project(state, kernel, i, j, d):
     shift(state, kernel, j, y * step, d)
     info.dual += gain
     info.lost -= gain
-
-
-@compiled
-def best_point(kappa, a_i, a_j):
-    """Return h in [0, 1] for which a_i kappa^((1-h)^2) + a_j kappa^(h^2) is largest.
-
-    By golden section: with kappa > exp(-2) there is one maximum; below, the better of two is in the
-    half of the larger coefficient.
-    """
-    log = math.log(max(kappa, 1e-30))
-    low, high = (0.5, 1.0) if a_i >= a_j else (0.0, 0.5)
-    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    for _ in range(_SECTIONS):
-        at_left = a_i * math.exp(log * (1 - left) ** 2) + a_j * math.exp(log * left**2)
-        at_right = a_i * math.exp(log * (1 - right) ** 2) + a_j * math.exp(log * right**2)
-        if at_left > at_right:
-            high, right = right, left
-            left = high - _GOLDEN * (high - low)
-        else:
-            low, left = left, right
-            right = low + _GOLDEN * (high - low)
-    return 0.5 * (low + high)
-
-
-@compiled
-def weight_of(policy, kappa, a_i, a_j):
-    """Return h for two vectors with the kernel value kappa and these coefficients."""
-    if policy == MERGE:
-        return best_point(kappa, a_i, a_j)
-    return a_i / (a_i + a_j) if a_i + a_j > 0.0 else 0.5
 
 
 @compiled

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm import kernels
-from streamsvm.solvers import budget
+from streamsvm.solvers import merging
 from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, PROJECT, REMOVE, SMALLEST, Budget
+from streamsvm.solvers.tracking import budget
 from streamsvm.solvers.tracking.state import settle, shift
 from streamsvm.support.dense_store import rows_of
 from tests.kernels.test_values import expected, values
@@ -304,7 +305,7 @@ def test_a_merged_vector_lies_between_two_and_takes_their_part_over(policy, kern
 @given(st.floats(1e-30, 1.0), st.floats(1e-3, 10.0), st.floats(1e-3, 10.0))
 def test_the_best_point_is_the_best_of_a_fine_grid(kappa, a_i, a_j):
     worth = lambda h: a_i * kappa ** ((1 - h) ** 2) + a_j * kappa ** (h**2)  # noqa: E731
-    h = budget.best_point(kappa, a_i, a_j)
+    h = merging.best_point(kappa, a_i, a_j)
     assert 0.0 <= h <= 1.0
     assert worth(h) >= worth(np.linspace(0, 1, 2001)).max() - 1e-6 * (a_i + a_j)
 
