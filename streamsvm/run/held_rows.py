@@ -58,12 +58,10 @@ class HeldRows:
         """Store some rows of a batch; return their numbers. The other rows are numbered, too."""
         numbers = self.next_number + kept
         self.next_number += len(batch)
-        if len(kept):
-            # A copy: a slice would keep the whole batch in memory.
-            features = batch.features.take(pa.array(kept))
-            weights = None if batch.weights is None else batch.weights[kept]
-            self._put(features, batch.rows[kept], batch.file, numbers, weights)
-        return numbers.tolist()
+        # A copy: a slice would keep the whole batch in memory.
+        features = batch.features.take(pa.array(kept))
+        weights = None if batch.weights is None else batch.weights[kept]
+        return self._put(features, batch.rows[kept], batch.file, numbers, weights)
 
     def _put(
         self,
@@ -72,10 +70,11 @@ class HeldRows:
         file: str | None,
         numbers: np.ndarray,
         weights: np.ndarray | None,
-    ) -> None:
-        schema = features.schema.serialize().to_pybytes()
+    ) -> list[int]:
+        schema, names = features.schema.serialize().to_pybytes(), numbers.tolist()
         part = _Part(features, rows, file, numbers, weights, len(numbers), schema)
-        self._part_of.update(dict.fromkeys(numbers.tolist(), part))
+        self._part_of.update(dict.fromkeys(names, part))
+        return names
 
     def take(self, numbers: Sequence[int]) -> Iterator[tuple[Batch, slice]]:
         """Yield rows, in any order, and remove them.
