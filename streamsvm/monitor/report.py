@@ -1,4 +1,4 @@
-"""A monitor's record as a table with the meaning of each number, as text or live."""
+"""A monitor's record as a table with the meaning of each number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interface of a learner that a monitor can watch, and figures read through it."""
+"""The interface of a learner that a monitor can watch."""
 
 from __future__ import annotations
 
