@@ -61,7 +61,7 @@ SET_UPS = [
     SetUp("consume, labels 40 rows later", [*_LASVM, "--label-delay", "40"], "topic"),
     SetUp("consume, labels in their own topic", ["--learner", "sgd"], "two topics"),
     SetUp("consume, two members with --peers", ["--learner", "sgd"], "group", 2),
-    SetUp("consume, sentences", ["--task", "sequence"], "sentences"),
+    SetUp("consume, sentences", ["--learner", "sequence_larank", "--columns", "t"], "sentences"),
 ]
 
 
@@ -119,10 +119,7 @@ class Streams:
         """Return the command for a set-up, up to the files that it writes."""
         if set_up.source in ("file", "folder"):
             return ["replay", str(self.folder / set_up.source), *_BASIC, *set_up.options]
-        basic = _BASIC
-        if set_up.source == "sentences":
-            basic = ["--tokens", "t", "--labels", "y", "--json", "--checkpoint-every", "300"]
-        command = ["consume", "--brokers", self.address, *basic, *set_up.options, "--idle", "2"]
+        command = ["consume", "--brokers", self.address, *_BASIC, *set_up.options, "--idle", "2"]
         command += ["--set", "session.timeout.ms=6000", "--set", "heartbeat.interval.ms=500"]
         if set_up.source == "two topics":
             return [*command, "--topic", "events", "--labels-topic", "labels"]

@@ -2,13 +2,16 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from connectors.base import BaseSource
 from connectors.errors import SnapshotError
 from connectors.identity import check_settings
 from connectors.rejects import MOST_TOKENS, shown
-from connectors.source import Closing, Event, Position, Reject, Snapshot
+from connectors.sentence_batch import SENTENCES, SentenceBatch
+from connectors.source import Event, Position, Reject, Snapshot
 from connectors.text_lines import TextLines
 
 _HEAD = 2**16
@@ -25,13 +28,17 @@ class _Line(NamedTuple):
     is_utf8: bool
 
 
-class ConllSource(Closing):
+class ConllSource(BaseSource):
     r"""Sentences and their labels from a text file; blank lines separate sentences.
 
     A line has the columns of one token, separated by white space. The last one, or the one given,
     is the label; the others are the token, as a list of strings. A line whose first column is
     ``-DOCSTART-``, which begins a document in the files of CoNLL-2003, is as a blank line. The file
-    is read line by line, however long it is; sentences have at most 100,000 tokens and 16 MB.
+    is read line by line, however long it is; sentences have at most 100,000 tokens and 16 MB. One
+    that is longer, or has a line of another number of columns than its first one, without a column
+    of the label, or not in UTF-8, is a `Reject`.
+
+    A checkpoint goes on with a file that has become longer, too.
 
     Parameters
     ----------
@@ -62,40 +69,33 @@ class ConllSource(Closing):
 
     """
 
+    batch_size = SENTENCES
+    _kind = "ConllSource"
+
     def __init__(
         self, path: str | Path, label: int | None = -1, separator: str | None = None
     ) -> None:
-        self._path = Path(path)
+        self._path, self._name = Path(path), str(path)
         self._label, self._separator = label, separator
         self._file = self._path.open("rb")
         self._lines = TextLines(self._file, _MOST_BYTES)
         self._row = self._line = 0
 
     @property
-    def name(self) -> str:
-        """The file's path."""
-        return str(self._path)
-
-    @property
     def n_rows(self) -> int | None:
         """None: the number of sentences is not known before they are read."""
         return None
 
-    def events(self) -> Iterator[Event | Reject]:
-        """Return the unread sentences.
-
-        Returns
-        -------
-        Iterator[Event | Reject]
-            The tokens, lists of strings, as x; a list of labels, or None, as y; and the number of
-            the sentence. A sentence is a `Reject` if it is too long, or if one of its lines has
-            another number of columns than the first one, no column of the label, or is not UTF-8.
-
-        """
+    def _events(self) -> Iterator[Any]:
         while (found := self._sentence())[1]:
             position = Position(None, self._row)
             self._row += 1
             yield self._event(*found, position)
+
+    def _batches(self, size: int) -> Iterator[Any]:
+        events = self._events()
+        while items := list(islice(events, size)):
+            yield SentenceBatch(items)
 
     def _sentence(self) -> tuple[list[_Line], int]:
         """Return the lines of the next sentence, if it is not too long, and how many it has."""
@@ -158,51 +158,29 @@ class ConllSource(Closing):
             return "no label", said
         return None
 
-    def snapshot(self) -> Snapshot:
-        """Return the position of the next unread sentence.
-
-        Returns
-        -------
-        Snapshot
-            JSON values, ready for ``json.dumps``.
-
-        """
+    def _position(self) -> Snapshot:
+        size = self._path.stat().st_size
         return {
-            "source": "ConllSource",
             "row": self._row,
             "line": self._line,
             "byte": self._lines.byte,
-            "head": self._digest(min(self._lines.byte, _HEAD)),
+            "size": size,
+            "head": self._digest(size),
             "label": self._label,
             "separator": self._separator,
         }
 
-    def _digest(self, n: int) -> str:
-        """Return a digest of the first n bytes, which tells another file of the same name."""
+    def _digest(self, size: int) -> str:
+        """Return a digest of the beginning of a file of so many bytes, which tells another one."""
         with self._path.open("rb") as file:
-            return hashlib.sha256(file.read(n)).hexdigest()
+            return hashlib.sha256(file.read(min(size, _HEAD))).hexdigest()
 
-    def resume(self, snapshot: Mapping[str, Any]) -> None:
-        """Continue from a snapshot.
-
-        Parameters
-        ----------
-        snapshot
-            The return value of `snapshot`, of this or an earlier process.
-
-        Raises
-        ------
-        SnapshotError
-            The snapshot is of another source, of other columns, or the file's beginning is another
-            one. A file that has become longer is accepted.
-
-        """
-        row, line, byte = (_whole(snapshot.get(name)) for name in ("row", "line", "byte"))
-        if snapshot.get("source") != "ConllSource" or min(row, line, byte) < 0:
+    def _resume(self, snapshot: Mapping[str, Any]) -> None:
+        numbers = (_whole(snapshot.get(name)) for name in ("row", "line", "byte", "size"))
+        row, line, byte, size = numbers
+        if min(row, line, byte, size) < 0:
             raise SnapshotError(f"not a snapshot of a ConllSource: {dict(snapshot)}")
-        same = self._path.stat().st_size >= byte
-        same = same and snapshot.get("head") == self._digest(min(byte, _HEAD))
-        if not same:
+        if self._path.stat().st_size < size or snapshot.get("head") != self._digest(size):
             raise SnapshotError(
                 f"the snapshot is of another file than {self.name}: give it that file again, or "
                 "start anew"

@@ -148,11 +148,7 @@ class TabularSource(BaseSource):
         self.number_texts = NumberTexts()
         self._target_type = target_type(schema, target)
         fields = pa.schema([chosen.field(column) for column in self.features])
-        self._encoder: Encoder | ListEncoder = (
-            ListEncoder(fields)
-            if are_listed(fields)
-            else Encoder(fields, max_categories=max_categories)
-        )
+        self._encoder = self._encoder_of(fields, max_categories)
         self.empty_columns = self._encoder.empty
         self._seed = None if seed is None else int(seed)
         self._cursor: Cursor
@@ -199,6 +195,12 @@ class TabularSource(BaseSource):
         """Raise a SnapshotError if the data are not those that `_content` was about."""
         if self._identity is not None:
             check_file(content, self._identity)
+
+    def _encoder_of(self, fields: pa.Schema, max_categories: int) -> Encoder | ListEncoder:
+        """Return what makes features of the feature columns."""
+        if are_listed(fields):
+            return ListEncoder(fields)
+        return Encoder(fields, max_categories=max_categories)
 
     @property
     @abstractmethod

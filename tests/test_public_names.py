@@ -51,7 +51,9 @@ def test_whatever_is_imported_first_all_learners_are_registered(first, tmp_path,
     then = "from streamsvm.learners.bases.registry import registered_learners as names"
     done = python("-c", f"{first}; {then}; print(*[learner.name for learner in names()])")
     kernel = ["huller", "kernel_pa", "kernel_pegasos", "kernel_perceptron", "larank", "lasvm"]
-    assert done.stdout.split() == ["adaptive", *kernel, "sbp", "sgd", "sgdqn", "tracking"]
+    sequences = ["sequence_larank", "sequence_pa", "sequence_perceptron"]
+    others = ["sbp", *sequences, "sgd", "sgdqn", "tracking"]
+    assert done.stdout.split() == ["adaptive", *kernel, *others]
 
 
 @pytest.mark.parametrize("option", ["--version", "--help"])

@@ -12,7 +12,8 @@ from connectors.kafka.message_fields import check_label
 from connectors.kafka.messages import Message
 from connectors.payloads import Decoder, PayloadError, decoded, decoder_of, transformed
 from connectors.rejects import MOST_TOKENS, reject_of
-from connectors.source import Batch, Event, Position, Reject
+from connectors.sentence_batch import SentenceBatch
+from connectors.source import Event, Position, Reject
 
 _Part = list[Event | Reject]
 
@@ -69,30 +70,11 @@ class KafkaSentenceSource(KafkaSource):
         self._settings["tokens"] = list(tokens)
         self._reader: Any = _SentenceReader(tokens, labels, decoder_of(decode), transform)
 
-    def parts(self) -> Iterator[_Part]:
-        """Return the unread sentences, those of a message together.
-
-        Returns
-        -------
-        Iterator[list[Event | Reject]]
-            The tokens as x, a list of labels, or None, as y; a sentence that cannot be read is a
-            `Reject`. An empty list if no message came within `timeout`.
-
-        """
-        for part in self.batches():
-            yield [] if isinstance(part, Batch) else part
-
-    def events(self) -> Iterator[Any]:
-        """Return the unread sentences, one by one.
-
-        Returns
-        -------
-        Iterator[Event | Reject]
-            As in `parts`.
-
-        """
-        for part in self.parts():
-            yield from part
+    def _events(self) -> Iterator[Any]:
+        for batch in self._batches(1):
+            # Without messages for some time, an empty batch of another kind comes.
+            if isinstance(batch, SentenceBatch):
+                yield from batch.items()
 
 
 class _SentenceReader:
@@ -110,12 +92,12 @@ class _SentenceReader:
         # Nothing is decided by the first messages, and none is held.
         self.first = FirstMessages(lambda content: (False, None), lambda content: {}, None)
 
-    def take(self, place: str, messages: list[Message]) -> Iterator[tuple[str, _Part, int]]:
-        """Yield the partition, the sentences of a message, and the next offset."""
-        for message in messages:
-            yield place, self._read(place, message), message.offset + 1
+    def take(self, place: str, messages: list[Message]) -> Iterator[tuple[str, Any, int]]:
+        """Yield the partition, the sentences of the messages, and the next offset."""
+        items = [item for message in messages for item in self._read(place, message)]
+        yield place, SentenceBatch(items), messages[-1].offset + 1
 
-    def end(self) -> Iterator[tuple[str, _Part, int]]:
+    def end(self) -> Iterator[tuple[str, Any, int]]:
         """Yield nothing: no message is held."""
         return iter(())
 

@@ -13,12 +13,14 @@ from connectors.dead_letters import LetterTopic
 from connectors.errors import SourceError
 from connectors.kafka.kafka_source import KafkaSource
 from connectors.kafka.reachable import check_reachable
+from connectors.kafka.sentence_messages import KafkaSentenceSource
 from connectors.payloads import avro, flatten
 from streamsvm.cli.late import add_late_options, late_labels_of
-from streamsvm.cli.learners import add_learner_options
+from streamsvm.cli.learners import add_learner_options, model_of
 from streamsvm.cli.outputs import check_outputs
 from streamsvm.cli.parser import Group, Parser
 from streamsvm.cli.running import add_output_options, run_shown
+from streamsvm.cli.sentences import columns_of, of_sentences
 from streamsvm.cli.sources import add_data_options, columns_from
 from streamsvm.cli.values import path, positive, whole
 from streamsvm.errors import ParameterError
@@ -30,19 +32,16 @@ def complete(parser: Parser) -> None:
     """Add the subcommand's arguments."""
     parser.description = (
         "Learn from the messages of a Kafka topic: each is predicted, scored, then "
-        "learnt. With --checkpoint, every message counts once, whatever happens to the process."
+        "learnt. With --checkpoint, every message counts once, whatever happens to the process. "
+        "With a learner of label sequences a message is a sentence: --columns is then the field "
+        "with its tokens (strings, lists of strings, or objects), or several with lists of strings."
     )
     parser.set_defaults(run=run)
     data = parser.add_argument_group("messages")
-    add_broker_options(data)
+    _add_broker_options(data)
     data.add_argument(
-        "--task",
-        choices=("classification", "sequence"),
-        default="classification",
-        help="sequence: label the tokens of sentences, with the options of `streamsvm "
-        "label-topic`; default classification",
+        "--target", required=True, metavar="FIELD", help="field of the label, or of the labels"
     )
-    data.add_argument("--target", required=True, metavar="FIELD", help="field of the label")
     add_data_options(data, "field", "the learner's draws")
     data.add_argument("--timestamp", metavar="FIELD", help="field that is the event's time")
     data.add_argument(
@@ -67,10 +66,12 @@ def complete(parser: Parser) -> None:
         help="checkpoints of the group's other members ('DIR/*.ckpt'), whose messages are not "
         "learnt again; with --checkpoint",
     )
-    add_letter_topic(output)
+    output.add_argument(
+        "--dead-letter-topic", metavar="TOPIC", help="produce them to this topic, not to a file"
+    )
 
 
-def add_broker_options(data: Group) -> None:
+def _add_broker_options(data: Group) -> None:
     """Add the options of where messages come from, and of how they are decoded."""
     data.add_argument(
         "--brokers", required=True, metavar="HOST:PORT,...", help="where to find the cluster"
@@ -118,35 +119,34 @@ def add_broker_options(data: Group) -> None:
     )
 
 
-def add_letter_topic(output: Group) -> None:
-    """Add the option for a topic of dead letters."""
-    output.add_argument(
-        "--dead-letter-topic", metavar="TOPIC", help="produce them to this topic, not to a file"
-    )
-
-
 def run(options: argparse.Namespace) -> int:
     """Consume, report, save; return the exit code."""
     check_outputs(options)
     if options.peers is not None and options.checkpoint is None:
         raise ParameterError("--peers needs --checkpoint: members tell each other by checkpoints")
-    decoder = decoder_from(options)
+    is_of_sentences = of_sentences(options, model_of(options))
+    reading: dict[str, Any] = {
+        "decode": _decoder_from(options),
+        "transform": flatten if options.flatten else None,
+        "idle": options.idle,
+        "name": ", ".join(options.topic),
+    }
     by_key = options.labels_topic is not None
     late = late_labels_of(options, by_key)
-    letters, consumer = letters_from(options), consumer_from(options)
-    source = KafkaSource(
-        consumer,
-        options.target,
-        topics=options.topic + ([options.labels_topic] if by_key else []),
-        key=options.key,
-        timestamp=options.timestamp,
-        labels=options.labels_topic,
-        **columns_from(options),
-        transform=flatten if options.flatten else None,
-        decode=decoder,
-        idle=options.idle,
-        name=", ".join(options.topic),
-    )
+    letters = _letters_from(options)
+    if is_of_sentences:
+        source = _sentences_from(options, reading)
+    else:
+        source = KafkaSource(
+            _consumer_from(options),
+            options.target,
+            topics=options.topic + ([options.labels_topic] if by_key else []),
+            key=options.key,
+            timestamp=options.timestamp,
+            labels=options.labels_topic,
+            **columns_from(options),
+            **reading,
+        )
     with source:
         return run_shown(
             options,
@@ -158,7 +158,19 @@ def run(options: argparse.Namespace) -> int:
         )
 
 
-def decoder_from(options: argparse.Namespace) -> Any:
+def _sentences_from(options: argparse.Namespace, reading: dict[str, Any]) -> KafkaSource:
+    """Return the source of sentences; the options say then which columns the tokens have."""
+    columns = columns_of(options, model_of(options))
+    if columns is None:
+        raise ParameterError("--columns: name the field of the tokens, or their fields")
+    # The tokens of a single field may be objects, which name their columns.
+    options.columns = ",".join(columns) if columns[1:] else None
+    return KafkaSentenceSource(
+        _consumer_from(options), columns, options.target, topics=options.topic, **reading
+    )
+
+
+def _decoder_from(options: argparse.Namespace) -> Any:
     """Return the decoder of messages that the options ask for."""
     if options.decode != "avro":
         return options.decode
@@ -175,7 +187,7 @@ def decoder_from(options: argparse.Namespace) -> Any:
         raise ParameterError(f"--avro-schema {options.avro_schema}: {said}") from error
 
 
-def consumer_from(options: argparse.Namespace) -> Any:
+def _consumer_from(options: argparse.Namespace) -> Any:
     """Return a consumer that reaches the cluster."""
     try:
         from confluent_kafka import Consumer
@@ -209,7 +221,7 @@ def _settings_named() -> Iterator[None]:
         raise ParameterError(f"the client refuses --set or --brokers: {said}") from error
 
 
-def letters_from(options: argparse.Namespace) -> LetterTopic | None:
+def _letters_from(options: argparse.Namespace) -> LetterTopic | None:
     """Return the topic of dead letters; None: there is none."""
     if options.dead_letter_topic is None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -10,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from connectors import Source
+from streamsvm.cli import sentences
 from streamsvm.errors import ParameterError
 from streamsvm.features import frames
 from streamsvm.features.matrices import Matrix, SparseMatrix, are_usable, take
 from streamsvm.labels.class_labels import shown
 from streamsvm.run.parts import margins_of_taken, parts_of
+from streamsvm.run.sentence_feeder import are_sentences
 from streamsvm.support.rows import LARGEST
 
 
@@ -94,12 +97,18 @@ class Errors:
         return (self._wrong / self._rows if self._rows else float("nan")), self._rows
 
 
-def test_error(model: Any, source: Source, positive: str | None) -> tuple[float, int]:
-    """Return the share of wrong predictions and the number of rows with a label."""
-    errors = Errors(parts_of(model)[1], positive)
+def test_result(model: Any, source: Any, options: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    """Return the errors on the file of ``--test``, in words and as values of the report."""
+    if are_sentences(model):
+        score = sentences.test_score(model, source)
+        found = {"test_error": 1.0 - score.accuracy, "test_tokens": score.n_tokens}
+        return sentences.said(score, options.test), found | {"test_chunk_f1": score.f1}
+    errors = Errors(parts_of(model)[1], options.positive)
     for part in margins(model, source):
         errors.add(*part)
-    return errors.result(source.name)
+    wrong, n = errors.result(source.name)
+    said = f"{wrong:.2%} of {n:,} examples of {options.test}"
+    return said, {"test_error": wrong, "test_rows": n}
 
 
 def why_none(learner: Any) -> str:

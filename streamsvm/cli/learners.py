@@ -8,14 +8,16 @@ import os
 import sys
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any
 
-from streamsvm import AdaptiveSVMClassifier, StandardScaler, kernels
+from streamsvm import AdaptiveSVMClassifier, Chain, StandardScaler, kernels, load
 from streamsvm.cli.parameters import add_options, parameters
 from streamsvm.cli.parser import Group
-from streamsvm.cli.values import limit, whole
+from streamsvm.cli.values import limit, path, whole
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import RegisteredLearner, registered_learners
+from streamsvm.model_files.container import steps_of
 from streamsvm.run.warm import KERNELS
 
 _OF_KERNELS = ("gamma", "degree", "coef0")
@@ -89,11 +91,19 @@ def _own_kernel(options: argparse.Namespace) -> Any:
 
 def add_learner_options(group: Group) -> None:
     """Add the options of learner and kernel; an option not given means the class's default."""
+    group.add_argument("--model", type=path, help="file written by --save: go on with it, as it is")
     group.add_argument(
         "--learner",
         choices=_Choices([*(learner.name for learner in registered_learners()), "MODULE:CLASS"]),
         help="default: adaptive, which follows streams that change; lasvm with --epochs or options "
         "that adaptive lacks; in replay larank, if the first 1,000 rows have more than 50 classes",
+    )
+    group.add_argument(
+        "--template",
+        type=path,
+        metavar="FILE",
+        help="of learners of sentences: templates of features in the format of CRF++; default: a "
+        "window of two tokens, and pairs",
     )
     group.add_argument(
         "--kernel",
@@ -184,10 +194,15 @@ def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
     names = [parameter.name for parameter in parameters(ADDED_BY_HAND)]
     # A learner of the user's may have parameters that no option is for.
     given = _given(options, (*names, *_KERNEL_OPTIONS))
+    if options.model is not None:
+        return _loaded(options, given)
     found = _learner_of(options.learner or _default_learner(options, given))
     options.learner, cls = found.name, found.cls
+    given = {found.renamed.get(name, name): value for name, value in given.items()}
     known = inspect.signature(cls).parameters.keys()
     unknown = given.keys() - known - (set(_KERNEL_OPTIONS) if "kernel" in known else set())
+    others = ("scale", "clip", "reject") if found.takes == "sentences" else ("template",)
+    unknown |= _given(options, others).keys()
     if unknown:
         wrong = ", ".join("--" + name.replace("_", "-") for name in sorted(unknown))
         raise ParameterError(f"{wrong}: not for --learner {options.learner}; leave it out")
@@ -198,10 +213,51 @@ def model_from(options: argparse.Namespace) -> tuple[Any, Any]:
         given["seed"] = options.seed
     if "max_classes" in known and getattr(options, "max_classes", None) is not None:
         given["max_classes"] = options.max_classes
-    scales_itself = "scale" in known and given.get("kernel") is None
-    scaler = _scaler_from(options, scales_itself)
-    if scales_itself and (scaler is not None or options.scale is False):
-        # Rows are scaled already, or shall not be: only gamma is on trial.
-        given["scale"] = False
+    before: Any
+    if found.takes == "sentences":
+        before = _chain_from(options)
+    else:
+        scales_itself = "scale" in known and given.get("kernel") is None
+        before = _scaler_from(options, scales_itself)
+        if scales_itself and (before is not None or options.scale is False):
+            # Rows are scaled already, or shall not be: only gamma is on trial.
+            given["scale"] = False
     learner = cls(**given)
-    return learner, learner if scaler is None else scaler | learner
+    return learner, learner if before is None else before | learner
+
+
+def _chain_from(options: argparse.Namespace) -> Chain:
+    """Return what makes features of sentences; ``options.columns`` are those of their tokens."""
+    if options.kernel == "rbf" and options.gamma is None:
+        raise ParameterError("--kernel rbf: learners of label sequences need --gamma, too")
+    template = None
+    if options.template is not None:
+        try:
+            template = Path(options.template).read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ParameterError(f"--template {options.template}: save it as UTF-8") from error
+    return Chain(template, columns=options.columns)
+
+
+def model_of(options: argparse.Namespace) -> Any:
+    """Return the model that ``--model`` names, which is read once; None: it names none."""
+    if options.model is not None and "loaded" not in options:
+        options.loaded = load(options.model)
+    return getattr(options, "loaded", None)
+
+
+def _loaded(options: argparse.Namespace, given: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the learner in a saved model, and the model; refuse options of new ones."""
+    given |= _given(options, ("learner", "template", "scale", "clip", "reject"))
+    for name in given:
+        raise ParameterError(
+            f"--{name.replace('_', '-')}: --model has its own learner and parameters; leave "
+            "one of both out"
+        )
+    model = model_of(options)
+    learner = steps_of(model)[-1]
+    for known in registered_learners():
+        if known.cls is type(learner):
+            options.learner = known.name
+            return learner, model
+    raise ParameterError(f"--model {options.model} holds no learner")

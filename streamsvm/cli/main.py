@@ -20,8 +20,6 @@ _COMMANDS = {
     "replay": "train on a file, replayed as a stream, and report; --test evaluates on another",
     "consume": "learn from a Kafka topic as it comes, and report",
     "predict": "predict the rows of a file with a saved model; --target evaluates it",
-    "label": "label the tokens of sentences, learning them as they come",
-    "label-topic": "the same with sentences from a Kafka topic",
     "warm": "compile and cache the solvers for this machine",
 }
 
@@ -30,7 +28,11 @@ _ELSEWHERE = dict.fromkeys(
     "`predict MODEL FILE --target COLUMN -o OUT`, or `replay FILE --target COLUMN --test OTHER`",
 )
 _ELSEWHERE |= dict.fromkeys(("train", "fit", "learn"), "`replay FILE --target COLUMN --save MODEL`")
-"""What is used here for commands that other tools have."""
+_ELSEWHERE |= {
+    "label": "`replay FILE --target COLUMN --learner sequence_larank`, or `predict MODEL FILE`",
+    "label-topic": "`consume --learner sequence_larank --columns TOKENS --target LABELS`",
+}
+"""What is used here for commands that other tools, or older releases, have."""
 
 
 def parser() -> Parser:
@@ -49,34 +51,19 @@ def parser() -> Parser:
 
 def _complete(command: Parser) -> None:
     """Add the arguments of a subcommand to its parser."""
-    from streamsvm.cli import consume, label, label_topic, predict, replay, warm
+    from streamsvm.cli import consume, predict, replay, warm
     from streamsvm.cli.learners import load_plugins
 
     load_plugins()
-    modules = {"replay": replay, "consume": consume, "predict": predict, "label": label}
-    modules |= {"label-topic": label_topic, "warm": warm}
+    modules = {"replay": replay, "consume": consume, "predict": predict, "warm": warm}
     modules[command.prog.split()[-1]].complete(command)
-
-
-def _of_task(arguments: list[str]) -> list[str]:
-    """Return `replay` and `consume --task sequence ...` as the subcommands of sentences."""
-    if arguments[:1] not in (["replay"], ["consume"]):
-        return arguments
-    joined = [*arguments]
-    if "--task" in joined[:-1]:
-        at = joined.index("--task")
-        joined[at : at + 2] = [f"--task={joined[at + 1]}"]
-    if "--task=sequence" not in joined:
-        return arguments
-    joined.remove("--task=sequence")
-    return ["label" if joined[0] == "replay" else "label-topic", *joined[1:]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command of some arguments (None: the process's own); return its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
     with leaving_at_once():
-        options = parser().parse_args(_of_task(list(given)))
+        options = parser().parse_args(given)
         from connectors import SourceError
 
     try:

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,10 +14,10 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from streamsvm.errors import ParameterError
-from streamsvm.model_files.replacing import sweep
+from streamsvm.errors import FeatureError, ParameterError
+from streamsvm.model_files.replacing import naming, replacement, sweep
 
-_INPUTS = ("file", "test", "features", "model")
+_INPUTS = ("file", "test", "template", "model")
 _OUTPUTS = ("save", "output", "checkpoint", "dead_letters")
 
 
@@ -114,18 +115,29 @@ _WRITERS: dict[str, Any] = {
 }
 
 
-def check_ending(output: str, without: tuple[str, ...] = ()) -> None:
-    """Refuse an output path whose ending is of another format than those that are written.
-
-    `without`: endings that are refused, if all others are those of Parquet files.
-    """
-    ending = Path(output).suffix.lower()
-    if ending in without:
-        raise ParameterError(f"--output {output}: lists of labels are written as .parquet only")
-    if not without and ending not in _WRITERS:
+def check_ending(output: str) -> None:
+    """Refuse an output path whose ending is of another format than those that are written."""
+    if Path(output).suffix.lower() not in _WRITERS:
         raise ParameterError(f"--output {output}: the name must end in {', '.join(_WRITERS)}")
 
 
-def writer_of(output: Path, file: Any, schema: pa.Schema) -> Any:
-    """Return what writes tables of a schema to a file, as the ending of the output says."""
-    return _WRITERS[output.suffix.lower()](file, schema)
+def write_tables(output: Path, tables: Iterable[pa.Table], name: str) -> tuple[int, int]:
+    """Write tables of one schema about `name` to a file, which appears when it is complete.
+
+    Returns how many rows there were, and how many of them without a prediction.
+    """
+    rows = unusable = 0
+    writer: Any = None
+    with naming(output), replacement(output) as file:
+        for table in tables:
+            try:
+                writer = writer or _WRITERS[output.suffix.lower()](file, table.schema)
+                writer.write_table(table)
+            except pa.ArrowException as error:
+                raise ParameterError(f"{output} cannot hold a column: {error}") from error
+            rows += len(table)
+            unusable += table.column("prediction").null_count
+        if writer is None:
+            raise FeatureError(f"{name} has no rows")
+        writer.close()
+    return rows, unusable

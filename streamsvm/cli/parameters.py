@@ -103,6 +103,8 @@ def add_options(group: Group, found: list[Parameter]) -> None:
 
 def _add_older(group: Group, learner: RegisteredLearner, found: dict[str, Parameter]) -> None:
     for older, name in learner.renamed.items():
+        if older in found:
+            continue  # it is a parameter of another learner: see `model_from`
         group.add_argument(
             "--" + older.replace("_", "-"),
             dest=name,

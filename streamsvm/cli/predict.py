@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from streamsvm.cli import label
 from streamsvm.cli.evaluate import Errors, check_fit, margins, why_none
-from streamsvm.cli.outputs import check_distinct, check_ending, check_file, writer_of
+from streamsvm.cli.outputs import check_distinct, check_ending, check_file, write_tables
 from streamsvm.cli.parser import Parser
+from streamsvm.cli.sentences import (
+    columns_of,
+    of_sentences,
+    open_sentences,
+    said,
+    tables_of,
+    test_score,
+)
 from streamsvm.cli.sources import FILES, add_parse_numbers, open_source
 from streamsvm.cli.values import path
-from streamsvm.errors import FeatureError, ParameterError
-from streamsvm.learners.bases.sequence.sequence_learner import SequenceLearner
-from streamsvm.model_files.container import load, steps_of
-from streamsvm.model_files.replacing import naming, replacement
+from streamsvm.errors import ParameterError
+from streamsvm.model_files.container import load
 from streamsvm.run.parts import parts_of
+from streamsvm.structured.chunks import ChunkScore
 
 
 def complete(parser: Parser) -> None:
@@ -28,7 +35,8 @@ def complete(parser: Parser) -> None:
     parser.description = (
         "Writes one row for each row read: file, row, the columns of --keep, prediction, "
         "decision_function and probability (of the predicted label). A row that cannot be "
-        "predicted has nulls. With --target COLUMN it evaluates the model, and needs no --output."
+        "predicted has nulls. Of sentences: file, row and prediction, a list of labels. With "
+        "--target COLUMN it evaluates the model, and needs no --output."
     )
     parser.set_defaults(run=run)
     parser.add_argument("model", type=path, help="file written by --save")
@@ -61,12 +69,6 @@ def complete(parser: Parser) -> None:
         help="write the probability of each label: columns named 'probability of LABEL'",
     )
     parser.add_argument(
-        "--tokens",
-        metavar="A,B,...",
-        help="of a model that labels sentences: the columns with the lists of tokens; the output "
-        "is that of `streamsvm label`",
-    )
-    parser.add_argument(
         "--allow-mismatch",
         action="store_true",
         help="predict even if most of the model's columns are missing, or of another kind",
@@ -76,25 +78,15 @@ def complete(parser: Parser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Predict and write; return the exit code."""
     model = load(options.model)
+    is_of_sentences = of_sentences(options, model)
+    _check_output(options)
+    if is_of_sentences:
+        return _label(options, model)
     _, learner = parts_of(model)
-    if isinstance(steps_of(model)[-1], SequenceLearner):
-        of_rows = ("columns", "keep", "probabilities", "allow_mismatch", "target")
-        if any(getattr(options, name) for name in of_rows):
-            raise ParameterError(
-                f"{options.model} labels sentences: --columns, --keep, --probabilities, --target "
-                "and --allow-mismatch are for models of single rows; name the columns of tokens "
-                "by --tokens"
-            )
-        if options.output is None:
-            raise ParameterError(f"{options.model} labels sentences: name --output OUT")
-        return label.label_file(options, model)
-    if options.tokens is not None:
-        raise ParameterError("--tokens is for models that `streamsvm label` saved")
     if learner is None:
         raise ParameterError(f"{options.model} holds no learner that predicts")
     if options.positive is not None and options.target is None:
         raise ParameterError("--positive needs --target COLUMN")
-    _check_output(options)
     keep = options.keep.split(",") if options.keep else []
     own = ["file", "row", "prediction", "decision_function", "probability"]
     own += [f"probability of {y}" for y in learner.classes]
@@ -107,7 +99,8 @@ def run(options: argparse.Namespace) -> int:
     )
     errors = None if options.target is None else Errors(learner, options.positive)
     if options.output is not None:
-        rows, unusable = _write(options, model, learner, source, errors)
+        tables = _tables(model, learner, source, errors, options.probabilities)
+        rows, unusable = write_tables(Path(options.output), tables, source.name)
         note = f", {unusable:,} of them without a prediction" if unusable else ""
         note += why_none(learner) if unusable else ""
         print(f"{rows:,} rows{note} -> {options.output}", file=sys.stderr)
@@ -132,30 +125,31 @@ def _check_output(options: argparse.Namespace) -> None:
         raise ParameterError("--keep and --probabilities are columns of a file: name --output OUT")
 
 
-def _write(
-    options: argparse.Namespace, model: Any, learner: Any, source: Any, errors: Errors | None
-) -> tuple[int, int]:
-    """Write a row for each row of a source; return their number, and that of those without one."""
-    rows = unusable = 0
-    output = Path(options.output)
-    writer = None
-    # An interrupted run leaves no incomplete output.
-    with naming(output), replacement(output) as file:
-        for batch, usable, values in margins(model, source):
-            if errors is not None:
-                errors.add(batch, usable, values)
-            table = _table(batch, usable, values, learner, options.probabilities)
-            try:
-                writer = writer or writer_of(output, file, table.schema)
-                writer.write_table(table)
-            except pa.ArrowException as error:
-                raise ParameterError(f"{output} cannot hold a column: {error}") from error
-            rows += len(table)
-            unusable += table.column("prediction").null_count
-        if writer is None:
-            raise FeatureError(f"{source.name} has no rows")
-        writer.close()
-    return rows, unusable
+def _label(options: argparse.Namespace, model: Any) -> int:
+    """Write the labels of sentences, or evaluate the model on them; return the exit code."""
+    score = None if options.target is None else ChunkScore()
+    columns = columns_of(options, model)
+    with open_sentences(options.file, options.target, columns) as source:
+        if options.output is None:
+            score = test_score(model, source)
+        else:
+            tables = tables_of(model, source, score)
+            rows, unusable = write_tables(Path(options.output), tables, source.name)
+            note = f", {unusable:,} of them without a prediction" if unusable else ""
+            print(f"{rows:,} sentences{note} -> {options.output}", file=sys.stderr)
+    if score is not None:
+        print(f"test error  {said(score, options.file)}")
+    return 0
+
+
+def _tables(
+    model: Any, learner: Any, source: Any, errors: Errors | None, probabilities: bool
+) -> Iterator[pa.Table]:
+    """Yield tables with a row for each row of a source."""
+    for batch, usable, values in margins(model, source):
+        if errors is not None:
+            errors.add(batch, usable, values)
+        yield _table(batch, usable, values, learner, probabilities)
 
 
 def _columns_of(options: argparse.Namespace, learner: Any, keep: list[str]) -> list[str] | None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
-from connectors import MissingColumnError, Source
+from connectors import MissingColumnError, SentenceSource, Source
 from streamsvm.cli.evaluate import check_fit
 from streamsvm.cli.late import add_late_options, late_labels_of
-from streamsvm.cli.learners import add_learner_options
+from streamsvm.cli.learners import add_learner_options, model_of
 from streamsvm.cli.outputs import check_outputs
 from streamsvm.cli.parser import Parser
 from streamsvm.cli.running import add_output_options, run_shown
+from streamsvm.cli.sentences import columns_of, of_sentences, open_sentences
 from streamsvm.cli.sources import (
     FILES,
     add_data_options,
@@ -35,18 +38,17 @@ def complete(parser: Parser) -> None:
     """Add the subcommand's arguments."""
     parser.description = (
         "Replay a file as a stream: each row is an example, which is predicted, scored, then "
-        "learnt. Text columns become one-hot features."
+        "learnt. Text columns become one-hot features. With a learner of label sequences, a row of "
+        "lists is a sentence (Parquet), or the lines up to a blank one, a token each, are (text)."
     )
     parser.set_defaults(run=run)
     parser.add_argument("file", type=path, help=FILES)
     parser.add_argument(
-        "--task",
-        choices=("classification", "sequence"),
-        default="classification",
-        help="sequence: label the tokens of sentences, with the options of `streamsvm label`; "
-        "default classification",
+        "--target",
+        required=True,
+        metavar="COLUMN",
+        help="column of the label; of a text of sentences its number from 0, or -1, the last",
     )
-    parser.add_argument("--target", required=True, metavar="COLUMN", help="column of the label")
     data = parser.add_argument_group("data")
     add_data_options(data, "column", "the shuffle buffer and the learner")
     data.add_argument("--limit", type=whole(1), metavar="ROWS", help="read only so many rows")
@@ -93,7 +95,7 @@ def _look_at_target(options: argparse.Namespace) -> None:
     labels = labels_of(first.labels, len(first))
     check_is_classification(labels, Counter(), options.max_classes)
     n_classes = len(labels.present())
-    if n_classes > _MOST_CLASSES_OF_LASVM and options.learner is None:
+    if n_classes > _MOST_CLASSES_OF_LASVM and options.learner is options.model is None:
         options.learner = "larank"
         found = f"{n_classes} classes in the first {len(first):,} examples"
         _say(options, f"learner: larank, as the target has {found}")
@@ -123,6 +125,8 @@ def _test_of(options: argparse.Namespace, learnt: Mapping[str, str | None]) -> S
 
 def run(options: argparse.Namespace) -> int:
     """Replay, report, save; return the exit code."""
+    if of_sentences(options, model_of(options)):
+        return _replay_sentences(options)
     if options.parse_numbers is True:
         options.parse_numbers = _texts_that_are_numbers(options)
     source = open_source(
@@ -145,14 +149,45 @@ def run(options: argparse.Namespace) -> int:
     if times := ", ".join(name for name, kind in source.kinds.items() if kind == "time"):
         how = "(--exclude leaves columns out)"
         _say(options, f"learnt as numbers, the seconds since 1970: {times} {how}")
-    of_an_epoch = [n for n in (source.n_rows, options.limit) if n is not None]
     return run_shown(
         options,
         f"replay {source.name}",
-        min(of_an_epoch) * options.epochs if of_an_epoch else None,
+        _total(options, source),
         lambda stop: paced(source, options, stop),
         test,
         epochs=options.epochs,
         late=late_labels_of(options),
         finish=options.finish,
     )
+
+
+def _total(options: argparse.Namespace, source: Any) -> int | None:
+    """Return how many rows will be read, if that is known."""
+    of_an_epoch = [n for n in (source.n_rows, options.limit) if n is not None]
+    return min(of_an_epoch) * options.epochs if of_an_epoch else None
+
+
+def _replay_sentences(options: argparse.Namespace) -> int:
+    """Replay the sentences of a file, report, save; return the exit code."""
+    columns = columns_of(options, model_of(options))
+    reading = {"shuffle_buffer": options.shuffle_buffer, "seed": options.seed}
+    reading["late_files"] = options.late_files
+    with contextlib.ExitStack() as stack:
+        opened = open_sentences(options.file, options.target, columns, **reading)
+        source: Any = stack.enter_context(opened)
+        if isinstance(source, SentenceSource):
+            columns = source.tokens
+            options.columns = ",".join(columns)
+        test = None
+        if options.test is not None:
+            test = stack.enter_context(open_sentences(options.test, options.target, columns))
+        check_outputs(options)
+        return run_shown(
+            options,
+            f"replay {source.name}",
+            _total(options, source),
+            lambda stop: paced(source, options, stop),
+            test,
+            epochs=options.epochs,
+            finish=options.finish,
+        )

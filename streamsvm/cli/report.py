@@ -56,9 +56,8 @@ def conclude(
     result = _result(options, learner, report)
     if test is not None and not report.interrupted:
         with _kept_back(failures):
-            wrong, n = evaluate.test_error(model, test, options.positive)
-            extra["test error"] = f"{wrong:.2%} of {n:,} examples of {options.test}"
-            result |= {"test_error": wrong, "test_rows": n}
+            extra["test error"], tested = evaluate.test_result(model, test, options)
+            result |= tested
     if report.resumed is not None:
         extra["resumed"] = report.resumed
     if report.dead_letters is not None:
@@ -128,6 +127,8 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
             f"{report.accuracy:.2%}  (each example predicted before it was learnt)",
         ),
         ("balanced accuracy", f"{report.balanced_accuracy:.2%}  (mean over the classes)"),
+        ("tokens", _tokens(report)),
+        ("chunk F1", None if report.chunk_f1 is None else f"{report.chunk_f1:.2%}"),
         ("scale, gamma, C", report.chosen),
         ("drifts", report.drifts),
         ("support vectors", _number(report.n_support_vectors)),
@@ -196,6 +197,13 @@ def _optimum(delta: float | None, tau: float | None) -> str | None:
         return f"reached on the examples kept  (delta {delta:.3g}, at most tau, {tau:g})"
     hint = "--finish, or model.finish(), goes there"
     return f"not reached on the examples kept: {hint}  (delta {delta:.3g}, tau {tau:g})"
+
+
+def _tokens(report: RunReport) -> str | None:
+    """Return the number of tokens of sentences, and how many sentences were right."""
+    if report.tokens is None:
+        return None
+    return f"{report.tokens:,}; {report.sentence_accuracy:.2%} of sentences are right as a whole"
 
 
 def _examples(report: RunReport) -> str:

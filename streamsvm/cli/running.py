@@ -107,7 +107,8 @@ def run_shown(
     `run_options` are further arguments of `Run`.
     """
     learner, model = model_from(options)
-    watched = options.monitor or options.metrics_port is not None
+    can_be_watched = hasattr(learner, "has_dual")
+    watched = (options.monitor and can_be_watched) or options.metrics_port is not None
     monitor = TrackingMonitor(model) if watched else None
     on_error = options.on_error if letters is None else letters
     most: Any = "half" if options.max_errors is None else options.max_errors

@@ -6,7 +6,6 @@ import argparse
 import sys
 import time
 
-from streamsvm.cli.label import LEARNERS
 from streamsvm.cli.parser import Parser
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.run.warm import KERNELS, WarmProgress, warm
@@ -37,9 +36,8 @@ def complete(parser: Parser) -> None:
 
 
 def _known() -> dict[str, type]:
-    """Return the learners by name; those of `streamsvm label` begin with sequence."""
-    known = {learner.name: learner.cls for learner in registered_learners()}
-    return known | {f"sequence_{name}": cls for name, cls in LEARNERS.items()}
+    """Return the learners by name."""
+    return {learner.name: learner.cls for learner in registered_learners()}
 
 
 def run(options: argparse.Namespace) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,14 @@ from streamsvm._parameter_checks import (
     weights_of,
 )
 from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.registry import register_learner
 from streamsvm.learners.bases.sequence.sequence_batches import (
     label_lists,
     read_labels,
     sentences_in,
 )
-from streamsvm.learners.bases.sequence.sequence_file import LARANK_FILE
+from streamsvm.learners.bases.sequence.sequence_file import SETTINGS_WITH_KERNELS
 from streamsvm.learners.bases.sequence.sequence_learner import LIMIT, SequenceLearner
-from streamsvm.model_files.codec import register
 from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.solvers.sequences import inference as sequence_inference
@@ -294,6 +294,7 @@ class LaRankSequenceLabeler(SequenceLearner):
         w: Any = 1.0,
         gap: float | None = None,
         max_passes: int = 100,
+        progress: Callable[[float, int], None] | None = None,
     ) -> float:
         """Continue until the duality gap is small: the batch solution.
 
@@ -306,6 +307,9 @@ class LaRankSequenceLabeler(SequenceLearner):
             Positive: stop when the duality gap is at most this; None, the default: C.
         max_passes
             Stop after so many passes at the latest.
+        progress
+            Called after each pass with the duality gap and the number of support vectors; it may
+            raise, which ends the work. None: it is not.
 
         Returns
         -------
@@ -325,7 +329,7 @@ class LaRankSequenceLabeler(SequenceLearner):
             self._is_learning = True
             try:
                 batch = None if X is None else self._all_of(X, y, w)
-                return self._finish(batch, wanted, max_passes)
+                return self._finish(batch, wanted, max_passes, progress)
             finally:
                 self._is_learning = False
 
@@ -352,7 +356,13 @@ class LaRankSequenceLabeler(SequenceLearner):
         box = weights_of(w, sentences.n) * self._box()
         return Batch(x, sentences.first, labels, known, box)
 
-    def _finish(self, batch: Batch | None, wanted: float, max_passes: int) -> float:
+    def _finish(
+        self,
+        batch: Batch | None,
+        wanted: float,
+        max_passes: int,
+        progress: Callable[[float, int], None] | None,
+    ) -> float:
         gap = self._gap_of(batch)
         for _ in range(max_passes):
             if gap <= wanted:
@@ -367,6 +377,8 @@ class LaRankSequenceLabeler(SequenceLearner):
                 self._model, self._patterns, self._order, n, int(self.optimize), self._keep
             )
             gap = self._gap_of(batch)
+            if progress is not None:
+                progress(gap, self.n_support_vectors)
         return gap
 
     def _slots(self, batch: Batch) -> np.ndarray:
@@ -382,4 +394,4 @@ class LaRankSequenceLabeler(SequenceLearner):
         return gap
 
 
-register(LaRankSequenceLabeler, **LARANK_FILE)
+register_learner(LaRankSequenceLabeler, "sequence_larank", **SETTINGS_WITH_KERNELS)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from streamsvm._parameter_checks import check_cost
-from streamsvm.learners.bases.sequence.sequence_file import LINEAR_FILE
+from streamsvm.learners.bases.registry import register_learner
+from streamsvm.learners.bases.sequence.sequence_file import SETTINGS
 from streamsvm.learners.bases.sequence.sequence_learner import LIMIT, SequenceLearner
-from streamsvm.model_files.codec import register
 from streamsvm.solvers.sequences.model import PASSIVE_AGGRESSIVE
 
 
@@ -88,4 +88,4 @@ class SequencePA(SequenceLearner):
         return float(self.C)
 
 
-register(SequencePA, **LINEAR_FILE)
+register_learner(SequencePA, "sequence_pa", **SETTINGS)

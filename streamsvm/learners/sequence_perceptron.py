@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from streamsvm.learners.bases.sequence.sequence_file import LINEAR_FILE
+from streamsvm.learners.bases.registry import register_learner
+from streamsvm.learners.bases.sequence.sequence_file import SETTINGS
 from streamsvm.learners.bases.sequence.sequence_learner import LIMIT, SequenceLearner
-from streamsvm.model_files.codec import register
 from streamsvm.solvers.sequences.model import PERCEPTRON
 
 
@@ -82,4 +82,4 @@ class SequencePerceptron(SequenceLearner):
         yield {"inference": "exact", "order": 0, "averaged": False}
 
 
-register(SequencePerceptron, **LINEAR_FILE)
+register_learner(SequencePerceptron, "sequence_perceptron", **SETTINGS)

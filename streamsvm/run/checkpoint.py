@@ -58,8 +58,7 @@ class Checkpoint:
         ``path`` with ``.lock`` appended, and the checkpoint itself are locked while the run goes
         on, so that no other process uses them.
     every
-        Rows between two checkpoints, at least 1; 10,000 by default. They are written between chunks
-        of rows, of at most 1,000.
+        Rows between two checkpoints, at least 1; 10,000 by default. They end a chunk of rows.
     seconds
         Seconds between two checkpoints, above 0; if given, `every` is ignored.
     peers
@@ -134,7 +133,7 @@ class Checkpoint:
             The file is damaged, foreign, or of a later release.
 
         """
-        if not isinstance(model_file.steps_of(run.model)[-1], Learner):
+        if run.chunks is None and not isinstance(model_file.steps_of(run.model)[-1], Learner):
             name = type(run.model).__name__
             raise ParameterError(f"{name}: checkpoints hold learners of streamsvm, and pipelines")
         model_file.check(run.model)
@@ -244,8 +243,6 @@ class Checkpoint:
 
     def _resume(self, run: Run) -> Place:
         model, about, arrays = model_file.read(self.path)
-        if "sentences" in about:
-            raise CheckpointError(f"{self.path} is of a run of sentences: use --task sequence")
         if "run" not in about or "settings" not in about:
             raise CheckpointError(
                 f"{self.path} is a model, not a checkpoint: use another file, or load the model"
@@ -379,6 +376,7 @@ def _state_of(run: Run) -> dict[str, Any]:
         "pairs": [[_plain(y), _plain(p), n] for y, p, n in pairs_of(run.confusion)],
         "seen": [[_plain(y), n] for y, n in run.seen.items()],
         "bad": bad.settle(),
+        "chunks": None if run.chunks is None else vars(run.chunks),
     }
 
 
@@ -397,4 +395,6 @@ def _fill(run: Run, state: dict[str, Any]) -> None:
     report.history.resume(state["history"])
     fill_matrix(run.confusion, state["pairs"])
     run.seen.update({y: n for y, n in state["seen"]})
+    if run.chunks is not None:
+        vars(run.chunks).update(state["chunks"])
     bad.resume(state["bad"])

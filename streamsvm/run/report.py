@@ -11,6 +11,7 @@ import numpy as np
 
 from streamsvm.labels.class_labels import plain
 from streamsvm.monitor.history import History
+from streamsvm.structured.chunks import ChunkScore
 
 
 def peak_memory() -> int | None:
@@ -84,6 +85,9 @@ class RunReport:
     labels: dict[str, int] = field(default_factory=dict)
     recall: dict[str, float] = field(default_factory=dict)  # share predicted correctly, by label
     confusion: list[list[Any]] = field(default_factory=list)  # [label, predicted, number], ...
+    tokens: int | None = None  # of sentences, as are the next two; None: there are none
+    sentence_accuracy: float | None = None  # share of sentences whose labels were all right
+    chunk_f1: float | None = None  # None: no label begins a chunk
     n_support_vectors: int | None = None
     delta: float | None = None
     tau: float | None = None  # at the optimum of the examples kept, delta is at most this
@@ -143,6 +147,18 @@ class RunReport:
             for p, n in sorted(row.items(), key=repr)
             if n
         ]
+
+    def take_chunks(self, score: ChunkScore) -> None:
+        """Fill in the scores of sentences.
+
+        Parameters
+        ----------
+        score
+            The counts of the first epoch.
+
+        """
+        self.tokens, self.sentence_accuracy = score.n_tokens, score.sentence_accuracy
+        self.chunk_f1 = score.f1 if score.n_true else None
 
     def take_from(self, learner: Any) -> None:
         """Fill in what a learner says about itself.

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from river import metrics
 
-from connectors.source import Batch
+from connectors.source import Batch, Source
 from streamsvm._compiling import clock
 from streamsvm.errors import ParameterError
 from streamsvm.labels.class_labels import plain
-from streamsvm.labels.label_column import Pairs
+from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run.bad_events import BadEvents
@@ -27,22 +27,8 @@ from streamsvm.run.parts import (
     check_target,
 )
 from streamsvm.run.report import Progress, RunReport, peak_memory
-
-
-class BatchSource(Protocol):
-    """The interface of a source that `Run` reads (the sources of `connectors` have it)."""
-
-    def batches(self, size: int | None = None) -> Iterator[Batch]:
-        """Return the unread batches, of at most `size` rows; None: the source's own choice."""
-
-    def rewind(self) -> None:
-        """Go back to the start, for the next epoch."""
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return the position of the next unread row, as JSON values, for checkpoints."""
-
-    def resume(self, snapshot: Mapping[str, Any]) -> None:
-        """Continue from a snapshot of this or an earlier process."""
+from streamsvm.run.sentence_feeder import SentenceFeeder, are_sentences
+from streamsvm.structured.chunks import ChunkScore
 
 
 class Run:
@@ -53,8 +39,9 @@ class Run:
     source
         The source of events, see `connectors`.
     model
-        A learner of this package, a pipeline of `StandardScaler` and one, a `TrackingMonitor` of
-        either, or any River classifier (which is given the events one by one).
+        A learner of this package, a pipeline of `StandardScaler` and one, or of `Chain` and a
+        learner of label sequences, a `TrackingMonitor` of one of these, or any River classifier
+        (which is given the events one by one).
     epochs
         How many times the source is read, at least 1. Only the first reading is scored: in it,
         every prediction is made before the label is learnt.
@@ -102,7 +89,7 @@ class Run:
 
     def __init__(
         self,
-        source: BatchSource,
+        source: Source,
         model: Any,
         *,
         epochs: int = 1,
@@ -131,8 +118,16 @@ class Run:
         self.bad = bad_events or BadEvents()
         if checkpoint is not None:
             self.bad.name_after(checkpoint.path)
-        self.feeder = Feeder(self.model, self.bad, positive, getattr(source, "target_field", None))
-        self.learner = self.feeder.learner
+        self.feeder: Any
+        self.chunks: ChunkScore | None = None  # of sentences
+        if are_sentences(self.model):
+            if positive is not None or late is not None:
+                raise ParameterError("positive= and late= are not for learners of label sequences")
+            self.feeder, self.chunks = SentenceFeeder(self.model, self.bad), ChunkScore()
+        else:
+            target = getattr(source, "target_field", None)
+            self.feeder = Feeder(self.model, self.bad, positive, target)
+        self.learner: Any = self.feeder.learner
         # A monitor makes its records at the ends of chunks.
         chunk = (self.learner or Learner).chunk
         self._chunk = chunk if self.monitor is None else min(chunk, self.monitor.every)
@@ -265,22 +260,28 @@ class Run:
     def _learn(self, batch: Batch, first: int, epoch: int) -> None:
         """Predict, score and learn the rows of a chunk, or take the labels of earlier rows."""
         labels = self.feeder.labels_of(batch)
-        # Once a learner of two classes has them, any other label is a bad event.
-        if self.report.learnt == 0 or getattr(self.learner, "most_classes", None) != 2:
-            check_is_classification(labels, self.seen, self.max_classes)
-        if self.report.learnt == 0:
-            check_target(labels, self.learner, getattr(self.source, "cuts_anew", False))
-            if self._will_save:
-                check_can_be_saved(labels)
-        self._count(len(labels))
+        if self.chunks is None:
+            self._check(labels)
+        if self.report.learnt == 0 and self._will_save:
+            check_can_be_saved(labels)
+        self._count(len(batch))
         if not batch.are_answers:
-            self.report.rows += len(labels)
-            self.report.count_texts(batch.features)
+            self.report.rows += len(batch)
+            if self.chunks is None:
+                self.report.count_texts(batch.features)
         if self.late is None:
             predicted = self.feeder.feed(batch, labels, first if self.epochs > 1 else None)
         else:
             predicted = self.late.take(batch, labels, self.feeder)
         self._score(predicted, epoch)
+
+    def _check(self, labels: LabelColumn) -> None:
+        """Refuse a target that is none of a classifier, or has too many classes."""
+        # Once a learner of two classes has them, any other label is a bad event.
+        if self.report.learnt == 0 or getattr(self.learner, "most_classes", None) != 2:
+            check_is_classification(labels, self.seen, self.max_classes)
+        if self.report.learnt == 0:
+            check_target(labels, self.learner, getattr(self.source, "cuts_anew", False))
 
     def _count(self, n: int) -> None:
         self.taken += n
@@ -293,6 +294,9 @@ class Run:
                 self.confusion.update(y, p, count)
             self.seen[y] += count
         self.report.learnt += len(predicted)
+        if epoch == 1 and self.chunks is not None:
+            for true, guessed in predicted.sentences:  # type: ignore[attr-defined]
+                self.chunks.update(true, guessed)
 
     def _update_times(self) -> None:
         self.report.seconds = time.perf_counter() - self._start
@@ -312,7 +316,7 @@ class Run:
                 raise KeyboardInterrupt
 
         try:
-            self.learner.finish(progress)  # type: ignore[union-attr]
+            self.learner.finish(progress=progress)
             self.report.finished = True
         except KeyboardInterrupt:
             self.report.interrupted = True
@@ -362,6 +366,8 @@ class Run:
         report.accuracy, report.balanced_accuracy = self._accuracy.get(), self._balanced.get()
         report.labels = {str(plain(y)): n for y, n in sorted(self.seen.items(), key=repr)}
         report.set_confusion(self.confusion, self.seen)
+        if self.chunks is not None:
+            report.take_chunks(self.chunks)
         if learner is not None:
             report.take_from(learner)
         if self.monitor is not None:

@@ -18,8 +18,6 @@ from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.learners.bases.rehearsal import N_EVENTS, made_up, rehearsal_copy, rehearse_events
 from streamsvm.learners.bases.sequence.sequence_learner import SequenceLearner
 from streamsvm.learners.larank_sequence import LaRankSequenceLabeler
-from streamsvm.learners.sequence_pa import SequencePA
-from streamsvm.learners.sequence_perceptron import SequencePerceptron
 from streamsvm.model_files.container import load
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.preprocessing.chain import Chain
@@ -42,10 +40,6 @@ def _variants() -> dict[type, tuple[dict[str, Any], ...]]:
     known = {learner.cls: learner.variants for learner in registered_learners()}
     known |= {StandardScaler: ({},), RandomFourierFeatures: ({"gamma": 1.0},)}
     known[Nystroem] = ({"kernel": all_kernels.RBF(gamma=1.0)},)
-    both = {"inference": "greedy"}, {"inference": "exact"}
-    known |= dict.fromkeys((LaRankSequenceLabeler, SequencePA, SequencePerceptron), both)
-    # One kernel stands for all: solvers are compiled once for them.
-    known[LaRankSequenceLabeler] += ({"kernel": all_kernels.RBF(gamma=1.0)},)
     return known
 
 

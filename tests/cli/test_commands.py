@@ -71,7 +71,6 @@ def test_the_report_is_a_table(capsys):
         ),
         ("predict m.svm data.parquet -o data.parquet", "--output .* replace the input"),
         ("predict m.svm data.parquet -o m.svm", "--output m.svm would replace the model"),
-        ("label data.parquet --tokens t --labels y -o data.parquet", "replace the input"),
     ],
 )
 def test_no_output_replaces_an_input_or_another_output(command, words, capsys):

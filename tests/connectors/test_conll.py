@@ -81,7 +81,7 @@ def test_a_snapshot_of_something_else(path, opened):
         with pytest.raises(SnapshotError, match="not a snapshot"):
             opened(path).resume(spoilt)
     for spoilt in (
-        {**snapshot, "byte": 10**6},
+        {**snapshot, "size": 10**6},
         {**snapshot, "head": "0"},
     ):
         with pytest.raises(SnapshotError, match="another file"):
@@ -89,6 +89,8 @@ def test_a_snapshot_of_something_else(path, opened):
     for settings, said in (({"label": 0}, "label=0"), ({"separator": " "}, "separator=' '")):
         with pytest.raises(SnapshotError, match=said):
             opened(path, **settings).resume(snapshot)
+    path.write_text(TEXT + "\nlonger O\n")
+    opened(path).resume(snapshot)
     path.write_text(TEXT.replace("the", "teh"))
     with pytest.raises(SnapshotError, match="another file"):
         opened(path).resume(snapshot)

@@ -26,7 +26,7 @@ from streamsvm.support.interruptions import append_result
 
 CASES = [
     pytest.param(learner.cls, parameters, id=f"{learner.name}-{i}")
-    for learner in registered_learners()
+    for learner in registered_learners("rows")
     for i, parameters in enumerate(learner.configurations)
 ]
 LEARNERS_OF_ROWS = [
@@ -71,7 +71,7 @@ def matrix(events):
 def test_the_readme_has_each_learner_in_its_table():
     readme = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
     rows = set(re.findall(r"^\| `(\w+)` \| `(\w+)` \|", readme, re.MULTILINE))
-    assert rows == {(learner.name, learner.cls.__name__) for learner in registered_learners()}
+    assert rows == {(learner.name, learner.cls.__name__) for learner in registered_learners("rows")}
     assert {cls for _, cls in rows} <= set(streamsvm.__all__)
 
 

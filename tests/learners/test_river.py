@@ -30,7 +30,7 @@ from tests.slow import slow
 
 MODELS = [
     learner.cls(**parameters)
-    for learner in registered_learners()
+    for learner in registered_learners("rows")
     for parameters in learner.configurations
 ]
 MODELS += [StandardScaler(), RandomFourierFeatures(gamma=0.5, n_components=16)]

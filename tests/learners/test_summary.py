@@ -6,10 +6,8 @@ import pytest
 from streamsvm import LASVMClassifier, StandardScaler, SVMSGDClassifier
 from streamsvm.learners.bases.registry import registered_learners
 
-LEARNERS = [learner.cls for learner in registered_learners()]
 
-
-@pytest.mark.parametrize("cls", LEARNERS)
+@pytest.mark.parametrize("cls", [learner.cls for learner in registered_learners()])
 def test_a_representation_is_an_expression_with_what_was_changed(cls):
     assert repr(cls()) == f"{cls.__name__}()"
     model = cls(max_features=9)
@@ -21,7 +19,7 @@ def test_a_pipeline_shows_its_parts_in_a_line_each():
     assert "LASVMClassifier(C=10)" in repr(StandardScaler() | LASVMClassifier(C=10)).splitlines()[2]
 
 
-@pytest.mark.parametrize("cls", LEARNERS)
+@pytest.mark.parametrize("cls", [learner.cls for learner in registered_learners("rows")])
 def test_a_summary_says_what_was_learnt(cls):
     model = cls(seed=1) if hasattr(cls(), "seed") else cls()
     assert "  examples learnt " in model.summary()
@@ -37,6 +35,20 @@ def test_a_summary_says_what_was_learnt(cls):
     bias = getattr(model, "bias_", getattr(model, "bias", None))
     if isinstance(bias, float):
         assert lines["bias"] == f"{bias:.4g}"
+
+
+@pytest.mark.parametrize("cls", [learner.cls for learner in registered_learners("sentences")])
+def test_a_summary_of_sentences(cls):
+    model = cls()
+    assert "examples learnt" in model.summary()
+    model.learn_many([["a", "b"], ["a"]] * 5, [["A", "B"], ["A"]] * 5)
+    lines = model.summary().splitlines()
+    found = dict(line.strip().split("  ", 1) for line in lines[1:])
+    assert lines[0] == cls.__name__ and found["classes"].strip() == "2: A, B"
+    counts = [found[name].strip() for name in ("examples learnt", "tokens learnt", "features")]
+    assert counts == ["10", "15", "2"]
+    is_larank = cls.__name__ == "LaRankSequenceLabeler"
+    assert ("no examples are kept" in found["certificate"]) != is_larank
 
 
 def test_a_linear_summary_names_the_largest_weights():

@@ -75,7 +75,7 @@ def test_a_weight_of_no_label_is_named():
     assert sentence == "class_weight names 'aunt', which no example is labelled"
 
 
-@pytest.mark.parametrize("learner", registered_learners(), ids=lambda learner: learner.name)
+@pytest.mark.parametrize("learner", registered_learners("rows"), ids=lambda learner: learner.name)
 def test_the_learner_takes_the_class_weight_that_is_advised(learner):
     model = learner.cls()
     for a, y in ((1.0, True), (-1.0, False)):

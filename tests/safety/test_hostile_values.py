@@ -28,7 +28,7 @@ VALUES = np.array([0.0, 1.0, -1.0, 1e-38, 1e-45, 1e8, 1e15, -1e15, 1e19, 1e25, L
 WEIGHTS = np.array([1e-300, 1e-12, 1.0, 1e3, 1e12, 1e13, 1e300, 1e308])
 LEARNERS = [
     learner.cls
-    for learner in registered_learners()
+    for learner in registered_learners("rows")
     if issubclass(learner.cls, KernelLearner | LinearLearner)
     or learner.cls is streamsvm.AdaptiveSVMClassifier
 ]

@@ -21,6 +21,9 @@ class RegisteredLearner(NamedTuple):
     variants: tuple[dict[str, Any], ...]
     """Parameters with which `warm` compiles it."""
 
+    takes: str = "rows"
+    """What an example is: "rows", or "sentences" whose label is a list."""
+
     @property
     def configurations(self) -> list[dict[str, Any]]:
         """The parameters with which River's checks and the tests of all learners run."""
@@ -35,6 +38,7 @@ def register_learner(
     name: str,
     renamed: Mapping[str, str] | None = None,
     variants: tuple[dict[str, Any], ...] | None = None,
+    takes: str = "rows",
     **files: Any,
 ) -> None:
     """Register a learner for the command, `streamsvm warm`, model files and tests.
@@ -51,18 +55,28 @@ def register_learner(
     variants
         Sets of parameters that lead to different compiled code, for `warm`. None: the defaults,
         and a bound on the support vectors if the learner takes one.
+    takes
+        "rows"; or "sentences": see `SequenceLearner`.
     files
         The fields of `codec.FileClass`: what model files hold besides parameters and state.
 
     """
     if variants is None:
-        takes = inspect.signature(cls).parameters
-        variants = ({}, {"max_support_vectors": 100}) if "max_support_vectors" in takes else ({},)
-    _learners[name] = RegisteredLearner(name, cls, renamed or {}, variants)
+        known = inspect.signature(cls).parameters
+        variants = ({}, {"max_support_vectors": 100}) if "max_support_vectors" in known else ({},)
+    _learners[name] = RegisteredLearner(name, cls, renamed or {}, variants, takes)
     codec.register(cls, renamed=renamed or {}, **files)
 
 
-def registered_learners() -> list[RegisteredLearner]:
-    """Return all learners, sorted by name."""
+def registered_learners(takes: str | None = None) -> list[RegisteredLearner]:
+    """Return all learners, sorted by name.
+
+    Parameters
+    ----------
+    takes
+        Only those of "rows", or only those of "sentences"; None: both.
+
+    """
     streamsvm.load_all()
-    return [_learners[name] for name in sorted(_learners)]
+    found = [_learners[name] for name in sorted(_learners)]
+    return [learner for learner in found if takes in (None, learner.takes)]

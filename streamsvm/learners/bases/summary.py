@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _FIGURES = (
+    ("tokens learnt", "n_tokens"),
     ("support vectors", "n_support_vectors"),
     ("support patterns", "n_support_patterns"),
     ("bias", "bias_"),
@@ -61,7 +62,7 @@ def table(learner: Any) -> str:
     rows = [
         ("parameters", learner.description),
         ("examples learnt", _shown(learner.n_examples)),
-        ("features", _counted(learner.feature_names)),
+        ("features", _features(learner)),
         ("classes", _counted(learner.classes)),
     ]
     for name, attribute in _FIGURES:
@@ -90,6 +91,13 @@ def _shown(value: Any) -> str:
     if isinstance(value, str):
         return value
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def _features(learner: Any) -> str:
+    """Return the number of features, and the first ones if their names are kept."""
+    if hasattr(learner, "feature_names"):
+        return _counted(learner.feature_names)
+    return _shown(learner.n_features)
 
 
 def _counted(names: list[Any]) -> str:

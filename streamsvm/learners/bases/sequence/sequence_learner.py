@@ -12,6 +12,7 @@ from river import base
 from streamsvm._compiling import working_time
 from streamsvm._parameter_checks import check_class_weight, check_size, weights_of
 from streamsvm.errors import ParameterError
+from streamsvm.learners.bases import summary
 from streamsvm.learners.bases.sequence.sequence_batches import (
     columns_like,
     label_lists,
@@ -21,6 +22,7 @@ from streamsvm.learners.bases.sequence.sequence_batches import (
 from streamsvm.learners.bases.sequence.sequence_monitoring import bytes_of, tell_of
 from streamsvm.learners.bases.training_observer import TrainingObserver
 from streamsvm.model_files import container
+from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.sequences.inference import Batch, Exact, Greedy
 from streamsvm.solvers.sequences.model import LANES, Model, Schedule, grown, new_model
 from streamsvm.structured import vocabulary
@@ -60,6 +62,9 @@ class SequenceLearner(Locked, base.Estimator):
         A parameter is out of range.
 
     """
+
+    chunk = 512
+    """Number of sentences that a run learns before it checks the time and for Ctrl-C."""
 
     _method: ClassVar[int]
     """How steps are made: see `Schedule.method`."""
@@ -340,6 +345,23 @@ class SequenceLearner(Locked, base.Estimator):
     # What was learnt
 
     @property
+    def description(self) -> str:
+        """The parameters in use that matter most, in a few words."""
+        named = ("inference", "C", "kernel", "window", "max_support_patterns")
+        given = {name: getattr(self, name, None) for name in named}
+        said = [f"{name}={value}" for name, value in given.items() if value is not None]
+        return ", ".join([*said, f"order={self._order}"])
+
+    def summary(self) -> str:
+        """Return what the learner has learnt as a table to print: lines of name and value."""
+        with self._lock:
+            return summary.table(self)
+
+    def __repr__(self) -> str:
+        """Return the class and the parameters that differ from their defaults."""
+        return summary.short(self)
+
+    @property
     def classes(self) -> list[Any]:
         """The labels seen, in the order of first appearance."""
         return list(self._seen)
@@ -372,6 +394,11 @@ class SequenceLearner(Locked, base.Estimator):
         ignored = int(self._vocabulary.counts[1])
         found = {name: int(info[name]) for name in ("n_steps", "n_moved", "n_forgotten")}
         return found | ({"features_ignored": ignored} if ignored else {})
+
+    @property
+    def certificate(self) -> Certificate:
+        """A bound on the mean gap; without examples kept there is none."""
+        return Certificate(None, "no examples are kept")
 
     @property
     def memory_usage(self) -> int:

@@ -1,0 +1,177 @@
+"""Batches of sentences into a learner of label sequences: the counterpart of `Feeder`."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from connectors import Reject
+from connectors.rejects import shown
+from streamsvm.errors import FeatureError, LabelError, ParameterError
+from streamsvm.labels.label_column import LabelColumn, Pairs
+from streamsvm.learners.bases.sequence.sequence_batches import read_labels
+from streamsvm.learners.bases.sequence.sequence_learner import SequenceLearner
+from streamsvm.model_files.container import steps_of
+from streamsvm.preprocessing.chain import Chain
+from streamsvm.run.bad_events import BadEvents
+from streamsvm.structured.sentences import Sentences, joined, read_sentences
+
+_REFUSED = (FeatureError, LabelError, ParameterError)
+"""What reading a sentence that cannot be used raises; learning what was read raises none."""
+
+
+class SentencePairs(Pairs):
+    """The pairs of all tokens of sentences; its length is the number of sentences.
+
+    Parameters
+    ----------
+    true, predicted
+        The labels of each sentence, and those predicted before it was learnt.
+
+    """
+
+    def __init__(self, true: list[list[Any]], predicted: list[list[Any]]) -> None:
+        self.sentences = list(zip(true, predicted, strict=True))
+        columns = (LabelColumn.of(chain.from_iterable(lists)) for lists in (true, predicted))
+        super().__init__((next(columns), next(columns)))
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+
+class SentenceFeeder:
+    """Predicts and learns batches of sentences.
+
+    Parameters
+    ----------
+    model
+        A learner of label sequences, or a pipeline of `Chain` and one.
+    bad
+        Takes the sentences that cannot be used.
+
+    Raises
+    ------
+    ParameterError
+        There is another transformer before the learner.
+
+    """
+
+    scaler = None
+
+    def __init__(self, model: Any, bad: BadEvents) -> None:
+        *before, self.learner = steps_of(model)
+        self.bad = bad
+        self._chain: Chain | None = before[0] if before else None
+        if len(before) > 1 or (before and not isinstance(before[0], Chain)):
+            raise ParameterError(
+                f"{' | '.join(type(step).__name__ for step in before)}: before a learner of label "
+                "sequences use streamsvm.Chain, or nothing"
+            )
+
+    def labels_of(self, batch: Any) -> LabelColumn:
+        """Return the labels of a batch if nothing was learnt yet: a run looks at the first ones.
+
+        Parameters
+        ----------
+        batch
+            A batch of sentences.
+
+        Returns
+        -------
+        LabelColumn
+            The labels of all tokens; none after the first batch, or if they are no labels: `feed`
+            finds the sentence that those are of.
+
+        """
+        try:
+            return LabelColumn.of([] if self.learner.classes else chain.from_iterable(batch.labels))
+        except (LabelError, TypeError):
+            return LabelColumn.of([])
+
+    def feed(self, batch: Any, labels: Any, first: int | None = None) -> SentencePairs:
+        """Predict each sentence, then learn it.
+
+        Parameters
+        ----------
+        batch
+            Sentences with their labels.
+        labels, first
+            As in `Feeder.feed`; they are not used.
+
+        Returns
+        -------
+        SentencePairs
+            Labels and predictions of each sentence that was learnt.
+
+        """
+        events = list(batch.events())
+        features, kept = self._usable(events, is_learnt=True)
+        true = [events[i].y for i in kept]
+        return SentencePairs(true, self.learner.predict_then_learn_many(features, true))
+
+    def predict(self, batch: Any) -> tuple[np.ndarray, list[Any]]:
+        """Predict sentences.
+
+        Parameters
+        ----------
+        batch
+            Sentences.
+
+        Returns
+        -------
+        tuple[np.ndarray, list[Any]]
+            The numbers in the batch of those that can be used, int64; and a list of labels of each.
+
+        """
+        features, kept = self._usable(list(batch.events()), is_learnt=False)
+        return np.array(kept, np.int64), self.learner.predict_many(features)
+
+    def _usable(self, events: list[Any], is_learnt: bool) -> tuple[Sentences, list[int]]:
+        """Return the features of the sentences that can be used, and their numbers."""
+        seen: list[Any] = self.learner.classes
+        try:
+            return self._features(events, [*seen], is_learnt), list(range(len(events)))
+        except _REFUSED:
+            # Nothing was learnt yet: each is read alone, to find those that cannot be used.
+            found, kept = [], []
+        for i, event in enumerate(events):
+            try:
+                found.append(self._features([event], seen, is_learnt))
+                kept.append(i)
+            except _REFUSED as error:
+                text = shown((event.x, event.y))
+                reject: Any = Reject(event.position, "unusable sentence", str(error), text)
+                self.bad.take(reject, reject.kind, reject.reason)
+        return joined(found), kept
+
+    def _features(self, events: list[Any], seen: list[Any], is_learnt: bool) -> Sentences:
+        """Return the features of sentences, if they and their labels can be used.
+
+        `seen` are the labels seen before; new ones are appended.
+        """
+        tokens = [event.x for event in events]
+        read = read_sentences if self._chain is None else self._chain.transform_many
+        features: Sentences = read(tokens)
+        if is_learnt:
+            labels = [event.y for event in events]
+            seen[:] = read_labels(labels, features, seen, self.learner.max_classes)[2]
+        return features
+
+
+def are_sentences(model: Any) -> bool:
+    """Tell whether a model learns sentences.
+
+    Parameters
+    ----------
+    model
+        A learner, or a pipeline that ends in one.
+
+    Returns
+    -------
+    bool
+        True: `SentenceFeeder` is for it, `Feeder` for all others.
+
+    """
+    return isinstance(steps_of(model)[-1], SequenceLearner)
