@@ -13,7 +13,6 @@ from streamsvm.features.matrices import Matrix, SparseMatrix
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
 from streamsvm.labels.outputs import Output
-from streamsvm.learners.bases import summary
 from streamsvm.monitor.certificate import Certificate, Looks
 from streamsvm.support.rows import Rows
 
@@ -78,11 +77,6 @@ class Inspection(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def description(self) -> str:
-        """The parameters in use that matter most, in a few words."""
-
-    @property
-    @abc.abstractmethod
     def memory_parts(self) -> dict[str, int]:
         """Bytes of each part of the model."""
 
@@ -90,22 +84,6 @@ class Inspection(abc.ABC):
     def memory_usage(self) -> int:
         """Bytes of all arrays, including cached kernel rows and scratch, and of the names."""
         return sum(self.memory_parts.values())
-
-    def summary(self) -> str:
-        """Return what the learner has learnt as a table to print.
-
-        Returns
-        -------
-        Lines of name and value: parameters in use, examples, features, classes, and what there is
-        of support vectors, bias, duality gap, certificate, largest weights and memory.
-
-        """
-        with self._lock:
-            return summary.table(self)
-
-    def __repr__(self) -> str:
-        """Return the class and the parameters that differ from their defaults."""
-        return summary.short(self)
 
     @property
     def n_examples(self) -> int:

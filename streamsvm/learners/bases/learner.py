@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,19 +18,18 @@ from streamsvm.labels import outputs
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.labels.outputs import Output
 from streamsvm.learners.bases import events, label_runs
+from streamsvm.learners.bases.base_learner import BaseLearner
 from streamsvm.learners.bases.event_path import Bound, EventPath
 from streamsvm.learners.bases.inspection import Inspection
 from streamsvm.learners.bases.late_rows import LateRows
-from streamsvm.learners.bases.training_observer import TrainingObserver
-from streamsvm.model_files import container
-from streamsvm.support.locked import Locked, refuse_to_learn
+from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import Rows, SparseRows, cut, dense, shape
 
 _PART = 1024
 """Number of sparse rows that are made dense at a time, to be predicted by a dense model."""
 
 
-class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
+class Learner(Inspection, BaseLearner, base.MiniBatchClassifier):
     """A River classifier for dicts and batches; subclasses add the solver."""
 
     chunk = 1000
@@ -44,7 +42,6 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
     """How margins become labels: `outputs.BINARY`, `MULTICLASS`, `GROWING` or `PROBLEMS`."""
 
     def __init__(self, max_features: int, buckets: int | None, missing: str = "mean") -> None:
-        # Every use of the scratch arrays holds the lock: one thread may learn while others predict.
         super().__init__()
         self._schema = Schema(limit=max_features, buckets=buckets, missing=missing)
         self.missing = missing
@@ -54,8 +51,6 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
         self._calibration = self._output.new_calibration(self._labels)
         # An array of one int64, because compiled code increases it.
         self._n_learnt = np.zeros(1, np.int64)
-        # The monitor that is told of each example learnt.
-        self.observer: TrainingObserver | None = None
         self._state: Any = None
         self._reader: EventReader | None = None
         self._event_path: EventPath | None = None
@@ -363,26 +358,6 @@ class Learner(Inspection, Locked, base.MiniBatchClassifier, abc.ABC):
         if isinstance(matrix, SparseMatrix):
             self._become_sparse()
         return batches.rows_of(self._schema, matrix, self._sparse)
-
-    def save(self, path: str | Path) -> None:
-        """Write the model to a file that `streamsvm.load` reads; it holds data, no code.
-
-        A failure leaves an older file unchanged: the new one is renamed when it is complete.
-
-        Parameters
-        ----------
-        path
-            The file; an older one is replaced.
-
-        Raises
-        ------
-        UnwritableModelFileError
-            The file cannot be written.
-        ModelFileError
-            A label or feature name is of a type that a file cannot hold.
-
-        """
-        container.save(self, path)
 
     def _contents(self) -> dict[str, Any]:
         # A copied monitor attaches itself to the copied learner.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +11,7 @@ from river import base
 from streamsvm._compiling import working_time
 from streamsvm._parameter_checks import check_class_weight, check_size, weights_of
 from streamsvm.errors import ParameterError
-from streamsvm.learners.bases import summary
+from streamsvm.learners.bases.base_learner import BaseLearner
 from streamsvm.learners.bases.sequence.sequence_batches import (
     columns_like,
     label_lists,
@@ -20,15 +19,13 @@ from streamsvm.learners.bases.sequence.sequence_batches import (
     sentences_in,
 )
 from streamsvm.learners.bases.sequence.sequence_monitoring import bytes_of, tell_of
-from streamsvm.learners.bases.training_observer import TrainingObserver
-from streamsvm.model_files import container
 from streamsvm.monitor.certificate import Certificate
 from streamsvm.solvers.sequences.inference import Batch, Exact, Greedy
 from streamsvm.solvers.sequences.model import LANES, Model, Schedule, grown, new_model
 from streamsvm.structured import vocabulary
 from streamsvm.structured.sentences import Sentences, read_sentences
 from streamsvm.support.draws import new_draws
-from streamsvm.support.locked import Locked, refuse_to_learn
+from streamsvm.support.locked import refuse_to_learn
 from streamsvm.support.rows import SparseRows
 
 LIMIT = 2**23
@@ -40,7 +37,7 @@ _PART = 512
 _MOST_ORDER = 32
 
 
-class SequenceLearner(Locked, base.Estimator):
+class SequenceLearner(BaseLearner, base.Estimator):
     """A River estimator for sentences; a subclass adds the constructor's signature.
 
     Parameters
@@ -79,7 +76,6 @@ class SequenceLearner(Locked, base.Estimator):
         averaged: bool,
     ) -> None:
         super().__init__()
-        self.observer: TrainingObserver | None = None
         if inference not in ("greedy", "exact"):
             raise ParameterError(f"inference={inference!r}: use 'greedy' or 'exact'")
         check_size("order", order, 0, _MOST_ORDER if inference == "greedy" else 1)
@@ -352,15 +348,6 @@ class SequenceLearner(Locked, base.Estimator):
         said = [f"{name}={value}" for name, value in given.items() if value is not None]
         return ", ".join([*said, f"order={self._order}"])
 
-    def summary(self) -> str:
-        """Return what the learner has learnt as a table to print: lines of name and value."""
-        with self._lock:
-            return summary.table(self)
-
-    def __repr__(self) -> str:
-        """Return the class and the parameters that differ from their defaults."""
-        return summary.short(self)
-
     @property
     def classes(self) -> list[Any]:
         """The labels seen, in the order of first appearance."""
@@ -405,21 +392,3 @@ class SequenceLearner(Locked, base.Estimator):
         """Bytes of all arrays."""
         with self._lock:
             return bytes_of((self._model, self._patterns, self._vocabulary))
-
-    def save(self, path: str | Path) -> None:
-        """Write the model to a file that `streamsvm.load` reads; it holds data, no code.
-
-        Parameters
-        ----------
-        path
-            The file; an older one is replaced in one step.
-
-        Raises
-        ------
-        UnwritableModelFileError
-            The file cannot be written.
-        ModelFileError
-            A label is of a type that a file cannot hold.
-
-        """
-        container.save(self, path)
