@@ -5,7 +5,7 @@ Solvers read both through `count`, `width` and `part`.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ class SparseRows(NamedTuple):
 
 
 Rows = np.ndarray | SparseRows
+RowsT = TypeVar("RowsT", np.ndarray, SparseRows, np.ndarray | SparseRows)
 
 LARGEST = float(np.finfo(np.float32).max)
 """The largest finite number of single precision, 3.4e38."""
@@ -107,8 +108,10 @@ def joined(blocks: list[Rows], d: int) -> Rows:
     return rows
 
 
-def taken(x: SparseRows, kept: np.ndarray) -> SparseRows:
+def taken(x: RowsT, kept: np.ndarray) -> RowsT:
     """Return copies of the rows with these indices."""
+    if not isinstance(x, SparseRows):
+        return x[kept]
     lengths = np.diff(x.start)[kept]
     start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     at = np.arange(start[-1]) + np.repeat(x.start[:-1][kept] - start[:-1], lengths)

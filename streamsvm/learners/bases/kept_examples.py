@@ -27,12 +27,8 @@ class Examples(NamedTuple):
         first = max(0, len(self.classes) - n)
         if not first:
             return self
-        x: Rows
-        if isinstance(self.x, SparseRows):
-            # As copies: a view has the entries of all rows, and cannot be joined.
-            x = taken(self.x, np.arange(first, len(self.classes)))
-        else:
-            x = self.x[first:]
+        # As copies: a view of sparse rows has the entries of all, and cannot be joined.
+        x = taken(self.x, np.arange(first, len(self.classes)))
         return Examples(x, self.classes[first:], self.weights[first:], self.marks[first:])
 
 
@@ -89,7 +85,7 @@ class KeptExamples:
 
     def add(self, x: Rows, classes: np.ndarray, weights: np.ndarray, marks: np.ndarray) -> None:
         """Keep n examples: int64, float64 and marks (n,). Rows are copied."""
-        own = taken(x, np.arange(shape(x)[0])) if isinstance(x, SparseRows) else np.copy(x)
+        own = taken(x, np.arange(shape(x)[0]))
         self._join_events(shape(x)[1])
         facts = classes.astype(np.int64), np.copy(weights), marks.astype(self._mark.dtype)
         self._blocks.append(Examples(own, *facts))

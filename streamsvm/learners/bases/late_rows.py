@@ -84,9 +84,7 @@ def row_after(numbers: np.ndarray, start: int, n: int) -> int:
 
 def rows_where(x: Rows, wanted: np.ndarray) -> Rows:
     """Return the rows for which `wanted`, bool (n,), is True; all of them without a copy."""
-    if wanted.all():
-        return x
-    return taken(x, np.flatnonzero(wanted)) if isinstance(x, SparseRows) else x[wanted]
+    return x if wanted.all() else taken(x, np.flatnonzero(wanted))
 
 
 def as_learnt(matrix: Any, is_learnt: np.ndarray, known: Iterable[Any]) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 
 from streamsvm import kernels
 from streamsvm.kernels.registry import value_of_vectors
-from streamsvm.support.rows import SparseRows, dense, shape, taken
+from streamsvm.support.rows import dense, shape, taken
 
 _ROWS = 24
 _MOST_FEATURES = 4096
@@ -50,7 +50,7 @@ def look(learner: Any, n: int) -> None:
     kept = np.flatnonzero(entered)[-_ROWS:]
     if len(kept) < 2 or shape(rows)[1] > _MOST_FEATURES:
         return
-    x = dense(taken(rows, kept)) if isinstance(rows, SparseRows) else rows[kept]
+    x = dense(taken(rows, kept))
     values = np.zeros(0)
     with contextlib.suppress(ArithmeticError, ValueError):
         values = np.linalg.eigvalsh(_matrix_of(kernel, x.astype(np.float64)))

@@ -10,8 +10,7 @@ from streamsvm.labels import outputs
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.kernel.bounds import covered_by
 from streamsvm.learners.bases.kernel.reserve_learner import ReserveLearner
-from streamsvm.learners.bases.kernel.second_looks import SecondLooks
-from streamsvm.learners.bases.kernel.second_looks_of_larank import SecondLooksOfLaRank
+from streamsvm.learners.bases.kernel.second_looks import SecondLooks, SecondLooksOfLaRank
 from streamsvm.learners.bases.kernel.support_vectors import SupportPatterns, as_matrix
 from streamsvm.monitor.certificate import Certificate, papers_bound
 from streamsvm.solvers.gap import KeptGap

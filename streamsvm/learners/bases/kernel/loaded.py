@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from streamsvm.errors import FeatureError
-from streamsvm.learners.bases.kernel.second_looks import some_rows
 from streamsvm.solvers.bounds import REMOVE
 from streamsvm.solvers.huller.state import HullerState
 from streamsvm.solvers.larank.state import LaRankState
@@ -25,7 +24,7 @@ from streamsvm.solvers.tracking import step as tracking
 from streamsvm.solvers.tracking.linear import LinearTrackingState
 from streamsvm.solvers.tracking.state import TrackingState
 from streamsvm.support import states, stores
-from streamsvm.support.rows import Rows, SparseRows
+from streamsvm.support.rows import Rows, SparseRows, taken
 
 _SAMPLE = 64
 """Number of examples whose gradients are computed: a file of many is read in the same time."""
@@ -51,9 +50,7 @@ def mend_diagonal(learner: Any) -> None:
     if not live.size:
         return
     try:
-        own = learner._diagonal(
-            some_rows(stores.rows_of(state.store, n, len(learner._schema)), live)
-        )
+        own = learner._diagonal(taken(stores.rows_of(state.store, n, len(learner._schema)), live))
     except FeatureError as error:
         raise ValueError(str(error)) from error
     # Otherwise not one bit is changed: other releases may have computed in another order.
@@ -77,7 +74,7 @@ def mend_gradients(learner: Any) -> None:
     x, coefficients, entered = learner._expansion()
     live = np.flatnonzero(entered)
     at = live[:: max(1, len(live) // _SAMPLE)]
-    rows, out = some_rows(x, at), learner._new_margins(len(at))
+    rows, out = taken(x, at), learner._new_margins(len(at))
     if isinstance(state, PairsState):
         is_right = _are_right(learner, state, rows, at)
     elif isinstance(state, TrackingState):

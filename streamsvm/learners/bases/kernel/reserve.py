@@ -108,7 +108,7 @@ class Reserve:
             # With a window, rows leave between any two that come.
             n = max(1, n) if self.window is None or n == wanted.size else 1
             some, wanted = wanted[:n], wanted[n:]
-            self._append(_some(x, some), facts[some])
+            self._append(taken(x, some), facts[some])
         if len(facts):
             self.now = int(facts["arrived"][-1])
 
@@ -205,7 +205,7 @@ class Reserve:
         """Hold the rows with these indices, and no others."""
         self._blocks, self._n, self._bytes, self._n_last = [], 0, 0, 0
         for i in range(0, len(kept), _STEP):
-            self._append(_some(x, kept[i : i + _STEP]), facts[kept[i : i + _STEP]])
+            self._append(taken(x, kept[i : i + _STEP]), facts[kept[i : i + _STEP]])
 
     def rows(self) -> tuple[Rows, np.ndarray]:
         """Return the rows, and FACTS of them; of each example the last time that it came.
@@ -219,7 +219,7 @@ class Reserve:
         # Examples come again where they have ids.
         _, last = np.unique(facts["number"][::-1], return_index=True)
         kept = np.sort(len(facts) - 1 - last)
-        return (x, facts) if len(kept) == len(facts) else (_some(x, kept), facts[kept])
+        return (x, facts) if len(kept) == len(facts) else (taken(x, kept), facts[kept])
 
     def _empty(self) -> Reserve:
         """Return a reserve without rows that goes on as this one."""
@@ -312,13 +312,8 @@ def _n_bytes(x: Rows, facts: np.ndarray) -> int:
     return x.nbytes + facts.nbytes
 
 
-def _some(x: Rows, kept: np.ndarray) -> Rows:
-    """Return copies of the rows with these indices."""
-    return taken(x, kept) if isinstance(x, SparseRows) else x[kept]
-
-
 def _joined(blocks: list[tuple[Rows, np.ndarray]]) -> tuple[Rows, np.ndarray]:
-    rows = [_some(x, np.arange(len(f))) if isinstance(x, SparseRows) else x for x, f in blocks]
+    rows = [taken(x, np.arange(len(f))) if isinstance(x, SparseRows) else x for x, f in blocks]
     if len(blocks) == 1:
         return rows[0], blocks[0][1]
     return joined(rows, max(shape(x)[1] for x in rows)), np.concatenate([f for _, f in blocks])

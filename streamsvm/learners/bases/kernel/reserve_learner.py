@@ -14,11 +14,11 @@ from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.kernel.dual_kernel_learner import DualKernelLearner
 from streamsvm.learners.bases.kernel.reserve import FACTS, Reserve
-from streamsvm.learners.bases.kernel.second_looks import SecondLooks, some_rows
+from streamsvm.learners.bases.kernel.second_looks import SecondLooks
 from streamsvm.learners.bases.kernel.trials import trial
 from streamsvm.learners.bases.scaled_rows import scaled_rows, unscaled_rows
 from streamsvm.support.locked import refuse_to_learn
-from streamsvm.support.rows import Rows
+from streamsvm.support.rows import Rows, taken
 
 _log = logging.getLogger(__name__)
 
@@ -170,7 +170,7 @@ class ReserveLearner(DualKernelLearner):
             rows = outside
             if len(outside) > n:
                 rows = outside[np.sort(draws.sample(range(len(outside)), n))]
-            found = unscaled_rows(some_rows(x, rows), self._factors)
+            found = unscaled_rows(taken(x, rows), self._factors)
             return found, facts["sign"][rows], facts["weight"][rows], facts["number"][outside]
 
     @property

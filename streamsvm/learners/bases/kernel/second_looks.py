@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.learners.bases.kernel import kernel_batches
+from streamsvm.solvers.larank.state import new_state
 from streamsvm.support import stores
 from streamsvm.support.rows import Rows, SparseRows, sparse, taken
 
@@ -129,7 +130,7 @@ class SecondLooks:
         is_kept = kept[at] == self._facts["number"]
         self._f[is_kept] = self._f_of_kept(slots[at[is_kept]])
         others = np.flatnonzero(~is_kept)
-        self._f[others] = self._f_of(some_rows(self._x, others))
+        self._f[others] = self._f_of(taken(self._x, others))
 
     def _f_of_kept(self, slots: np.ndarray) -> np.ndarray:
         state = self._learner._state
@@ -150,11 +151,11 @@ class SecondLooks:
         indices = np.flatnonzero(among)
         if not len(numbers) or not len(indices):
             return
-        x = some_rows(self._x, indices)
+        x = taken(self._x, indices)
         for expansion in (now, before):
             of_these = np.flatnonzero(np.isin(expansion.numbers, numbers))
             alpha = changes[np.searchsorted(numbers, expansion.numbers[of_these])]
-            self._f[indices] += self._sums(x, some_rows(expansion.rows, of_these), alpha)
+            self._f[indices] += self._sums(x, taken(expansion.rows, of_these), alpha)
             # What is left has gone from the expansion, and is in the one before.
             left = ~np.isin(numbers, expansion.numbers)
             numbers, changes = numbers[left], changes[left]
@@ -184,7 +185,7 @@ class SecondLooks:
     def _learn(self, violating: np.ndarray) -> bool:
         """Learn rows again; return whether that made a step."""
         learner, facts = self._learner, self._facts[violating]
-        state, x = learner._state, some_rows(self._x, violating)
+        state, x = learner._state, taken(self._x, violating)
         steps = learner.counters["steps"]
         looked = [state.info[0][name] for name in _OF_LOOKS]
         draws = state.look_draws.copy()
@@ -202,6 +203,45 @@ class SecondLooks:
         return bool(learner.counters["steps"] > steps)
 
 
-def some_rows(x: Rows, kept: np.ndarray) -> Rows:
-    """Return copies of the rows with these indices."""
-    return taken(x, kept) if isinstance(x, SparseRows) else x[kept]
+class SecondLooksOfLaRank(SecondLooks):
+    """The rows of a reserve, with their scores kept up to date while the learner finishes.
+
+    `_f` has a column for each class, and so have the coefficients of an expansion.
+
+    Parameters
+    ----------
+    learner
+        A `LaRankModel`; the caller holds its lock here and in each call.
+
+    """
+
+    def __init__(self, learner: Any) -> None:
+        super().__init__(learner)
+        self._f = np.zeros((len(self._facts), self._n_classes))
+
+    def _expansion(self) -> Any:
+        now = super()._expansion()
+        # The state has room for more classes.
+        return now._replace(alpha=now.alpha[:, : self._n_classes])
+
+    def _f_of_kept(self, slots: np.ndarray) -> np.ndarray:
+        state = self._learner._state
+        found: np.ndarray = -state.gradient[: self._n_classes, slots].T
+        found[np.arange(len(slots)), state.y[slots]] += 1.0
+        return found
+
+    def _f_of(self, x: Rows) -> np.ndarray:
+        return kernel_batches.margins_of(self._learner, x)
+
+    def _state_of(self, rows: Rows, alpha: np.ndarray) -> Any:
+        learner, (n, k) = self._learner, alpha.shape
+        draws = learner._draws.copy()
+        state = new_state(len(learner._schema), 0, draws, k, n, learner._sparse)
+        state = state._replace(store=stores.filled(state.store, rows))
+        for c in range(k):
+            slots = np.flatnonzero(alpha[:, c])
+            state.coefficient[c, : len(slots)] = alpha[slots, c]
+            state.slot[c, : len(slots)] = slots
+            state.n_vectors[c] = len(slots)
+        state.info[0].n, state.info[0].n_classes = n, k
+        return state

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.learners.bases.kernel.second_looks import SecondLooks, some_rows
+from streamsvm.learners.bases.kernel.second_looks import SecondLooks
 from streamsvm.solvers.lasvm_pairs.problems import NONE, REST, members_of
 from streamsvm.solvers.lasvm_pairs.state import BLOCK, new_state
 from streamsvm.support import stores
 from streamsvm.support.kernel_rows.fresh_block import fill_block
-from streamsvm.support.rows import Rows
+from streamsvm.support.rows import Rows, taken
 
 
 class _Expansions(NamedTuple):
@@ -122,7 +122,7 @@ class SecondLooksOfClasses(SecondLooks):
                 # The order of slots depends on how the stream was cut into batches.
                 slots = slots[np.argsort(expansions.numbers[slots])]
                 those = changes[np.searchsorted(numbers, expansions.numbers[slots])]
-                self._add(rows, some_rows(expansions.rows, slots), those)
+                self._add(rows, taken(expansions.rows, slots), those)
                 left = ~np.isin(numbers, expansions.numbers)
                 numbers, changes = numbers[left], changes[left]
 
@@ -136,7 +136,7 @@ class SecondLooksOfClasses(SecondLooks):
         kernel = learner._bound_kernel(state)
         for start in range(0, len(indices), BLOCK):
             some = indices[start : start + BLOCK]
-            fill_block(state, kernel, some_rows(self._x, some), 0, m)
+            fill_block(state, kernel, taken(self._x, some), 0, m)
             self._f[some] += state.block[: len(some), :m] @ changes
 
 
