@@ -238,35 +238,21 @@ class Encoder:
         return vocabulary[value]
 
     def _one_hot(self, index: int, name: str, column: pa.Array) -> list[_Found]:
+        # The dictionary has the values in the order of their first rows.
         coded = column.dictionary_encode()
         codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        values = coded.dictionary.to_pylist()
-        n = len(codes)
-        # Assigning backwards leaves each code's first row; the last slot (-1) takes the nulls.
-        first = np.full(len(values) + 1, n)
-        first[codes[::-1]] = np.arange(n - 1, -1, -1)
-        slots: dict[str, int] = {}
-        starts: list[int] = []
-        slot_of = np.zeros(len(values) + 1, dtype=np.intp)
-        # This loop is over distinct values, not over rows.
-        for code in np.argsort(first[:-1], kind="stable").tolist():
-            feature = self._feature(name, values[code])
-            if feature not in slots:
-                slots[feature] = len(slots)
-                starts.append(int(first[code]))
-            slot_of[code] = slots[feature]
-        matrix = np.zeros((len(slots), n))
+        features = [self._feature(name, value) for value in coded.dictionary.to_pylist()]
+        slots = {feature: slot for slot, feature in enumerate(dict.fromkeys(features))}
         active = np.flatnonzero(codes >= 0)
-        matrix[slot_of[codes[active]], active] = 1.0
-        return [
-            (
-                starts[slot],
-                index,
-                self._field(feature, index, pa.float64(), name),
-                pa.array(matrix[slot]),
-            )
-            for feature, slot in slots.items()
-        ]
+        slot_of = np.array([slots[feature] for feature in features], np.intp)[codes[active]]
+        matrix = np.zeros((len(slots), len(codes)))
+        matrix[slot_of, active] = 1.0
+        # Assigning backwards leaves the first row of each.
+        starts = np.zeros(len(slots), np.intp)
+        starts[slot_of[::-1]] = active[::-1]
+        fields = [self._field(feature, index, pa.float64(), name) for feature in slots]
+        columns = map(pa.array, matrix)
+        return list(zip(starts.tolist(), [index] * len(slots), fields, columns, strict=True))
 
     def _field(
         self, feature: str, index: int, kind: pa.DataType, one_hot: str | None = None

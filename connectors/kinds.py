@@ -37,14 +37,6 @@ def kind_of(type_: pa.DataType) -> Kind | None:
 
     Values of one kind can follow each other in a stream, whatever their width: an int32 and a
     float64 are both numbers, a date and a timestamp are both times.
-
-    Examples
-    --------
-    >>> kind_of(pa.int8()), kind_of(pa.dictionary(pa.int32(), pa.string()))
-    ('number', 'text')
-    >>> kind_of(pa.list_(pa.int8())) is None
-    True
-
     """
     if types.is_dictionary(type_):
         return kind_of(type_.value_type)

@@ -20,16 +20,7 @@ def _holds(type_: pa.DataType, *tests: Any) -> bool:
 
 
 def are_listed(schema: pa.Schema) -> bool:
-    """Tell whether a schema is a column of index lists and a column of value lists.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> columns = {"indices": pa.list_(pa.int32()), "values": pa.list_(pa.float32())}
-    >>> are_listed(pa.schema(list(columns.items())))
-    True
-
-    """
+    """Tell whether a schema is a column of index lists and a column of value lists."""
     if len(schema) != 2:
         return False
     places, values = schema.types

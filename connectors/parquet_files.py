@@ -1,19 +1,23 @@
 """The files of a Parquet source: they are found, and the schemas in their footers compared."""
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from connectors.errors import NotReadableError, SchemaChangedError, SourceNotFoundError
-from connectors.hive import folder_columns
 from connectors.identity import FileIdentity, identity_of
 from connectors.kinds import kind_of
 
 _MAGIC = b"PAR1"
 _ENCRYPTED_MAGIC = b"PARE"
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_INTEGER = re.compile(r"-?[0-9]+")
+_INT32 = range(-(2**31), 2**31)
 _TAIL = 8  # after the footer: its length, and the magic bytes
 
 
@@ -132,3 +136,27 @@ def reading_error(path: Path, error: Exception) -> NotReadableError:
     return NotReadableError(
         f"`{path}` cannot be read to its end; it is damaged or was changed meanwhile: {error}"
     )
+
+
+def folder_columns(files: Sequence[str]) -> list[dict[str, pa.Scalar]]:
+    """Return the values that the folders of each file give to columns.
+
+    A column is int32 if all its values are whole numbers of that type, else text, as in pyarrow.
+    """
+    texts = [dict(_told_by(file)) for file in files]
+    types: dict[str, pa.DataType] = {}
+    for pairs in texts:
+        for key, text in pairs.items():
+            integer = text is None or (_INTEGER.fullmatch(text) and int(text) in _INT32)
+            types[key] = types.get(key, pa.int32()) if integer else pa.string()
+    return [{key: _scalar(text, types[key]) for key, text in pairs.items()} for pairs in texts]
+
+
+def _told_by(file: str) -> list[tuple[str, str | None]]:
+    folders = (part.split("=", 1) for part in PurePosixPath(file).parts[:-1] if "=" in part)
+    return [(key, None if value == _NO_VALUE else unquote(value)) for key, value in folders]
+
+
+def _scalar(text: str | None, type_: pa.DataType) -> pa.Scalar:
+    value = int(text) if text is not None and pa.types.is_integer(type_) else text
+    return pa.scalar(value, type_)

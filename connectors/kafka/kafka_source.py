@@ -12,7 +12,6 @@ from connectors.base import BaseSource
 from connectors.errors import SourceError
 from connectors.identity import check_settings
 from connectors.kafka.message_reader import MessageReader
-from connectors.kafka.message_sizes import size_of_poll
 from connectors.kafka.messages import (
     Message,
     is_message,
@@ -20,6 +19,7 @@ from connectors.kafka.messages import (
     place_of,
     poller_of,
     shown,
+    size_of_poll,
     will_pass,
 )
 from connectors.kafka.rebalance import Handover, listener_of

@@ -20,8 +20,7 @@ from connectors.kafka.message_fields import (
     seconds_of,
     weight_of,
 )
-from connectors.kafka.message_sizes import narrow, parts_of
-from connectors.kafka.messages import Message
+from connectors.kafka.messages import Message, narrow, parts_of
 from connectors.kinds import NumberTexts, kind_of, number_in, plain, plain_type
 from connectors.pairs import batch_of, encoded
 from connectors.payloads import Decoder, PayloadError, decoded, transformed

@@ -5,7 +5,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from connectors.hive import folder_columns
+from connectors.parquet_files import folder_columns
 
 
 @pytest.mark.parametrize(
