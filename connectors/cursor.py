@@ -1,7 +1,7 @@
 """A cursor over a stream of raw rows: it looks ahead, takes rows, knows the next unread one."""
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -87,6 +87,8 @@ class Cursor:
     `version` changes whenever the next unread row does: by it an iterator notices that another one,
     or a resume, has moved the cursor.
     """
+
+    seed: Any = None  # of shuffled blocks, a whole number
 
     def __init__(self, read: Reader, start: Position) -> None:
         self._read = read

@@ -191,3 +191,10 @@ def record_batch(
     if columns:
         return pa.RecordBatch.from_arrays(list(columns), schema=pa.schema(fields))
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), num_rows, [None]))
+
+
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """Return a table as one record batch."""
+    table = table.combine_chunks()
+    columns = [c.chunk(0) if c.num_chunks else pa.array([], c.type) for c in table.columns]
+    return record_batch(columns, list(table.schema), len(table))

@@ -9,7 +9,7 @@ import pyarrow as pa
 from connectors.columns import feature_columns, plain_batch, texts_not_utf8
 from connectors.encoding import OTHER, Encoder
 from connectors.errors import NotReadableError
-from connectors.kinds import kind_of, plain, record_batch, to_float64
+from connectors.kinds import kind_of, one_batch, plain, record_batch, to_float64
 from connectors.listed import are_listed
 from connectors.source import Position
 
@@ -63,9 +63,7 @@ def one_hot(rows: Any, known: Collection[Any] | None = None) -> Any:
     """
     if isinstance(rows, Mapping):
         return _event(rows, known)
-    if isinstance(rows, pa.RecordBatch):
-        rows = pa.Table.from_batches([rows])
-    elif not isinstance(rows, pa.Table):
+    if not isinstance(rows, pa.Table):
         if not hasattr(rows, "__arrow_c_stream__"):
             raise NotReadableError(
                 f"a {type(rows).__name__} is neither an event nor a frame: give a mapping, an "
@@ -112,12 +110,7 @@ def _shared(name: str, value: str, known: Collection[Any] | None) -> str:
 
 def _batch(table: pa.Table, known: Collection[Any] | None) -> pa.RecordBatch:
     names = feature_columns(table.schema, "frame", None, None, None)
-    table = table.select(names).unify_dictionaries().combine_chunks()
-    columns = [
-        column.chunk(0) if column.num_chunks else column.combine_chunks()
-        for column in table.columns
-    ]
-    batch = plain_batch(record_batch(columns, list(table.schema), len(table)), Position(None, 0))
+    batch = plain_batch(one_batch(table.select(names).unify_dictionaries()), Position(None, 0))
     if are_listed(batch.schema):
         return batch
     for row, reason in texts_not_utf8(batch).items():

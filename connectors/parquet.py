@@ -19,7 +19,7 @@ from connectors.columns import plain_batch
 from connectors.cursor import Chunk
 from connectors.errors import MissingColumnError, SnapshotError, SourceError
 from connectors.identity import check_file
-from connectors.kinds import plain_type, record_batch
+from connectors.kinds import one_batch, plain_type
 from connectors.parquet_files import ParquetPart, find_parts, merged_schema, reading_error
 from connectors.source import DEFAULT_BATCH_SIZE, Position
 from connectors.tabular import TabularSource
@@ -308,12 +308,8 @@ class ParquetSource(TabularSource):
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         for name in self._used - columns.keys():
             columns[name] = pa.nulls(len(rows), self._schema.field(name).type)
-        kept = pa.table({_ROW: rows, **columns}).filter(self._filter).combine_chunks()
-        if len(kept):
-            arrays = [kept.column(name).chunk(0) for name in batch.schema.names]
-        else:
-            arrays = [column.slice(0, 0) for column in batch.columns]
-        return record_batch(arrays, list(batch.schema), len(kept)), kept.column(_ROW).to_numpy()
+        kept = pa.table({_ROW: rows, **columns}).filter(self._filter)
+        return one_batch(kept.select(batch.schema.names)), kept.column(_ROW).to_numpy()
 
 
 def _ahead(items: Iterator[_Item]) -> Generator[_Item]:

@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from connectors.kinds import one_batch
+
 Decoder: TypeAlias = Callable[[Any], Mapping[str, Any] | pa.RecordBatch]
 """A function from the bytes of a message to an event, or to a record batch of events."""
 
@@ -94,7 +96,7 @@ def flatten(found: Any) -> Any:
         table = pa.Table.from_batches([found])
         while any(pa.types.is_struct(type_) for type_ in table.schema.types):
             table = table.flatten()
-        return _one_batch(table)
+        return one_batch(table)
     flat: dict[str, Any] = {}
     # A stack of iterators: a payload may be nested more deeply than Python may call.
     left = [("", iter(found.items()))]
@@ -183,12 +185,7 @@ def _of_arrow(value: bytes) -> pa.RecordBatch:
         if len(batches) == 1:
             # As in most messages; making a table of it takes longer than reading it.
             return batches[0]
-        return _one_batch(pa.Table.from_batches(batches, reader.schema))
-
-
-def _one_batch(table: pa.Table) -> pa.RecordBatch:
-    batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+        return one_batch(pa.Table.from_batches(batches, reader.schema))
 
 
 _DECODERS: dict[str, Decoder] = {"json": _of_json, "arrow": _of_arrow}

@@ -226,7 +226,7 @@ class TabularSource(BaseSource):
             "row": place.position.row,
             "block": place.block,
             "offset": place.offset,
-            "seed": self._cursor.seed if isinstance(self._cursor, ShuffledCursor) else None,
+            "seed": self._cursor.seed,
             "settings": dict(self._settings),
             "vocabulary": self._encoder.snapshot(),
             "content": self._content(place.position),
@@ -237,8 +237,7 @@ class TabularSource(BaseSource):
         self._check(place.position)
         self._check_content(snapshot.get("content"))  # None in older releases' snapshots
         self._encoder.resume(snapshot["vocabulary"])
-        if isinstance(self._cursor, ShuffledCursor):
-            self._cursor.seed = snapshot["seed"]
+        self._cursor.seed = snapshot["seed"]
         self._cursor.move(place)
 
     def rewind(self) -> None:
@@ -338,10 +337,9 @@ class TabularSource(BaseSource):
         """Return the place in a snapshot; refuse a snapshot of other settings."""
         if missing := _NEEDED - snapshot.keys():
             raise SnapshotError(f"not a snapshot of a {self._kind}: it lacks {sorted(missing)}")
-        settings = {**snapshot["settings"], "seed": snapshot["seed"]}
-        own = {**self._settings, "seed": snapshot["seed"] if self._seed is None else self._seed}
-        if not self._settings["shuffle_buffer"]:
-            own["seed"] = None
-        check_settings(settings, own)
+        own = dict(self._settings)
+        if self._cursor.seed is not None and self._seed is not None:
+            own["seed"] = self._seed
+        check_settings({**snapshot["settings"], "seed": snapshot["seed"]}, own)
         start = Position(snapshot["file"], snapshot["row"])
         return Place(start, snapshot["block"], snapshot["offset"])
