@@ -97,7 +97,6 @@ class ArrowSource(TabularSource):
     ) -> None:
         self._data = Path(data) if isinstance(data, str | PathLike) else data
         self._taken = 0
-        self._n_rows: int | None = None
         schema = self._inspect()
         file = self._data.name if isinstance(self._data, Path) else None
         if isinstance(self._data, Path):
@@ -126,27 +125,33 @@ class ArrowSource(TabularSource):
 
     def _inspect(self) -> pa.Schema:
         """Return the schema, noting the number of rows where it is cheap to know."""
+        shape = getattr(self._data, "shape", None)
+        self._n_rows: int | None = shape[0] if isinstance(shape, tuple) else None
+        with self._opened() as reader:
+            if isinstance(reader, ipc.RecordBatchFileReader):
+                self._n_rows = sum(batch.num_rows for batch in _batches_of(reader))
+            return reader.schema
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        """Give a reader of record batches, and close it after use, but for one of the caller's."""
         data = self._data
-        if isinstance(data, pa.RecordBatchReader):
-            return data.schema
-        if isinstance(data, pa.Table | pa.RecordBatch):
-            self._n_rows = data.num_rows
-            return data.schema
         if isinstance(data, Path):
-            with _opened(data) as reader:
-                if isinstance(reader, ipc.RecordBatchFileReader):
-                    batches = map(reader.get_batch, range(reader.num_record_batches))
-                    self._n_rows = sum(batch.num_rows for batch in batches)
-                return reader.schema
-        if not hasattr(data, "__arrow_c_stream__"):
+            with _opened_file(data) as reader:
+                yield reader
+        elif isinstance(data, pa.RecordBatchReader):
+            yield data
+        elif isinstance(data, pa.Table):
+            yield data.to_reader()
+        elif hasattr(data, "__arrow_c_stream__"):
+            with closing(pa.RecordBatchReader.from_stream(data)) as reader:
+                yield reader
+        else:
             raise NotReadableError(
                 f"cannot read events from a {type(data).__name__}; accepted are a pyarrow Table, "
                 "RecordBatch or RecordBatchReader, a data frame with __arrow_c_stream__, "
                 "and the path of an Arrow IPC file"
             )
-        shape = getattr(data, "shape", None)
-        self._n_rows = shape[0] if isinstance(shape, tuple) else None
-        return pa.RecordBatchReader.from_stream(data).schema
 
     def _check(self, position: Position) -> None:
         super()._check(position)
@@ -166,35 +171,19 @@ class ArrowSource(TabularSource):
         # After an error while reading, the cursor calls this again without `resume`.
         self._check(start)
         row = self._taken
-        for batch in self._record_batches():
-            if isinstance(self._data, pa.RecordBatchReader):
-                self._taken += batch.num_rows
-            # Joining and shuffling would copy the other columns as well.
-            batch = batch.select([i for i, n in enumerate(batch.schema.names) if n in self._used])
-            for at in range(min(max(start.row - row, 0), batch.num_rows), batch.num_rows, _PIECE):
-                piece = plain_batch(batch.slice(at, _PIECE), Position(start.file, row + at))
-                rows = np.arange(row + at, row + at + piece.num_rows, dtype=np.int64)
-                yield Chunk(piece, rows, start.file)
-            row += batch.num_rows
-
-    def _record_batches(self) -> Iterator[pa.RecordBatch]:
-        if isinstance(self._data, pa.Table):
-            yield from self._data.to_batches()
-        elif isinstance(self._data, pa.RecordBatch):
-            yield self._data
-        elif isinstance(self._data, pa.RecordBatchReader):
-            yield from self._data
-        elif isinstance(self._data, Path):
-            with _opened(self._data) as reader:
-                try:
-                    yield from _batches_of(reader)
-                except (pa.ArrowException, OSError) as error:
-                    raise NotReadableError(
-                        f"`{self._data}` is damaged or truncated: {error}"
-                    ) from error
-        else:
-            with closing(pa.RecordBatchReader.from_stream(self._data)) as reader:
-                yield from reader
+        with self._opened() as reader:
+            for batch in _batches_of(reader):
+                if isinstance(self._data, pa.RecordBatchReader):
+                    self._taken += batch.num_rows
+                # Joining and shuffling would copy the other columns as well.
+                names = enumerate(batch.schema.names)
+                batch = batch.select([i for i, name in names if name in self._used])
+                skip = min(max(start.row - row, 0), batch.num_rows)
+                for at in range(skip, batch.num_rows, _PIECE):
+                    piece = plain_batch(batch.slice(at, _PIECE), Position(start.file, row + at))
+                    rows = np.arange(row + at, row + at + piece.num_rows, dtype=np.int64)
+                    yield Chunk(piece, rows, start.file)
+                row += batch.num_rows
 
 
 def _batches_of(reader: Any) -> Iterator[pa.RecordBatch]:
@@ -204,7 +193,7 @@ def _batches_of(reader: Any) -> Iterator[pa.RecordBatch]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _opened_file(path: Path) -> Iterator[Any]:
     """Open an IPC file or IPC stream, whichever it is, and close it after use."""
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
@@ -219,8 +208,7 @@ def _opened(path: Path) -> Iterator[Any]:
         if start != _FILE_MAGIC and not start.startswith(_STREAM_MAGIC):
             raise NotReadableError(f"`{path}` is not an Arrow IPC file or stream")
         try:
-            reader = (ipc.open_file if start == _FILE_MAGIC else ipc.open_stream)(file)
+            with (ipc.open_file if start == _FILE_MAGIC else ipc.open_stream)(file) as reader:
+                yield reader
         except (pa.ArrowException, OSError) as error:
             raise NotReadableError(f"`{path}` is damaged or truncated: {error}") from error
-        with reader:
-            yield reader
