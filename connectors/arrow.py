@@ -37,26 +37,10 @@ class ArrowSource(TabularSource):
         ``__arrow_c_stream__``; a `RecordBatchReader`, which can be read only once (going back
         raises, going forward skips rows); or the path of an Arrow IPC file or IPC stream (which
         one is detected; Feather files are IPC files).
-    target
-        The column of labels; None = no labels.
-    columns
-        The feature columns; None = all but target and timestamp.
-    exclude
-        Columns that are no features, though `columns` would make them some.
-    batch_size
-        Rows a batch, at least 1; 4096 hides Arrow's cost a call and stays in the cache.
-    shuffle_buffer
-        Shuffle within blocks of so many rows; 0 = in order.
-    seed
-        Seed of the shuffling; None = drawn once and kept in the snapshots.
-    timestamp
-        The column that says when an event happened.
-    weight
-        The column of each example's weight, a number of at least 0; it is no feature.
-    keep
-        Columns that batches have as they are, under `kept`, such as keys.
+    target, columns, exclude, batch_size, shuffle_buffer, seed, timestamp, weight, keep
+        As in `ParquetSource`.
     parse_numbers
-        Text columns that hold numbers, or times, which are not to be one-hot; see `TabularSource`.
+        As in `ParquetSource`.
     max_categories
         Values of a text column that get a feature of their own, see `Encoder`.
 

@@ -292,12 +292,10 @@ class Source(AbstractContextManager["Source"], Protocol):
     @property
     def name(self) -> str:
         """The name of the source in messages and on a screen."""
-        ...
 
     @property
     def n_rows(self) -> int | None:
         """The number of all rows, for a progress bar; None if it is not cheap to know."""
-        ...
 
     def events(self) -> Iterator[Event]:
         """Return the unread events, one by one.
@@ -308,7 +306,6 @@ class Source(AbstractContextManager["Source"], Protocol):
             The events.
 
         """
-        ...
 
     def batches(self, size: int | None = None) -> Iterator[Batch]:
         """Return the unread events in batches.
@@ -324,7 +321,6 @@ class Source(AbstractContextManager["Source"], Protocol):
             The batches.
 
         """
-        ...
 
     def snapshot(self) -> Snapshot:
         """Return the position of the next unread item, ready for ``json.dumps``.
@@ -335,7 +331,6 @@ class Source(AbstractContextManager["Source"], Protocol):
             JSON values, ready for ``json.dumps``.
 
         """
-        ...
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
         """Continue from a snapshot, from this or an earlier process.
@@ -346,15 +341,12 @@ class Source(AbstractContextManager["Source"], Protocol):
             The return value of `snapshot`, of this or an earlier process.
 
         """
-        ...
 
     def rewind(self) -> None:
         """Go back to the start, for another epoch."""
-        ...
 
     def close(self) -> None:
         """Release files; reading again reopens them where reading stopped."""
-        ...
 
 
 @runtime_checkable
@@ -376,4 +368,3 @@ class TimedSource(Source, Protocol):
             has no timestamp column.
 
         """
-        ...

@@ -53,6 +53,11 @@ class _Table(NamedTuple):
     rows: pa.RecordBatch
     message: Message
 
+    @property
+    def schema(self) -> pa.Schema:
+        """The names and types of the columns."""
+        return self.rows.schema
+
 
 class MessageReader:
     """Turns messages into batches, each of one partition.
@@ -110,7 +115,7 @@ class MessageReader:
                 one = self._of_one_type(place, one)
             read.append((offset, one))
         # Consecutive mappings share a batch, and so do consecutive record batches of one schema.
-        for schema, group in groupby(read, lambda one: _schema_of(one[1])):
+        for schema, group in groupby(read, lambda one: getattr(one[1], "schema", None)):
             if schema is not None:
                 yield from self._tried(place, list(group), self._of_tables)
                 continue
@@ -146,7 +151,9 @@ class MessageReader:
                 found = transformed(self._transform, found)
             if not isinstance(found, pa.RecordBatch):
                 return self._event(found, message)
-            self._check_table(found)
+            # Offsets beyond the data, and text that is not UTF-8, would be found too late.
+            found.validate(full=True)
+            self._schemas.check(found.schema)
             return _Table(self._with_numbers(found, message), message)
         except Exception as error:
             return reject_of(place, message, error)
@@ -157,8 +164,8 @@ class MessageReader:
         """Return the type of the label of a message, or of its labels; None if it has none."""
         if isinstance(one, _Read):
             return one.kind
-        if isinstance(one, _Table) and self.target in one.rows.schema.names:
-            type_ = one.rows.schema.field(self.target).type
+        if isinstance(one, _Table) and self.target in one.schema.names:
+            type_ = one.schema.field(self.target).type
             if pa.types.is_null(type_):
                 return None
             if kind_of(type_) == "text":
@@ -196,14 +203,12 @@ class MessageReader:
     def _text_for_a_number(self, one: Any) -> str | None:
         """Return the name of a feature that is a text, but was a number in the first messages."""
         numeric = self.first.numeric
-        if isinstance(one, Reject) or one.message.topic == self.answers:
+        if not numeric or isinstance(one, Reject) or one.message.topic == self.answers:
             return None
-        if isinstance(one, _Read):
-            if not numeric or not one.has_text:
-                return None
-            texts = [name for name, value in one.x.items() if isinstance(value, str)]
+        if isinstance(one, _Table):
+            texts = self._schemas.texts(one.schema)
         else:
-            texts = self._schemas.texts(one.rows.schema) if numeric else []
+            texts = [name for name, value in one.x.items() if isinstance(value, str)]
         return next((name for name in texts if name in numeric), None)
 
     def _is_used(self, name: str) -> bool:
@@ -215,7 +220,11 @@ class MessageReader:
         """Return features, label, key and time of an object."""
         if len(found) > _MOST_KEYS:
             raise PayloadError(f"{len(found):,} fields are more than the {_MOST_KEYS:,} accepted")
-        label = self._label(found.get(self.target))
+        label = found.get(self.target)
+        if isinstance(label, float) and label != label:
+            label = None
+        elif label is not None:
+            check_label(label, f"`{self.target}`")
         key = None
         if self.has_keys:
             key = key_of(message.key if self.key is None else found.get(self.key))
@@ -261,13 +270,6 @@ class MessageReader:
                 raise PayloadError(f"feature `{name}` is too large for a float")
         return x, any(isinstance(value, str) for value in x.values())
 
-    def _label(self, label: Any) -> Any:
-        """Return a label if a batch can hold it; None if it is missing."""
-        if label is None or (isinstance(label, float) and label != label):
-            return None
-        check_label(label, f"`{self.target}`")
-        return label
-
     def _of_events(self, place: str, read: list[tuple[int, Any]]) -> Batch:
         """Return events and rejects as one batch."""
         rejects = tuple(one for _, one in read if isinstance(one, Reject))
@@ -286,12 +288,6 @@ class MessageReader:
         )
 
     # Record batches
-
-    def _check_table(self, rows: pa.RecordBatch) -> None:
-        """Refuse a record batch with a column that cannot be used, or that is damaged."""
-        # Offsets beyond the data, and text that is not UTF-8, would be found too late, or never.
-        rows.validate(full=True)
-        self._schemas.check(rows.schema)
 
     def _with_numbers(self, rows: pa.RecordBatch, message: Message) -> pa.RecordBatch:
         """Return the features of `parse_numbers` as numbers; refuse other texts in them."""
@@ -353,9 +349,5 @@ def _numbers_of(one: Any) -> dict[str, bool]:
         return {n: not isinstance(value, str) for n, value in one.x.items() if value is not None}
     if not isinstance(one, _Table):
         return {}
-    kinds = {field.name: kind_of(field.type) for field in one.rows.schema}
+    kinds = {field.name: kind_of(field.type) for field in one.schema}
     return {name: kind != "text" for name, kind in kinds.items() if kind != "null"}
-
-
-def _schema_of(one: Any) -> pa.Schema | None:
-    return one.rows.schema if isinstance(one, _Table) else None

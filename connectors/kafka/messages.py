@@ -95,10 +95,6 @@ def will_pass(exception: Exception) -> bool:
 
 def parts_of(messages: Sequence[Message]) -> Iterator[list[Message]]:
     """Yield messages in parts of at most 8 MB; a longer one is a part of its own."""
-    if sum(map(_size_of, messages)) <= _MOST_BYTES:
-        if messages:
-            yield list(messages)
-        return
     part: list[Message] = []
     n_bytes = 0
     for message in messages:
@@ -173,8 +169,12 @@ class Poller(ABC):
 
     def lag(self, offsets: Mapping[str, int]) -> int | None:
         """Return how many messages of assigned partitions follow; None: it is not known."""
-        ends = [(self._end_of(partition), offset) for partition, offset in self._own(offsets)]
-        known = [max(0, end - offset) for end, offset in ends if end is not None and end >= 0]
+        known = []
+        for partition, offset in self._own(offsets):
+            # A client may know no end, or have no such method.
+            with contextlib.suppress(Exception):
+                if (end := self._end_of(partition)) >= 0:
+                    known.append(max(0, end - offset))
         return sum(known) if known else None
 
     def _commit(self, own: list[tuple[Any, int]]) -> None:
@@ -187,12 +187,9 @@ class Poller(ABC):
         by_place = {place_of(partition): partition for partition in (*partitions, *more)}
         return [(p, offsets[place]) for place, p in by_place.items() if place in offsets]
 
-    def _end_of(self, partition: Any) -> int | None:
+    def _end_of(self, partition: Any) -> Any:
         """Return the offset after the last message of a partition, if the client knows it."""
-        end: int | None = None
-        with contextlib.suppress(Exception):
-            end = self.consumer.highwater(partition)
-        return end
+        return self.consumer.highwater(partition)
 
 
 class ConsumePoller(Poller):
@@ -210,11 +207,8 @@ class ConsumePoller(Poller):
     def _commit(self, own: list[tuple[Any, int]]) -> None:
         self.consumer.commit(offsets=[_at(*one) for one in own], asynchronous=False)
 
-    def _end_of(self, partition: Any) -> int | None:
-        end: int | None = None
-        with contextlib.suppress(Exception):
-            end = self.consumer.get_watermark_offsets(partition, cached=True)[1]
-        return end
+    def _end_of(self, partition: Any) -> Any:
+        return self.consumer.get_watermark_offsets(partition, cached=True)[1]
 
 
 def place_of(partition: Any) -> str:
@@ -326,17 +320,15 @@ class IteratorPoller(Poller):
     def poll(self, n: int, seconds: float) -> list[Any]:
         """Return the next n items, fewer at the end."""
         del seconds
-        found = [self._message(item) for item in islice(self.consumer, n)]
+        found = list(islice(self.consumer, n))
         self.is_over = len(found) < n
+        for i, item in enumerate(found):
+            if not hasattr(item, "offset"):
+                is_pair = isinstance(item, tuple) and len(item) == 2
+                key, value = item if is_pair else (None, item)
+                found[i] = Message(self.topic, 0, self.next, key, value, None)
+                self.next += 1
         return found
-
-    def _message(self, item: Any) -> Any:
-        if hasattr(item, "offset"):
-            return item
-        is_pair = isinstance(item, tuple) and len(item) == 2
-        key, value = item if is_pair and not isinstance(item, Mapping) else (None, item)
-        self.next += 1
-        return Message(self.topic, 0, self.next - 1, key, value, None)
 
 
 def _takes_records(poll: Any) -> bool:
