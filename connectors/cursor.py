@@ -29,38 +29,12 @@ class Chunk(NamedTuple):
         return Position(self.file, int(self.rows[-1]) + 1)
 
     def slice(self, offset: int, length: int | None = None) -> "Chunk":
-        """Return a part of the chunk, without copying.
-
-        Parameters
-        ----------
-        offset
-            First row of the part, from 0.
-        length
-            Rows of the part; None = up to the end.
-
-        Returns
-        -------
-        'Chunk'
-            The part.
-
-        """
+        """Return a part of the chunk, without copying."""
         end = self.num_rows if length is None else min(self.num_rows, offset + length)
         return Chunk(self.data.slice(offset, end - offset), self.rows[offset:end], self.file)
 
     def take(self, order: npt.NDArray[np.int64]) -> "Chunk":
-        """Return some rows, in the order given.
-
-        Parameters
-        ----------
-        order
-            The rows, from 0.
-
-        Returns
-        -------
-        'Chunk'
-            A copy of the rows.
-
-        """
+        """Return some rows, in the order given."""
         return Chunk(self.data.take(pa.array(order)), self.rows[order], self.file)
 
 

@@ -1,6 +1,6 @@
 """Batches from (features, label) pairs: numbers become float64 columns, text one-hot columns."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -8,12 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from connectors.encoding import OTHER
 from connectors.errors import NotReadableError
-from connectors.kinds import kind_of, plain, record_batch, to_float64
+from connectors.kinds import record_batch
 from connectors.source import Batch, Reject
 
-_MOST_TEXTS = 1000
 _PLAIN = {float}
 _NUMBERS = (float, int, np.number, np.bool_)
 
@@ -83,35 +81,6 @@ def _numbers_and_texts(
     fields = [_field(name, one_hot.get(name)) for name in columns]
     arrays = [pa.array(column, pa.float64()) for column in columns.values()]
     return record_batch(arrays, fields, len(pairs))
-
-
-def encoded(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the columns of a record batch as float64 features, with text as one-hot.
-
-    Values of a text column beyond its first 1,000 in the batch share ``column=<other>``.
-    """
-    fields, arrays = [], []
-    for field, column in zip(batch.schema, batch.columns, strict=True):
-        values = plain(column)
-        if kind_of(field.type) != "text":
-            fields.append(_field(field.name, None))
-            arrays.append(to_float64(values))
-            continue
-        for text, column_of_text in _one_hot(values):
-            fields.append(_field(f"{field.name}={text}", field.name))
-            arrays.append(column_of_text)
-    return record_batch(arrays, fields, batch.num_rows)
-
-
-def _one_hot(texts: pa.Array) -> Iterator[tuple[str, pa.Array]]:
-    """Yield each text of a column, with 1.0 in the rows that have it and 0.0 in the others."""
-    found = texts.dictionary_encode()
-    codes = found.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    names = found.dictionary.to_pylist()
-    for code, text in enumerate(names[:_MOST_TEXTS]):
-        yield text, pa.array((codes == code).astype(float))
-    if len(names) > _MOST_TEXTS:
-        yield OTHER, pa.array((codes >= _MOST_TEXTS).astype(float))
 
 
 def _field(name: str, one_hot: str | None) -> pa.Field:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from connectors.kinds import kind_of, plain_type
+from connectors.encoding import Encoder
+from connectors.kinds import kind_of, plain_type, record_batch
 from connectors.payloads import PayloadError
 from connectors.source import Batch
 
@@ -94,6 +95,7 @@ class TableSchemas:
         self._target, self._is_used = target, is_used
         self._last: pa.Schema | None = None
         self._last_texts: tuple[pa.Schema | None, list[str]] = (None, [])
+        self._encoders: tuple[pa.Schema | None, Any] = (None, None)
 
     def check(self, schema: pa.Schema) -> None:
         """Refuse a schema with a column that cannot be used, by a `PayloadError`."""
@@ -119,3 +121,15 @@ class TableSchemas:
             found = [field.name for field in schema if kind_of(field.type) == "text"]
             self._last_texts = (schema, found)
         return found
+
+    def features_of(self, columns: pa.RecordBatch) -> pa.RecordBatch:
+        """Return columns as features; the texts of each batch are counted anew."""
+        if all(map(pa.types.is_null, columns.schema.types)):
+            return record_batch([], [], columns.num_rows)
+        last, encoder = self._encoders
+        if last is None or not columns.schema.equals(last):
+            encoder = Encoder(columns.schema)
+            self._encoders = (columns.schema, encoder)
+        encoder.rewind()
+        features: pa.RecordBatch = encoder.encode(columns)
+        return features

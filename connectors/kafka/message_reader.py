@@ -22,7 +22,7 @@ from connectors.kafka.message_fields import (
 )
 from connectors.kafka.messages import Message, narrow, parts_of
 from connectors.kinds import NumberTexts, kind_of, number_in, plain, plain_type
-from connectors.pairs import batch_of, encoded
+from connectors.pairs import batch_of
 from connectors.payloads import Decoder, PayloadError, decoded, transformed
 from connectors.rejects import reject_of
 from connectors.source import Batch, Position, Reject
@@ -84,7 +84,7 @@ class MessageReader:
         self.target, self.key, self.timestamp, self.answers = target, key, timestamp, answers
         self.columns = None
         if columns is not None:
-            self.columns = [name for name in columns if name not in exclude]
+            self.columns = [name for name in dict.fromkeys(columns) if name not in exclude]
         self.has_keys = key is not None or answers is not None
         self._others = {name for name in (target, key, timestamp, weight) if name is not None}
         self._others |= set(exclude)
@@ -323,11 +323,8 @@ class MessageReader:
         if self.weight is not None:
             weights = np.ones(len(rows)) if are_answers else column_of_numbers(whole, self.weight)
         wanted = [] if are_answers else self._feature_names(names)
-        features = encoded(whole.select(wanted))
-        if len(set(features.schema.names)) < features.num_columns:
-            raise PayloadError("two columns, or a column and a text, are one feature")
         return Batch(
-            features,
+            self._schemas.features_of(whole.select(wanted)),
             labels,
             rows,
             place,

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from connectors import ArrowSource
 from connectors.errors import SnapshotError, SourceError
 from connectors.kafka.kafka_source import KafkaSource
 from connectors.kafka.messages import Message
@@ -294,6 +295,18 @@ def test_arrow_payloads():
     assert [reject.position.row for reject in rejects] == [3, 4]
     one = KafkaSource(items[:1], "label", decode="arrow", columns=["a", "b"])
     assert [x for _, _, x, _ in read(one)[0]] == [{"a": 1.0}, {"a": 2.0}]
+
+
+def test_arrow_payloads_are_features_as_files_are():
+    columns = {"a": pa.array([None, 2.0], pa.float32()), "c": ["x", "y"], "b": [1, 2]}
+    columns |= {"none": pa.nulls(2, pa.float64()), "label": [1, 0]}
+    source = KafkaSource([arrow(**columns)], "label", decode="arrow")
+    expected = next(ArrowSource(pa.table(columns), "label").batches()).features
+    assert next(source.batches()).features.equals(expected, check_metadata=True)
+    twice = KafkaSource([arrow(**columns)], "label", decode="arrow", columns=["b", "b"])
+    assert next(twice.batches()).features.to_pydict() == {"b": [1.0, 2.0]}
+    nothing = KafkaSource([arrow(none=pa.nulls(1), label=[1])], "label", decode="arrow")
+    assert [x for _, _, x, _ in read(nothing)[0]] == [{}]
 
 
 def test_arrow_texts_without_end():
