@@ -76,10 +76,7 @@ class Encoder:
         self.max_categories = max_categories
         self._kinds = _feature_kinds(schema)
         self.empty: list[str] = list(schema.names)
-        self._fields: dict[str, pa.Field] = {}
         self._float_columns: _FloatColumns | None = None
-        # Of each text column: value -> feature name, in order of first appearance.
-        self._vocabulary: dict[str, dict[str, str]] = {}
         self.rewind()
 
     def encode(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -219,7 +216,11 @@ class Encoder:
 
     def rewind(self) -> None:
         """Forget all categories."""
-        self._vocabulary = {name: {} for name, kind in self._kinds.items() if kind == "text"}
+        self._fields: dict[str, pa.Field] = {}
+        # Of each text column: value -> feature name, in order of first appearance.
+        self._vocabulary: dict[str, dict[str, str]] = {
+            name: {} for name, kind in self._kinds.items() if kind == "text"
+        }
 
     def _columns(self, batch: pa.RecordBatch) -> Iterator[tuple[int, str, pa.Array]]:
         """Yield index, name and plain values of the columns that the batch has."""

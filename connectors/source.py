@@ -298,49 +298,16 @@ class Source(AbstractContextManager["Source"], Protocol):
         """The number of all rows, for a progress bar; None if it is not cheap to know."""
 
     def events(self) -> Iterator[Event]:
-        """Return the unread events, one by one.
-
-        Returns
-        -------
-        Iterator[Event]
-            The events.
-
-        """
+        """Return the unread events, one by one."""
 
     def batches(self, size: int | None = None) -> Iterator[Batch]:
-        """Return the unread events in batches.
-
-        Parameters
-        ----------
-        size
-            The largest number of rows a batch, at least 1; None = the source's own choice.
-
-        Returns
-        -------
-        Iterator[Batch]
-            The batches.
-
-        """
+        """Return the unread events in batches of at most `size` rows; None: as the source likes."""
 
     def snapshot(self) -> Snapshot:
-        """Return the position of the next unread item, ready for ``json.dumps``.
-
-        Returns
-        -------
-        Snapshot
-            JSON values, ready for ``json.dumps``.
-
-        """
+        """Return the position of the next unread item, ready for ``json.dumps``."""
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
-        """Continue from a snapshot, from this or an earlier process.
-
-        Parameters
-        ----------
-        snapshot
-            The return value of `snapshot`, of this or an earlier process.
-
-        """
+        """Continue from a return value of `snapshot`, of this or an earlier process."""
 
     def rewind(self) -> None:
         """Go back to the start, for another epoch."""
