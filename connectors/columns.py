@@ -138,6 +138,8 @@ def plain_batch(batch: pa.RecordBatch, position: Position) -> pa.RecordBatch:
 def texts_not_utf8(batch: pa.RecordBatch) -> dict[int, str]:
     """Return what is wrong with each row of plain columns that has a text that is not UTF-8."""
     reasons: dict[int, str] = {}
+    if all(type_.id in _PLAIN for type_ in batch.schema.types):
+        return reasons
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if kind_of(column.type) != "text" or _is_valid(column):
             continue

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,14 +15,6 @@ OTHER = "<other>"
 
 # First row in which a feature occurs, its source column, and the column itself.
 _Found = tuple[int, int, pa.Field, pa.Array]
-
-
-class _FloatColumns(NamedTuple):
-    """A schema of floating-point columns, which need no encoding while no value is missing."""
-
-    schema: pa.Schema
-    places: list[int]  # the indices of the feature columns
-    encoded: pa.Schema
 
 
 class Encoder:
@@ -76,7 +68,6 @@ class Encoder:
         self.max_categories = max_categories
         self._kinds = _feature_kinds(schema)
         self.empty: list[str] = list(schema.names)
-        self._float_columns: _FloatColumns | None = None
         self.rewind()
 
     def encode(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -94,8 +85,6 @@ class Encoder:
             the batch has are left out.
 
         """
-        if (encoded := self._as_before(batch)) is not None:
-            return encoded
         found: list[_Found] = []
         for index, name, column in self._columns(batch):
             if name in self.empty and not column.is_null(nan_is_null=True).to_numpy(False).all():
@@ -108,36 +97,7 @@ class Encoder:
                 found.append((first, index, self._field(name, index, values.type), values))
         found.sort(key=itemgetter(0, 1))
         fields = [field for _, _, field, _ in found]
-        self._remember(batch, fields)
         return record_batch([column for *_, column in found], fields, batch.num_rows)
-
-    def _as_before(self, batch: pa.RecordBatch) -> pa.RecordBatch | None:
-        """Return the raw columns, if they need no encoding; else None."""
-        known = self._float_columns
-        if (
-            known is None
-            or self.empty
-            or not batch.num_rows
-            or not batch.schema.equals(known.schema)
-        ):
-            return None
-        columns = [batch.column(at) for at in known.places]
-        if any(column.null_count for column in columns):
-            return None
-        return pa.RecordBatch.from_arrays(columns, schema=known.encoded)
-
-    def _remember(self, batch: pa.RecordBatch, fields: list[pa.Field]) -> None:
-        """Remember the schema of a batch whose columns needed no encoding.
-
-        Its fields are in the order of the columns, as all features occur in the first row.
-        """
-        schema = batch.schema
-        places = [schema.get_field_index(name) for name in self._kinds]
-        if min(places) < 0 or any(batch.column(at).null_count for at in places):
-            return
-        types = [schema.field(at).type for at in places]
-        if types == [field.type for field in fields]:
-            self._float_columns = _FloatColumns(schema, places, pa.schema(fields))
 
     def events(self, batch: pa.RecordBatch) -> Iterator[dict[str, float]]:
         """Yield the features of each row; a new category is added when its row is yielded.
@@ -153,20 +113,17 @@ class Encoder:
             A dict a row.
 
         """
-        names: list[str] = []
-        vocabularies: list[dict[str, str] | None] = []
-        columns: list[list[Any]] = []
-        complete = True
-        for _, name, column in self._columns(batch):
-            text = self._kinds[name] == "text"
-            names.append(name)
-            vocabularies.append(self._vocabulary[name] if text else None)
-            columns.append(column.to_pylist() if text else cells(to_float64(column)))
-            complete = complete and not text and not column.null_count
+        found = list(self._columns(batch))
+        names = [name for _, name, _ in found]
+        vocabularies = [self._vocabulary.get(name) for name in names]
+        columns: list[list[Any]] = [
+            column.to_pylist() if name in self._vocabulary else cells(to_float64(column))
+            for _, name, column in found
+        ]
         if not columns:
             yield from ({} for _ in range(batch.num_rows))
             return
-        if complete:
+        if not any(name in self._vocabulary or column.null_count for _, name, column in found):
             # The fast path for numbers without missing values.
             yield from (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
             return
@@ -224,10 +181,11 @@ class Encoder:
 
     def _columns(self, batch: pa.RecordBatch) -> Iterator[tuple[int, str, pa.Array]]:
         """Yield index, name and plain values of the columns that the batch has."""
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         for index, name in enumerate(self._kinds):
-            at = batch.schema.get_field_index(name)
-            if at >= 0 and not pa.types.is_null(batch.schema.field(at).type):
-                yield index, name, plain(batch.column(at))
+            column = columns.get(name)
+            if column is not None and not pa.types.is_null(column.type):
+                yield index, name, plain(column)
 
     def _feature(self, name: str, value: str) -> str:
         """Return the feature of a text value; a new value is added up to `max_categories`."""
