@@ -22,7 +22,7 @@ from connectors.kafka.messages import (
     size_of_poll,
     will_pass,
 )
-from connectors.kafka.rebalance import Handover, listener_of
+from connectors.kafka.rebalance import Handover, handover_of
 from connectors.pairs import batch_of
 from connectors.payloads import Decoder, decoder_of, name_of
 from connectors.source import Batch, Event, Snapshot
@@ -197,8 +197,9 @@ class KafkaSource(BaseSource):
         self._expected: dict[str, int] = {}  # the next offset, if none is left out
         # Read from since assigned. In others another member may have committed a higher offset.
         self._read: set[str] = set()
+        listening = consumer if topics is not None and self._poller.committing else None
         told = self._poller.committing, self._refused, self._forget_read
-        self._handover = Handover(self._give_up, *told)
+        self._handover = handover_of(listening, self._give_up, *told)
         if topics is not None:
             self._subscribe(list(topics))
 
@@ -335,8 +336,8 @@ class KafkaSource(BaseSource):
 
     def _subscribe(self, topics: list[str]) -> None:
         if self._poller.committing is not None:
-            listener = listener_of(self.consumer, self._handover)
-            self.consumer.subscribe(topics, **({} if listener is None else {"listener": listener}))
+            is_listener = type(self._handover) is not Handover
+            self.consumer.subscribe(topics, **({"listener": self._handover} if is_listener else {}))
         else:
             calls = {"on_assign": self._assigned, "on_revoke": self._revoked, "on_lost": self._lost}
             self.consumer.subscribe(topics, **calls)

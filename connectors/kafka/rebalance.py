@@ -9,7 +9,7 @@ _log = logging.getLogger(__name__)
 
 
 class Handover:
-    """Writes and commits a checkpoint when a client that runs in an event loop gives up partitions.
+    """Writes a checkpoint when a client gives up partitions in a poll, as a listener of its own.
 
     kafka-python and aiokafka report a rebalance from their own event loop, while the source waits
     in a poll: no message is half learnt then. A commit that waits for this same loop would
@@ -50,45 +50,27 @@ class Handover:
             raise failure
 
     def note(self, offsets: Mapping[str, int]) -> bool:
-        """Keep offsets for the commit in `give_up`; False: the caller must commit them."""
+        """Keep offsets for a commit that is awaited; False: the caller must commit them."""
         # Read once: another thread may set it to None at any moment.
         noted = self._noted
         if noted is not None:
             noted.update(offsets)
         return noted is not None
 
-    def assigned(self, partitions: Collection[Any]) -> None:
-        """Pass newly assigned partitions on; an exception is raised by `polling`."""
+    def on_partitions_assigned(self, assigned: Collection[Any]) -> Any:
+        """Pass newly assigned partitions on; reading starts at the committed offsets."""
         with self._failing_later():
-            self._assigned(partitions)
+            self._assigned(assigned)
 
-    async def give_up(self, partitions: Collection[Any]) -> None:
-        """Write a checkpoint and commit it, for a client that awaits its listeners.
+    def on_partitions_revoked(self, revoked: Collection[Any]) -> Any:
+        """Write a checkpoint, which commits at its end; another member continues from it.
 
         Outside of a poll (when the consumer is being closed) this does nothing.
         """
-        if not self._is_polling:
-            return
-        _log.info("partitions revoked: %s", ", ".join(sorted(map(str, partitions))))
-        offsets: dict[str, int] = {}
-        self._noted = offsets
-        with self._failing_later():
-            try:
-                self._save(partitions)
-            finally:
-                self._noted = None
-            try:
-                await self._commit(offsets, partitions)
-            except Exception as error:
-                self._refused(error)
-
-    def give_up_here(self, partitions: Collection[Any]) -> None:
-        """Write a checkpoint, which commits at its end, for a client that calls its listeners."""
-        if not self._is_polling:
-            return
-        _log.info("partitions revoked")
-        with self._failing_later():
-            self._save(partitions)
+        if revoked and self._is_polling:
+            _log.info("partitions revoked")
+            with self._failing_later():
+                self._save(revoked)
 
     @contextlib.contextmanager
     def _failing_later(self) -> Iterator[None]:
@@ -99,53 +81,51 @@ class Handover:
             self._failure = self._failure or error
 
 
-def listener_of(consumer: Any, handover: Handover) -> Any:
-    """Return a listener of the client's own kind; None if the client is unknown."""
+class AwaitedHandover(Handover):
+    """The same for clients that await their listeners."""
+
+    async def on_partitions_assigned(self, assigned: Collection[Any]) -> None:
+        """Pass newly assigned partitions on, as `Handover`."""
+        super().on_partitions_assigned(assigned)
+
+    async def on_partitions_revoked(self, revoked: Collection[Any]) -> None:
+        """Write a checkpoint and commit it, as `Handover`."""
+        if not revoked or not self._is_polling:
+            return
+        _log.info("partitions revoked: %s", ", ".join(sorted(map(str, revoked))))
+        offsets: dict[str, int] = {}
+        self._noted = offsets
+        with self._failing_later():
+            try:
+                self._save(revoked)
+            finally:
+                self._noted = None
+            try:
+                await self._commit(offsets, revoked)
+            except Exception as error:
+                self._refused(error)
+
+    async def on_partitions_lost(self, lost: Collection[Any]) -> None:
+        """Do nothing: another member has them already, and nothing can be committed."""
+
+
+def handover_of(consumer: Any, *calls: Any) -> Handover:
+    """Return a handover that is a listener of a consumer's own kind, if that is known."""
     # Each client demands listeners of its own class; its package is installed, as the consumer is
     # of it.
     packages = {kind.__module__.partition(".")[0] for kind in type(consumer).__mro__}
     if "aiokafka" in packages:
         from aiokafka.abc import ConsumerRebalanceListener
 
-        bases: Any = (_Awaited, ConsumerRebalanceListener)
+        kinds: Any = (AwaitedHandover, ConsumerRebalanceListener)
     elif "kafka" in packages:
         import kafka
 
         # Before version 3, kafka-python had no event loop: `poll` calls the listeners.
-        base = getattr(kafka, "AsyncConsumerRebalanceListener", None)
-        bases = (_Called, kafka.ConsumerRebalanceListener) if base is None else (_Awaited, base)
+        kinds = (Handover, kafka.ConsumerRebalanceListener)
+        if hasattr(kafka, "AsyncConsumerRebalanceListener"):
+            kinds = (AwaitedHandover, kafka.AsyncConsumerRebalanceListener)
     else:
-        return None
-    return type("Listener", bases, {})(handover)
-
-
-class _Called:
-    """Passes rebalances on to the handover."""
-
-    def __init__(self, handover: Handover) -> None:
-        self._handover = handover
-
-    def on_partitions_revoked(self, revoked: Any) -> Any:
-        """Write and commit a checkpoint; another member continues from it."""
-        if revoked:
-            self._handover.give_up_here(revoked)
-
-    def on_partitions_assigned(self, assigned: Any) -> Any:
-        """Pass them on; reading starts at the committed offsets."""
-        self._handover.assigned(assigned)
-
-
-class _Awaited(_Called):
-    """The same for clients that await their listeners."""
-
-    async def on_partitions_revoked(self, revoked: Any) -> None:
-        """Write and commit a checkpoint; another member continues from it."""
-        if revoked:
-            await self._handover.give_up(revoked)
-
-    async def on_partitions_assigned(self, assigned: Any) -> None:
-        """Pass them on; reading starts at the committed offsets."""
-        self._handover.assigned(assigned)
-
-    async def on_partitions_lost(self, lost: Any) -> None:
-        """Do nothing: another member has them already, and nothing can be committed."""
+        return Handover(*calls)
+    listener: Handover = type("Listener", kinds, {})(*calls)
+    return listener

@@ -4,6 +4,7 @@ import asyncio
 import json
 import threading
 import time
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ pytest.importorskip("confluent_kafka", reason="pip install confluent-kafka")
 import streamsvm
 from connectors import KafkaSource, SourceError
 from connectors.kafka.messages import Message
-from connectors.kafka.rebalance import Handover, listener_of
+from connectors.kafka.rebalance import AwaitedHandover, Handover, handover_of
 from streamsvm.model_files import container as model_file
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
@@ -155,7 +156,7 @@ class BusyError(Exception):
     retriable = True
 
 
-def handover(save=lambda partitions: None, commit=None):
+def handover(save=lambda partitions: None, commit=None, make=AwaitedHandover):
     """Return a handover, and what was committed, refused and assigned."""
     found = []
 
@@ -169,18 +170,18 @@ def handover(save=lambda partitions: None, commit=None):
             raise SourceError(f"refused: {error}") from error
         found.append("busy")
 
-    return Handover(save, committing, refused, found.append), found
+    return make(save, committing, refused, found.append), found
 
 
 def test_offsets_are_noted_and_then_awaited():
     ours, found = handover(lambda partitions: found.append(ours.note({"t[0]": 3})))
     assert not ours.note({"t[0]": 1})  # nothing is given up: commit as always
     with ours.polling():
-        asyncio.run(ours.give_up({1}))
+        asyncio.run(ours.on_partitions_revoked({1}))
     assert found == [True, ({"t[0]": 3}, {1})]
     # While the consumer is being closed, the run has written its last checkpoint.
-    asyncio.run(ours.give_up({1}))
-    ours.give_up_here({1})
+    asyncio.run(ours.on_partitions_revoked({1}))
+    Handover.on_partitions_revoked(ours, {1})
     assert len(found) == 2
 
 
@@ -196,21 +197,21 @@ def test_what_fails_in_a_listener_is_raised_by_the_poll():
         ),
     ):
         with pytest.raises(kind, match=word), ours.polling():
-            asyncio.run(ours.give_up({1}))
+            asyncio.run(ours.on_partitions_revoked({1}))
         with ours.polling():  # told once
             assert not ours.note({})
-    ours, _ = handover(full)
+    ours, _ = handover(full, make=Handover)
     with pytest.raises(OSError, match="disk full"), ours.polling():
-        ours.give_up_here({1})
+        ours.on_partitions_revoked({1})
     ours = Handover(full, None, None, full)
     with pytest.raises(OSError, match="disk full"), ours.polling():
-        ours.assigned({1})
+        ours.on_partitions_assigned({1})
 
 
 def test_a_busy_broker_is_told_next_time():
     ours, found = handover(lambda partitions: None, BusyError())
     with ours.polling():
-        asyncio.run(ours.give_up({1}))
+        asyncio.run(ours.on_partitions_revoked({1}))
     assert found == ["busy"]
 
 
@@ -374,15 +375,17 @@ def test_a_client_without_a_loop_is_served_from_within_its_poll(monkeypatch):
     kafka = pytest.importorskip("kafka", reason="pip install kafka-python")
     monkeypatch.delattr(kafka, "AsyncConsumerRebalanceListener", raising=False)
     saved = []
-    ours, told = handover(lambda partitions: saved.append(ours.note({"t[0]": 3})))
     consumer = type("Consumer", (), {"__module__": "kafka.consumer.group"})()
-    listener = listener_of(consumer, ours)
+    listener, told = handover(
+        lambda partitions: saved.append(listener.note({"t[0]": 3})),
+        make=partial(handover_of, consumer),
+    )
     assert isinstance(listener, kafka.ConsumerRebalanceListener)
     listener.on_partitions_assigned({1})
     assert told == [{1}]
-    with ours.polling():
+    with listener.polling():
         listener.on_partitions_revoked(set())
         assert saved == []
         listener.on_partitions_revoked({1})
     assert saved == [False]  # its commit may block
-    assert listener_of(object(), ours) is None
+    assert type(handover_of(object(), None, None, None, None)) is Handover
