@@ -12,8 +12,8 @@ from pyarrow import ipc
 
 from connectors.columns import plain_batch
 from connectors.cursor import Chunk
-from connectors.errors import NotReadableError, SnapshotError, SourceError, SourceNotFoundError
-from connectors.identity import identity_of
+from connectors.errors import NotReadableError, SourceError, SourceNotFoundError
+from connectors.identity import check_row, identity_of
 from connectors.source import DEFAULT_BATCH_SIZE, Position
 from connectors.tabular import TabularSource
 
@@ -139,11 +139,7 @@ class ArrowSource(TabularSource):
 
     def _check(self, position: Position) -> None:
         super()._check(position)
-        if self._n_rows is not None and not 0 <= position.row <= self._n_rows:
-            raise SnapshotError(
-                f"the snapshot continues at row {position.row} of `{self.name}`, "
-                f"which has {self._n_rows} rows: the data have changed"
-            )
+        check_row(position.row, self._n_rows, self.name)
         if position.row < self._taken:
             raise SourceError(
                 f"a RecordBatchReader can be read only once: {self._taken} rows have been taken "

@@ -34,13 +34,9 @@ def feature_columns(
         if column is not None and column not in schema.names:
             raise MissingColumnError(column, schema.names, name, role)
     if target is not None and target in (columns or ()):
-        raise SourceError(
-            f"target `{target}` is also listed in columns=, which would give the answer away"
-        )
+        raise SourceError(f"target `{target}` is also listed in columns=: leave it out there")
     if weight is not None and weight in (target, *(columns or ())):
-        raise SourceError(
-            f"weight `{weight}` is also the target, or listed in columns=: a weight is no feature"
-        )
+        raise SourceError(f"weight `{weight}` is also the target, or listed in columns=")
     if columns is None:
         own = (target, timestamp, weight)
         chosen = [c for c in schema.names if c not in own and not c.startswith(_PANDAS_INDEX)]
@@ -50,16 +46,16 @@ def feature_columns(
     for column in {*chosen, target, timestamp, weight} - {None}:
         if schema.names.count(column) > 1:
             raise NotReadableError(f"`{name}` has several columns named `{column}`; rename them")
-    if timestamp is not None and kind_of(schema.field(timestamp).type) not in ("time", "number"):
-        raise NotReadableError(
-            f"timestamp `{timestamp}` has type {schema.field(timestamp).type}; "
-            "it must be a timestamp, a date, or a number of seconds"
-        )
-    if weight is not None and kind_of(schema.field(weight).type) not in ("number", "null"):
-        raise NotReadableError(
-            f"weight `{weight}` has type {schema.field(weight).type}; it must be a number"
-        )
+    _check_kind(schema, "timestamp", timestamp, ("time", "number"), "a timestamp or seconds")
+    _check_kind(schema, "weight", weight, ("number", "null"), "a number")
     return chosen
+
+
+def _check_kind(
+    schema: pa.Schema, role: str, name: str | None, kinds: tuple[str, ...], wanted: str
+) -> None:
+    if name is not None and kind_of(type_ := schema.field(name).type) not in kinds:
+        raise NotReadableError(f"{role} `{name}` has type {type_}; it must be {wanted}")
 
 
 def with_numbers(

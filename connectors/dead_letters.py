@@ -79,15 +79,11 @@ class LetterTopic:
         """
         left = self.producer.flush(self.timeout)
         if self._failed:
-            raise SourceError(
-                f"topic `{self.topic}`: {len(self._failed):,} dead letters were refused: "
-                f"{self._failed[0]}"
-            )
+            n, first = len(self._failed), self._failed[0]
+            raise SourceError(f"topic `{self.topic}`: {n:,} dead letters were refused: {first}")
         if left:
-            raise SourceError(
-                f"topic `{self.topic}`: {left:,} dead letters could not be delivered within "
-                f"{self.timeout:g} s"
-            )
+            late = f"{left:,} dead letters could not be delivered within {self.timeout:g} s"
+            raise SourceError(f"topic `{self.topic}`: {late}")
 
 
 def _cut(letter: dict[str, Any]) -> dict[str, Any]:

@@ -57,6 +57,15 @@ def check_file(kept: Sequence[Any] | None, own: FileIdentity) -> None:
     )
 
 
+def check_row(row: int, n_rows: int | None, name: str) -> None:
+    """Refuse a position beyond the last row, if their number is known."""
+    if n_rows is not None and not 0 <= row <= n_rows:
+        raise SnapshotError(
+            f"the snapshot continues at row {row} of `{name}`, which has {n_rows} rows: the data "
+            "have changed"
+        )
+
+
 def check_settings(kept: Mapping[str, Any], own: Mapping[str, Any]) -> None:
     """Refuse a snapshot of a source with other settings."""
     for setting, value in own.items():

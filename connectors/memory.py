@@ -7,6 +7,7 @@ import numpy as np
 
 from connectors.base import BaseSource
 from connectors.errors import SnapshotError, SourceAborted
+from connectors.identity import check_row
 from connectors.pairs import batch_of
 from connectors.source import Batch, Event, Position, Snapshot, WeightedEvent
 
@@ -109,11 +110,7 @@ class MemorySource(BaseSource):
         row = snapshot.get("row")
         if not isinstance(row, int):
             raise SnapshotError(f"not a snapshot of a MemorySource: {dict(snapshot)}")
-        if not 0 <= row <= self.n_rows:
-            raise SnapshotError(
-                f"the snapshot continues at row {row} of `{self.name}`, "
-                f"which has {self.n_rows} rows"
-            )
+        check_row(row, self.n_rows, self.name)
         places = [i for i, item in enumerate(self._items) if not _is_mark(item)]
         self._next = 0 if row == 0 else [*places, len(self._items)][row]
         self._row = row

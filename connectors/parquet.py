@@ -18,7 +18,7 @@ from pyarrow import fs
 from connectors.columns import plain_batch
 from connectors.cursor import Chunk
 from connectors.errors import MissingColumnError, SnapshotError, SourceError
-from connectors.identity import check_file
+from connectors.identity import check_file, check_row
 from connectors.kinds import one_batch, plain_type
 from connectors.parquet_files import ParquetPart, find_parts, merged_schema, reading_error
 from connectors.source import DEFAULT_BATCH_SIZE, Position
@@ -175,12 +175,8 @@ class ParquetSource(TabularSource):
             raise SnapshotError(
                 f"the snapshot continues in `{position.file}`, which is not a file of `{self.name}`"
             )
-        rows = self._parts[index].num_rows
-        if not 0 <= position.row <= rows:
-            raise SnapshotError(
-                f"the snapshot continues at row {position.row} of `{position.file}`, "
-                f"which has {rows} rows: the file has changed"
-            )
+        part = self._parts[index]
+        check_row(position.row, part.num_rows, part.name)
 
     def rewind(self) -> None:
         """Go back to the start, for another epoch of the very same events."""

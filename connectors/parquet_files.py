@@ -47,9 +47,7 @@ def find_parts(path: Path) -> list[ParquetPart]:
     if path.is_file():
         return [_part(path, path.name, {})]
     if not path.is_dir():
-        raise SourceNotFoundError(
-            f"`{path}` does not exist; give a Parquet file or a folder of them"
-        )
+        raise SourceNotFoundError(f"`{path}` does not exist; give a Parquet file or a folder")
     names = sorted(
         name.as_posix()
         for name in (file.relative_to(path) for file in path.rglob("*.parquet") if file.is_file())

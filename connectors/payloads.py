@@ -54,16 +54,15 @@ def decoded(decode: Decoder, value: Any) -> Mapping[str, Any] | pa.RecordBatch:
 
 def transformed(transform: Decoder, found: Any) -> Mapping[str, Any] | pa.RecordBatch:
     """Return what a function makes of a payload's content; raise a `PayloadError` if it fails."""
+    name = name_of(transform)
     try:
         changed = transform(found)
     except Exception as error:
-        raise PayloadError(
-            f"{name_of(transform)} cannot be applied: {type(error).__name__}: {error}"
-        ) from error
+        reason = f"{type(error).__name__}: {error}"
+        raise PayloadError(f"{name} cannot be applied: {reason}") from error
     if not isinstance(changed, (Mapping, pa.RecordBatch)):
-        raise PayloadError(
-            f"{name_of(transform)} returned a {type(changed).__name__}, not an object of features"
-        )
+        kind = type(changed).__name__
+        raise PayloadError(f"{name} returned a {kind}, not an object of features")
     return changed
 
 

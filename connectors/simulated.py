@@ -132,7 +132,7 @@ class SimulatedStream(Closing):
             return
         events = self.source.events()
         while len(due := self._pace.due(1)):
-            self._wait_until(self._start() + float(due[0]))
+            self._wait_until(float(due[0]))
             event = next(events, None)
             if event is None:
                 return
@@ -198,22 +198,21 @@ class SimulatedStream(Closing):
     def _batches(self, size: int | None, pace: "_Steady | _Recorded") -> Iterator[Batch]:
         most = DEFAULT_BATCH_SIZE if size is None else size
         while len(due := pace.due(most)):
-            start = self._start()
             # Overdue rows go into one batch.
-            horizon = max(self._clock() - start, float(due[0])) + _LONGEST_HOLD
+            horizon = max(self._elapsed(), float(due[0])) + _LONGEST_HOLD
             count = max(1, int(np.searchsorted(due, horizon, side="right")))
-            self._wait_until(start + float(due[count - 1]))
+            self._wait_until(float(due[count - 1]))
             batch = next(islice(self.source.batches(count), 1), None)
             if batch is None:
                 return
             pace.advance(len(batch) + len(batch.rejects))
             yield batch
 
-    def _start(self) -> float:
-        """Return the clock's time when reading began."""
-        if self._begun is None:
-            self._begun = self._clock()
-        return self._begun
+    def _elapsed(self) -> float:
+        """Return the seconds since reading began."""
+        now = self._clock()
+        self._begun = now if self._begun is None else self._begun
+        return now - self._begun
 
     def _begin_anew(self) -> None:
         self._begun = None
@@ -221,8 +220,7 @@ class SimulatedStream(Closing):
             self._pace.reset()
 
     def _wait_until(self, due: float) -> None:
-        wait = due - self._clock()
-        if wait > 0:
+        if (wait := due - self._elapsed()) > 0:
             self._sleep(wait)
 
 

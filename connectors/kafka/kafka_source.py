@@ -160,9 +160,7 @@ class KafkaSource(BaseSource):
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, not {batch_size}")
         if isinstance(parse_numbers, str):
-            raise TypeError(
-                f"parse_numbers must be a list of names, or True, not the text {parse_numbers!r}"
-            )
+            raise TypeError(f"parse_numbers must be True or a list of names, not {parse_numbers!r}")
         if not timeout > 0 or (idle is not None and not idle > 0):
             raise ValueError(f"timeout and idle must be above 0, not {timeout}, {idle}")
         self.consumer, self.has_answers = consumer, labels is not None

@@ -22,12 +22,8 @@ LARGEST = float(np.finfo(np.float32).max)
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 """The range of Arrow's integers."""
 
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
-
-
-def is_moment(text: str) -> bool:
-    """Tell whether a text begins as a date with a time of ISO 8601 does."""
-    return _MOMENT.match(text) is not None
+MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d")
+"""A text that begins as a date with a time of ISO 8601 does."""
 
 
 def check_label(label: Any, name: str) -> None:

@@ -10,11 +10,11 @@ import pyarrow as pa
 from connectors.columns import column_of_numbers, no_number, parsed, plain_batch
 from connectors.kafka.first_messages import NO_LABEL, FirstMessages
 from connectors.kafka.message_fields import (
+    MOMENT,
     NUMBERS,
     TableSchemas,
     can_be_learnt,
     check_label,
-    is_moment,
     key_of,
     or_nan,
     seconds_of,
@@ -259,7 +259,7 @@ class MessageReader:
         for name, value in x.items():
             if value is not None and not isinstance(value, (str, *NUMBERS)):
                 raise PayloadError(f"feature `{name}` is a {type(value).__name__}{_TAKE_APART}")
-            if isinstance(value, str) and is_moment(value):
+            if isinstance(value, str) and MOMENT.match(value):
                 # One-hot, each event would have a feature of its own.
                 raise PayloadError(
                     f"feature `{name}` is a date with a time, as text: make it a number, or name "

@@ -241,7 +241,9 @@ def test_a_snapshot_of_another_file_is_refused(write):
     ):
         ParquetSource(second, "y").resume(source.snapshot())
     write("a.parquet", TABLE.slice(0, 5))
-    with pytest.raises(SnapshotError, match="row 9 of `a.parquet`, which has 5 rows: the file has"):
+    with pytest.raises(
+        SnapshotError, match="row 9 of `a.parquet`, which has 5 rows: the data have"
+    ):
         ParquetSource(first, "y").resume(source.snapshot())
     with pytest.raises(SnapshotError, match="taken with filters=None, this source has filters="):
         ParquetSource(second, "y", filters=[("f", ">", 1)]).resume(source.snapshot())
