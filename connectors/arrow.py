@@ -39,10 +39,8 @@ class ArrowSource(TabularSource):
         one is detected; Feather files are IPC files).
     target, columns, exclude, batch_size, shuffle_buffer, seed, timestamp, weight, keep
         As in `ParquetSource`.
-    parse_numbers
+    parse_numbers, max_categories
         As in `ParquetSource`.
-    max_categories
-        Values of a text column that get a feature of their own, see `Encoder`.
 
     Raises
     ------

@@ -23,11 +23,6 @@ class Chunk(NamedTuple):
         """The number of rows (right even if the file has none of the columns)."""
         return len(self.rows)
 
-    @property
-    def end(self) -> Position:
-        """The position after the last row of a chunk that is not shuffled."""
-        return Position(self.file, int(self.rows[-1]) + 1)
-
     def slice(self, offset: int, length: int | None = None) -> "Chunk":
         """Return a part of the chunk, without copying."""
         end = self.num_rows if length is None else min(self.num_rows, offset + length)
@@ -51,8 +46,8 @@ class Place(NamedTuple):
     offset: int = 0
 
 
+# Returns the chunks of a stream, in order, from a position on.
 Reader = Callable[[Position], Iterator[Chunk]]
-"""A function that returns the chunks of a stream, in order, from a position on."""
 
 
 class Cursor:
@@ -164,7 +159,7 @@ class ShuffledCursor(Cursor):
             self._place, self._front, self._offset = place, None, place.offset
             if block is not None:
                 rng = np.random.default_rng((self.seed, place.block))
-                self._end = block.end
+                self._end = Position(block.file, int(block.rows[-1]) + 1)
                 self._front = block.take(rng.permutation(block.num_rows))
         return None if self._front is None else self._front.slice(self._offset, size)
 

@@ -57,7 +57,7 @@ def _numbers(pairs: Sequence[tuple[Mapping[Any, Any], Any]]) -> pa.RecordBatch |
         if not set(map(type, column)) <= _PLAIN:
             return None
         arrays.append(pa.array(column, pa.float64(), from_pandas=False))
-    return record_batch(arrays, [_field(str(name), None) for name in names], len(pairs))
+    return record_batch(arrays, [pa.field(str(n), pa.float64()) for n in names], len(pairs))
 
 
 def _numbers_and_texts(
@@ -78,11 +78,7 @@ def _numbers_and_texts(
                     f"feature `{name}` of row {rows[i]} is a {type(value).__name__}; "
                     "batches hold numbers and text: use events() for anything else"
                 )
-    fields = [_field(name, one_hot.get(name)) for name in columns]
+    told = {name: {"one_hot": column} for name, column in one_hot.items()}
+    fields = [pa.field(name, pa.float64(), metadata=told.get(name)) for name in columns]
     arrays = [pa.array(column, pa.float64()) for column in columns.values()]
     return record_batch(arrays, fields, len(pairs))
-
-
-def _field(name: str, one_hot: str | None) -> pa.Field:
-    metadata = {} if one_hot is None else {"one_hot": one_hot}
-    return pa.field(name, pa.float64(), metadata=metadata)

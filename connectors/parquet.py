@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -38,9 +38,6 @@ _BAD_FILTERS = (
 
 # The name of a temporary column of row numbers; no Parquet column has such a name by accident.
 _ROW = "\x00row"
-
-
-_Item = TypeVar("_Item")
 
 
 class ParquetSource(TabularSource):
@@ -161,8 +158,13 @@ class ParquetSource(TabularSource):
             max_categories=max_categories,
             filters=text or None,
         )
-        self._try_filter()
         self._used |= {*filtered}
+        if self._filter is not None:
+            # Applied to no rows: a wrong name or type fails before the stream starts.
+            try:
+                self._schema.empty_table().filter(self._filter)
+            except (pa.ArrowException, TypeError) as error:
+                raise SourceError(_BAD_FILTERS.format(self.name, error)) from error
 
     @property
     def n_rows(self) -> int | None:
@@ -258,14 +260,6 @@ class ParquetSource(TabularSource):
                     row += batch.num_rows
             row = end
 
-    def _try_filter(self) -> None:
-        """Apply the filter to no rows: a wrong name or type fails before the stream starts."""
-        if self._filter is not None:
-            try:
-                self._schema.empty_table().filter(self._filter)
-            except (pa.ArrowException, TypeError) as error:
-                raise SourceError(_BAD_FILTERS.format(self.name, error)) from error
-
     def _row_groups(self, part: ParquetPart) -> set[int] | None:
         """Return the row groups that may have rows for the filter, by statistics; None = all."""
         if self._filter is None:
@@ -308,7 +302,7 @@ class ParquetSource(TabularSource):
         return one_batch(kept.select(batch.schema.names)), kept.column(_ROW).to_numpy()
 
 
-def _ahead(items: Iterator[_Item]) -> Generator[_Item]:
+def _ahead(items: Iterator[Any]) -> Generator[Any]:
     """Yield items while another thread reads the next two."""
     with ThreadPoolExecutor(1, "streamsvm-read") as thread:
         coming = deque(thread.submit(next, items, None) for _ in range(2))

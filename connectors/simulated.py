@@ -90,7 +90,12 @@ class SimulatedStream(Closing):
         if rate is not None:
             self._pace = _Steady(rate)
         if speed is not None:
-            self._pace = _Recorded(_timed(source, speed), speed)
+            if not isinstance(source, TimedSource) or source.upcoming_timestamps(1) is None:
+                raise SourceError(
+                    f"speed={speed} replays at the recorded pace, but `{source.name}` has no "
+                    "timestamp column; give the source timestamp=, or the stream rate= instead"
+                )
+            self._pace = _Recorded(source, speed)
         self._begun: float | None = None
 
     @property
@@ -119,14 +124,7 @@ class SimulatedStream(Closing):
         return getattr(self.source, "empty_columns", [])
 
     def events(self) -> Iterator[Event]:
-        """Return the unread events, each when it is due.
-
-        Returns
-        -------
-        Iterator[Event]
-            The events.
-
-        """
+        """Return the unread events, each when it is due."""
         if self._pace is None:
             yield from self.source.events()
             return
@@ -164,25 +162,11 @@ class SimulatedStream(Closing):
         return self.source.batches(size) if self._pace is None else self._batches(size, self._pace)
 
     def snapshot(self) -> Snapshot:
-        """Return the source's position: the next event that was not yielded.
-
-        Returns
-        -------
-        Snapshot
-            JSON values, ready for ``json.dumps``.
-
-        """
+        """Return the source's position: the next event that was not yielded."""
         return self.source.snapshot()
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
-        """Continue the source from a snapshot; its next event is due at once.
-
-        Parameters
-        ----------
-        snapshot
-            The return value of `snapshot`, of this or an earlier process.
-
-        """
+        """Continue the source from a return value of `snapshot`; its next event is due at once."""
         self.source.resume(snapshot)
         self._begin_anew()
 
@@ -249,13 +233,13 @@ class _Recorded:
 
     # Timestamps fetched at once: fetching one costs as much.
     _AHEAD = 1024
+    # Of the rows fetched: due times, and timestamps with missing ones filled in.
+    _due: npt.NDArray[np.float64]
+    _filled: npt.NDArray[np.float64]
 
     def __init__(self, source: TimedSource, speed: float) -> None:
         self._source = source
         self._speed = speed
-        # Of the rows fetched: due times, and timestamps with missing ones filled in.
-        self._due: npt.NDArray[np.float64] = np.empty(0)
-        self._filled: npt.NDArray[np.float64] = np.empty(0)
         self.reset()
 
     def due(self, limit: int) -> npt.NDArray[np.float64]:
@@ -282,12 +266,3 @@ class _Recorded:
         filled = filled[np.maximum.accumulate(known)]
         forward = np.nan_to_num(np.maximum(np.diff(filled), 0.0))
         return self._elapsed + np.cumsum(forward) / self._speed, filled[1:]
-
-
-def _timed(source: Source, speed: float) -> TimedSource:
-    if isinstance(source, TimedSource) and source.upcoming_timestamps(1) is not None:
-        return source
-    raise SourceError(
-        f"speed={speed} replays at the recorded pace, but `{source.name}` has no timestamp column; "
-        "give the source timestamp=, or the stream rate= instead"
-    )

@@ -233,12 +233,18 @@ class TabularSource(BaseSource):
         }
 
     def _resume(self, snapshot: Mapping[str, Any]) -> None:
-        place = self._place_of(snapshot)
-        self._check(place.position)
+        if missing := _NEEDED - snapshot.keys():
+            raise SnapshotError(f"not a snapshot of a {self._kind}: it lacks {sorted(missing)}")
+        own = dict(self._settings)
+        if self._cursor.seed is not None and self._seed is not None:
+            own["seed"] = self._seed
+        check_settings({**snapshot["settings"], "seed": snapshot["seed"]}, own)
+        position = Position(snapshot["file"], snapshot["row"])
+        self._check(position)
         self._check_content(snapshot.get("content"))  # None in older releases' snapshots
         self._encoder.resume(snapshot["vocabulary"])
         self._cursor.seed = snapshot["seed"]
-        self._cursor.move(place)
+        self._cursor.move(Place(position, snapshot["block"], snapshot["offset"]))
 
     def rewind(self) -> None:
         """Go back to the start, for another epoch of the very same events."""
@@ -251,20 +257,7 @@ class TabularSource(BaseSource):
         self._cursor.move(self._cursor.place)
 
     def upcoming_timestamps(self, limit: int) -> npt.NDArray[np.float64] | None:
-        """Return the timestamps of the next unread rows, leaving them unread.
-
-        Parameters
-        ----------
-        limit
-            The largest number of rows, at least 1.
-
-        Returns
-        -------
-        npt.NDArray[np.float64] | None
-            Seconds, at least one unless the source is at its end; NaN = missing. None: the source
-            has no timestamp column.
-
-        """
+        """Return the timestamps of the next unread rows, as in `TimedSource`."""
         if self.timestamp is None:
             return None
         chunk = self._cursor.peek(limit)
@@ -332,14 +325,3 @@ class TabularSource(BaseSource):
     def _numbers(self, chunk: Chunk, name: str | None) -> npt.NDArray[np.float64] | None:
         """Return a column of times or numbers, NaN = missing; None if there is no such column."""
         return None if name is None else column_of_numbers(chunk.data, name)
-
-    def _place_of(self, snapshot: Mapping[str, Any]) -> Place:
-        """Return the place in a snapshot; refuse a snapshot of other settings."""
-        if missing := _NEEDED - snapshot.keys():
-            raise SnapshotError(f"not a snapshot of a {self._kind}: it lacks {sorted(missing)}")
-        own = dict(self._settings)
-        if self._cursor.seed is not None and self._seed is not None:
-            own["seed"] = self._seed
-        check_settings({**snapshot["settings"], "seed": snapshot["seed"]}, own)
-        start = Position(snapshot["file"], snapshot["row"])
-        return Place(start, snapshot["block"], snapshot["offset"])

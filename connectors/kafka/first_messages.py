@@ -155,18 +155,14 @@ class _Decision:
         if self._votes:
             # Of two types as frequent as each other, the one that came first.
             self.known = self._votes.most_common(1)[0][0]
-            self.numeric = self._numeric()
+            balance: Counter[str] = Counter()
+            for _, content in (entry for held in self.held.values() for entry in held):
+                for name, is_number in self._numbers_of(content).items():
+                    balance[name] += 1 if is_number else -1
+            self.numeric = frozenset(name for name, more in balance.items() if more >= _CLEAR)
         held = self.held
         self._forget()
         yield from held.items()
-
-    def _numeric(self) -> frozenset[str]:
-        """Return the features that are numbers in most of the messages that are held."""
-        balance: Counter[str] = Counter()
-        for _, content in (entry for held in self.held.values() for entry in held):
-            for name, is_number in self._numbers_of(content).items():
-                balance[name] += 1 if is_number else -1
-        return frozenset(name for name, more in balance.items() if more >= _CLEAR)
 
     def drop(self, place: str) -> list[_Entry]:
         """Drop what is held of a partition, and return it."""

@@ -177,17 +177,14 @@ class KafkaSource(BaseSource):
         self.target_field, self._name = target, name
         # A snapshot is refused if one of these differs; names may be given in any order.
         self._settings: dict[str, Any] = {
-            "target": target,
-            "key": key,
-            "timestamp": timestamp,
-            "weight": weight,
             "decode": name_of(decode),
             "transform": None if transform is None else name_of(transform),
-            "labels": labels,
             "parse_numbers": parse_numbers is True or sorted(parse_numbers or ()),
             "exclude": sorted(exclude),
             "columns": None if columns is None else sorted(columns),
         }
+        self._settings |= {"target": target, "key": key, "timestamp": timestamp}
+        self._settings |= {"weight": weight, "labels": labels}
         if topics is not None:
             self._settings["topics"] = sorted(topics)
         self._poller = poller_of(consumer, name, loop)
@@ -280,14 +277,7 @@ class KafkaSource(BaseSource):
         self._poller.seek(self._offsets)
 
     def rewind(self) -> None:
-        """Refuse: a stream is read once.
-
-        Raises
-        ------
-        SourceError
-            Always.
-
-        """
+        """Refuse, by a SourceError: a stream is read once."""
         raise SourceError(f"`{self.name}` is a stream: it cannot be read a second time (epochs=1)")
 
     def settled(self, snapshot: Mapping[str, Any]) -> None:

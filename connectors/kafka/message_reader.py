@@ -313,12 +313,11 @@ class MessageReader:
         if self.timestamp is not None:
             seconds = column_of_numbers(whole, self.timestamp)
         keys = None
-        if self.has_keys and self.key in names:
-            keys = [key_of(value) for value in plain(whole.column(self.key)).to_pylist()]
-        elif self.has_keys:
-            keys = [
-                key_of(t.message.key) for t, n in zip(tables, counts, strict=True) for _ in range(n)
-            ]
+        if self.has_keys:
+            keys = [t.message.key for t, n in zip(tables, counts, strict=True) for _ in range(n)]
+            if self.key in names:
+                keys = plain(whole.column(self.key)).to_pylist()
+            keys = list(map(key_of, keys))
         weights = None
         if self.weight is not None:
             weights = np.ones(len(rows)) if are_answers else column_of_numbers(whole, self.weight)

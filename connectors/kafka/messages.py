@@ -23,13 +23,8 @@ _BUSY = frozenset({5, 6, 7, 9, 13, 14, 15, 16, 19})
 # A rebalance is under way: illegal generation, unknown member, rebalance in progress; no offset.
 _REBALANCING = frozenset({22, 25, 27, -168})
 _REBALANCING_NAMES = frozenset(
-    {
-        "CommitFailedError",
-        "IllegalGenerationError",
-        "IllegalStateError",
-        "RebalanceInProgressError",
-        "UnknownMemberIdError",
-    }
+    "CommitFailedError IllegalGenerationError IllegalStateError RebalanceInProgressError "
+    "UnknownMemberIdError".split()
 )
 _PARTITION_EOF = -191
 
@@ -192,15 +187,13 @@ class Poller(ABC):
         return self.consumer.highwater(partition)
 
 
-class ConsumePoller(Poller):
+class _ConsumePoller(Poller):
     """confluent-kafka and clients with its ``consume(n, timeout)``."""
 
     def poll(self, n: int, seconds: float) -> list[Any]:
-        """Return up to n messages."""
         return list(self.consumer.consume(n, seconds))
 
     def seek(self, offsets: Mapping[str, int]) -> None:
-        """Set the position, as in `Poller`."""
         for partition, offset in self._own(offsets):
             self.consumer.seek(_at(partition, offset))
 
@@ -227,11 +220,10 @@ def _at(partition: Any, offset: int) -> Any:
     return type(partition)(partition.topic, partition.partition, offset)
 
 
-class OnePoller(ConsumePoller):
+class _OnePoller(_ConsumePoller):
     """quixstreams and clients with confluent-kafka's ``poll(timeout)``, one message a call."""
 
     def poll(self, n: int, seconds: float) -> list[Any]:
-        """Return up to n messages."""
         found = []
         message = self.consumer.poll(seconds)
         while message is not None:
@@ -241,11 +233,10 @@ class OnePoller(ConsumePoller):
         return found
 
 
-class RecordsPoller(Poller):
+class _RecordsPoller(Poller):
     """kafka-python and clients whose ``poll`` returns {partition: [records]}."""
 
     def poll(self, n: int, seconds: float) -> list[Any]:
-        """Return up to n messages."""
         found = self.consumer.poll(timeout_ms=int(1000 * seconds), max_records=n)
         return [record for records in found.values() for record in records]
 
@@ -271,7 +262,7 @@ def _with_metadata(own: list[tuple[Any, int]]) -> dict[Any, Any]:
     return {partition: OffsetAndMetadata(offset, "", -1) for partition, offset in own}
 
 
-class AsyncPoller(Poller):
+class _AsyncPoller(Poller):
     """aiokafka and clients with its ``await getmany(timeout_ms, max_records)``.
 
     The event loop runs only while messages are fetched: learning the messages of one poll must take
@@ -283,7 +274,6 @@ class AsyncPoller(Poller):
         self.loop = loop
 
     def poll(self, n: int, seconds: float) -> list[Any]:
-        """Return up to n messages."""
         wanted = self.consumer.getmany(timeout_ms=int(1000 * seconds), max_records=n)
         found = self.loop.run_until_complete(wanted)
         return [record for records in found.values() for record in records]
@@ -305,7 +295,7 @@ class AsyncPoller(Poller):
             await self.consumer.commit(own)
 
 
-class IteratorPoller(Poller):
+class _IteratorPoller(Poller):
     """Any iterator: of messages, of mappings, or of (key, value) pairs; it has no partitions.
 
     Items without an offset are numbered from 0, in partition 0 of the topic `topic`.
@@ -318,7 +308,6 @@ class IteratorPoller(Poller):
         self.topic, self.next = topic, 0
 
     def poll(self, n: int, seconds: float) -> list[Any]:
-        """Return the next n items, fewer at the end."""
         del seconds
         found = list(islice(self.consumer, n))
         self.is_over = len(found) < n
@@ -342,18 +331,18 @@ def _takes_records(poll: Any) -> bool:
 def poller_of(consumer: Any, topic: str, loop: asyncio.AbstractEventLoop | None = None) -> Poller:
     """Return the adapter for a client, or for an iterator whose items may have no topic."""
     if hasattr(consumer, "consume"):
-        return ConsumePoller(consumer)
+        return _ConsumePoller(consumer)
     if hasattr(consumer, "getmany"):
         if loop is None:
             raise TypeError(
                 f"{type(consumer).__name__} is asynchronous: give the event loop that it was "
                 "started in, loop="
             )
-        return AsyncPoller(consumer, loop)
+        return _AsyncPoller(consumer, loop)
     if hasattr(consumer, "poll"):
-        return RecordsPoller(consumer) if _takes_records(consumer.poll) else OnePoller(consumer)
+        return _RecordsPoller(consumer) if _takes_records(consumer.poll) else _OnePoller(consumer)
     if hasattr(consumer, "__iter__"):
-        return IteratorPoller(iter(consumer), topic)
+        return _IteratorPoller(iter(consumer), topic)
     raise TypeError(
         f"{type(consumer).__name__} is no consumer: use one of confluent-kafka, kafka-python or "
         "aiokafka, or an iterator of mappings, of (key, value) pairs or of messages"

@@ -35,12 +35,9 @@ def check_reachable(consumer: Any, seconds: float = 15.0) -> None:
             error = exception.args[0] if exception.args else exception
             passes = hasattr(error, "code") and is_passing(error)
             if not passes or time.monotonic() >= end:
+                text = error.str() if hasattr(error, "str") else error
                 waited = f" within {seconds:g} s" if passes else ""
                 raise SourceError(
-                    f"no broker answers{waited} ({_text_of(error)}): check the address, which is "
+                    f"no broker answers{waited} ({text}): check the address, which is "
                     "HOST:PORT, the network, and security.protocol"
                 ) from exception
-
-
-def _text_of(error: Any) -> str:
-    return str(error.str()) if hasattr(error, "str") else str(error)

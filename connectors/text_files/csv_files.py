@@ -31,10 +31,8 @@ class CSVSource(TextSource):
         The file.
     target, columns, exclude, batch_size, shuffle_buffer, seed, timestamp, weight, keep
         As in `ParquetSource`.
-    parse_numbers
+    parse_numbers, max_categories
         As in `ParquetSource`.
-    max_categories
-        Values of a text column that get a feature of their own, see `Encoder`.
 
     Raises
     ------
@@ -69,10 +67,9 @@ class CSVSource(TextSource):
         names = self._names = pa_csv.read_csv(first, parse_options=parse).column_names
         pieces: list[pa.RecordBatch] = []
         with self._reader(None, []) as reader:
-            while sum(map(len, pieces)) < SAMPLE:
-                try:
-                    pieces.append(reader.read_next_batch())
-                except StopIteration:
+            for batch in reader:
+                pieces.append(batch)
+                if sum(map(len, pieces)) >= SAMPLE:
                     break
         table = pa.Table.from_batches(pieces, reader.schema).slice(0, SAMPLE)
         columns = [column.combine_chunks() for column in table.columns]

@@ -33,10 +33,8 @@ class JSONLinesSource(TextSource):
         The file.
     target, columns, exclude, batch_size, shuffle_buffer, seed, timestamp, weight, keep
         As in `ParquetSource`.
-    parse_numbers
+    parse_numbers, max_categories
         As in `ParquetSource`.
-    max_categories
-        Values of a text column that get a feature of their own, see `Encoder`.
 
     Raises
     ------
