@@ -71,19 +71,9 @@ class SentenceFeeder:
             )
 
     def labels_of(self, batch: Any) -> LabelColumn:
-        """Return the labels of a batch if nothing was learnt yet: a run looks at the first ones.
+        """Return the labels of all tokens of a first batch, which a run looks at.
 
-        Parameters
-        ----------
-        batch
-            A batch of sentences.
-
-        Returns
-        -------
-        LabelColumn
-            The labels of all tokens; none after the first batch, or if they are no labels: `feed`
-            finds the sentence that those are of.
-
+        There are none of later ones, or if one is no label: `feed` finds the sentence it is of.
         """
         try:
             return LabelColumn.of([] if self.learner.classes else chain.from_iterable(batch.labels))
@@ -91,40 +81,14 @@ class SentenceFeeder:
             return LabelColumn.of([])
 
     def feed(self, batch: Any, labels: Any, first: int | None = None) -> SentencePairs:
-        """Predict each sentence, then learn it.
-
-        Parameters
-        ----------
-        batch
-            Sentences with their labels.
-        labels, first
-            As in `Feeder.feed`; they are not used.
-
-        Returns
-        -------
-        SentencePairs
-            Labels and predictions of each sentence that was learnt.
-
-        """
+        """Predict each sentence, then learn it; labels are those of the batch."""
         events = list(batch.events())
         features, kept = self._usable(events, is_learnt=True)
         true = [events[i].y for i in kept]
         return SentencePairs(true, self.learner.predict_then_learn_many(features, true))
 
     def predict(self, batch: Any) -> tuple[np.ndarray, list[Any]]:
-        """Predict sentences.
-
-        Parameters
-        ----------
-        batch
-            Sentences.
-
-        Returns
-        -------
-        tuple[np.ndarray, list[Any]]
-            The numbers in the batch of those that can be used, int64; and a list of labels of each.
-
-        """
+        """Return the numbers of the sentences that can be used, int64, and the labels of each."""
         features, kept = self._usable(list(batch.events()), is_learnt=False)
         return np.array(kept, np.int64), self.learner.predict_many(features)
 
@@ -161,17 +125,5 @@ class SentenceFeeder:
 
 
 def are_sentences(model: Any) -> bool:
-    """Tell whether a model learns sentences.
-
-    Parameters
-    ----------
-    model
-        A learner, or a pipeline that ends in one.
-
-    Returns
-    -------
-    bool
-        True: `SentenceFeeder` is for it, `Feeder` for all others.
-
-    """
+    """Tell whether a model learns sentences: `SentenceFeeder` is for it, `Feeder` for others."""
     return isinstance(steps_of(model)[-1], SequenceLearner)

@@ -14,14 +14,7 @@ from streamsvm.structured.sentences import Sentences, read_sentences
 
 
 def sentences_in(X: Any) -> Sentences:
-    """Return the sentences of a batch.
-
-    Raises
-    ------
-    FeatureError
-        This is no batch of sentences, or one of them cannot be used.
-
-    """
+    """Return the sentences of a batch; raise `FeatureError` if one of them cannot be used."""
     if isinstance(X, (pa.Array, pa.ChunkedArray)):
         lists = arrow_lists(X)
         if lists is None:
@@ -51,14 +44,7 @@ def arrow_lists(column: Any) -> list[list[Any]] | None:
 
 
 def label_lists(y: Any) -> Sequence[Any]:
-    """Return the labels of a batch, an entry for each sentence.
-
-    Raises
-    ------
-    LabelError
-        These are no lists of labels.
-
-    """
+    """Return the labels of a batch, an entry for each sentence."""
     if isinstance(y, (pa.Array, pa.ChunkedArray)):
         lists = arrow_lists(y)
         if lists is None:
@@ -70,14 +56,7 @@ def label_lists(y: Any) -> Sequence[Any]:
 
 
 def columns_like(X: Any, labels: list[list[Any]]) -> Any:
-    """Return lists of labels as an Arrow column if X is one.
-
-    Raises
-    ------
-    LabelError
-        Arrow has no type for these labels together.
-
-    """
+    """Return lists of labels as an Arrow column if X is one, and Arrow has a type for them."""
     if not isinstance(X, (pa.Array, pa.ChunkedArray)):
         return labels
     try:
@@ -92,30 +71,10 @@ def columns_like(X: Any, labels: list[list[Any]]) -> Any:
 def read_labels(
     y: Sequence[Any], sentences: Sentences, seen: list[Any], most: int | None = None
 ) -> tuple[np.ndarray, np.ndarray, list[Any]]:
-    """Return the labels of sentences as numbers.
+    """Return the labels of all tokens as numbers, int32; raise `LabelError` if one cannot be used.
 
-    Parameters
-    ----------
-    y
-        The labels of each sentence.
-    sentences
-        The sentences.
-    seen
-        The labels seen before, in the order of their numbers.
-    most
-        How many different labels there may be; None: any number.
-
-    Returns
-    -------
-    The labels of all tokens, int32; how many labels are known when each sentence is learnt, int64;
-    and the labels seen, with the new ones.
-
-    Raises
-    ------
-    LabelError
-        There is not one label a token, or one is missing, is no hashable, is a long text, or one
-        too many.
-
+    `seen` are the labels seen before, in the order of their numbers; there may be at most `most` of
+    them. Returned, too: how many are known when each sentence is learnt, int64; and all of them.
     """
     rows = list(y)  # another thread may shorten y
     if len(rows) != sentences.n:

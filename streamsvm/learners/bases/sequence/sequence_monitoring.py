@@ -10,19 +10,9 @@ from streamsvm.solvers.sequences.inference import Batch
 
 
 def tell_of(learner: Any, part: Batch, guessed: list[Any], seconds: float) -> None:
-    """Tell the monitor of a learner of the tokens of a sentence that was just learnt.
+    """Tell the observer of a learner of the tokens of a sentence that took so long to learn.
 
-    Parameters
-    ----------
-    learner
-        A `SequenceLearner` with an observer.
-    part
-        The sentence.
-    guessed
-        The labels that were predicted before.
-    seconds
-        How long learning took.
-
+    `guessed` are the labels that were predicted before.
     """
     begin, stop = part.first
     codes = part.labels[begin:stop]
