@@ -76,9 +76,9 @@ class Inspection(abc.ABC):
         return math.inf if self._schema.buckets is not None else self._schema.limit
 
     @property
-    @abc.abstractmethod
     def memory_parts(self) -> dict[str, int]:
-        """Bytes of each part of the model."""
+        """Bytes of each part of the model; a learner that has one part only names none."""
+        return {}
 
     @property
     def memory_usage(self) -> int:

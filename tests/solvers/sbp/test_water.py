@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -19,6 +19,7 @@ def problem(seed, n, decimals, most):
 
 
 @settings(max_examples=60)
+@example(seed=149, n=14, decimals=1, most=3, nu=0.1, bias=True, shift=0.0)
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(2, 60),
@@ -35,6 +36,10 @@ def test_levels_are_those_by_sorting_from_any_earlier_ones(
     volume = nu * copies.sum()
     s = copies.astype(float)
     expected, expected_tops = slow_water(c, y, copies, volume, bias)
+    by_sorting = shares(c, s, y, expected_tops)
+    # Where the water just reaches a row, its share is not determined.
+    beyond = [slow_water(c, y, copies, volume * f, bias)[1] for f in (1 - 1e-9, 1 + 1e-9)]
+    is_unique = all(np.allclose(shares(c, s, y, tops), by_sorting) for tops in beyond)
     # From the first levels, from a band that is too narrow, or at another place.
     starts = [(expected[0] + shift, expected[1] - shift, band) for band in (1e-6, 0.01, 1.0)]
     for start in [(0.0, 0.0, 0.0), *starts]:
@@ -45,15 +50,20 @@ def test_levels_are_those_by_sorting_from_any_earlier_ones(
         if bias:
             # Water covers the same width in both classes.
             assert covered[y > 0].sum() == pytest.approx(covered[y < 0].sum(), rel=1e-9)
-        by_sorting = covered_weights(c, s, y, np.array(expected_tops))
-        shares = covered / covered.sum(), by_sorting / by_sorting.sum()
-        np.testing.assert_allclose(*shares, rtol=0, atol=1e-9)
+        if is_unique:
+            np.testing.assert_allclose(shares(c, s, y, tops), by_sorting, rtol=0, atol=1e-9)
 
 
 def covered_weights(c, s, y, tops):
     """Return the covered weight of each row, given the tops of both classes."""
     top, part = tops[np.where(y > 0, 0, 1)].T
     return s * np.where(c < top, 1.0, np.where(c == top, part, 0.0))
+
+
+def shares(c, s, y, tops):
+    """Return the covered weight of each row as a share of all."""
+    covered = covered_weights(c, s, y, np.array(tops))
+    return covered / covered.sum()
 
 
 @pytest.mark.parametrize("weight", [1 / 3, 1e3, 1e18])
