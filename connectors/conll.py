@@ -154,7 +154,7 @@ class ConllSource(BaseSource):
         if n != n_first:
             return "unequal columns", f"{n} columns, and {n_first} in the sentence's first line"
         if self._label is not None and not -n <= self._label < n:
-            said = f"no column {self._label}, there are {n}: set label to that of the labels"
+            said = f"no column {self._label}, there are {n}: the labels are in another one"
             return "no label", said
         return None
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.cursor import Chunk
-from connectors.errors import NotReadableError
+from connectors.errors import MissingColumnError, NotReadableError
 from connectors.listed import ListEncoder
 from connectors.parquet import ParquetSource
 from connectors.parquet_files import find_parts, merged_schema
@@ -65,10 +65,14 @@ class SentenceSource(ParquetSource):
         labels: str | None = None,
         **options: Any,
     ) -> None:
+        schema = merged_schema(find_parts(Path(path)), None)
         if tokens is None:
-            schema = merged_schema(find_parts(Path(path)), None)
             tokens = [f.name for f in schema if _is_list(f.type) and f.name != labels]
         columns = [*tokens] + ([] if labels is None else [labels])
+        for name in columns:
+            if name not in schema.names:
+                role = "labels" if name == labels else "tokens"
+                raise MissingColumnError(name, schema.names, str(path), role)
         options = {"batch_size": SENTENCES} | options
         super().__init__(path, None, columns=(), keep=columns, **options)
         self.tokens = list(tokens)

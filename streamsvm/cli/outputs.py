@@ -134,7 +134,9 @@ def write_tables(output: Path, tables: Iterable[pa.Table], name: str) -> tuple[i
                 writer = writer or _WRITERS[output.suffix.lower()](file, table.schema)
                 writer.write_table(table)
             except pa.ArrowException as error:
-                raise ParameterError(f"{output} cannot hold a column: {error}") from error
+                raise ParameterError(
+                    f"{output} cannot hold a column: {error}; .parquet and .jsonl can"
+                ) from error
             rows += len(table)
             unusable += table.column("prediction").null_count
         if writer is None:

@@ -53,7 +53,10 @@ def open_source(path: str, target: str | None, **options: Any) -> TabularSource:
             raise
         # The name may be why the file was taken for one of Parquet.
         others = ", ".join(_SOURCES)
-        raise NotReadableError(f"{error}; names of other formats end in {others}") from error
+        raise NotReadableError(
+            f"{error}; names of other formats end in {others}; "
+            "lines of tokens are read by the learners of sentences: --learner sequence_larank"
+        ) from error
 
 
 def add_data_options(data: Group, what: str, seed_of: str) -> None:

@@ -123,7 +123,7 @@ def test_changed_letters_are_found_by_the_checksums_of_pages(path, opened):
 def test_files_and_columns_that_cannot_be_used(path, opened, tmp_path):
     with pytest.raises(FileNotFoundError):
         opened(tmp_path / "none.parquet", ["word"])
-    with pytest.raises(MissingColumnError, match="`x` is not a column"):
+    with pytest.raises(MissingColumnError, match="^.?tokens `x` is not a column"):
         opened(path, ["x"])
     with pytest.raises(NotReadableError, match="a column of labels holds lists"):
         opened(path, ["word"], "n")
