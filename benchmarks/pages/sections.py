@@ -112,15 +112,23 @@ def _all(names: Iterable[str], call: Callable[..., Any]) -> dict[str, Callable[[
     return {name: partial(call, name) for name in names}
 
 
+def _is_of_events(name: str) -> bool:
+    return name.startswith("events-") or name in ("replay-parquet", "import", "first-event")
+
+
 _CLASSES = "docs/several_classes.md"
+_SCENARIOS = [one.id for one in SCENARIOS if not one.only_by_name]
 
 SECTIONS = {
+    "events": Section(
+        _all(filter(_is_of_events, _SCENARIOS), _peers),
+        {("docs/speed.md", "events"): tables.summary, ("README.md", "events"): tables.front},
+        True,
+        15,
+    ),
     "peers": Section(
-        _all((one.id for one in SCENARIOS if not one.only_by_name), _peers),
-        {
-            ("docs/speed.md", "peers"): tables.summary,
-            ("README.md", "front"): tables.front,
-        },
+        _all((name for name in _SCENARIOS if not _is_of_events(name)), _peers),
+        {("docs/speed.md", "peers"): tables.summary, ("README.md", "front"): tables.front},
         True,
         60,
     ),

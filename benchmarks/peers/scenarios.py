@@ -55,9 +55,9 @@ _RIVERS = (
 
 def _events(scaled: bool, rivers: tuple[str, ...] = _RIVERS) -> dict[str, Any]:
     return {
-        "LASVM, 500 SV": streams.ours("LASVMClassifier", scaled, max_support_vectors=500),
+        "adaptive": streams.ours("AdaptiveSVMClassifier"),
         "LASVM": streams.ours("LASVMClassifier", scaled),
-        "adaptive": streams.ours("AdaptiveSVMClassifier", scaled),
+        "LASVM, 500 SV": streams.ours("LASVMClassifier", scaled, max_support_vectors=500),
         "averaged tracking, 500 SV": streams.ours(
             "TrackingSVMClassifier", scaled, max_support_vectors=500, seed=0
         ),
@@ -73,8 +73,8 @@ def _events_of_several() -> dict[str, Any]:
         "River KNN, lazy 1,000",
     )
     return {
+        "adaptive": streams.ours("AdaptiveSVMClassifier"),
         "LASVM": streams.ours("LASVMClassifier", True),
-        "adaptive": streams.ours("AdaptiveSVMClassifier", True),
         "LaRank, 500 patterns": streams.ours(
             "LaRankClassifier", True, max_support_vectors=500, seed=1
         ),
@@ -212,10 +212,10 @@ SCENARIOS = [
         "an event of words: SMS spam, 14 of some 9,000 features",
         streams.sms,
         {
-            "LASVM, 500 SV": streams.ours("LASVMClassifier", max_support_vectors=500),
-            "LASVM": streams.ours("LASVMClassifier"),
-            "LASVM, hashed": streams.ours("LASVMClassifier", hashing=2**16),
             "adaptive": streams.ours("AdaptiveSVMClassifier"),
+            "LASVM": streams.ours("LASVMClassifier"),
+            "LASVM, 500 SV": streams.ours("LASVMClassifier", max_support_vectors=500),
+            "LASVM, hashed": streams.ours("LASVMClassifier", hashing=2**16),
             "SVMSGDClassifier": streams.ours("SVMSGDClassifier"),
             **{
                 name: streams.river(name)
