@@ -229,6 +229,7 @@ class MissingValues:
 
     def counts(self, names: Sequence[Name]) -> dict[Name, int]:
         """Return how often a value of each feature was missing, without those of only 0 and 1."""
-        _, present, events, varied = self.statistics[:, : len(names)].astype(np.int64)
+        # The means, which come first, may be too large for whole numbers.
+        present, events, varied = self.statistics[1:, : len(names)].astype(np.int64)
         found = zip(names, (varied * (events - present)).tolist(), strict=False)
         return {name: n for name, n in found if n > 0}

@@ -231,3 +231,10 @@ def test_behind_a_scaler_they_are_still_missing():
         scaler.learn_one(x)
     assert scaler.statistics["a"][0] < 150
     assert set(scaler.transform_one({"a": None, "b": 1.0, "flag": math.nan})) == {"b"}
+
+
+def test_they_are_counted_beside_values_that_are_no_whole_numbers():
+    model = SVMSGDClassifier()
+    for i in range(8):
+        model.learn_one({"a": 1e30 + i, "b": None if i % 4 == 3 else i}, i % 2 == 0)
+    assert model.missing_values == {"b": 2}
