@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.cursor import Chunk
-from connectors.errors import MissingColumnError, NotReadableError
+from connectors.errors import NotReadableError
 from connectors.listed import ListEncoder
 from connectors.parquet import ParquetSource
 from connectors.parquet_files import find_parts, merged_schema
@@ -65,21 +65,17 @@ class SentenceSource(ParquetSource):
         labels: str | None = None,
         **options: Any,
     ) -> None:
-        schema = merged_schema(find_parts(Path(path)), None)
         if tokens is None:
+            schema = merged_schema(find_parts(Path(path)), None)
             tokens = [f.name for f in schema if _is_list(f.type) and f.name != labels]
         columns = [*tokens] + ([] if labels is None else [labels])
-        for name in columns:
-            if name not in schema.names:
-                role = "labels" if name == labels else "tokens"
-                raise MissingColumnError(name, schema.names, str(path), role)
+        self._label_column = labels
         options = {"batch_size": SENTENCES} | options
         super().__init__(path, None, columns=(), keep=columns, **options)
         self.tokens = list(tokens)
         self._settings |= {"tokens": self.tokens, "labels": labels}
         names = self._schema.names
         for name in columns:
-            role = "labels" if name == labels else "tokens"
             kind = self._schema.field(names.index(name)).type
             if names.count(name) > 1:
                 raise NotReadableError(
@@ -87,8 +83,12 @@ class SentenceSource(ParquetSource):
                 )
             if not _is_list(kind):
                 raise NotReadableError(
-                    f"column {name!r} of {self.name} is {kind}: a column of {role} holds lists"
+                    f"column {name!r} of {self.name} is {kind}: "
+                    f"a column of {self._role_of(name)} holds lists"
                 )
+
+    def _role_of(self, column: str) -> str:
+        return "labels" if column == self._label_column else "tokens"
 
     def _encoder_of(self, fields: pa.Schema, max_categories: int) -> ListEncoder:
         # There are no features to encode.

@@ -134,7 +134,7 @@ class TabularSource(BaseSource):
         self.timestamp, self.weight = timestamp, weight
         self.batch_size = batch_size
         if missing := [column for column in keep if column not in schema.names]:
-            raise MissingColumnError(missing[0], schema.names, name, "keep")
+            raise MissingColumnError(missing[0], schema.names, name, self._role_of(missing[0]))
         self.keep = list(keep)
         others = keep if columns is None and not isinstance(exclude, str) else ()
         left_out = [*exclude, *others] if others else exclude
@@ -195,6 +195,10 @@ class TabularSource(BaseSource):
         """Raise a SnapshotError if the data are not those that `_content` was about."""
         if self._identity is not None:
             check_file(content, self._identity)
+
+    def _role_of(self, column: str) -> str:
+        """Return what a column to keep is called in messages."""
+        return "keep"
 
     def _encoder_of(self, fields: pa.Schema, max_categories: int) -> Encoder | ListEncoder:
         """Return what makes features of the feature columns."""

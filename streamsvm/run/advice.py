@@ -108,18 +108,20 @@ def _model(report: RunReport, learner: Learner) -> Iterator[str]:
 
 def _drift(report: RunReport, learner: Learner) -> Iterator[str]:
     """Compare the accuracy on the last quarter of the rows with that on the best one before it."""
-    rows = report.history.column("rows")
+    rows, learnt = report.history.column("rows"), report.history.column("learnt")
+    # Where labels come late, fewer are learnt than were read.
+    rows = np.where(np.isnan(learnt), rows, learnt)
     if report.epochs > 1 or rows.size < 8 or not rows[-1] > 0:
         return
     right = rows * report.history.column("accuracy")
     cuts = np.unique(np.searchsorted(rows, np.array([0.25, 0.5, 0.75]) * rows[-1]))
-    if not 0 < cuts[-1] < rows.size - 1:
+    if not 0 < cuts[-1] < rows.size - 1 or rows[cuts[-1]] == rows[-1]:
         return
     cuts = np.append(cuts, rows.size - 1)
     *earlier, late = np.diff(right[cuts], prepend=0.0) / np.diff(rows[cuts], prepend=0.0)
     before, n = max(earlier), rows[-1] - rows[cuts[-2]]
     # More than chance makes of the best of some parts.
-    if before - late > max(_FALL, 4.0 * math.sqrt(before * (1.0 - before) / n)):
+    if before - late > max(_FALL, 4.0 * math.sqrt(max(0.0, before * (1.0 - before)) / n)):
         is_adaptive = hasattr(learner, "in_use")
         better = "a shorter window= follows" if is_adaptive else "--learner adaptive follows"
         yield (

@@ -48,6 +48,7 @@ class Progress:
     certificate: float | None = None
     compile_seconds: float = 0.0  # the part of `seconds` in which code was compiled
     wait_seconds: float = 0.0  # the part of `seconds` in which a stream had no events
+    learnt: int | None = None  # of the rows, those that `accuracy` is of; None: of older runs
 
     @property
     def rows_per_second(self) -> float:
@@ -101,6 +102,10 @@ class RunReport:
     monitor: dict[str, Any] = field(default_factory=dict)  # last record, certificate's reason
     history: History = field(default_factory=History, repr=False)
 
+    def __post_init__(self) -> None:
+        """Begin without a schema: the last one that `count_texts` saw, and its text columns."""
+        self._texts: tuple[Any, list[tuple[int, str]]] = (None, [])
+
     @property
     def rows_per_second(self) -> float:
         """Rows a second, without the time of compiling and of waiting."""
@@ -115,11 +120,17 @@ class RunReport:
             The features of a batch; the metadata of one-hot columns name the text column.
 
         """
+        schema, texts = self._texts
+        if schema is None or not features.schema.equals(schema, check_metadata=True):
+            # Once for a schema: there may be thousands of columns, and batches of one row.
+            named = (
+                (i, (one.metadata or {}).get(b"one_hot")) for i, one in enumerate(features.schema)
+            )
+            texts = [(i, name.decode()) for i, name in named if name is not None]
+            self._texts = features.schema, texts
         has_text: dict[str, Any] = {}
-        for place, source in enumerate(features.schema):
-            if (name := (source.metadata or {}).get(b"one_hot")) is not None:
-                column, name = features.column(place).to_numpy(False), name.decode()
-                has_text[name] = has_text.get(name, 0.0) + column
+        for place, name in texts:
+            has_text[name] = has_text.get(name, 0.0) + features.column(place).to_numpy(False)
         for name in dict.fromkeys([*self.missing_texts, *has_text]):
             rows = has_text.get(name, np.zeros(features.num_rows)) > 0.0
             if name not in self.missing_texts:

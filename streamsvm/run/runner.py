@@ -348,6 +348,7 @@ class Run:
             last.get("certificate"),
             report.compile_seconds,
             report.wait_seconds,
+            report.learnt,
         )
 
     def _complete(self) -> None:

@@ -104,6 +104,16 @@ def test_accuracy_that_falls_is_drift(learner, said):
     assert said in sentence
 
 
+def test_late_labels_are_no_drift():
+    """The accuracy is of what was learnt: of the rows it would be more than 100 %."""
+    found = report(n_support_vectors=None)
+    for n in range(1000, 21_000, 1000):
+        learnt = max(0, n - 3000)
+        accuracy = 1.0 - 300.0 / max(learnt, 1) if learnt else 0.0
+        found.history.add({"rows": n, "learnt": learnt, "accuracy": accuracy})
+    assert advice_of(found, SVMSGDClassifier()) == []
+
+
 @pytest.mark.parametrize("cls", [LASVMClassifier, LaRankClassifier, AdaptiveSVMClassifier])
 def test_a_feature_that_only_grows_is_named(cls):
     x = np.random.default_rng(0).normal(size=(1200, 3))
