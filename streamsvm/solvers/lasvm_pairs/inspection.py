@@ -1,4 +1,4 @@
-"""What users and monitors ask of LASVM for several classes: gaps, biases, coefficients, counts.
+"""What users and monitors ask of LASVM for several classes: as `lasvm.inspection`, over problems.
 
 It is measured now and then: NumPy is fast enough, and takes no seconds to compile.
 """
@@ -69,6 +69,16 @@ def at_bound(state: PairsState) -> np.ndarray:
 def sum_of_coefficients(state: PairsState) -> float:
     """Return the sum of the absolute coefficients over all problems."""
     return float(np.abs(state.problems.alpha[members_of(state.problems)]).sum())
+
+
+def dual(state: PairsState) -> float:
+    """Return the dual objective, summed over the problems."""
+    return float(state.problems.table["dual"].sum())
+
+
+def squared_norm(state: PairsState) -> float:
+    """Return the square of |w|, summed over the problems."""
+    return max(0.0, 2.0 * (sum_of_coefficients(state) - dual(state)))
 
 
 def biases(state: PairsState) -> list[float]:
