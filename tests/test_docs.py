@@ -19,6 +19,7 @@ import pytest
 
 from streamsvm.cli.main import main, parser
 from tests.cli import write_reference
+from tests.slow import slow
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -170,7 +171,17 @@ def test_all_kafka_examples_are_here():
     assert {name for name, _ in KAFKA_EXAMPLES} == set(KAFKA_PRINTED)
 
 
-@pytest.mark.parametrize(("name", "code"), KAFKA_EXAMPLES, ids=[name for name, _ in KAFKA_EXAMPLES])
+# A group of each client waits for some seconds.
+WAITING = ("kafka-python", "aiokafka", "Labels that come later")
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        pytest.param(*example, id=example[0], marks=slow if example[0] in WAITING else ())
+        for example in KAFKA_EXAMPLES
+    ],
+)
 def test_a_kafka_example(name, code, broker, tmp_path, monkeypatch, capsys):
     if "quixstreams" in name:
         pytest.importorskip("quixstreams", reason="pip install quixstreams")

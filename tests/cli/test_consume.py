@@ -140,6 +140,7 @@ def test_partitions_bad_messages_and_a_stop(cluster, tmp_path):
     assert {"{broken"} == {line["x"]["payload"] for line in lines if "payload" in line["x"]}
 
 
+@pytest.mark.slow
 def test_arrow_messages(cluster, tmp_path):
     address, producer = cluster
     found, payloads = events(3000), []
@@ -158,6 +159,7 @@ def test_arrow_messages(cluster, tmp_path):
         assert ours[name] == theirs[name], name
 
 
+@pytest.mark.slow
 def test_labels_of_another_topic_and_dead_letters_to_a_third(cluster, tmp_path):
     address, producer = cluster
     found = events(900)
@@ -247,6 +249,7 @@ def test_a_closed_checkpoint_is_not_written_when_the_group_is_left(cluster, tmp_
     assert not path.exists()
 
 
+@pytest.mark.slow
 def test_aiokafka(cluster, tmp_path):
     aiokafka = pytest.importorskip("aiokafka", reason="pip install aiokafka")
     address, producer = cluster

@@ -42,6 +42,7 @@ def report(capsys, *arguments):
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_tokens_of_all_kinds_bad_messages_and_a_checkpoint(topic, capsys):
     payloads = []
     for i, (words, labels) in enumerate(SENTENCES):

@@ -20,7 +20,6 @@ from streamsvm.model_files import container as model_file
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
 from tests import brokers
-from tests.slow import slow_but
 
 N = 1200
 # Tansu lets a group wait for half a session.
@@ -123,7 +122,8 @@ class Member:
         assert not self.errors, self.errors
 
 
-@pytest.mark.parametrize("client", slow_but(CLIENTS, "aiokafka"))
+@pytest.mark.slow
+@pytest.mark.parametrize("client", CLIENTS)
 def test_what_one_learnt_the_other_does_not(client, broker, tmp_path):
     address, name = broker, f"shared-{client}"
     brokers.make_topic(address, name, 2)

@@ -14,9 +14,7 @@ from tests.slow import slow_but
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted({*(ROOT / "examples").glob("*.py")} - {ROOT / "examples" / "mock_broker.py"})
-FIRST = [
-    path for path in EXAMPLES if path.stem in ("consume_topic", "custom_kernel", "river_pipeline")
-]
+FIRST = [path for path in EXAMPLES if path.stem in ("custom_kernel", "river_pipeline")]
 
 
 @pytest.mark.parametrize("path", slow_but(EXAMPLES, *FIRST), ids=lambda path: path.stem)

@@ -4,6 +4,7 @@ import pytest
 
 from tests.golden import theorems
 from tests.golden.problems import FOLDER
+from tests.slow import slow_but
 
 STREAMS = {
     "adult": lambda: theorems.adult(2000),
@@ -21,8 +22,8 @@ def stream(request):
     return whole._replace(x=whole.x[:2000], y=whole.y[:2000])
 
 
-@pytest.mark.parametrize("window", theorems.WINDOWS)
-@pytest.mark.parametrize("K", theorems.KS)
+@pytest.mark.parametrize("window", slow_but(theorems.WINDOWS, 200))
+@pytest.mark.parametrize("K", slow_but(theorems.KS, 5))
 @pytest.mark.parametrize("process", [False, True])
 def test_the_mean_gap_is_below_the_certificate(stream, process, K, window):
     mean, worst = theorems.checks(stream, process, K, window, SEEDS, every=10)
@@ -31,8 +32,8 @@ def test_the_mean_gap_is_below_the_certificate(stream, process, K, window):
     assert worst < 1.02
 
 
-@pytest.mark.parametrize("window", [None, 200])
-@pytest.mark.parametrize("name", ["elec2", "letter", "segments", "usps"])
+@pytest.mark.parametrize("window", slow_but([None, 200], 200))
+@pytest.mark.parametrize("name", slow_but(["elec2", "letter", "segments", "usps"], "segments"))
 def test_the_bound_holds_on_other_data(name, window):
     if name != "segments" and not FOLDER.is_dir():
         pytest.skip(f"the data sets are not in {FOLDER}")

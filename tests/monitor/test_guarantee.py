@@ -167,7 +167,7 @@ def test_it_goes_on_after_saving_and_finishing(tmp_path):
         assert holds(model, x[90:], y[90:], w[90:])
 
 
-@pytest.mark.parametrize("scale", [1.0, 30.0])
+@pytest.mark.parametrize("scale", slow_but([1.0, 30.0], 30.0))
 def test_the_bound_of_made_up_looks(scale):
     # Z is 0 or B, with a mean that depends on the past: as far from normal as can be.
     rng, failures = np.random.default_rng(0), 0

@@ -119,14 +119,14 @@ SETTINGS = [
 
 @pytest.mark.parametrize("params", SETTINGS, ids=str)
 @given(stream=streams(PLAIN_NAMES, NUMBERS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_plain_events_are_learnt_as_by_the_general_path(params, stream):
     check_same(params, stream)
 
 
 @pytest.mark.parametrize("params", SETTINGS, ids=str)
 @given(stream=streams(st.one_of(PLAIN_NAMES, ODD_NAMES), st.one_of(NUMBERS, ODD)))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_odd_events_are_learnt_or_refused_as_by_the_general_path(params, stream):
     check_same(params, stream)
 
@@ -146,7 +146,7 @@ STEPS = [(SVMSGDClassifier, GeneralPath), (SGDQNClassifier, SGDQNGeneralPath)]
     "params", [*SETTINGS, {"t0": None}, {"class_weight": {"third": 0.3, True: 2.0}}], ids=str
 )
 @given(stream=streams(PLAIN_NAMES, NUMBERS, SEVERAL))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_several_classes_take_the_fast_path_too(params, kinds, stream):
     model = check_same(params, stream, kinds=kinds)
     if "a" in model.feature_names:
@@ -163,7 +163,7 @@ WEIGHTS = st.one_of(
 
 @pytest.mark.parametrize("params", [*SETTINGS, {"class_weight": {True: 0.3}}], ids=str)
 @given(stream=streams(PLAIN_NAMES, NUMBERS), weights=st.lists(WEIGHTS, min_size=25, max_size=25))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_weights_are_taken_or_refused_as_by_the_general_path(params, stream, weights):
     check_same(params, stream, weights)
 
@@ -191,7 +191,7 @@ def changed(event, how, names):
 
 @pytest.mark.parametrize("params", [*SETTINGS[:3], {"sparse": True, "max_features": 8}], ids=str)
 @given(stream=streams(PLAIN_NAMES, NUMBERS), changes=CHANGES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_events_that_change_after_they_were_predicted_are_read_anew(params, stream, changes):
     first = [{"a": 1.0, "b": -1.0}, {"a": -1.0, "b": 0.5}, {"a": 0.5, "b": 0.5}]
     found = []

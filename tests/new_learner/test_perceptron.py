@@ -12,8 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.slow import slow_but
-
 ROOT = Path(__file__).resolve().parents[2]
 TWIN = """
 import numpy as np
@@ -65,7 +63,8 @@ def test_it_matches_its_slow_twin():
     run("-c", TWIN)
 
 
-@pytest.mark.parametrize("file", slow_but(["test_all_learners", "test_river"], "test_river"))
+@pytest.mark.slow
+@pytest.mark.parametrize("file", ["test_all_learners", "test_river"])
 def test_it_passes_what_all_learners_must(file):
     plugin = ["-p", "tests.new_learner.perceptron_classifier", "-p", "no:cacheprovider"]
     name = "perceptron-" if file == "test_all_learners" else "PerceptronClassifier"

@@ -143,7 +143,7 @@ def test_the_result_is_that_of_one_event_after_the_other(name, delay):
     check_same(model, twin, events)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     st.sampled_from(["scaled", "larank", "sgd", "balanced"]),
     st.integers(0, 1000),

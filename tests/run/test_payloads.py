@@ -117,7 +117,7 @@ def learn_all(payloads, model, decode, seed, **options):
     return report, dead
 
 
-@settings(max_examples=60, phases=PHASES)
+@settings(max_examples=25, phases=PHASES)
 @given(
     st.lists(JSON, min_size=1, max_size=12),
     st.sampled_from(sorted(MODELS)),
@@ -136,7 +136,7 @@ def test_json(odd, model, seed):
     assert len(set(dead)) == len(dead)
 
 
-@settings(max_examples=30, phases=PHASES)
+@settings(max_examples=15, phases=PHASES)
 @given(st.lists(JSON, min_size=1, max_size=12), st.integers(0, 2**31), st.booleans())
 @example([b'{"a": 1.0, "b": 1.0, "key": 1e999}'], 0, True)
 @example([json.dumps({"a": 1.0, "key": 10**90}).encode()], 0, True)
@@ -213,7 +213,7 @@ def not_utf8():
     return arrow_bytes(pa.record_batch({"a": pa.array([1.0]), "b": text, "y": pa.array([True])}))
 
 
-@settings(max_examples=60, phases=PHASES)
+@settings(max_examples=25, phases=PHASES)
 @given(
     st.lists(arrow_payloads() | st.binary(max_size=30), min_size=1, max_size=8),
     st.sampled_from(["sgd", "lasvm"]),
@@ -237,7 +237,7 @@ def test_arrow(odd, model, seed):
     assert learner_of(made).n_examples == report.learnt >= len(GOOD)
 
 
-@settings(max_examples=40, phases=PHASES)
+@settings(max_examples=20, phases=PHASES)
 @given(
     st.lists(st.binary(max_size=40), min_size=1, max_size=12),
     st.sampled_from(["sgd", "larank"]),

@@ -25,7 +25,7 @@ def random_rows(rng, n, d=D, share=0.2):
     return np.where(rng.random((n, d)) < rng.uniform(0, 2 * share), x, np.float32(0.0))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.integers(0, 2**32 - 1),
     st.lists(st.sampled_from(["put", "put", "put", "release", "reorder", "grow"]), max_size=60),

@@ -238,7 +238,7 @@ def test_batches_caches_and_capacities_do_not_change_a_bit(seed, cuts):
         np.testing.assert_array_equal(a, b)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(st.integers(0, 10_000), st.integers(2, 5), st.sampled_from([0.1, 1.0, 10.0]))
 def test_some_epochs_and_finishing_reach_the_batch_optimum(seed, k, C):
     x, y = problem(seed, 40, k)
